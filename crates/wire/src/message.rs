@@ -1,0 +1,76 @@
+//! One whole frame, taken apart without copying.
+
+use crate::header::HEADER_BYTES;
+use crate::reader::Reader;
+use crate::{Compressor, Header, OpCode, OpMsg, OpQuery, OpReply, WireError};
+
+/// A decoded frame; borrows from it.
+#[derive(Debug)]
+pub struct Message<'a> {
+    /// Its header.
+    pub header: Header,
+    /// What follows the header.
+    pub body: Body<'a>,
+}
+
+/// What follows the header.
+#[derive(Debug)]
+pub enum Body<'a> {
+    /// OP_MSG.
+    Msg(OpMsg<'a>),
+    /// OP_QUERY.
+    Query(OpQuery<'a>),
+    /// OP_REPLY.
+    Reply(OpReply<'a>),
+    /// OP_COMPRESSED, still compressed.
+    Compressed(Compressed<'a>),
+}
+
+/// The envelope of a compressed message.
+#[derive(Clone, Copy, Debug)]
+pub struct Compressed<'a> {
+    /// What the content is once decompressed.
+    pub original_op_code: OpCode,
+    /// How long it claims to be then, without a header.
+    pub uncompressed_bytes: i32,
+    /// What it was compressed with.
+    pub compressor: Compressor,
+    /// The compressed bytes.
+    pub content: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Decodes one frame. Checks the checksum if there is one.
+    ///
+    /// # Errors
+    /// Any [`WireError`] but those of compression and of writing; `recovery` says whether the connection can go on. A frame
+    /// that is shorter or longer than its header says is [`WireError::Truncated`] or [`WireError::TrailingBytes`].
+    pub fn decode(frame: &'a [u8]) -> Result<Message<'a>, WireError> {
+        let header = Header::decode(frame)?;
+        let mut reader = Reader::new(frame);
+        reader.take("message", header.length)?;
+        if !reader.is_empty() {
+            return Err(WireError::TrailingBytes { count: reader.remaining() });
+        }
+        let body = match OpCode::from_code(header.op_code)? {
+            OpCode::Msg => Body::Msg(OpMsg::decode(frame)?),
+            OpCode::Query => Body::Query(OpQuery::decode(&frame[HEADER_BYTES..])?),
+            OpCode::Reply => Body::Reply(OpReply::decode(&frame[HEADER_BYTES..])?),
+            OpCode::Compressed => Body::Compressed(Compressed::decode(&frame[HEADER_BYTES..])?),
+        };
+        Ok(Message { header, body })
+    }
+}
+
+impl<'a> Compressed<'a> {
+    fn decode(bytes: &'a [u8]) -> Result<Compressed<'a>, WireError> {
+        let mut reader = Reader::new(bytes);
+        let original_op_code = OpCode::from_code(reader.i32("original op code")?)?;
+        if original_op_code == OpCode::Compressed {
+            return Err(WireError::NestedCompression);
+        }
+        let uncompressed_bytes = reader.i32("uncompressed length")?;
+        let compressor = Compressor::from_id(reader.byte("compressor")?)?;
+        Ok(Compressed { original_op_code, uncompressed_bytes, compressor, content: reader.take_rest() })
+    }
+}
