@@ -1,0 +1,115 @@
+//! The door to files: what a file system and an open file must do, whoever implements them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::EnvironmentError;
+
+/// How a file meets the kernel's page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Through the page cache.
+    Buffered,
+    /// Past it (`O_DIRECT`): buffers, offsets and lengths are multiples of [`File::alignment`].
+    Direct,
+}
+
+/// What must be there when a file is opened, and what may be done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// The file exists; it is only read.
+    ReadOnly,
+    /// The file exists; it is read and written.
+    Existing,
+    /// The file must not exist, and is created.
+    CreateNew,
+    /// The file is created where it does not exist.
+    CreateOrOpen,
+}
+
+/// The door to files. Paths are taken as given; every error names the path.
+pub trait FileSystem: Send + Sync {
+    /// Opens a file. Where the file system cannot do [`Access::Direct`], the file is opened buffered:
+    /// [`File::access`] tells what was granted.
+    fn open(&self, path: &Path, mode: OpenMode, access: Access) -> Result<Arc<dyn File>, EnvironmentError>;
+
+    /// The names in a folder, sorted; not the paths. Names that are not UTF-8 are left out: Pando makes none.
+    fn list(&self, folder: &Path) -> Result<Vec<String>, EnvironmentError>;
+
+    /// Creates a folder and those above it; nothing happens where it exists.
+    fn create_dir(&self, folder: &Path) -> Result<(), EnvironmentError>;
+
+    /// Renames a file, atomically; the target is replaced where it exists. Durable after [`sync_dir`](Self::sync_dir).
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvironmentError>;
+
+    /// Removes a file. Durable after [`sync_dir`](Self::sync_dir).
+    fn remove(&self, path: &Path) -> Result<(), EnvironmentError>;
+
+    /// Whether a file or folder is there.
+    fn exists(&self, path: &Path) -> Result<bool, EnvironmentError>;
+
+    /// Makes the entries of a folder durable: what was created, renamed and removed in it.
+    fn sync_dir(&self, folder: &Path) -> Result<(), EnvironmentError>;
+
+    /// Takes the exclusive lock of a folder (its file `LOCK`), for as long as the result lives. A folder that another
+    /// process, or another part of this one, has locked gives [`EnvironmentError::Locked`] with the holder's number.
+    fn lock(&self, folder: &Path) -> Result<FolderLock, EnvironmentError>;
+
+    /// Bytes that an unprivileged process can still write on the device of this folder.
+    fn free_bytes(&self, folder: &Path) -> Result<u64, EnvironmentError>;
+}
+
+/// An open file. All methods may be called from any thread; positions are explicit.
+pub trait File: Send + Sync {
+    /// Fills the buffer from `offset`. Past the end of the file: an error for which
+    /// [`is_past_end`](EnvironmentError::is_past_end) is true.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), EnvironmentError>;
+
+    /// Writes the whole buffer at `offset`, extending the file where needed. After an error any part may be written.
+    fn write_all_at(&self, buffer: &[u8], offset: u64) -> Result<(), EnvironmentError>;
+
+    /// Makes content and length durable (`fdatasync`). After an error nothing is known of what was written since the
+    /// last success, and a further call proves nothing: stop writing.
+    fn sync_data(&self) -> Result<(), EnvironmentError>;
+
+    /// The file's length in bytes.
+    fn length(&self) -> Result<u64, EnvironmentError>;
+
+    /// Cuts or extends (with zeros, without reserving room) the file.
+    fn set_length(&self, length: u64) -> Result<(), EnvironmentError>;
+
+    /// Reserves room for the range on the device and extends the file over it; new bytes read as zero. A full device
+    /// shows here, and leaves the file's content as it was.
+    fn allocate(&self, offset: u64, length: u64) -> Result<(), EnvironmentError>;
+
+    /// Gives the room of a range back; it reads as zero afterwards. Where the file system cannot, nothing happens.
+    fn punch_hole(&self, offset: u64, length: u64) -> Result<(), EnvironmentError>;
+
+    /// What was granted at [`FileSystem::open`].
+    fn access(&self) -> Access;
+
+    /// What buffers, offsets and lengths must be multiples of, in bytes: 1 for buffered files.
+    fn alignment(&self) -> usize;
+
+    /// The path it was opened by.
+    fn path(&self) -> &Path;
+}
+
+/// The exclusive lock of a folder, released when dropped.
+pub struct FolderLock {
+    // Dropping the holder (an open file, or an entry of the simulated disk) is what releases the lock.
+    _holder: Box<dyn Send + Sync>,
+}
+
+impl FolderLock {
+    /// A lock that lasts as long as `holder`.
+    pub(crate) fn held_by(holder: impl Send + Sync + 'static) -> FolderLock {
+        FolderLock { _holder: Box::new(holder) }
+    }
+}
+
+impl std::fmt::Debug for FolderLock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FolderLock")
+    }
+}

@@ -1,0 +1,116 @@
+//! The only door to clock, randomness, files and threads: real, simulated or faulty.
+//!
+//! Whatever in Pando is subject to chance (the time, a random number, what the disk does, which thread runs first) comes
+//! through an [`Environment`]. The real one talks to the operating system. The simulated one keeps a disk in memory that
+//! can lose power between any two calls, runs background work only when a test says so, and draws every choice from one
+//! seed, so that a failure is replayed by its seed.
+//!
+//! # Terms
+//! - *Direct* access bypasses the kernel's page cache (`O_DIRECT`): buffers, offsets and lengths are then multiples of
+//!   [`File::alignment`]. *Buffered* access goes through it, and knows no alignment.
+//! - A *task* is background work cut in *steps*: a thread runs them in reality, a seeded scheduler in a simulation.
+//! - A *crash* is a loss of power: what no sync covered may survive, vanish or tear, sector by sector. A *kill* is the
+//!   death of the process: all that reached the kernel survives.
+//!
+//! # Rules
+//! - Nothing outside this crate opens files, reads clocks, draws random numbers or starts threads for the engine.
+//! - A directory operation (create, rename, remove) is durable only after [`FileSystem::sync_dir`] of its folder, file
+//!   content only after [`File::sync_data`].
+//! - A failed sync is never retried: the kernel may have dropped the data, and a second sync would then lie.
+#![warn(missing_docs)]
+
+mod aligned_buffer;
+mod clock;
+mod error;
+mod files;
+mod random;
+mod real;
+pub mod simulated;
+mod tasks;
+
+use std::sync::Arc;
+
+pub use aligned_buffer::{AlignedBuffer, MEMORY_ALIGNMENT};
+pub use clock::{Clock, MockClock, Monotonic, WallTime};
+pub use error::{EnvironmentError, Operation};
+pub use files::{Access, File, FileSystem, FolderLock, OpenMode};
+pub use random::{Random, SeededRandom};
+pub use simulated::SimulatedDisk;
+pub use tasks::{Spawner, Step, SteppedTasks, Task, TaskWaker};
+
+/// The four doors, shared and cheap to clone.
+#[derive(Clone)]
+pub struct Environment {
+    files: Arc<dyn FileSystem>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    spawner: Arc<dyn Spawner>,
+}
+
+impl Environment {
+    /// The operating system's files, clock, randomness and threads.
+    pub fn real() -> Environment {
+        Environment {
+            files: Arc::new(real::RealFileSystem),
+            clock: Arc::new(clock::RealClock::new()),
+            random: Arc::new(random::OsRandom::new()),
+            spawner: Arc::new(tasks::ThreadSpawner),
+        }
+    }
+
+    /// A disk in memory, a clock that moves when told, and tasks that run when told; every choice follows from `seed`.
+    pub fn simulated(seed: u64) -> Simulation {
+        let disk = SimulatedDisk::new(seed);
+        let clock = Arc::new(MockClock::new());
+        let tasks = SteppedTasks::new(seed ^ 0x7461_736b, Arc::clone(&clock));
+        let environment = Environment {
+            files: Arc::clone(&disk) as Arc<dyn FileSystem>,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            random: Arc::new(SeededRandom::new(seed ^ 0x7261_6e64)),
+            spawner: Arc::clone(&tasks) as Arc<dyn Spawner>,
+        };
+        Simulation { environment, disk, clock, tasks }
+    }
+
+    /// An environment of the given parts, for tests that mix real and simulated ones.
+    pub fn of_parts(
+        files: Arc<dyn FileSystem>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        spawner: Arc<dyn Spawner>,
+    ) -> Environment {
+        Environment { files, clock, random, spawner }
+    }
+
+    /// The door to files.
+    pub fn files(&self) -> &Arc<dyn FileSystem> {
+        &self.files
+    }
+
+    /// The door to time.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The door to chance.
+    pub fn random(&self) -> &Arc<dyn Random> {
+        &self.random
+    }
+
+    /// The door to background work.
+    pub fn spawner(&self) -> &Arc<dyn Spawner> {
+        &self.spawner
+    }
+}
+
+/// A simulated environment with the handles by which a test steers it.
+pub struct Simulation {
+    /// What the tested code gets.
+    pub environment: Environment,
+    /// The disk behind [`Environment::files`].
+    pub disk: Arc<SimulatedDisk>,
+    /// The clock behind [`Environment::clock`].
+    pub clock: Arc<MockClock>,
+    /// The scheduler behind [`Environment::spawner`].
+    pub tasks: Arc<SteppedTasks>,
+}

@@ -1,0 +1,135 @@
+//! The operating system's files (Linux): positional reads and writes, direct where the file system can.
+
+mod file;
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+
+use crate::{Access, EnvironmentError, File, FileSystem, FolderLock, MEMORY_ALIGNMENT, OpenMode, Operation};
+use file::RealFile;
+
+/// The name of the lock file in a store's folder.
+pub(crate) const LOCK_FILE: &str = "LOCK";
+
+/// The files of the operating system.
+pub(crate) struct RealFileSystem;
+
+impl FileSystem for RealFileSystem {
+    fn open(&self, path: &Path, mode: OpenMode, access: Access) -> Result<Arc<dyn File>, EnvironmentError> {
+        let opened = match access {
+            Access::Buffered => open_with(path, mode, Access::Buffered).map(|file| (file, Access::Buffered)),
+            Access::Direct => match open_with(path, mode, Access::Direct) {
+                Ok(file) => Ok((file, Access::Direct)),
+                // The file system has no direct I/O (tmpfs, some network ones). The failed open may have created the
+                // file already, so a file that had to be new is now opened as it is.
+                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+                    let retry = if mode == OpenMode::CreateNew { OpenMode::CreateOrOpen } else { mode };
+                    open_with(path, retry, Access::Buffered).map(|file| (file, Access::Buffered))
+                }
+                Err(error) => Err(error),
+            },
+        };
+        let (file, access) = opened.map_err(|source| EnvironmentError::io(Operation::Open, path, source))?;
+        let file = RealFile::new(file, path, access);
+        if file.alignment() > MEMORY_ALIGNMENT {
+            // No buffer of ours would satisfy such a device: go through the page cache.
+            return self.open(path, OpenMode::Existing, Access::Buffered);
+        }
+        Ok(Arc::new(file))
+    }
+
+    fn list(&self, folder: &Path) -> Result<Vec<String>, EnvironmentError> {
+        let failed = |source| EnvironmentError::io(Operation::List, folder, source);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create_dir(&self, folder: &Path) -> Result<(), EnvironmentError> {
+        fs::create_dir_all(folder)
+            .map_err(|source| EnvironmentError::io(Operation::CreateFolder, folder, source))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvironmentError> {
+        fs::rename(from, to).map_err(|source| EnvironmentError::io(Operation::Rename, from, source))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), EnvironmentError> {
+        fs::remove_file(path).map_err(|source| EnvironmentError::io(Operation::Remove, path, source))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, EnvironmentError> {
+        fs::exists(path).map_err(|source| EnvironmentError::io(Operation::Open, path, source))
+    }
+
+    fn sync_dir(&self, folder: &Path) -> Result<(), EnvironmentError> {
+        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| EnvironmentError::io(Operation::SyncFolder, folder, source))
+    }
+
+    fn lock(&self, folder: &Path) -> Result<FolderLock, EnvironmentError> {
+        let path = folder.join(LOCK_FILE);
+        let failed = |source| EnvironmentError::io(Operation::Lock, &path, source);
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(EnvironmentError::Locked { path: folder.to_owned(), pid: read_pid(&mut file) });
+            }
+            Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        // The number is for people; the lock itself is the kernel's and ends with the process however that dies.
+        file.set_len(0).map_err(failed)?;
+        file.write_all(std::process::id().to_string().as_bytes()).map_err(failed)?;
+        Ok(FolderLock::held_by(file))
+    }
+
+    fn free_bytes(&self, folder: &Path) -> Result<u64, EnvironmentError> {
+        let status = rustix::fs::statvfs(folder)
+            .map_err(|source| EnvironmentError::io(Operation::FreeSpace, folder, source))?;
+        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+    }
+}
+
+fn open_with(path: &Path, mode: OpenMode, access: Access) -> std::io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    match mode {
+        OpenMode::ReadOnly => {}
+        OpenMode::Existing => {
+            options.write(true);
+        }
+        OpenMode::CreateNew => {
+            options.write(true).create_new(true);
+        }
+        OpenMode::CreateOrOpen => {
+            options.write(true).create(true).truncate(false);
+        }
+    }
+    if access == Access::Direct {
+        options.custom_flags(OFlags::DIRECT.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+fn read_pid(file: &mut fs::File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! The real files, on whatever file systems the machine has.
+
+use super::*;
+use crate::AlignedBuffer;
+
+fn fixture() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn what_is_written_is_read_back_by_direct_and_by_buffered_access() {
+    let folder = fixture();
+    for (name, access) in [("direct", Access::Direct), ("buffered", Access::Buffered)] {
+        let path = folder.path().join(name);
+        let file = RealFileSystem.open(&path, OpenMode::CreateNew, access).unwrap();
+        let mut buffer = AlignedBuffer::zeroed(8_192);
+        buffer.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
+        file.write_all_at(&buffer, 4_096).unwrap();
+        file.sync_data().unwrap();
+        let unit = file.alignment().max(512);
+        let mut read = AlignedBuffer::zeroed(unit);
+        file.read_exact_at(&mut read, 4_096 + unit as u64).unwrap();
+        assert_eq!(&read[..], &buffer[unit..2 * unit], "{name}");
+        assert_eq!(file.length().unwrap(), 12_288);
+    }
+}
+
+#[test]
+fn a_file_system_without_direct_access_gives_buffered_access_and_says_so() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    let path = folder.path().join("file");
+    let file = RealFileSystem.open(&path, OpenMode::CreateNew, Access::Direct).unwrap();
+    // Newer kernels give tmpfs direct access; both answers are right as long as they are true.
+    match file.access() {
+        Access::Buffered => assert_eq!(file.alignment(), 1),
+        Access::Direct => assert!(file.alignment() >= 512),
+    }
+    let mut block = AlignedBuffer::zeroed(4_096);
+    block[7] = 7;
+    file.write_all_at(&block, 0).unwrap();
+    let mut read = AlignedBuffer::zeroed(4_096);
+    file.read_exact_at(&mut read, 0).unwrap();
+    assert_eq!(read[7], 7);
+}
+
+#[test]
+fn a_read_past_the_end_is_told_apart_from_other_errors() {
+    let folder = fixture();
+    let file = RealFileSystem.open(&folder.path().join("f"), OpenMode::CreateNew, Access::Buffered).unwrap();
+    file.write_all_at(b"abc", 0).unwrap();
+    let error = file.read_exact_at(&mut [0; 4], 0).unwrap_err();
+    assert!(error.is_past_end(), "{error}");
+    let missing = RealFileSystem.open(&folder.path().join("g"), OpenMode::ReadOnly, Access::Buffered);
+    assert!(missing.err().unwrap().is_not_found());
+}
+
+#[test]
+fn a_locked_folder_is_refused_with_the_holder_until_the_lock_is_dropped() {
+    let folder = fixture();
+    let lock = RealFileSystem.lock(folder.path()).unwrap();
+    let error = RealFileSystem.lock(folder.path()).unwrap_err();
+    match &error {
+        EnvironmentError::Locked { pid, .. } => assert_eq!(*pid, Some(std::process::id())),
+        EnvironmentError::Io { .. } => panic!("{error}"),
+    }
+    assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+    drop(lock);
+    RealFileSystem.lock(folder.path()).unwrap();
+}
+
+#[test]
+fn folders_are_listed_sorted_and_files_renamed_and_removed() {
+    let folder = fixture();
+    let inner = folder.path().join("a/b");
+    RealFileSystem.create_dir(&inner).unwrap();
+    RealFileSystem.create_dir(&inner).unwrap();
+    for name in ["2", "1", "3"] {
+        RealFileSystem.open(&inner.join(name), OpenMode::CreateNew, Access::Buffered).unwrap();
+    }
+    RealFileSystem.rename(&inner.join("3"), &inner.join("0")).unwrap();
+    RealFileSystem.remove(&inner.join("2")).unwrap();
+    RealFileSystem.sync_dir(&inner).unwrap();
+    assert_eq!(RealFileSystem.list(&inner).unwrap(), ["0", "1"]);
+    assert!(RealFileSystem.exists(&inner.join("0")).unwrap());
+    assert!(!RealFileSystem.exists(&inner.join("2")).unwrap());
+    assert!(RealFileSystem.free_bytes(&inner).unwrap() > 0);
+}
+
+#[test]
+fn room_is_reserved_and_given_back_without_changing_what_lies_beside_it() {
+    let folder = fixture();
+    let file = RealFileSystem.open(&folder.path().join("f"), OpenMode::CreateNew, Access::Buffered).unwrap();
+    file.allocate(0, 1 << 20).unwrap();
+    assert_eq!(file.length().unwrap(), 1 << 20);
+    file.write_all_at(&[5; 12_288], 0).unwrap();
+    file.punch_hole(4_096, 4_096).unwrap();
+    let mut read = [0; 12_288];
+    file.read_exact_at(&mut read, 0).unwrap();
+    assert_eq!((read[4_095], read[8_192]), (5, 5));
+    file.set_length(100).unwrap();
+    assert_eq!(file.length().unwrap(), 100);
+}

@@ -1,0 +1,233 @@
+//! Background work, cut in steps so that a simulation can run it.
+//!
+//! A task is a closure called again and again; what it returns says when it wants to be called next. In reality each task
+//! has a named thread that sleeps between steps. In a simulation [`SteppedTasks`] keeps them all, and runs one step at a
+//! time when the test says so, in an order drawn from the seed.
+//!
+//! Invariants: the steps of one task never overlap; after [`Task::stop`] returns no step runs any more; a wake that
+//! arrives during a step is not lost: the task is called once more.
+
+mod stepped;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::{EnvironmentError, Operation};
+
+pub use stepped::SteppedTasks;
+
+/// What a step says about the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// There is more to do at once.
+    Again,
+    /// Call again after this time, or when woken.
+    Wait(Duration),
+    /// Call again when woken.
+    Sleep,
+    /// The task is over.
+    Done,
+}
+
+/// A step of a task.
+pub type StepFunction = Box<dyn FnMut() -> Step + Send>;
+
+/// The door to background work.
+pub trait Spawner: Send + Sync {
+    /// Starts a task. The name (at most 15 bytes show in the system's tools) is the thread's.
+    fn spawn(&self, name: &str, step: StepFunction) -> Result<Task, EnvironmentError>;
+}
+
+/// The part of a task that wakers and the runner share.
+pub(crate) struct TaskState {
+    woken: AtomicBool,
+    stopped: AtomicBool,
+    // Guards nothing but the sleep itself, so that a wake between the check and the sleep is not lost.
+    sleep: Mutex<()>,
+    wake_up: Condvar,
+}
+
+impl TaskState {
+    pub(crate) fn new() -> TaskState {
+        TaskState {
+            woken: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            sleep: Mutex::new(()),
+            wake_up: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        // A task that is already woken needs no second signal: wakers on the commit path pay one atomic swap.
+        if !self.woken.swap(true, Ordering::SeqCst) {
+            self.signal();
+        }
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.signal();
+    }
+
+    fn signal(&self) {
+        drop(self.sleep.lock());
+        self.wake_up.notify_all();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn take_wake(&self) -> bool {
+        self.woken.swap(false, Ordering::SeqCst)
+    }
+
+    fn sleep(&self, limit: Option<Duration>) {
+        let mut guard = self.sleep.lock();
+        if self.woken.load(Ordering::SeqCst) || self.is_stopped() {
+            return;
+        }
+        match limit {
+            Some(limit) => drop(self.wake_up.wait_for(&mut guard, limit)),
+            None => self.wake_up.wait(&mut guard),
+        }
+    }
+}
+
+/// Wakes a task, from any thread, also after the task has ended.
+#[derive(Clone)]
+pub struct TaskWaker {
+    state: Arc<TaskState>,
+}
+
+impl TaskWaker {
+    /// Has the task called soon. Cheap when it is already woken.
+    pub fn wake(&self) {
+        self.state.wake();
+    }
+}
+
+/// A running task. Dropping it stops it and waits for the step under way.
+pub struct Task {
+    state: Arc<TaskState>,
+    // What must happen after `stop`: joining the thread, or leaving the simulated scheduler.
+    ending: Option<Ending>,
+}
+
+pub(crate) enum Ending {
+    Join(JoinHandle<()>),
+    Leave(Box<dyn FnOnce() + Send + Sync>),
+}
+
+impl Task {
+    pub(crate) fn new(state: Arc<TaskState>, ending: Ending) -> Task {
+        Task { state, ending: Some(ending) }
+    }
+
+    /// Has the task called soon.
+    pub fn wake(&self) {
+        self.state.wake();
+    }
+
+    /// A handle by which others wake the task.
+    pub fn waker(&self) -> TaskWaker {
+        TaskWaker { state: Arc::clone(&self.state) }
+    }
+
+    /// Stops the task: when this returns, no step runs any more. The same as dropping it.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.state.stop();
+        match self.ending.take() {
+            // The last owner of a task may be the task itself; it cannot wait for its own end.
+            Some(Ending::Join(thread)) if thread.thread().id() != std::thread::current().id() => {
+                // A panic in the task has already been reported by the panic hook, with the thread's name.
+                let _ended = thread.join();
+            }
+            Some(Ending::Join(_)) | None => {}
+            Some(Ending::Leave(leave)) => leave(),
+        }
+    }
+}
+
+/// One thread per task.
+pub(crate) struct ThreadSpawner;
+
+impl Spawner for ThreadSpawner {
+    fn spawn(&self, name: &str, step: StepFunction) -> Result<Task, EnvironmentError> {
+        let state = Arc::new(TaskState::new());
+        let shared = Arc::clone(&state);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run_steps(&shared, step))
+            .map_err(|source| EnvironmentError::io(Operation::Spawn, name.as_ref(), source))?;
+        Ok(Task::new(state, Ending::Join(thread)))
+    }
+}
+
+fn run_steps(state: &TaskState, mut step: StepFunction) {
+    while !state.is_stopped() {
+        state.take_wake();
+        match step() {
+            Step::Again => {}
+            Step::Wait(limit) => state.sleep(Some(limit)),
+            Step::Sleep => state.sleep(None),
+            Step::Done => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_runs_a_step_at_once_and_again_when_woken() {
+        let (sender, receiver) = mpsc::channel();
+        let task = ThreadSpawner
+            .spawn(
+                "counter",
+                Box::new(move || {
+                    sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
+                    Step::Sleep
+                }),
+            )
+            .unwrap();
+        assert_eq!(receiver.recv().unwrap().as_deref(), Some("counter"));
+        task.wake();
+        receiver.recv_timeout(Duration::from_secs(10)).expect("the wake leads to a second step");
+    }
+
+    #[test]
+    fn after_stop_no_step_runs() {
+        let steps = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&steps);
+        let task = ThreadSpawner
+            .spawn(
+                "busy",
+                Box::new(move || {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    Step::Wait(Duration::from_micros(50))
+                }),
+            )
+            .unwrap();
+        let waker = task.waker();
+        task.stop();
+        let ran = steps.load(Ordering::SeqCst);
+        waker.wake();
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(steps.load(Ordering::SeqCst), ran);
+    }
+}
