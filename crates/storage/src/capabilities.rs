@@ -1,0 +1,51 @@
+//! What an engine declares of itself, as plain data. The conformance suite checks every claim.
+
+/// When the loser of two transactions that update one key learns of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConflictTime {
+    /// The second `put` or `delete` fails at once.
+    AtUpdate,
+    /// `commit` fails.
+    AtCommit,
+}
+
+/// Whether transactions may begin at a past snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// Only the newest snapshot can be begun at.
+    NewestOnly,
+    /// A past snapshot can be begun at for as long as some live transaction keeps it.
+    WhileHeld,
+}
+
+/// What an engine can do. Callers never branch on it: where an engine lacks something, [`emulate`](crate::emulate)
+/// stands in. It is for the conformance suite and for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// When the loser of a conflict learns of it.
+    pub conflicts: ConflictTime,
+    /// Whether past snapshots can be begun at.
+    pub history: History,
+    /// Whether commits survive the end of the process.
+    pub durable: Persistence,
+    /// Whether a [`CachedOnly`](crate::Patience::CachedOnly) read of cached data answers at once.
+    pub cached_reads: CachedReads,
+}
+
+/// Whether data outlives the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// Gone with the engine.
+    Volatile,
+    /// There after close and open, and after a crash as far as acknowledged.
+    Durable,
+}
+
+/// Whether the engine can tell cached from uncached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CachedReads {
+    /// It answers from its cache, and says `WouldBlock` only where a page must come from the device.
+    Told,
+    /// It cannot tell, and answers `WouldBlock` to every read without patience.
+    NotTold,
+}

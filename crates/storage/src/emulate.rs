@@ -1,0 +1,92 @@
+//! What an engine does not do itself, done with what every engine does.
+//!
+//! Each function is correct for every engine and the default of a method of the contract, or a step above it that an
+//! engine may one day do better. Callers use the method where there is one, and never ask which engine they have.
+
+use bytes::Bytes;
+
+use crate::{
+    Begin, CommitReceipt, Cursor, Direction, Durability, Engine, KeyRange, Patience, StorageError,
+    Transaction, TreeId,
+};
+
+/// Entries that [`load_sorted`] puts into one transaction: enough to share a commit, little enough to stay in a cache.
+pub const LOAD_BATCH_ENTRIES: usize = 1_000;
+
+/// [`Transaction::get_many`] by one `get` per key.
+pub fn get_many(
+    transaction: &dyn Transaction,
+    tree: TreeId,
+    keys: &[&[u8]],
+    patience: Patience,
+) -> Result<Vec<Option<Bytes>>, StorageError> {
+    keys.iter().map(|key| transaction.get(tree, key, patience)).collect()
+}
+
+/// [`Transaction::delete_range`] by a scan that deletes what it finds. Costs a read and a write per entry.
+///
+/// A `WouldBlock` on the way undoes the deletions so far, so that the call may be repeated with more patience.
+pub fn delete_range(
+    transaction: &mut dyn Transaction,
+    tree: TreeId,
+    range: &KeyRange,
+    patience: Patience,
+) -> Result<(), StorageError> {
+    let before = transaction.savepoint();
+    let outcome = delete_found(transaction, tree, range, patience);
+    if matches!(&outcome, Err(error) if error.is_would_block()) {
+        transaction.rollback_to(before);
+    }
+    outcome
+}
+
+fn delete_found(
+    transaction: &mut dyn Transaction,
+    tree: TreeId,
+    range: &KeyRange,
+    patience: Patience,
+) -> Result<(), StorageError> {
+    let mut cursor = Cursor::new(tree, range.clone(), Direction::Forward);
+    while let Some((key, _)) = cursor.next(transaction, patience)? {
+        transaction.delete(tree, key)?;
+    }
+    Ok(())
+}
+
+/// Replaces the value of a key by what `apply` makes of it; `None` means that the key is not there. Reads, then writes.
+pub fn merge(
+    transaction: &mut dyn Transaction,
+    tree: TreeId,
+    key: &[u8],
+    patience: Patience,
+    apply: &mut dyn FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+) -> Result<(), StorageError> {
+    let old = transaction.get(tree, key, patience)?;
+    match apply(old.as_deref()) {
+        Some(new) => transaction.put(tree, key, &new),
+        None if old.is_some() => transaction.delete(tree, key),
+        None => Ok(()),
+    }
+}
+
+/// Puts many entries into a tree that nobody else writes, [`LOAD_BATCH_ENTRIES`] to a transaction, and returns the last
+/// commit's receipt (`None` without entries). Sorted keys load fastest, but any order is correct.
+///
+/// Not atomic: after an error the batches before it stay.
+pub fn load_sorted<'e>(
+    engine: &dyn Engine,
+    tree: TreeId,
+    entries: &mut dyn Iterator<Item = (&'e [u8], &'e [u8])>,
+    durability: Durability,
+) -> Result<Option<CommitReceipt>, StorageError> {
+    let mut last = None;
+    let mut entries = entries.peekable();
+    while entries.peek().is_some() {
+        let mut transaction = engine.begin(Begin::WRITE)?;
+        for (key, value) in entries.by_ref().take(LOAD_BATCH_ENTRIES) {
+            transaction.put_blind(tree, key, value)?;
+        }
+        last = Some(transaction.commit(durability)?);
+    }
+    Ok(last)
+}

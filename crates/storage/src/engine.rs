@@ -1,0 +1,114 @@
+//! The engine: a store of named trees, opened by the crate that implements it.
+
+use std::sync::Arc;
+
+use crate::{
+    Capabilities, CommitReceipt, Durability, DurabilityWaker, Estimate, LiveTransaction, Lsn,
+    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeId,
+};
+
+/// Whether a transaction may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Reads only: `put` and `delete` are [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    Read,
+    /// Reads and writes.
+    Write,
+}
+
+/// How a transaction begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Begin {
+    /// Whether it may write.
+    pub mode: Mode,
+    /// `None`: the newest snapshot. `Some`: a past one, where the engine keeps history.
+    pub at: Option<SnapshotTimestamp>,
+}
+
+impl Begin {
+    /// A reader of the newest snapshot.
+    pub const READ: Begin = Begin { mode: Mode::Read, at: None };
+    /// A writer on the newest snapshot.
+    pub const WRITE: Begin = Begin { mode: Mode::Write, at: None };
+}
+
+/// A tree as the engine lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeDescription {
+    /// The engine's number.
+    pub id: TreeId,
+    /// The name it was created with.
+    pub name: String,
+}
+
+/// How a new tree is to be laid out: the engine's own section of options as `(name, value)` pairs, which that engine
+/// parses and refuses where unknown ([`InvalidInput`](crate::ErrorKind::InvalidInput)). Empty means the defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeOptions {
+    /// For example `("compression", "zstd")`, `("pageSize", "16KB")`.
+    pub entries: Vec<(String, String)>,
+}
+
+/// A store of named trees.
+///
+/// # Threads
+/// All methods may be called from any thread at any time. None blocks but those that say so.
+///
+/// # Durability of trees
+/// `create_tree` and `drop_tree` are ordered in the log with commits: after a crash, a tree whose creation came before a
+/// surviving commit exists. A created tree that no commit refers to may be there or not. The catalog therefore creates a
+/// tree *before* it commits the reference, drops it *after* it has committed the removal, and at open drops the trees
+/// that nothing refers to.
+pub trait Engine: Send + Sync {
+    /// The engine's name as the configuration knows it (`betree`, `memory`, …).
+    fn name(&self) -> &'static str;
+
+    /// What it declares of itself.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Creates an empty tree. A name that exists is [`InvalidInput`](crate::ErrorKind::InvalidInput), as are unknown options.
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError>;
+
+    /// Removes a tree. Transactions that began before may go on reading it; later ones get
+    /// [`NotFound`](crate::ErrorKind::NotFound). Its space comes back when no one reads it any more.
+    fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError>;
+
+    /// All trees, by number.
+    fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError>;
+
+    /// Begins a transaction. A snapshot that is gone or in the future is [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError>;
+
+    /// Calls the waker when the log up to `receipt.lsn` has reached `durability`: at once, on this thread, if it has.
+    /// Asking for [`Synced`](Durability::Synced) starts a sync that all waiters share. Never blocks.
+    fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker);
+
+    /// Waits until the log up to `receipt.lsn` has reached `durability`. Blocks.
+    fn wait_durable(&self, receipt: CommitReceipt, durability: Durability) -> Result<(), StorageError>;
+
+    /// The end of the log that is durable to this degree: every record at or before it survives.
+    fn durable_to(&self, durability: Durability) -> Lsn;
+
+    /// Writes all that has been committed to its final place, so that recovery has nothing to replay from before. Blocks the
+    /// caller, and nobody else.
+    fn checkpoint(&self) -> Result<(), StorageError>;
+
+    /// Roughly how much lies in a whole tree, cheaply.
+    fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError>;
+
+    /// Bytes that the tree takes on the device, and bytes of the whole store for `None`.
+    fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError>;
+
+    /// Counters and gauges.
+    fn statistics(&self) -> Statistics;
+
+    /// Transactions that have neither committed nor rolled back, oldest first.
+    fn live_transactions(&self) -> Vec<LiveTransaction>;
+
+    /// Ends cleanly: syncs, checkpoints, stops background work. Later calls fail with
+    /// [`Closed`](crate::ErrorKind::Closed). Dropping an engine without it is a crash as far as durability goes. Blocks.
+    fn close(&self) -> Result<(), StorageError>;
+}
+
+/// An engine as it is handed around.
+pub type SharedEngine = Arc<dyn Engine>;

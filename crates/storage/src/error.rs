@@ -1,0 +1,176 @@
+//! Errors of the contract: the kind says what the caller must do, the fields and the source say what happened.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What the caller must do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Another transaction updated the key first: roll back and retry the whole transaction.
+    Conflict,
+    /// The engine has no room for this now (too many transactions, the log budget is used up): retry later.
+    Busy,
+    /// The answer needs the device, and the caller asked for [`Patience::CachedOnly`](crate::Patience::CachedOnly):
+    /// ask again where waiting is allowed.
+    WouldBlock,
+    /// The tree is not there (or not any more).
+    NotFound,
+    /// The request breaks a rule of the contract: fix the request.
+    InvalidInput,
+    /// Bytes on the device are not what was written: restore from a backup; other trees and ranges stay readable.
+    Corrupt,
+    /// The device said no to this request (full, or an error): free space or mend it; nothing acknowledged is lost.
+    Io,
+    /// The engine is closed, or has stopped itself after a failed sync: open it again.
+    Closed,
+}
+
+impl ErrorKind {
+    /// Whether the same transaction, run again from its beginning, may succeed with nothing else changed.
+    pub const fn is_retryable(self) -> bool {
+        match self {
+            // The other transaction has the key now; the next try begins after it.
+            ErrorKind::Conflict => true,
+            // Room comes back with time.
+            ErrorKind::Busy => true,
+            // The same question with more patience is answered.
+            ErrorKind::WouldBlock => true,
+            // A name does not come back by asking again.
+            ErrorKind::NotFound => false,
+            // The request stays wrong.
+            ErrorKind::InvalidInput => false,
+            // The bytes stay wrong.
+            ErrorKind::Corrupt => false,
+            // A person has to make room or change the disk.
+            ErrorKind::Io => false,
+            // The process has to open the store again.
+            ErrorKind::Closed => false,
+        }
+    }
+
+    /// Whether the engine takes no further writes after this error.
+    pub const fn poisons_engine(self) -> bool {
+        match self {
+            // A failed fsync surfaces as `Closed`: what the kernel dropped can never be synced by a second try.
+            ErrorKind::Closed => true,
+            ErrorKind::Conflict
+            | ErrorKind::Busy
+            | ErrorKind::WouldBlock
+            | ErrorKind::NotFound
+            | ErrorKind::InvalidInput
+            // One damaged block says nothing of the others.
+            | ErrorKind::Corrupt
+            // A refused write leaves the store as it was.
+            | ErrorKind::Io => false,
+        }
+    }
+}
+
+/// An error of an engine: a [`kind`](StorageError::kind) for the caller, a sentence for people, and the cause.
+///
+/// Cloning is cheap: wakers hand one error to many waiters.
+#[derive(Clone)]
+pub struct StorageError {
+    kind: ErrorKind,
+    detail: Option<Arc<Detail>>,
+}
+
+struct Detail {
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl StorageError {
+    /// An error with a sentence that says what happened to what.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> StorageError {
+        StorageError { kind, detail: Some(Arc::new(Detail { message: message.into(), source: None })) }
+    }
+
+    /// An error with its cause.
+    pub fn with_source(
+        kind: ErrorKind,
+        message: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> StorageError {
+        StorageError {
+            kind,
+            detail: Some(Arc::new(Detail { message: message.into(), source: Some(source.into()) })),
+        }
+    }
+
+    /// [`ErrorKind::WouldBlock`], without an allocation: it is an answer rather than a fault.
+    pub const fn would_block() -> StorageError {
+        StorageError { kind: ErrorKind::WouldBlock, detail: None }
+    }
+
+    /// [`ErrorKind::Conflict`], without an allocation: busy keys make many of them.
+    pub const fn conflict() -> StorageError {
+        StorageError { kind: ErrorKind::Conflict, detail: None }
+    }
+
+    /// What the caller must do.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Whether this is [`ErrorKind::WouldBlock`].
+    pub const fn is_would_block(&self) -> bool {
+        matches!(self.kind, ErrorKind::WouldBlock)
+    }
+
+    /// Whether this is [`ErrorKind::Conflict`].
+    pub const fn is_conflict(&self) -> bool {
+        matches!(self.kind, ErrorKind::Conflict)
+    }
+}
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.detail, self.kind) {
+            (Some(detail), _) => f.write_str(&detail.message),
+            (None, ErrorKind::WouldBlock) => f.write_str("the answer needs the device"),
+            (None, ErrorKind::Conflict) => f.write_str("another transaction updated the key first"),
+            (None, kind) => write!(f, "{kind:?}"),
+        }
+    }
+}
+
+impl fmt::Debug for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind)?;
+        match self.detail.as_ref().and_then(|detail| detail.source.as_ref()) {
+            Some(source) => write!(f, " ({source:?})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for StorageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let source = self.detail.as_ref()?.source.as_ref()?;
+        Some(source.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_is_shown_and_the_source_is_kept() {
+        let error =
+            StorageError::with_source(ErrorKind::Io, "cannot write data.0000", std::io::Error::other("EIO"));
+        assert_eq!(error.to_string(), "cannot write data.0000");
+        assert!(std::error::Error::source(&error).is_some());
+        assert!(!error.kind().is_retryable());
+    }
+
+    #[test]
+    fn answers_rather_than_faults_carry_no_allocation_and_can_be_retried() {
+        for error in [StorageError::would_block(), StorageError::conflict()] {
+            assert!(error.detail.is_none());
+            assert!(error.kind().is_retryable());
+            assert!(!error.kind().poisons_engine());
+        }
+    }
+}

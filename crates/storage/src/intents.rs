@@ -1,0 +1,268 @@
+//! Intents: who is updating which key, and who did so last. They make the first updater win.
+//!
+//! # Terms
+//! - *Fingerprint*: 64 bits of hash over tree and key. Two keys with one fingerprint conflict without need; that happens
+//!   once in 2⁶⁴ pairs and costs a retry.
+//! - *Intent*: a transaction's claim on a fingerprint, from its first update of the key to its end.
+//! - *Settled* entry: one without an owner, kept because a transaction older than its commit may still come along.
+//!
+//! # How
+//! 1. [`Intents::acquire`] fails where another transaction owns the fingerprint, or a commit later than the caller's
+//!    snapshot settled it. Otherwise the caller owns it.
+//! 2. [`Intents::commit`] settles the owner's entries at its timestamp; [`Intents::release`] puts back what was before.
+//! 3. When a shard has doubled it is swept: settled entries that every live snapshot sees can refuse nobody any more.
+//! 4. A shard still above its cap evicts the older half of its settled entries and remembers the latest commit among them:
+//!    from then on a snapshot older than that conflicts on every key the shard does not know. So memory is bounded,
+//!    and eviction costs false conflicts, never a missed one.
+//!
+//! # The order at commit
+//! An engine gives out the timestamp, calls `commit` here, and only then lets snapshots see that timestamp. So whoever sees
+//! the commit finds its intents free: one client's transactions, one after another, never conflict with themselves.
+//!
+//! # Invariants
+//! - The oldest snapshot told to [`Intents::set_oldest_snapshot`] is at most that of every live and future transaction.
+//! - An owned entry is never swept or evicted.
+//! - An entry without owner has a commit timestamp above zero.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::{CommitTimestamp, SnapshotTimestamp, StorageError, TreeId};
+
+/// A power of two; enough that a few dozen threads seldom meet.
+const SHARDS: usize = 64;
+
+/// Settled entries kept in all shards together unless the engine says otherwise: about 30 MB.
+const ENTRIES_MAX: usize = 1 << 20;
+
+/// Below this many entries a shard is never swept.
+const SWEEP_ENTRIES_MIN: usize = 128;
+
+/// A transaction as its engine numbers it; never zero, never reused while the engine is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransactionId(NonZeroU64);
+
+impl TransactionId {
+    /// The transaction of this number.
+    ///
+    /// # Panics
+    /// For zero, which means nobody.
+    pub const fn new(number: u64) -> TransactionId {
+        match NonZeroU64::new(number) {
+            Some(number) => TransactionId(number),
+            None => panic!("transactions are numbered from one"),
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// A claim that a transaction holds, to be given back by [`Intents::commit`] or [`Intents::release`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Intent {
+    fingerprint: u64,
+    owner: TransactionId,
+}
+
+struct Slot {
+    fingerprint: u64,
+    owner: Option<TransactionId>,
+    /// The last commit that updated the key; zero: none that anybody need know of.
+    committed: CommitTimestamp,
+}
+
+struct Shard {
+    table: HashTable<Slot>,
+    /// Sweep when the table has grown to this many entries.
+    sweep_at: usize,
+    /// The latest commit among evicted entries.
+    evicted_to: CommitTimestamp,
+}
+
+/// The table of intents of one engine.
+pub struct Intents {
+    shards: Box<[Mutex<Shard>]>,
+    oldest_snapshot: AtomicU64,
+    shard_entries_max: usize,
+}
+
+impl Default for Intents {
+    fn default() -> Intents {
+        Intents::new()
+    }
+}
+
+impl Intents {
+    /// An empty table of the usual size.
+    pub fn new() -> Intents {
+        Intents::with_entries_max(ENTRIES_MAX)
+    }
+
+    /// An empty table that keeps at most about this many settled entries (at least 4 in each of its 64 shards).
+    pub fn with_entries_max(entries_max: usize) -> Intents {
+        let shard = || {
+            let shard = Shard {
+                table: HashTable::new(),
+                sweep_at: SWEEP_ENTRIES_MIN,
+                evicted_to: CommitTimestamp::ZERO,
+            };
+            Mutex::new(shard)
+        };
+        Intents {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            oldest_snapshot: AtomicU64::new(0),
+            shard_entries_max: (entries_max / SHARDS).max(4),
+        }
+    }
+
+    /// Claims a key for a transaction, or [`Conflict`](crate::ErrorKind::Conflict). A transaction may claim a key again;
+    /// either of the two intents then gives it back.
+    pub fn acquire(
+        &self,
+        owner: TransactionId,
+        snapshot: SnapshotTimestamp,
+        tree: TreeId,
+        key: &[u8],
+    ) -> Result<Intent, StorageError> {
+        let fingerprint = fingerprint(tree, key);
+        let mut shard = self.shard(fingerprint).lock();
+        if shard.table.len() >= shard.sweep_at {
+            let oldest = SnapshotTimestamp::new(self.oldest_snapshot.load(Ordering::Acquire));
+            shard.make_room(oldest, self.shard_entries_max);
+        }
+        shard.claim(fingerprint, owner, snapshot)?;
+        Ok(Intent { fingerprint, owner })
+    }
+
+    /// Settles a transaction's intents at its commit.
+    pub fn commit(&self, intents: &[Intent], timestamp: CommitTimestamp) {
+        for intent in intents {
+            let mut shard = self.shard(intent.fingerprint).lock();
+            if let Some(slot) = shard.owned(intent) {
+                slot.owner = None;
+                slot.committed = timestamp;
+            }
+        }
+    }
+
+    /// Gives a transaction's intents back as if it had never been.
+    pub fn release(&self, intents: &[Intent]) {
+        for intent in intents {
+            self.shard(intent.fingerprint).lock().release(intent);
+        }
+    }
+
+    /// Tells the oldest snapshot that any live or future transaction has. Never goes back.
+    pub fn set_oldest_snapshot(&self, oldest: SnapshotTimestamp) {
+        self.oldest_snapshot.fetch_max(oldest.get(), Ordering::AcqRel);
+    }
+
+    /// Entries, owned and settled.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().table.len()).sum()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn shard(&self, fingerprint: u64) -> &Mutex<Shard> {
+        // The table's buckets come from the lowest bits and its tags from the highest: the shard takes others.
+        &self.shards[(fingerprint >> 40) as usize % SHARDS]
+    }
+}
+
+impl std::fmt::Debug for Intents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Intents({} entries)", self.len())
+    }
+}
+
+impl Shard {
+    fn claim(
+        &mut self,
+        fingerprint: u64,
+        owner: TransactionId,
+        snapshot: SnapshotTimestamp,
+    ) -> Result<(), StorageError> {
+        let same = |slot: &Slot| slot.fingerprint == fingerprint;
+        match self.table.entry(fingerprint, same, |slot| slot.fingerprint) {
+            Entry::Occupied(mut entry) => {
+                let slot = entry.get_mut();
+                match slot.owner {
+                    Some(holder) if holder == owner => Ok(()),
+                    Some(_) => Err(StorageError::conflict()),
+                    None if !snapshot.sees(slot.committed) => Err(StorageError::conflict()),
+                    None => {
+                        slot.owner = Some(owner);
+                        Ok(())
+                    }
+                }
+            }
+            // The key may be among the evicted ones, committed at any time up to `evicted_to`.
+            Entry::Vacant(_) if !snapshot.sees(self.evicted_to) => Err(StorageError::conflict()),
+            Entry::Vacant(entry) => {
+                entry.insert(Slot { fingerprint, owner: Some(owner), committed: CommitTimestamp::ZERO });
+                Ok(())
+            }
+        }
+    }
+
+    fn owned(&mut self, intent: &Intent) -> Option<&mut Slot> {
+        self.table.find_mut(intent.fingerprint, |slot| is_owned(slot, intent))
+    }
+
+    fn release(&mut self, intent: &Intent) {
+        let Ok(mut entry) = self.table.find_entry(intent.fingerprint, |slot| is_owned(slot, intent)) else {
+            return;
+        };
+        if entry.get().committed == CommitTimestamp::ZERO {
+            // Left in place it would vouch that no commit updated the key, which an eviction may have made untrue.
+            entry.remove();
+        } else {
+            entry.get_mut().owner = None;
+        }
+    }
+
+    fn make_room(&mut self, oldest: SnapshotTimestamp, entries_max: usize) {
+        self.table.retain(|slot| slot.owner.is_some() || !oldest.sees(slot.committed));
+        self.evict(entries_max);
+        // Else sweeping again and again would find nothing while a great transaction holds what there is.
+        self.sweep_at = (self.table.len() * 2).max(SWEEP_ENTRIES_MIN.min(entries_max));
+        self.table.shrink_to(self.sweep_at, |slot| slot.fingerprint);
+    }
+
+    /// Drops the older half of the settled entries if there are too many.
+    fn evict(&mut self, entries_max: usize) {
+        let mut settled: Vec<CommitTimestamp> =
+            self.table.iter().filter(|slot| slot.owner.is_none()).map(|slot| slot.committed).collect();
+        if settled.len() <= entries_max / 2 {
+            return;
+        }
+        let middle = settled.len() / 2;
+        let (_, &mut until, _) = settled.select_nth_unstable(middle);
+        self.table.retain(|slot| slot.owner.is_some() || slot.committed > until);
+        self.evicted_to = self.evicted_to.max(until);
+    }
+}
+
+fn is_owned(slot: &Slot, intent: &Intent) -> bool {
+    slot.fingerprint == intent.fingerprint && slot.owner == Some(intent.owner)
+}
+
+/// 64 bits that stand for a key of a tree.
+pub(crate) fn fingerprint(tree: TreeId, key: &[u8]) -> u64 {
+    xxh3_64_with_seed(key, u64::from(tree.get()))
+}
+
+#[cfg(test)]
+mod tests;

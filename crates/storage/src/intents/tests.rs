@@ -1,0 +1,198 @@
+//! Intents against a plain map that forgets nothing.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::ErrorKind;
+
+const TREE: TreeId = TreeId::new(3);
+
+fn transaction(number: u64) -> TransactionId {
+    TransactionId::new(number)
+}
+
+fn snapshot(number: u64) -> SnapshotTimestamp {
+    SnapshotTimestamp::new(number)
+}
+
+fn is_conflict(outcome: Result<Intent, StorageError>) -> bool {
+    matches!(outcome, Err(error) if error.kind() == ErrorKind::Conflict)
+}
+
+#[test]
+fn the_first_to_claim_a_key_wins_and_may_claim_it_again() {
+    let intents = Intents::new();
+    intents.acquire(transaction(1), snapshot(0), TREE, b"a").expect("nobody has it");
+    intents.acquire(transaction(1), snapshot(0), TREE, b"a").expect("the owner may claim it again");
+    assert!(is_conflict(intents.acquire(transaction(2), snapshot(0), TREE, b"a")));
+    intents
+        .acquire(transaction(2), snapshot(0), TreeId::new(4), b"a")
+        .expect("another tree's key is another key");
+}
+
+#[test]
+fn a_released_key_is_free_and_a_committed_one_only_for_snapshots_that_see_it() {
+    let intents = Intents::new();
+    let first = intents.acquire(transaction(1), snapshot(0), TREE, b"a").expect("nobody has it");
+    intents.release(&[first, first]);
+    assert!(intents.is_empty());
+    let second = intents.acquire(transaction(2), snapshot(0), TREE, b"a").expect("it was released");
+    intents.commit(&[second, second], CommitTimestamp::new(7));
+    assert!(is_conflict(intents.acquire(transaction(3), snapshot(6), TREE, b"a")));
+    intents.acquire(transaction(4), snapshot(7), TREE, b"a").expect("the snapshot sees the commit");
+}
+
+#[test]
+fn an_intent_given_back_twice_does_not_take_the_key_from_its_next_owner() {
+    let intents = Intents::new();
+    let first = intents.acquire(transaction(1), snapshot(0), TREE, b"a").expect("nobody has it");
+    intents.commit(&[first], CommitTimestamp::new(1));
+    intents.acquire(transaction(2), snapshot(1), TREE, b"a").expect("the snapshot sees the commit");
+    intents.release(&[first]);
+    intents.commit(&[first], CommitTimestamp::new(1));
+    assert!(is_conflict(intents.acquire(transaction(3), snapshot(1), TREE, b"a")));
+}
+
+#[test]
+fn a_rollback_leaves_the_commit_before_it_known() {
+    let intents = Intents::new();
+    let first = intents.acquire(transaction(1), snapshot(0), TREE, b"a").expect("nobody has it");
+    intents.commit(&[first], CommitTimestamp::new(5));
+    let second =
+        intents.acquire(transaction(2), snapshot(5), TREE, b"a").expect("the snapshot sees the commit");
+    intents.release(&[second]);
+    assert!(is_conflict(intents.acquire(transaction(3), snapshot(4), TREE, b"a")));
+}
+
+#[test]
+fn settled_entries_that_all_snapshots_see_are_swept() {
+    let intents = Intents::new();
+    for number in 1..=100_000_u64 {
+        let key = number.to_le_bytes();
+        let intent =
+            intents.acquire(transaction(number), snapshot(number - 1), TREE, &key).expect("each key is new");
+        intents.commit(&[intent], CommitTimestamp::new(number));
+        intents.set_oldest_snapshot(snapshot(number));
+    }
+    let bound = SHARDS * SWEEP_ENTRIES_MIN * 2;
+    assert!(intents.len() <= bound, "{} entries are left", intents.len());
+}
+
+#[test]
+fn a_long_snapshot_cannot_make_the_table_grow_past_its_cap_and_conflicts_are_never_missed() {
+    let cap = 6_400;
+    let intents = Intents::with_entries_max(cap);
+    for number in 1..=50_000_u64 {
+        let key = number.to_le_bytes();
+        let intent =
+            intents.acquire(transaction(number), snapshot(number - 1), TREE, &key).expect("each key is new");
+        intents.commit(&[intent], CommitTimestamp::new(number));
+    }
+    assert!(intents.len() <= cap + SHARDS * SWEEP_ENTRIES_MIN, "{} entries", intents.len());
+    let old = transaction(60_000);
+    for number in 1..=50_000_u64 {
+        let outcome = intents.acquire(old, snapshot(number - 1), TREE, &number.to_le_bytes());
+        assert!(is_conflict(outcome), "the commit {number} was forgotten");
+    }
+    intents
+        .acquire(transaction(60_001), snapshot(50_000), TREE, b"a new key")
+        .expect("a new snapshot meets no one");
+}
+
+/// What the table must answer, from a memory without end.
+#[derive(Default)]
+struct Model {
+    keys: HashMap<u64, (Option<TransactionId>, u64)>,
+}
+
+impl Model {
+    fn allows(&self, owner: TransactionId, snapshot: u64, key: u64) -> bool {
+        match self.keys.get(&key) {
+            Some((Some(holder), _)) => *holder == owner,
+            Some((None, committed)) => *committed <= snapshot,
+            None => true,
+        }
+    }
+}
+
+struct Running {
+    id: TransactionId,
+    snapshot: u64,
+    intents: Vec<Intent>,
+    keys: Vec<u64>,
+}
+
+/// Runs random transactions over few keys. `exact`: the cap is never reached, so that every answer equals the model's;
+/// otherwise the table may refuse more than the model, and never less.
+fn run_against_the_model(seed: u64, entries_max: usize, key_count: u64, exact: bool) {
+    let intents = Intents::with_entries_max(entries_max);
+    let mut model = Model::default();
+    let mut random = Generator(seed);
+    let mut running: Vec<Running> = Vec::new();
+    let mut now = 0_u64;
+    for number in 1..40_000_u64 {
+        if running.len() < 8 {
+            running.push(Running { id: transaction(number), snapshot: now, intents: vec![], keys: vec![] });
+        }
+        let at = random.below(running.len() as u64) as usize;
+        if random.below(4) > 0 {
+            let one = &mut running[at];
+            let key = random.below(key_count);
+            let allowed = model.allows(one.id, one.snapshot, key);
+            match intents.acquire(one.id, snapshot(one.snapshot), TREE, &key.to_le_bytes()) {
+                Ok(intent) => {
+                    assert!(allowed, "seed {seed}: a conflict on {key} was missed at step {number}");
+                    model.keys.entry(key).or_insert((None, 0)).0 = Some(one.id);
+                    one.intents.push(intent);
+                    one.keys.push(key);
+                }
+                Err(_) => {
+                    assert!(!exact || !allowed, "seed {seed}: a false conflict on {key} at step {number}")
+                }
+            }
+            continue;
+        }
+        let one = running.swap_remove(at);
+        let commits = random.below(2) == 0;
+        if commits {
+            now += 1;
+            intents.commit(&one.intents, CommitTimestamp::new(now));
+        } else {
+            intents.release(&one.intents);
+        }
+        for key in one.keys {
+            let entry = model.keys.get_mut(&key).expect("the transaction claimed it");
+            *entry = (None, if commits { now } else { entry.1 });
+        }
+        let oldest = running.iter().map(|one| one.snapshot).min().unwrap_or(now);
+        intents.set_oldest_snapshot(snapshot(oldest));
+    }
+}
+
+/// A small generator of test choices (splitmix64).
+struct Generator(u64);
+
+impl Generator {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+#[test]
+fn random_transactions_get_the_answers_of_a_table_that_forgets_nothing() {
+    for seed in 0..4 {
+        run_against_the_model(seed, 1 << 20, 200, true);
+        run_against_the_model(seed, 1 << 20, 20_000, true);
+    }
+}
+
+#[test]
+fn a_table_with_almost_no_room_refuses_more_and_misses_nothing() {
+    for seed in 0..4 {
+        run_against_the_model(seed, 256, 5_000, false);
+    }
+}

@@ -1,0 +1,332 @@
+//! Scans: a range, a direction, batches of entries, and the cursor that asks for one batch after another.
+//!
+//! A scan carries no state in the engine between batches: the cursor narrows its range past the last key it was given.
+//! A batch costs one descent of the tree, which is nothing beside the entries that it brings, and in return no cursor
+//! borrows a transaction, pins a page or has to be told of a write.
+
+use std::ops::Bound;
+
+use crate::{Patience, StorageError, Transaction, TreeId};
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From small keys to great ones.
+    Forward,
+    /// From great keys to small ones.
+    Backward,
+}
+
+/// The keys between two bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The lower end.
+    pub lower: Bound<Vec<u8>>,
+    /// The upper end.
+    pub upper: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// Every key.
+    pub const fn all() -> KeyRange {
+        KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded }
+    }
+
+    /// The keys that begin with these bytes.
+    pub fn prefix(prefix: &[u8]) -> KeyRange {
+        let upper = match successor_of_prefix(prefix) {
+            Some(next) => Bound::Excluded(next),
+            None => Bound::Unbounded,
+        };
+        KeyRange { lower: Bound::Included(prefix.to_vec()), upper }
+    }
+
+    /// One key.
+    pub fn point(key: &[u8]) -> KeyRange {
+        KeyRange { lower: Bound::Included(key.to_vec()), upper: Bound::Included(key.to_vec()) }
+    }
+
+    /// Whether the key lies within.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.is_above_lower(key) && self.is_below_upper(key)
+    }
+
+    /// Whether the key is not too small.
+    pub fn is_above_lower(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Included(lower) => key >= lower.as_slice(),
+            Bound::Excluded(lower) => key > lower.as_slice(),
+            Bound::Unbounded => true,
+        }
+    }
+
+    /// Whether the key is not too great.
+    pub fn is_below_upper(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Included(upper) => key <= upper.as_slice(),
+            Bound::Excluded(upper) => key < upper.as_slice(),
+            Bound::Unbounded => true,
+        }
+    }
+
+    /// Whether no key can lie within: the bounds cross or touch without meeting.
+    pub fn is_empty(&self) -> bool {
+        match (&self.lower, &self.upper) {
+            (Bound::Unbounded, _) => matches!(&self.upper, Bound::Excluded(upper) if upper.is_empty()),
+            (_, Bound::Unbounded) => false,
+            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+            (
+                Bound::Included(lower) | Bound::Excluded(lower),
+                Bound::Included(upper) | Bound::Excluded(upper),
+            ) => lower >= upper,
+        }
+    }
+
+    /// Narrows the range to what lies beyond `key` in `direction`.
+    pub fn advance_past(&mut self, key: &[u8], direction: Direction) {
+        let bound = match direction {
+            Direction::Forward => &mut self.lower,
+            Direction::Backward => &mut self.upper,
+        };
+        match bound {
+            Bound::Excluded(have) => {
+                have.clear();
+                have.extend_from_slice(key);
+            }
+            Bound::Included(_) | Bound::Unbounded => *bound = Bound::Excluded(key.to_vec()),
+        }
+    }
+}
+
+/// The smallest key that is greater than every key with this prefix; `None` where there is none (all bytes 0xFF).
+pub fn successor_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != 0xFF)?;
+    let mut next = prefix[..=last].to_vec();
+    next[last] += 1;
+    Some(next)
+}
+
+/// When a batch is full. At least one entry is always delivered, however large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchLimits {
+    /// Entries at most, at least 1.
+    pub entries_max: usize,
+    /// Bytes of keys and values after which no further entry is added.
+    pub bytes_max: usize,
+}
+
+impl BatchLimits {
+    /// What a cursor asks for first: little, since many scans want one row.
+    pub const FIRST: BatchLimits = BatchLimits { entries_max: 16, bytes_max: 16 * 1024 };
+    /// What it grows to.
+    pub const LARGEST: BatchLimits = BatchLimits { entries_max: 1024, bytes_max: 256 * 1024 };
+
+    /// Four times as much, up to [`BatchLimits::LARGEST`].
+    #[must_use]
+    pub fn grown(self) -> BatchLimits {
+        BatchLimits {
+            entries_max: (self.entries_max * 4).min(BatchLimits::LARGEST.entries_max),
+            bytes_max: (self.bytes_max * 4).min(BatchLimits::LARGEST.bytes_max),
+        }
+    }
+}
+
+/// Whether a scan has seen its whole range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanEnd {
+    /// The batch was full: there may be more.
+    More,
+    /// The range is exhausted.
+    Done,
+}
+
+/// Entries of a scan in one allocation, in the order of the scan.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    /// End of key and end of value of each entry in `bytes`; the key begins where the entry before ended.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    /// Forgets the entries and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    /// Entries.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Whether a further entry would go past the limits.
+    pub fn is_full(&self, limits: BatchLimits) -> bool {
+        !self.is_empty() && (self.len() >= limits.entries_max || self.bytes.len() >= limits.bytes_max)
+    }
+
+    /// The entry at a place.
+    pub fn get(&self, at: usize) -> Option<(&[u8], &[u8])> {
+        let &(key_end, value_end) = self.ends.get(at)?;
+        let start = if at == 0 { 0 } else { self.ends[at - 1].1 };
+        Some((&self.bytes[start..key_end], &self.bytes[key_end..value_end]))
+    }
+
+    /// The last entry.
+    pub fn last(&self) -> Option<(&[u8], &[u8])> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// All entries.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
+        (0..self.len()).filter_map(|at| self.get(at))
+    }
+}
+
+/// Steps through a range in batches that grow from [`BatchLimits::FIRST`] to [`BatchLimits::LARGEST`].
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    tree: TreeId,
+    range: KeyRange,
+    direction: Direction,
+    limits: BatchLimits,
+    batch: Batch,
+    /// The next entry of `batch` to deliver.
+    at: usize,
+    end: ScanEnd,
+}
+
+impl Cursor {
+    /// A cursor before the first entry of the range.
+    pub fn new(tree: TreeId, range: KeyRange, direction: Direction) -> Cursor {
+        let end = if range.is_empty() { ScanEnd::Done } else { ScanEnd::More };
+        Cursor { tree, range, direction, limits: BatchLimits::FIRST, batch: Batch::new(), at: 0, end }
+    }
+
+    /// The next entry, or `None` at the end. After [`WouldBlock`](crate::ErrorKind::WouldBlock) the cursor stands where it
+    /// stood, and the call may be repeated with more patience.
+    pub fn next<'c>(
+        &'c mut self,
+        transaction: &dyn Transaction,
+        patience: Patience,
+    ) -> Result<Option<(&'c [u8], &'c [u8])>, StorageError> {
+        if self.at >= self.batch.len() && !self.refill(transaction, patience)? {
+            return Ok(None);
+        }
+        self.at += 1;
+        Ok(self.batch.get(self.at - 1))
+    }
+
+    /// Jumps forward (in the scan's direction) to the first entry at or beyond `key`. Never goes back.
+    pub fn seek(&mut self, key: &[u8]) {
+        while let Some((have, _)) = self.batch.get(self.at) {
+            let before = match self.direction {
+                Direction::Forward => have < key,
+                Direction::Backward => have > key,
+            };
+            if !before {
+                return;
+            }
+            self.at += 1;
+        }
+        let bound = match self.direction {
+            Direction::Forward => &mut self.range.lower,
+            Direction::Backward => &mut self.range.upper,
+        };
+        let stays = match (&*bound, self.direction) {
+            (Bound::Unbounded, _) => false,
+            (Bound::Included(have) | Bound::Excluded(have), Direction::Forward) => have.as_slice() >= key,
+            (Bound::Included(have) | Bound::Excluded(have), Direction::Backward) => have.as_slice() <= key,
+        };
+        if !stays {
+            *bound = Bound::Included(key.to_vec());
+            self.limits = BatchLimits::FIRST;
+        }
+        if self.range.is_empty() {
+            self.end = ScanEnd::Done;
+        }
+    }
+
+    /// Fetches the next batch; false at the end of the range.
+    fn refill(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<bool, StorageError> {
+        if self.end == ScanEnd::Done {
+            return Ok(false);
+        }
+        // Into a fresh view of the same memory: a failed scan must leave no half batch to be delivered.
+        self.batch.clear();
+        self.at = 0;
+        let outcome =
+            transaction.scan(self.tree, &self.range, self.direction, self.limits, patience, &mut self.batch);
+        match outcome {
+            Ok(end) => self.end = end,
+            Err(error) => {
+                self.batch.clear();
+                return Err(error);
+            }
+        }
+        match self.batch.last() {
+            Some((key, _)) => self.range.advance_past(key, self.direction),
+            None => {
+                self.end = ScanEnd::Done;
+                return Ok(false);
+            }
+        }
+        if self.range.is_empty() {
+            self.end = ScanEnd::Done;
+        }
+        self.limits = self.limits.grown();
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_successor_of_a_prefix_skips_bytes_that_cannot_grow() {
+        assert_eq!(successor_of_prefix(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(successor_of_prefix(b"a\xFF\xFF"), Some(b"b".to_vec()));
+        assert_eq!(successor_of_prefix(b"\xFF"), None);
+        assert_eq!(successor_of_prefix(b""), None);
+    }
+
+    #[test]
+    fn a_range_whose_bounds_touch_without_meeting_is_empty() {
+        let touching =
+            KeyRange { lower: Bound::Excluded(b"a".to_vec()), upper: Bound::Included(b"a".to_vec()) };
+        assert!(touching.is_empty());
+        assert!(!KeyRange::point(b"a").is_empty());
+        assert!(!KeyRange::all().is_empty());
+        assert!(KeyRange::prefix(b"a").contains(b"ab") && !KeyRange::prefix(b"a").contains(b"b"));
+    }
+
+    #[test]
+    fn a_batch_gives_its_entries_back_in_order_and_is_full_at_its_limits() {
+        let mut batch = Batch::new();
+        let limits = BatchLimits { entries_max: 2, bytes_max: 100 };
+        assert!(!batch.is_full(limits));
+        batch.push(b"a", b"1");
+        batch.push(b"", b"");
+        assert!(batch.is_full(limits));
+        assert_eq!(batch.iter().collect::<Vec<_>>(), vec![(&b"a"[..], &b"1"[..]), (&b""[..], &b""[..])]);
+    }
+}

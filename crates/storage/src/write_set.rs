@@ -1,0 +1,282 @@
+//! The write set: what a transaction has written and nobody else sees yet.
+//!
+//! # Terms
+//! - *Arena*: one growing buffer with the key and value bytes of every write, in the order of writing.
+//! - *Entry*: one write: where its bytes lie, and which earlier entry of the same key it covers.
+//! - *Latest*: the entry of a key that no later one covers. Only those are read, and only those are committed.
+//! - *Order*: per tree, a map from key to latest entry. Built at a tree's first scan, kept up afterwards; a transaction
+//!   that only inserts never pays for it.
+//!
+//! # How
+//! 1. A write appends key and value to the arena and an entry to the list; a hash table leads from a key to its latest
+//!    entry. No allocation per write.
+//! 2. A savepoint is a number of entries. Rolling back pops entries, newest first, and uncovers what each had covered.
+//! 3. [`WriteSet::scan_over`] merges the order of a tree with an engine's own scan: on equal keys the write wins, and a
+//!    deletion hides what lies below.
+//!
+//! ```text
+//! put a=1, put b=2, delete a           entries  0: a=1   1: b=2   2: a deleted, covers 0
+//! latest: a → 2, b → 1                 iter()   b=2, a deleted
+//! rollback_to(2)                       latest: a → 0, b → 1
+//! ```
+//!
+//! # Invariants
+//! - Every key that was written has exactly one latest entry, in the hash table and (where there is one) in the order.
+//! - An entry covers only entries before it, so truncating at any point leaves a valid set.
+//!
+//! # Not here
+//! Conflicts are told by [`Intents`](crate::Intents), the lengths of keys and values checked by [`limits`](crate::limits).
+
+mod overlay;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as TableEntry;
+
+use crate::intents::fingerprint;
+use crate::{Savepoint, TreeId};
+
+/// How a write keeps other writers of its key away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// By an intent on the key.
+    Intent,
+    /// By an intent on another key, as the caller vouches: see [`Transaction::put_blind`](crate::Transaction::put_blind).
+    Blind,
+}
+
+/// One write, as it is read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write<'w> {
+    /// The tree written to.
+    pub tree: TreeId,
+    /// The key.
+    pub key: &'w [u8],
+    /// The new value; `None` for a deletion.
+    pub value: Option<&'w [u8]>,
+    /// How other writers are kept away.
+    pub claim: Claim,
+}
+
+/// The keys of one tree in order, each with its latest entry.
+type Order = BTreeMap<Box<[u8]>, u32>;
+
+/// No earlier entry of the key.
+const NO_ENTRY: u32 = u32::MAX;
+
+struct Entry {
+    fingerprint: u64,
+    /// Where the key begins in the arena; the value follows it.
+    start: usize,
+    tree: TreeId,
+    key_bytes: u32,
+    value_bytes: u32,
+    /// The entry of the same key that this one covers, or [`NO_ENTRY`].
+    covers: u32,
+    is_deletion: bool,
+    is_covered: bool,
+    claim: Claim,
+}
+
+/// The private writes of one transaction. See the module's head.
+#[derive(Default)]
+pub struct WriteSet {
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    latest: HashTable<u32>,
+    /// In a cell because a scan of a shared transaction builds it.
+    orders: RefCell<BTreeMap<TreeId, Order>>,
+}
+
+impl WriteSet {
+    /// A set without writes.
+    pub fn new() -> WriteSet {
+        WriteSet::default()
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Panics
+    /// With 2³² − 1 writes, or a key or value of 4 GiB.
+    pub fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8], claim: Claim) {
+        self.write(Write { tree, key, value: Some(value), claim });
+    }
+
+    /// Removes a key.
+    ///
+    /// # Panics
+    /// As [`WriteSet::put`].
+    pub fn delete(&mut self, tree: TreeId, key: &[u8], claim: Claim) {
+        self.write(Write { tree, key, value: None, claim });
+    }
+
+    /// The latest write of a key, if this transaction has written it: a deletion has no value.
+    pub fn latest(&self, tree: TreeId, key: &[u8]) -> Option<Write<'_>> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let hash = fingerprint(tree, key);
+        let at = self.latest.find(hash, |at| self.is_key(*at, hash, tree, key))?;
+        Some(self.write_at(*at))
+    }
+
+    /// The latest write of each key, in the order of writing.
+    pub fn iter(&self) -> impl Iterator<Item = Write<'_>> + '_ {
+        self.entries.iter().filter(|entry| !entry.is_covered).map(|entry| self.write_of(entry))
+    }
+
+    /// The latest write of each key, by tree and key.
+    pub fn sorted(&self) -> Vec<Write<'_>> {
+        let mut writes: Vec<Write<'_>> = self.iter().collect();
+        writes.sort_unstable_by_key(|write| (write.tree, write.key));
+        writes
+    }
+
+    /// Writes so far, covered ones too.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Keys written.
+    pub fn keys(&self) -> usize {
+        self.latest.len()
+    }
+
+    /// Bytes of keys and values of all writes, covered ones too: what a limit is to be held against.
+    pub fn bytes(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// A point to come back to.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint::new(self.entries.len())
+    }
+
+    /// Forgets every write since the savepoint. One that lies ahead (made before an earlier rollback) changes nothing.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        while self.entries.len() > savepoint.writes() {
+            self.pop();
+        }
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.arena.clear();
+        self.entries.clear();
+        self.latest.clear();
+        self.orders.get_mut().clear();
+    }
+
+    fn write(&mut self, write: Write<'_>) {
+        let hash = fingerprint(write.tree, write.key);
+        let at = u32::try_from(self.entries.len()).ok().filter(|at| *at != NO_ENTRY);
+        let at = at.expect("a transaction has fewer than 2^32 - 1 writes");
+        let covers = self.make_latest(hash, write.tree, write.key, at);
+        if let Some(before) = self.entries.get_mut(covers as usize) {
+            before.is_covered = true;
+        }
+        let value = write.value.unwrap_or_default();
+        self.entries.push(Entry {
+            fingerprint: hash,
+            start: self.arena.len(),
+            tree: write.tree,
+            key_bytes: u32::try_from(write.key.len()).expect("a key is below 4 GiB"),
+            value_bytes: u32::try_from(value.len()).expect("a value is below 4 GiB"),
+            covers,
+            is_deletion: write.value.is_none(),
+            is_covered: false,
+            claim: write.claim,
+        });
+        self.arena.extend_from_slice(write.key);
+        self.arena.extend_from_slice(value);
+        if let Some(order) = self.orders.get_mut().get_mut(&write.tree) {
+            match order.get_mut(write.key) {
+                Some(latest) => *latest = at,
+                None => {
+                    order.insert(write.key.into(), at);
+                }
+            }
+        }
+    }
+
+    /// Makes `at` the latest entry of a key, and returns the one that was ([`NO_ENTRY`] for a key not written yet).
+    fn make_latest(&mut self, hash: u64, tree: TreeId, key: &[u8], at: u32) -> u32 {
+        let (entries, arena) = (&self.entries, &self.arena);
+        let same = |other: &u32| is_key(&entries[*other as usize], arena, hash, tree, key);
+        match self.latest.entry(hash, same, |other| entries[*other as usize].fingerprint) {
+            TableEntry::Occupied(mut have) => std::mem::replace(have.get_mut(), at),
+            TableEntry::Vacant(free) => {
+                free.insert(at);
+                NO_ENTRY
+            }
+        }
+    }
+
+    /// Takes the newest entry away and uncovers what it covered.
+    fn pop(&mut self) {
+        let Some(entry) = self.entries.pop() else { return };
+        let at = self.entries.len() as u32;
+        let key = &self.arena[entry.start..entry.start + entry.key_bytes as usize];
+        let order = self.orders.get_mut().get_mut(&entry.tree);
+        let slot = self.latest.find_entry(entry.fingerprint, |other| *other == at);
+        let mut slot = slot.expect("the newest entry is the latest of its key");
+        match self.entries.get_mut(entry.covers as usize) {
+            Some(before) => {
+                before.is_covered = false;
+                *slot.get_mut() = entry.covers;
+                if let Some(latest) = order.and_then(|order| order.get_mut(key)) {
+                    *latest = entry.covers;
+                }
+            }
+            None => {
+                slot.remove();
+                if let Some(order) = order {
+                    order.remove(key);
+                }
+            }
+        }
+        self.arena.truncate(entry.start);
+    }
+
+    fn is_key(&self, at: u32, hash: u64, tree: TreeId, key: &[u8]) -> bool {
+        is_key(&self.entries[at as usize], &self.arena, hash, tree, key)
+    }
+
+    fn write_at(&self, at: u32) -> Write<'_> {
+        self.write_of(&self.entries[at as usize])
+    }
+
+    fn write_of(&self, entry: &Entry) -> Write<'_> {
+        let value_start = entry.start + entry.key_bytes as usize;
+        let value = &self.arena[value_start..value_start + entry.value_bytes as usize];
+        Write {
+            tree: entry.tree,
+            key: &self.arena[entry.start..value_start],
+            value: (!entry.is_deletion).then_some(value),
+            claim: entry.claim,
+        }
+    }
+}
+
+fn is_key(entry: &Entry, arena: &[u8], hash: u64, tree: TreeId, key: &[u8]) -> bool {
+    entry.fingerprint == hash
+        && entry.tree == tree
+        && entry.key_bytes as usize == key.len()
+        && arena[entry.start..entry.start + key.len()] == *key
+}
+
+impl std::fmt::Debug for WriteSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WriteSet({} writes of {} keys, {} bytes)", self.len(), self.keys(), self.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;

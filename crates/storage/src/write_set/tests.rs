@@ -1,0 +1,191 @@
+//! The write set against plain maps.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{Batch, BatchLimits, Direction, KeyRange, ScanEnd};
+
+const TREE: TreeId = TreeId::new(1);
+const OTHER: TreeId = TreeId::new(2);
+
+fn pairs(set: &WriteSet) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    set.iter().map(|write| (write.key.to_vec(), write.value.map(<[u8]>::to_vec))).collect()
+}
+
+#[test]
+fn a_key_reads_back_its_latest_write_and_only_that_is_committed() {
+    let mut set = WriteSet::new();
+    set.put(TREE, b"a", b"1", Claim::Intent);
+    set.put(TREE, b"b", b"2", Claim::Blind);
+    set.put(OTHER, b"a", b"3", Claim::Intent);
+    set.delete(TREE, b"a", Claim::Intent);
+    assert_eq!(set.latest(TREE, b"a").map(|write| write.value), Some(None));
+    assert_eq!(
+        set.latest(TREE, b"b").map(|write| (write.value, write.claim)),
+        Some((Some(&b"2"[..]), Claim::Blind))
+    );
+    assert_eq!(set.latest(OTHER, b"b"), None);
+    assert_eq!((set.len(), set.keys()), (4, 3));
+    let expected = vec![
+        (b"b".to_vec(), Some(b"2".to_vec())),
+        (b"a".to_vec(), Some(b"3".to_vec())),
+        (b"a".to_vec(), None),
+    ];
+    assert_eq!(pairs(&set), expected);
+    let sorted: Vec<(TreeId, &[u8])> = set.sorted().iter().map(|write| (write.tree, write.key)).collect();
+    assert_eq!(sorted, vec![(TREE, &b"a"[..]), (TREE, b"b"), (OTHER, b"a")]);
+}
+
+#[test]
+fn empty_keys_and_values_differ_from_deletions() {
+    let mut set = WriteSet::new();
+    set.put(TREE, b"", b"", Claim::Intent);
+    assert_eq!(set.latest(TREE, b"").map(|write| write.value), Some(Some(&b""[..])));
+    set.delete(TREE, b"", Claim::Intent);
+    assert_eq!(set.latest(TREE, b"").map(|write| write.value), Some(None));
+}
+
+#[test]
+fn rolling_back_uncovers_what_was_covered_and_gives_the_bytes_back() {
+    let mut set = WriteSet::new();
+    set.put(TREE, b"a", b"1", Claim::Intent);
+    let bytes = set.bytes();
+    let savepoint = set.savepoint();
+    set.put(TREE, b"a", b"22", Claim::Intent);
+    set.put(TREE, b"b", b"3", Claim::Intent);
+    set.delete(TREE, b"a", Claim::Intent);
+    set.rollback_to(savepoint);
+    assert_eq!(pairs(&set), vec![(b"a".to_vec(), Some(b"1".to_vec()))]);
+    assert_eq!((set.bytes(), set.len(), set.keys()), (bytes, 1, 1));
+    assert_eq!(set.latest(TREE, b"b"), None);
+}
+
+/// A small generator of test choices (splitmix64).
+struct Generator(u64);
+
+impl Generator {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let length = self.below(3) as usize;
+        (0..length).map(|_| self.below(8) as u8).collect()
+    }
+
+    fn bound(&mut self) -> std::ops::Bound<Vec<u8>> {
+        match self.below(3) {
+            0 => std::ops::Bound::Included(self.key()),
+            1 => std::ops::Bound::Excluded(self.key()),
+            _ => std::ops::Bound::Unbounded,
+        }
+    }
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// An engine's scan over a map, in batches of the given size.
+fn base_scan(
+    map: &Map,
+    range: &KeyRange,
+    direction: Direction,
+    entries_max: usize,
+    batch: &mut Batch,
+) -> ScanEnd {
+    batch.clear();
+    let mut within: Vec<_> = map.iter().filter(|(key, _)| range.contains(key)).collect();
+    if direction == Direction::Backward {
+        within.reverse();
+    }
+    for (key, value) in within.iter().take(entries_max) {
+        batch.push(key, value);
+    }
+    if within.len() > entries_max { ScanEnd::More } else { ScanEnd::Done }
+}
+
+fn scan_all(
+    set: &WriteSet,
+    base: &Map,
+    range: &KeyRange,
+    direction: Direction,
+    sizes: (usize, usize),
+) -> Vec<Vec<u8>> {
+    let limits = BatchLimits { entries_max: sizes.0, bytes_max: 1 << 20 };
+    let (mut rest, mut batch, mut found) = (range.clone(), Batch::new(), Vec::new());
+    loop {
+        let end = set
+            .scan_over(TREE, &rest, direction, limits, &mut batch, &mut |range, batch| {
+                Ok(base_scan(base, range, direction, sizes.1.min(sizes.0), batch))
+            })
+            .expect("the base scan does not fail");
+        assert!(batch.len() <= sizes.0, "the batch exceeds its limit");
+        found.extend(batch.iter().map(|(key, value)| [key, b"=", value].concat()));
+        match (end, batch.last()) {
+            (ScanEnd::Done, _) => return found,
+            (ScanEnd::More, last) => {
+                rest.advance_past(last.expect("an empty batch means the end").0, direction);
+            }
+        }
+    }
+}
+
+#[test]
+fn scans_show_own_writes_over_the_base_whatever_the_bounds_batches_and_rollbacks() {
+    for seed in 0..60 {
+        let mut random = Generator(seed);
+        let base: Map = (0..random.below(40)).map(|n| (random.key(), vec![n as u8])).collect();
+        let mut set = WriteSet::new();
+        let mut steps: Vec<Map> = vec![base.clone()];
+        for step in 0..60_u8 {
+            let mut now = steps.last().expect("the base is there").clone();
+            let (key, value) = (random.key(), vec![b'w', step]);
+            if random.below(3) == 0 {
+                set.delete(TREE, &key, Claim::Intent);
+                now.remove(&key);
+            } else {
+                set.put(TREE, &key, &value, Claim::Intent);
+                now.insert(key, value);
+            }
+            set.put(OTHER, &random.key(), b"elsewhere", Claim::Intent);
+            steps.push(now);
+            if random.below(10) == 0 {
+                let back_to = random.below(steps.len() as u64) as usize;
+                set.rollback_to(Savepoint::new(back_to * 2));
+                steps.truncate(back_to + 1);
+            }
+            let range = KeyRange { lower: random.bound(), upper: random.bound() };
+            let direction = if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
+            let sizes = (1 + random.below(5) as usize, 1 + random.below(5) as usize);
+            let now = steps.last().expect("the base is there");
+            let mut expected: Vec<Vec<u8>> = now
+                .iter()
+                .filter(|(key, _)| range.contains(key))
+                .map(|(key, value)| [key.as_slice(), b"=", value].concat())
+                .collect();
+            if direction == Direction::Backward {
+                expected.reverse();
+            }
+            assert_eq!(scan_all(&set, &base, &range, direction, sizes), expected, "seed {seed} step {step}");
+        }
+    }
+}
+
+#[test]
+fn a_failing_base_scan_fails_the_scan() {
+    let mut set = WriteSet::new();
+    set.put(TREE, b"a", b"1", Claim::Intent);
+    let mut batch = Batch::new();
+    let outcome = set.scan_over(
+        TREE,
+        &KeyRange::all(),
+        Direction::Forward,
+        BatchLimits::FIRST,
+        &mut batch,
+        &mut |_, _| Err(crate::StorageError::would_block()),
+    );
+    assert!(outcome.is_err_and(|error| error.is_would_block()));
+}
