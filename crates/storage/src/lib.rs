@@ -29,6 +29,7 @@
 #![warn(missing_docs)]
 
 mod capabilities;
+mod checked;
 mod durability;
 pub mod emulate;
 mod engine;
@@ -43,6 +44,7 @@ mod write_set;
 
 pub use bytes::Bytes;
 pub use capabilities::{CachedReads, Capabilities, ConflictTime, History, Persistence};
+pub use checked::CheckedEngine;
 pub use durability::{CommitReceipt, Durability, DurabilityWaker};
 pub use engine::{Begin, Engine, Mode, SharedEngine, TreeDescription, TreeOptions};
 pub use error::{ErrorKind, StorageError};

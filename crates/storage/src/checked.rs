@@ -1,0 +1,149 @@
+//! A wrapper around any engine that panics with a sentence when the engine, or who calls it, breaks the contract.
+//!
+//! For tests and debug builds: a broken promise then shows where it is broken, and not three layers above as a wrong
+//! answer. It changes nothing that passes through it.
+//!
+//! # What it checks
+//! - Errors: each method answers only with the kinds that [`Call::allows`] lists; `WouldBlock` never with patience.
+//! - Scans: keys strictly ordered in their direction and within their bounds; limits kept; an empty batch only at the end.
+//! - Sizes: oversized keys and values are refused, and none comes out.
+//! - Order: durability never reaches further than visibility; a snapshot is the one asked for; a closed engine stays closed.
+//! - The caller: nothing but `rollback` after a conflict; no writes in a reading transaction that the engine lets pass;
+//!   no batch limit of zero entries.
+//!
+//! # Not here
+//! Whether the values are right: that is the conformance suite's business (`tools/conformance`).
+
+mod call;
+mod transaction;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use self::call::Call;
+use self::transaction::CheckedTransaction;
+use crate::{
+    Begin, Capabilities, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, Lsn,
+    SharedEngine, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+};
+
+/// An engine under supervision. See the module's head.
+pub struct CheckedEngine {
+    inner: SharedEngine,
+    is_closed: AtomicBool,
+}
+
+impl CheckedEngine {
+    /// Puts an engine under supervision.
+    pub fn new(inner: SharedEngine) -> CheckedEngine {
+        CheckedEngine { inner, is_closed: AtomicBool::new(false) }
+    }
+
+    /// The same as [`CheckedEngine::new`], ready to be handed around.
+    pub fn shared(inner: SharedEngine) -> SharedEngine {
+        Arc::new(CheckedEngine::new(inner))
+    }
+
+    /// Runs one call and checks its error, and that a closed engine does not go on working.
+    fn check<T>(&self, call: Call, run: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
+        let was_closed = self.is_closed.load(Ordering::Acquire);
+        let outcome = call.check(run());
+        assert!(!(was_closed && outcome.is_ok()), "{call:?} succeeded on an engine that had been closed");
+        outcome
+    }
+}
+
+impl Engine for CheckedEngine {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {
+        self.check(Call::CreateTree, || self.inner.create_tree(name, options))
+    }
+
+    fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
+        self.check(Call::DropTree, || self.inner.drop_tree(tree))
+    }
+
+    fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
+        let trees = self.check(Call::ListTrees, || self.inner.list_trees())?;
+        assert!(
+            trees.is_sorted_by(|a, b| a.id < b.id),
+            "list_trees is not strictly ordered by number: {trees:?}"
+        );
+        Ok(trees)
+    }
+
+    fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        let inner = self.check(Call::Begin, || self.inner.begin(begin))?;
+        if let Some(at) = begin.at {
+            assert_eq!(inner.snapshot(), at, "begin gave another snapshot than the one asked for");
+        }
+        Ok(Box::new(CheckedTransaction::new(inner, begin.mode)))
+    }
+
+    fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {
+        self.inner.when_durable(receipt, durability, waker);
+    }
+
+    fn wait_durable(&self, receipt: CommitReceipt, durability: Durability) -> Result<(), StorageError> {
+        // Not through `check`: what was durable before the engine closed may still be said to be.
+        Call::WaitDurable.check(self.inner.wait_durable(receipt, durability))
+    }
+
+    fn durable_to(&self, durability: Durability) -> Lsn {
+        let stronger = match durability {
+            Durability::None => Durability::Logged,
+            Durability::Logged | Durability::Synced => Durability::Synced,
+        };
+        // In this order: what is synced now was logged before the second look.
+        let stronger_end = self.inner.durable_to(stronger);
+        let end = self.inner.durable_to(durability);
+        assert!(
+            stronger_end <= end,
+            "{stronger:?} reaches to {stronger_end:?}, beyond {durability:?} at {end:?}"
+        );
+        end
+    }
+
+    fn checkpoint(&self) -> Result<(), StorageError> {
+        self.check(Call::Checkpoint, || self.inner.checkpoint())
+    }
+
+    fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
+        self.check(Call::TreeFigure, || self.inner.tree_estimate(tree))
+    }
+
+    fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
+        self.check(Call::TreeFigure, || self.inner.bytes_on_disk(tree))
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn live_transactions(&self) -> Vec<LiveTransaction> {
+        let live = self.inner.live_transactions();
+        assert!(
+            live.is_sorted_by(|a, b| a.number < b.number),
+            "live_transactions is not ordered, oldest first"
+        );
+        live
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        let outcome = Call::Close.check(self.inner.close());
+        if outcome.is_ok() {
+            self.is_closed.store(true, Ordering::Release);
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Which errors each method of the contract may answer with.
+
+use crate::{ErrorKind, StorageError};
+
+/// A method of the contract, or several with the same errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    CreateTree,
+    DropTree,
+    ListTrees,
+    Begin,
+    WaitDurable,
+    Checkpoint,
+    /// `tree_estimate` and `bytes_on_disk`.
+    TreeFigure,
+    Close,
+    /// `get`, `get_many`, `scan` and `estimate` without patience.
+    CachedRead,
+    /// The same with patience.
+    Read,
+    /// `put` and `delete`, blind or not.
+    Update,
+    /// `delete_range` without patience.
+    CachedDeleteRange,
+    /// The same with patience.
+    DeleteRange,
+    Commit,
+}
+
+impl Call {
+    /// Whether the method may answer with this kind of error.
+    pub(super) fn allows(self, kind: ErrorKind) -> bool {
+        match kind {
+            // A device can fail at any call, and any call can find the engine closed.
+            ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::Closed => true,
+            ErrorKind::WouldBlock => matches!(self, Call::CachedRead | Call::CachedDeleteRange),
+            ErrorKind::Conflict => {
+                matches!(self, Call::Update | Call::DeleteRange | Call::CachedDeleteRange | Call::Commit)
+            }
+            // Reading never lacks room; everything that makes something new may.
+            ErrorKind::Busy => {
+                !matches!(self, Call::CachedRead | Call::Read | Call::ListTrees | Call::TreeFigure)
+            }
+            ErrorKind::NotFound => !matches!(
+                self,
+                Call::CreateTree
+                    | Call::ListTrees
+                    | Call::Begin
+                    | Call::WaitDurable
+                    | Call::Checkpoint
+                    | Call::Close
+            ),
+            ErrorKind::InvalidInput => !matches!(
+                self,
+                Call::DropTree
+                    | Call::ListTrees
+                    | Call::WaitDurable
+                    | Call::Checkpoint
+                    | Call::TreeFigure
+                    | Call::Close
+                    | Call::Commit
+            ),
+        }
+    }
+
+    /// Passes an outcome on, and panics if its error is not one of this method's.
+    pub(super) fn check<T>(self, outcome: Result<T, StorageError>) -> Result<T, StorageError> {
+        if let Err(error) = &outcome {
+            assert!(
+                self.allows(error.kind()),
+                "{self:?} answered with an error that it may not give: {error:?}"
+            );
+        }
+        outcome
+    }
+}
