@@ -1,0 +1,3 @@
+//! The process: listeners, connection loop, limits, shutdown, configuration and the choice of engine.
+
+pub mod network;

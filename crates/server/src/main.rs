@@ -1,0 +1,2 @@
+//! The process: listeners, connection loop, limits, shutdown, configuration and the choice of engine.
+fn main() {}

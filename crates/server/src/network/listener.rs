@@ -1,0 +1,169 @@
+//! Sockets that wait for connections: internet addresses and one unix socket.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use super::stream::{Peer, Stream};
+
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: i32 = 1024;
+
+/// Why a listener cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody else listens there.
+    #[error(
+        "{place} is in use: another server listens there; stop it, or choose another place with --listen"
+    )]
+    InUse {
+        /// Address or path.
+        place: String,
+    },
+    /// There is a file of another kind at the path.
+    #[error("{path} is there and is no socket: choose another path with --unix-socket")]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The kernel says no.
+    #[error("cannot listen on {place}")]
+    Io {
+        /// Address or path.
+        place: String,
+        /// What it says.
+        source: io::Error,
+    },
+}
+
+/// One open listener. A unix socket's file is removed when it is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// Listens on an internet address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn tcp(address: SocketAddr) -> Result<Listener, ListenError> {
+        let opened = open_tcp(address).map_err(|source| {
+            let place = address.to_string();
+            if source.kind() == io::ErrorKind::AddrInUse {
+                ListenError::InUse { place }
+            } else {
+                ListenError::Io { place, source }
+            }
+        });
+        Ok(Listener { kind: Kind::Tcp(opened?) })
+    }
+
+    /// Listens on a unix socket, for processes of the same user. The file of a server that is no longer there is replaced.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn unix(path: &Path) -> Result<Listener, ListenError> {
+        let place = path.display().to_string();
+        let failed = |source| ListenError::Io { place: place.clone(), source };
+        let listener = match UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                remove_stale(path)?;
+                UnixListener::bind(path).map_err(failed)?
+            }
+            other => other.map_err(failed)?,
+        };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Listener { kind: Kind::Unix(listener, path.to_owned()) })
+    }
+
+    /// Where it listens, with the port that was chosen.
+    pub fn place(&self) -> String {
+        match &self.kind {
+            Kind::Tcp(listener) => {
+                listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string())
+            }
+            Kind::Unix(_, path) => path.display().to_string(),
+        }
+    }
+
+    /// The internet address, if it is one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.kind {
+            Kind::Tcp(listener) => listener.local_addr().ok(),
+            Kind::Unix(..) => None,
+        }
+    }
+
+    pub(crate) fn raw_socket(&self) -> RawFd {
+        match &self.kind {
+            Kind::Tcp(listener) => listener.as_raw_fd(),
+            Kind::Unix(listener, _) => listener.as_raw_fd(),
+        }
+    }
+
+    /// Takes one connection; `WouldBlock` if there is none.
+    pub(crate) fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match &self.kind {
+            Kind::Tcp(listener) => {
+                let (stream, address) = listener.accept()?;
+                Ok((Stream::from_tcp(stream)?, Peer::Tcp(address)))
+            }
+            Kind::Unix(listener, _) => {
+                let (stream, _) = listener.accept()?;
+                Ok((Stream::from_unix(stream)?, Peer::Unix))
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Kind::Unix(_, path) = &self.kind
+            && let Err(error) = std::fs::remove_file(path)
+        {
+            tracing::warn!(path = %path.display(), %error, "cannot remove the unix socket");
+        }
+    }
+}
+
+fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    // A restarted server takes its port back although old connections linger in the kernel.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        // `[::]` and `0.0.0.0` are two addresses that can be listened on beside each other.
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}
+
+/// Removes the file of a unix socket that nobody listens on any more.
+fn remove_stale(path: &Path) -> Result<(), ListenError> {
+    let place = path.display().to_string();
+    let failed = |source| ListenError::Io { place: place.clone(), source };
+    if !std::fs::symlink_metadata(path).map_err(failed)?.file_type().is_socket() {
+        return Err(ListenError::NotASocket { path: path.to_owned() });
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(failed)
+        }
+        Err(source) => Err(failed(source)),
+        Ok(_) => Err(ListenError::InUse { place }),
+    }
+}

@@ -1,0 +1,8 @@
+//! The network side by itself, over real sockets, with a handler that does what each request's name says.
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod client;
+mod damaged_input;
+mod exchanges;
+mod scripted_handler;
+mod shutdown;

@@ -1,0 +1,126 @@
+//! A handler whose requests say what it is to do: `{echo: …}`, `{block: ms}`, `{later: ms}`, `{panic: 1}`, `{large: bytes}`,
+//! `{hello: 1}`; the number is an int32. The reply to `large` is that long; every other reply is the request's body again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use pando_server::network::{Attempt, Handled, Handler, Limits, Listener, Network, Outcome, Peer, Request};
+
+/// Counts what happened to it.
+#[derive(Default)]
+pub struct ScriptedHandler {
+    pub sessions: AtomicUsize,
+    pub handled: AtomicUsize,
+    pub retried: AtomicUsize,
+}
+
+/// `{name: number}`.
+pub fn document(name: &str, number: i32) -> Vec<u8> {
+    let length = i32::try_from(4 + 1 + name.len() + 1 + 4 + 1).unwrap();
+    [length.to_le_bytes().as_slice(), b"\x10", name.as_bytes(), b"\0", &number.to_le_bytes(), b"\0"].concat()
+}
+
+/// A document of exactly this length: one binary value full of zeros.
+pub fn document_of_length(length: usize) -> Vec<u8> {
+    let value = length - 13;
+    let mut document = i32::try_from(length).unwrap().to_le_bytes().to_vec();
+    document.extend_from_slice(b"\x05b\0");
+    document.extend_from_slice(&i32::try_from(value).unwrap().to_le_bytes());
+    document.push(0);
+    document.resize(length, 0);
+    document
+}
+
+/// What a request asks for.
+fn script(body: &[u8]) -> (&str, i32) {
+    let end = body[5..].iter().position(|byte| *byte == 0).unwrap();
+    let number = body[5 + end + 1..][..4].try_into().map(i32::from_le_bytes).unwrap();
+    (std::str::from_utf8(&body[5..5 + end]).unwrap(), number)
+}
+
+fn milliseconds(number: i32) -> Duration {
+    Duration::from_millis(u64::try_from(number).unwrap())
+}
+
+impl Handler for ScriptedHandler {
+    type Session = usize;
+
+    fn connected(&self, _peer: &Peer) -> usize {
+        self.sessions.fetch_add(1, Ordering::SeqCst);
+        0
+    }
+
+    fn handle(
+        &self,
+        session: &mut usize,
+        request: &Request<'_>,
+        attempt: Attempt,
+        reply: &mut Vec<u8>,
+    ) -> Handled {
+        let (name, number) = script(request.body);
+        if name == "block" && attempt == Attempt::CachedOnly {
+            self.retried.fetch_add(1, Ordering::SeqCst);
+            return Handled::WouldBlock;
+        }
+        *session += 1;
+        self.handled.fetch_add(1, Ordering::SeqCst);
+        match name {
+            "block" => thread::sleep(milliseconds(number)),
+            "panic" => panic!("as the request asked"),
+            "large" => {
+                reply.extend_from_slice(&document_of_length(usize::try_from(number).unwrap()));
+                return Handled::Reply;
+            }
+            _ => {}
+        }
+        reply.extend_from_slice(request.body);
+        match name {
+            "later" if number == 0 => Handled::ReplyLater(Box::new(|over| over(Outcome::AsBuilt))),
+            "later" => Handled::ReplyLater(Box::new(move |over| {
+                thread::spawn(move || {
+                    thread::sleep(milliseconds(number));
+                    over(Outcome::AsBuilt);
+                });
+            })),
+            "instead" => {
+                Handled::ReplyLater(Box::new(|over| over(Outcome::Instead(document("something else", 1)))))
+            }
+            _ => Handled::Reply,
+        }
+    }
+
+    fn disconnected(&self, _session: usize) {
+        self.sessions.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A running network side.
+pub struct Server {
+    pub handler: Arc<ScriptedHandler>,
+    pub network: Network<ScriptedHandler>,
+    pub address: SocketAddr,
+}
+
+pub const LIMITS: Limits = Limits { io_threads: 2, blocking_threads: 4, connections: 100 };
+
+pub fn start(limits: Limits) -> Server {
+    let handler = Arc::new(ScriptedHandler::default());
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.address().unwrap();
+    let network = Network::start(Arc::clone(&handler), vec![listener], limits).unwrap();
+    Server { handler, network, address }
+}
+
+/// Waits until something holds, and fails if it does not within five seconds.
+pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if holds() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("after five seconds still not: {what}");
+}
