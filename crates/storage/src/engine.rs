@@ -66,11 +66,14 @@ pub trait Engine: Send + Sync {
     /// What it declares of itself.
     fn capabilities(&self) -> Capabilities;
 
-    /// Creates an empty tree. A name that exists is [`InvalidInput`](crate::ErrorKind::InvalidInput), as are unknown options.
+    /// Creates an empty tree, for use at once, by transactions that are already under way too. A name that exists is
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), as are unknown options.
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError>;
 
     /// Removes a tree. Transactions that began before may go on reading it; later ones get
-    /// [`NotFound`](crate::ErrorKind::NotFound). Its space comes back when no one reads it any more.
+    /// [`NotFound`](crate::ErrorKind::NotFound). A write to it that has not been committed is lost: `put` or `commit` may say
+    /// so by [`NotFound`](crate::ErrorKind::NotFound). Its name may be given to another tree at once; its number never. Its
+    /// space comes back when no one reads it any more.
     fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError>;
 
     /// All trees, by number.

@@ -1,0 +1,154 @@
+//! The engine `memory`: the storage contract at its simplest, in memory, gone with the process.
+//!
+//! It is the executable specification: read it to learn what the contract means, copy it to begin a new engine, and hold
+//! any other engine's answers against it. It is complete and correct, not tuned: one lock guards everything.
+//!
+//! # Terms
+//! - *Version*: a value (or deletion) of a key with the timestamp of its commit.
+//! - *Live*: begun, and neither committed nor rolled back.
+//! - *Oldest snapshot*: that of the oldest live transaction; without one, the newest commit.
+//!
+//! # How
+//! 1. `begin` notes the newest commit's timestamp as the snapshot. Writes collect in a [`WriteSet`](pando_storage::WriteSet)
+//!    and claim their keys in [`Intents`].
+//! 2. A read looks in the write set first, then for the newest version that the snapshot sees.
+//! 3. `commit` takes the next timestamp and adds a version per written key, under the lock: all or nothing.
+//! 4. Whenever the oldest snapshot moves, versions that no snapshot can see any more are dropped: of each key the newest one
+//!    at or before the oldest snapshot stays, and those after it.
+//!
+//! # Invariants
+//! - Versions of a key are in the order of their timestamps, each once.
+//! - A key whose only version is a deletion that every snapshot sees is not kept.
+//! - No timestamp in the store is beyond the newest commit.
+//!
+//! # Not here
+//! Durability: a receipt's place in the log is its timestamp, durable to every degree as soon as it is given.
+#![warn(missing_docs)]
+
+mod store;
+mod transaction;
+
+use std::sync::Arc;
+
+use pando_environment::{Clock, Environment};
+use pando_storage::{
+    Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
+    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Persistence, SnapshotTimestamp, Statistics,
+    StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+};
+use parking_lot::RwLock;
+
+use crate::store::Store;
+use crate::transaction::MemoryTransaction;
+
+/// What the engine and its transactions share.
+struct Shared {
+    store: RwLock<Store>,
+    intents: Intents,
+    clock: Arc<dyn Clock>,
+}
+
+/// A store of trees in memory.
+pub struct MemoryEngine {
+    shared: Arc<Shared>,
+}
+
+impl MemoryEngine {
+    /// An empty store. Only the clock of the environment is used, for the age of transactions.
+    pub fn new(environment: &Environment) -> MemoryEngine {
+        let shared = Shared {
+            store: RwLock::default(),
+            intents: Intents::new(),
+            clock: Arc::clone(environment.clock()),
+        };
+        MemoryEngine { shared: Arc::new(shared) }
+    }
+}
+
+impl Engine for MemoryEngine {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            conflicts: ConflictTime::AtUpdate,
+            history: History::WhileHeld,
+            durable: Persistence::Volatile,
+            cached_reads: CachedReads::Told,
+        }
+    }
+
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {
+        if let Some((option, _)) = options.entries.first() {
+            let message = format!("the engine `memory` has no option `{option}` for a tree");
+            return Err(StorageError::new(ErrorKind::InvalidInput, message));
+        }
+        self.shared.store.write().create_tree(name)
+    }
+
+    fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
+        self.shared.store.write().drop_tree(tree)
+    }
+
+    fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
+        self.shared.store.read().list_trees()
+    }
+
+    fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        let now = self.shared.clock.monotonic();
+        let (number, snapshot, writes) = self.shared.store.write().begin(begin.at, now)?;
+        let transaction =
+            MemoryTransaction::new(Arc::clone(&self.shared), number, snapshot, begin.mode, writes);
+        Ok(Box::new(transaction))
+    }
+
+    fn when_durable(&self, _: CommitReceipt, _: Durability, waker: DurabilityWaker) {
+        waker(Ok(()));
+    }
+
+    fn wait_durable(&self, _: CommitReceipt, _: Durability) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn durable_to(&self, _: Durability) -> Lsn {
+        Lsn::new(self.shared.store.read().newest().get())
+    }
+
+    fn checkpoint(&self) -> Result<(), StorageError> {
+        self.shared.store.read().check_open()
+    }
+
+    fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
+        self.shared.store.read().estimate(tree)
+    }
+
+    /// What lies in memory counts: it is the only device there is.
+    fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
+        self.shared.store.read().bytes(tree)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::new();
+        statistics.set("intents.entries", self.shared.intents.len() as u64);
+        self.shared.store.read().report(&mut statistics);
+        statistics
+    }
+
+    fn live_transactions(&self) -> Vec<LiveTransaction> {
+        self.shared.store.read().live_transactions(self.shared.clock.monotonic())
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.shared.store.write().close();
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Takes a transaction from the list of live ones, and drops what only it could still see.
+    fn end(&self, store: &mut Store, number: u64) {
+        let oldest: SnapshotTimestamp = store.end(number);
+        self.intents.set_oldest_snapshot(oldest);
+    }
+}
