@@ -1,2 +1,12 @@
-//! The process: listeners, connection loop, limits, shutdown, configuration and the choice of engine.
-fn main() {}
+//! The program `pando`: reads its command line and does what it says.
+
+use std::process::ExitCode;
+
+use pando_server::program;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    program::run(std::env::args_os())
+}

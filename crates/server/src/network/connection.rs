@@ -343,11 +343,13 @@ impl<S: Send + 'static> Connection<S> {
         let Phase::Waiting(reply) = std::mem::replace(&mut self.phase, Phase::Serving) else {
             panic!("only a reply that waits can be released");
         };
-        let instead = match outcome {
-            Outcome::AsBuilt => None,
-            Outcome::Instead(document) => Some(document),
-        };
-        desk.exchange.append_late(reply, instead, &mut desk.out);
+        match outcome {
+            Outcome::Send => desk.out.extend_from_slice(&reply.frame),
+            Outcome::Close => {
+                warn!(peer = %self.peer, "closing a connection: its write cannot be made durable");
+                self.phase = Phase::Leaving;
+            }
+        }
         if let Err(error) = self.send(desk) {
             debug!(peer = %self.peer, %error, "connection lost");
             self.lost();

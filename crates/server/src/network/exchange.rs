@@ -35,11 +35,10 @@ pub(crate) enum Exchanged {
     Close,
 }
 
-/// A reply that is ready and must not go out yet.
+/// A reply that is ready and must not go out yet: its whole frame, or nothing if the client wants none.
 #[derive(Debug)]
 pub(crate) struct LateReply {
-    form: ReplyForm,
-    document: Vec<u8>,
+    pub(crate) frame: Vec<u8>,
 }
 
 /// How the answer to a request has to look.
@@ -182,7 +181,6 @@ impl Exchange {
     ) -> Exchanged {
         let start = out.len();
         let open = self.begin(form, out);
-        let document_at = out.len();
         let handled = catch_unwind(AssertUnwindSafe(|| handler.handle(session, request, attempt, out)));
         match handled {
             Ok(Handled::Reply) => self.finish(form, open, start, out),
@@ -195,9 +193,8 @@ impl Exchange {
                 Exchanged::WouldBlock
             }
             Ok(Handled::ReplyLater(wait)) => {
-                let document = out[document_at..].to_vec();
-                out.truncate(start);
-                Exchanged::Later(LateReply { form, document }, wait)
+                self.finish(form, open, start, out);
+                Exchanged::Later(LateReply { frame: out.split_off(start) }, wait)
             }
             Err(panic) => {
                 let command = command_name(request.body);
@@ -207,14 +204,6 @@ impl Exchange {
                 Exchanged::Close
             }
         }
-    }
-
-    /// Appends a late reply, as it was built or with another document instead.
-    pub(crate) fn append_late(&mut self, reply: LateReply, instead: Option<Vec<u8>>, out: &mut Vec<u8>) {
-        let start = out.len();
-        let open = self.begin(reply.form, out);
-        out.extend_from_slice(instead.as_deref().unwrap_or(&reply.document));
-        self.finish(reply.form, open, start, out);
     }
 
     fn begin(&mut self, form: ReplyForm, out: &mut Vec<u8>) -> Open {

@@ -50,12 +50,12 @@ pub type Wait = Box<dyn FnOnce(WaitOver) + Send>;
 pub type WaitOver = Box<dyn FnOnce(Outcome) + Send>;
 
 /// How a wait ended.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Well: the reply goes out as it was built.
-    AsBuilt,
-    /// Otherwise: this document goes out instead.
-    Instead(Vec<u8>),
+    /// Well: the reply goes out.
+    Send,
+    /// What the reply says will never be true: the connection is closed without it, so that nobody is told.
+    Close,
 }
 
 /// Answers requests. One handler serves all connections from many threads.

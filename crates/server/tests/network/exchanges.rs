@@ -74,8 +74,16 @@ fn a_reply_that_waits_is_sent_when_the_wait_is_over() {
         document("later", 0),
         "a wait may be over before it begins"
     );
-    assert_eq!(client.ask(3, &document("instead", 0)), document("something else", 1));
     assert_eq!(server.network.blocking_threads(), 0, "nobody slept for it");
+}
+
+#[test]
+fn a_reply_that_will_never_be_true_is_not_sent_and_its_connection_closes() {
+    let server = start(LIMITS);
+    let mut client = Client::connect(server.address);
+    client.ask(1, &document("echo", 0));
+    client.send(&message(2, MsgFlags::NONE, &document("never", 0)));
+    client.expect_closed();
 }
 
 #[test]

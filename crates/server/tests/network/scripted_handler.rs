@@ -78,16 +78,14 @@ impl Handler for ScriptedHandler {
         }
         reply.extend_from_slice(request.body);
         match name {
-            "later" if number == 0 => Handled::ReplyLater(Box::new(|over| over(Outcome::AsBuilt))),
+            "later" if number == 0 => Handled::ReplyLater(Box::new(|over| over(Outcome::Send))),
             "later" => Handled::ReplyLater(Box::new(move |over| {
                 thread::spawn(move || {
                     thread::sleep(milliseconds(number));
-                    over(Outcome::AsBuilt);
+                    over(Outcome::Send);
                 });
             })),
-            "instead" => {
-                Handled::ReplyLater(Box::new(|over| over(Outcome::Instead(document("something else", 1)))))
-            }
+            "never" => Handled::ReplyLater(Box::new(|over| over(Outcome::Close))),
             _ => Handled::Reply,
         }
     }

@@ -1,0 +1,46 @@
+//! The table's flags, for the command line of `pando serve`.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches};
+
+use super::options::{OPTIONS, OptionEntry, Shape};
+use super::sources::{CONFIG_VARIABLE, Sources};
+
+/// The flag that names the configuration file; it is not in the table, since it cannot stand in the file.
+const CONFIG: &str = "config";
+
+/// The flags of every option.
+pub fn serve_arguments() -> Vec<Arg> {
+    let config = Arg::new(CONFIG).long(CONFIG).value_name("FILE").help(format!(
+        "TOML file with any of these options as keys, without the dashes [env: {CONFIG_VARIABLE}]"
+    ));
+    OPTIONS.iter().map(argument).chain([config]).collect()
+}
+
+fn argument(entry: &'static OptionEntry) -> Arg {
+    let help = format!("{} [default: {}] [env: {}]", entry.help, entry.default, entry.environment_variable());
+    let argument = Arg::new(entry.name).long(entry.name).help(help);
+    match entry.shape {
+        Shape::Value(name) => argument.value_name(name).action(ArgAction::Set),
+        Shape::List(name) => argument.value_name(name).action(ArgAction::Append),
+        Shape::Switch => argument
+            .value_name("true|false")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .action(ArgAction::Set),
+    }
+}
+
+impl Sources {
+    /// What the command line says.
+    pub fn from_matches(matches: &ArgMatches) -> Sources {
+        let mut flags = Vec::new();
+        for entry in OPTIONS {
+            let texts = matches.get_many::<String>(entry.name).unwrap_or_default();
+            flags.extend(texts.map(|text| (entry.name, text.clone())));
+        }
+        Sources { flags, file: matches.get_one::<String>(CONFIG).map(PathBuf::from) }
+    }
+}

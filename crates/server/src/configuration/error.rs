@@ -1,0 +1,124 @@
+//! What can be wrong with a configuration, and where it came from.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The command line.
+    Flag(&'static str),
+    /// The environment.
+    Environment(String),
+    /// The configuration file.
+    File(PathBuf, &'static str),
+    /// The table of options itself.
+    Default(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag(name) => write!(f, "--{name}"),
+            Origin::Environment(variable) => write!(f, "environment variable {variable}"),
+            Origin::File(path, name) => write!(f, "{name} in {}", path.display()),
+            Origin::Default(name) => write!(f, "the default of {name}"),
+        }
+    }
+}
+
+/// Why a text is not a value for its option.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// Not one of the words.
+    #[error("expected one of: {}", choices.join(", "))]
+    Choice {
+        /// The words.
+        choices: &'static [&'static str],
+    },
+    /// Not a number within bounds.
+    #[error("expected a whole number from {min} to {max}")]
+    Count {
+        /// The least.
+        min: usize,
+        /// The most.
+        max: usize,
+    },
+    /// Not a size.
+    #[error(transparent)]
+    ByteSize(#[from] super::ByteSizeError),
+    /// A size below the least that works.
+    #[error("expected at least {min}")]
+    TooSmall {
+        /// The least.
+        min: super::ByteSize,
+    },
+    /// Not a length of time.
+    #[error("expected a number of seconds, such as 10s, from 0 to 3600")]
+    Seconds,
+    /// Not `host:port`.
+    #[error("expected an address and a port, such as 127.0.0.1:27017 or [::1]:27017")]
+    Address,
+    /// Nothing at all.
+    #[error("expected a value, found none")]
+    Empty,
+    /// Not a level or filter.
+    #[error("expected error, warn, info, debug, trace, or a filter such as info,pando_server=debug")]
+    LogLevel,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// A value is not what its option takes.
+    #[error("{origin}: '{text}' will not do: {reason}")]
+    Value {
+        /// Where it came from.
+        origin: Origin,
+        /// The text.
+        text: String,
+        /// What was expected.
+        reason: ValueError,
+    },
+    /// A key of the file is not known.
+    #[error("{}: there is no option '{key}'{}", file.display(), nearest.map_or(String::new(), |name| format!("; did you mean '{name}'?")))]
+    UnknownKey {
+        /// The file.
+        file: PathBuf,
+        /// The key.
+        key: String,
+        /// The known name that is most like it.
+        nearest: Option<&'static str>,
+    },
+    /// A key of the file has a value of a kind that no option takes.
+    #[error("{}: '{key}' must be text, a number, true or false, or a list of texts", file.display())]
+    ValueKind {
+        /// The file.
+        file: PathBuf,
+        /// The key.
+        key: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {}", file.display())]
+    ReadFile {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{} is not a valid TOML file", file.display())]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// An environment variable is not text.
+    #[error("environment variable {variable} is not valid UTF-8")]
+    EnvironmentNotUtf8 {
+        /// Its name.
+        variable: String,
+    },
+}

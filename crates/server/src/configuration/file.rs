@@ -1,0 +1,51 @@
+//! The configuration file: TOML, one key per option, no others.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::error::ConfigurationError;
+use super::options::OPTIONS;
+
+/// Reads a file into `(option, text)`.
+pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, ConfigurationError> {
+    let content = std::fs::read_to_string(path)
+        .map_err(|source| ConfigurationError::ReadFile { file: path.to_owned(), source })?;
+    let table: Table = content
+        .parse()
+        .map_err(|source| ConfigurationError::Syntax { file: path.to_owned(), source: Box::new(source) })?;
+    let mut found = Vec::new();
+    for (key, value) in table {
+        let Some(entry) = OPTIONS.iter().find(|entry| entry.name == key) else {
+            let nearest = nearest_name(&key);
+            return Err(ConfigurationError::UnknownKey { file: path.to_owned(), key, nearest });
+        };
+        let text =
+            text_of(&value).ok_or_else(|| ConfigurationError::ValueKind { file: path.to_owned(), key })?;
+        found.push((entry.name, text));
+    }
+    Ok(found)
+}
+
+/// A value as it would be written after a flag.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Boolean(truth) => Some(truth.to_string()),
+        Value::Array(items) => {
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts.map(|texts| texts.join(","))
+        }
+        Value::Float(_) | Value::Datetime(_) | Value::Table(_) => None,
+    }
+}
+
+/// The option that a mistyped name most likely meant.
+fn nearest_name(key: &str) -> Option<&'static str> {
+    /// Less alike than this is no help.
+    const LIKENESS_MIN: f64 = 0.7;
+    let likeness = |name: &str| strsim::jaro_winkler(name, &key.replace('_', "-").to_lowercase());
+    let best = OPTIONS.iter().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
+    (likeness(best.name) >= LIKENESS_MIN).then_some(best.name)
+}

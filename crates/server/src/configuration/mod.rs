@@ -1,0 +1,130 @@
+//! How a server is told what to do: one table of options, from which everything else follows.
+//!
+//! Each [`OptionEntry`] has one name. `max-connections` is the flag `--max-connections`, the environment variable
+//! `PANDO_MAX_CONNECTIONS`, and the key `max-connections` of the configuration file. Help text and docs/configuration.md are
+//! generated from the same entries.
+//!
+//! 1. [`Sources`] collects what was given, as text with its [`Origin`]: flag before environment before file before default.
+//! 2. Each entry checks its text and puts the value into [`Configuration`].
+//!
+//! # Invariants
+//! - An unknown key in the file is refused, with the nearest known name.
+//! - Every refusal names where the value came from, what is wrong, and what would be right.
+
+mod byte_size;
+mod command_line;
+mod error;
+mod file;
+mod markdown;
+mod options;
+mod sources;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use byte_size::{ByteSize, ByteSizeError};
+pub use command_line::serve_arguments;
+pub use error::{ConfigurationError, Origin, ValueError};
+pub use markdown::markdown_page;
+pub use options::{OPTIONS, OptionEntry, Shape};
+pub use sources::Sources;
+
+/// Which storage engine keeps the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// The durable Bε-tree.
+    Betree,
+    /// In memory; gone when the process ends.
+    Memory,
+}
+
+impl EngineChoice {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EngineChoice::Betree => "betree",
+            EngineChoice::Memory => "memory",
+        }
+    }
+}
+
+/// Where the unix socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnixSocket {
+    /// `pando.sock` in the data folder, if the path is short enough for a socket.
+    InDataFolder,
+    /// There.
+    At(PathBuf),
+    /// Nowhere.
+    None,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Whether addresses that other machines can reach are allowed, although nobody has to say who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenToOthers {
+    /// No: loopback only.
+    Refused,
+    /// Yes, the administrator has said so.
+    Allowed,
+}
+
+/// Everything that `pando serve` can be told, checked.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// The data folder.
+    pub data: PathBuf,
+    /// Addresses as given, `host:port`; resolved when they are listened on.
+    pub listen: Vec<String>,
+    /// The unix socket.
+    pub unix_socket: UnixSocket,
+    /// The engine.
+    pub engine: EngineChoice,
+    /// Memory for the engine's cache of pages.
+    pub cache: ByteSize,
+    /// Whether addresses beyond loopback are allowed.
+    pub open_to_others: OpenToOthers,
+    /// Threads that run event loops; `None` is one per core.
+    pub io_threads: Option<usize>,
+    /// Threads for requests that wait.
+    pub blocking_threads: usize,
+    /// Connections at one time.
+    pub max_connections: usize,
+    /// How long requests under way may take once the server is told to stop.
+    pub stop_grace: Duration,
+    /// Which log lines are written: a level, or a filter of `tracing`.
+    pub log_level: String,
+    /// How they look.
+    pub log_format: LogFormat,
+}
+
+impl Configuration {
+    /// The defaults of the table.
+    pub(crate) fn unset() -> Configuration {
+        Configuration {
+            data: PathBuf::new(),
+            listen: Vec::new(),
+            unix_socket: UnixSocket::None,
+            engine: EngineChoice::Betree,
+            cache: ByteSize::from_bytes(0),
+            open_to_others: OpenToOthers::Refused,
+            io_threads: None,
+            blocking_threads: 1,
+            max_connections: 1,
+            stop_grace: Duration::ZERO,
+            log_level: String::new(),
+            log_format: LogFormat::Text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

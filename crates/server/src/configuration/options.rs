@@ -1,0 +1,226 @@
+//! The table of options. A new option is one entry here and one field of [`Configuration`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use super::error::ValueError;
+use super::{ByteSize, Configuration, EngineChoice, LogFormat, OpenToOthers, UnixSocket};
+
+/// What is written after an option's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One value, called so in help texts.
+    Value(&'static str),
+    /// One or more values: the flag is repeated, or the values are separated by commas; in the file also a list.
+    List(&'static str),
+    /// Nothing, or `true` or `false`.
+    Switch,
+}
+
+/// One option.
+pub struct OptionEntry {
+    /// Its name: the flag without dashes, and the key in the file.
+    pub name: &'static str,
+    /// What follows it.
+    pub shape: Shape,
+    /// The value that holds if nobody says otherwise, as it would be written.
+    pub default: &'static str,
+    /// One or two sentences for help and documentation.
+    pub help: &'static str,
+    /// Checks a text and puts it into the configuration.
+    pub apply: fn(&mut Configuration, &str) -> Result<(), ValueError>,
+}
+
+impl OptionEntry {
+    /// Its environment variable.
+    pub fn environment_variable(&self) -> String {
+        format!("PANDO_{}", self.name.replace('-', "_").to_uppercase())
+    }
+}
+
+/// The smallest cache with which a tree of any height can be read and written.
+const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(16 * 1024 * 1024);
+const THREADS_MAX: usize = 1024;
+const CONNECTIONS_MAX: usize = 1_000_000;
+
+/// Every option of `pando serve`, in the order in which help lists them.
+pub const OPTIONS: &[OptionEntry] = &[
+    OptionEntry {
+        name: "data",
+        shape: Shape::Value("DIR"),
+        default: "data",
+        help: "Folder that holds the data; made if it is not there. The memory engine needs none.",
+        apply: |configuration, text| {
+            configuration.data = path(text)?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "listen",
+        shape: Shape::List("ADDR:PORT"),
+        default: "127.0.0.1:27017",
+        help: "Address and port to listen on; several are possible. Port 0 takes a free one.",
+        apply: |configuration, text| {
+            configuration.listen = text.split(',').map(address).collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "unix-socket",
+        shape: Shape::Value("PATH"),
+        default: "auto",
+        help: "Unix socket to listen on as well: a path, 'none', or 'auto' for pando.sock in the data folder.",
+        apply: |configuration, text| {
+            configuration.unix_socket = match text {
+                "auto" => UnixSocket::InDataFolder,
+                "none" => UnixSocket::None,
+                _ => UnixSocket::At(path(text)?),
+            };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "engine",
+        shape: Shape::Value("ENGINE"),
+        default: "betree",
+        help: "Storage engine: 'betree' keeps the data on disk, 'memory' forgets it at the end.",
+        apply: |configuration, text| {
+            const ENGINES: [EngineChoice; 2] = [EngineChoice::Betree, EngineChoice::Memory];
+            let found = ENGINES.into_iter().find(|engine| engine.name() == text);
+            configuration.engine = found.ok_or(ValueError::Choice { choices: &["betree", "memory"] })?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "cache",
+        shape: Shape::Value("SIZE"),
+        default: "256MB",
+        help: "Memory for cached pages, such as 256MB or 4GiB; at least 16MiB.",
+        apply: |configuration, text| {
+            configuration.cache = text.parse()?;
+            if configuration.cache < CACHE_BYTES_MIN {
+                return Err(ValueError::TooSmall { min: CACHE_BYTES_MIN });
+            }
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "allow-unauthenticated",
+        shape: Shape::Switch,
+        default: "false",
+        help: "Allow addresses that other machines can reach. There are no users and passwords yet: whoever reaches the port may do everything.",
+        apply: |configuration, text| {
+            let allowed = switch(text)?;
+            configuration.open_to_others =
+                if allowed { OpenToOthers::Allowed } else { OpenToOthers::Refused };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "max-connections",
+        shape: Shape::Value("COUNT"),
+        default: "20000",
+        help: "Connections at one time; more are closed as they come.",
+        apply: |configuration, text| {
+            configuration.max_connections = count(text, 1, CONNECTIONS_MAX)?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "io-threads",
+        shape: Shape::Value("COUNT"),
+        default: "auto",
+        help: "Threads that serve connections; 'auto' is one per core.",
+        apply: |configuration, text| {
+            configuration.io_threads = match text {
+                "auto" => None,
+                _ => Some(count(text, 1, THREADS_MAX)?),
+            };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "blocking-threads",
+        shape: Shape::Value("COUNT"),
+        default: "64",
+        help: "Requests that may wait for the disk at the same time, one thread each, started when needed.",
+        apply: |configuration, text| {
+            configuration.blocking_threads = count(text, 1, THREADS_MAX)?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "stop-grace",
+        shape: Shape::Value("SECONDS"),
+        default: "10s",
+        help: "How long requests under way may take once the server is told to stop.",
+        apply: |configuration, text| {
+            configuration.stop_grace = seconds(text)?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "log-level",
+        shape: Shape::Value("LEVEL"),
+        default: "info",
+        help: "What is logged: error, warn, info, debug, trace, or a filter such as 'info,pando_server=debug'.",
+        apply: |configuration, text| {
+            EnvFilter::try_new(text).map_err(|_| ValueError::LogLevel)?;
+            configuration.log_level = text.to_owned();
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "log-format",
+        shape: Shape::Value("FORMAT"),
+        default: "text",
+        help: "How log lines look on standard error: 'text', or 'json' with one object per line.",
+        apply: |configuration, text| {
+            configuration.log_format = match text {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                _ => return Err(ValueError::Choice { choices: &["text", "json"] }),
+            };
+            Ok(())
+        },
+    },
+];
+
+fn path(text: &str) -> Result<PathBuf, ValueError> {
+    if text.is_empty() { Err(ValueError::Empty) } else { Ok(PathBuf::from(text)) }
+}
+
+fn address(text: &str) -> Result<String, ValueError> {
+    let text = text.trim();
+    let (host, port) = text.rsplit_once(':').ok_or(ValueError::Address)?;
+    // Without its brackets an IPv6 address ends in something that looks like a port.
+    let ambiguous = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+    if host.is_empty() || ambiguous || port.parse::<u16>().is_err() {
+        return Err(ValueError::Address);
+    }
+    Ok(text.to_owned())
+}
+
+fn switch(text: &str) -> Result<bool, ValueError> {
+    match text {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err(ValueError::Choice { choices: &["true", "false"] }),
+    }
+}
+
+fn count(text: &str, min: usize, max: usize) -> Result<usize, ValueError> {
+    match text.parse() {
+        Ok(number) if (min..=max).contains(&number) => Ok(number),
+        _ => Err(ValueError::Count { min, max }),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, ValueError> {
+    match text.strip_suffix('s').unwrap_or(text).trim_end().parse() {
+        Ok(seconds) if seconds <= 3600 => Ok(Duration::from_secs(seconds)),
+        _ => Err(ValueError::Seconds),
+    }
+}

@@ -1,0 +1,86 @@
+//! Everything that was said about the options, and who is believed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::error::{ConfigurationError, Origin};
+use super::file;
+use super::options::{OPTIONS, OptionEntry};
+use super::{Configuration, Shape};
+
+/// What command line, environment and file say.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// `(option, text)` from the command line.
+    pub flags: Vec<(&'static str, String)>,
+    /// The configuration file that the command line or `PANDO_CONFIG` names.
+    pub file: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Reads the file and the environment, and gives each option the value of the first source that has one: flag,
+    /// environment, file, default.
+    ///
+    /// # Errors
+    /// [`ConfigurationError`]: everything that was said is checked, even if somebody else is believed.
+    pub fn resolve(
+        &self,
+        environment: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Configuration, ConfigurationError> {
+        let file = self.file.clone().or_else(|| environment(CONFIG_VARIABLE).map(PathBuf::from));
+        let from_file = match &file {
+            Some(path) => file::read(path)?,
+            None => Vec::new(),
+        };
+        let mut configuration = Configuration::unset();
+        for entry in OPTIONS {
+            // From the least to the most believed, so that the last one stands.
+            apply(&mut configuration, entry, Origin::Default(entry.name), entry.default)?;
+            for (_, text) in from_file.iter().filter(|(name, _)| *name == entry.name) {
+                let path = file.clone().unwrap_or_default();
+                apply(&mut configuration, entry, Origin::File(path, entry.name), text)?;
+            }
+            let variable = entry.environment_variable();
+            if let Some(text) = environment(&variable) {
+                let text = text
+                    .into_string()
+                    .map_err(|_| ConfigurationError::EnvironmentNotUtf8 { variable: variable.clone() })?;
+                apply(&mut configuration, entry, Origin::Environment(variable), &text)?;
+            }
+            if let Some(text) = self.flag(entry) {
+                apply(&mut configuration, entry, Origin::Flag(entry.name), &text)?;
+            }
+        }
+        Ok(configuration)
+    }
+
+    /// The flag's text; a list's repeated flags are one list.
+    fn flag(&self, entry: &OptionEntry) -> Option<String> {
+        let texts: Vec<&str> = self
+            .flags
+            .iter()
+            .filter(|(name, _)| *name == entry.name)
+            .map(|(_, text)| text.as_str())
+            .collect();
+        match entry.shape {
+            Shape::List(_) if !texts.is_empty() => Some(texts.join(",")),
+            _ => texts.last().map(|text| (*text).to_owned()),
+        }
+    }
+}
+
+/// The environment variable that names the configuration file.
+pub(super) const CONFIG_VARIABLE: &str = "PANDO_CONFIG";
+
+fn apply(
+    configuration: &mut Configuration,
+    entry: &OptionEntry,
+    origin: Origin,
+    text: &str,
+) -> Result<(), ConfigurationError> {
+    (entry.apply)(configuration, text).map_err(|reason| ConfigurationError::Value {
+        origin,
+        text: text.to_owned(),
+        reason,
+    })
+}

@@ -1,0 +1,149 @@
+//! Precedence, refusals, sizes, and the page that is generated.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::time::Duration;
+
+use super::*;
+
+fn resolve(
+    flags: &[(&'static str, &str)],
+    environment: &[(&str, &str)],
+    file: Option<&str>,
+) -> Result<Configuration, ConfigurationError> {
+    let environment: HashMap<String, OsString> =
+        environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+    let mut written = tempfile::NamedTempFile::new().unwrap();
+    written.write_all(file.unwrap_or("").as_bytes()).unwrap();
+    let sources = Sources {
+        flags: flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect(),
+        file: file.map(|_| written.path().to_owned()),
+    };
+    sources.resolve(|name| environment.get(name).cloned())
+}
+
+fn refusal(flags: &[(&'static str, &str)], environment: &[(&str, &str)], file: Option<&str>) -> String {
+    resolve(flags, environment, file).expect_err("this configuration is wrong").to_string()
+}
+
+#[test]
+fn the_defaults_are_valid_and_listen_on_loopback_only() {
+    let configuration = resolve(&[], &[], None).unwrap();
+    assert_eq!(configuration.listen, ["127.0.0.1:27017"]);
+    assert_eq!(configuration.open_to_others, OpenToOthers::Refused);
+    assert_eq!(configuration.engine, EngineChoice::Betree);
+    assert_eq!(configuration.cache.bytes(), 256_000_000);
+    assert_eq!(configuration.blocking_threads, 64);
+    assert_eq!(configuration.stop_grace, Duration::from_secs(10));
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_default() {
+    let file = Some("cache = '100MB'\nmax-connections = 7\nblocking-threads = 3");
+    let environment = [("PANDO_CACHE", "200MB"), ("PANDO_MAX_CONNECTIONS", "8")];
+    let configuration = resolve(&[("cache", "300MB")], &environment, file).unwrap();
+    assert_eq!(configuration.cache.bytes(), 300_000_000);
+    assert_eq!(configuration.max_connections, 8);
+    assert_eq!(configuration.blocking_threads, 3);
+    assert_eq!(configuration.engine, EngineChoice::Betree);
+}
+
+#[test]
+fn several_addresses_come_as_repeated_flags_commas_or_a_list() {
+    let expected = ["127.0.0.1:1", "[::1]:2"];
+    let flags = [("listen", "127.0.0.1:1"), ("listen", "[::1]:2")];
+    assert_eq!(resolve(&flags, &[], None).unwrap().listen, expected);
+    assert_eq!(resolve(&[], &[("PANDO_LISTEN", "127.0.0.1:1, [::1]:2")], None).unwrap().listen, expected);
+    assert_eq!(resolve(&[], &[], Some("listen = ['127.0.0.1:1', '[::1]:2']")).unwrap().listen, expected);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_name() {
+    for (key, nearest) in [("max_connections", "max-connections"), ("cach", "cache"), ("Listen", "listen")] {
+        let message = refusal(&[], &[], Some(&format!("{key} = '1'")));
+        assert!(message.contains(&format!("did you mean '{nearest}'?")), "{message}");
+    }
+    let message = refusal(&[], &[], Some("zzz = 1"));
+    assert!(message.contains("no option 'zzz'") && !message.contains("did you mean"), "{message}");
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_its_origin_and_what_would_be_right() {
+    let cases = [
+        (refusal(&[("engine", "rocks")], &[], None), ["--engine", "betree, memory"]),
+        (refusal(&[], &[("PANDO_CACHE", "much")], None), ["PANDO_CACHE", "256MB"]),
+        (refusal(&[], &[("PANDO_CACHE", "1MB")], None), ["PANDO_CACHE", "16MiB"]),
+        (refusal(&[], &[], Some("max-connections = 0")), ["max-connections in", "from 1 to"]),
+        (
+            refusal(&[], &[], Some("allow-unauthenticated = 'maybe'")),
+            ["allow-unauthenticated in", "true, false"],
+        ),
+        (refusal(&[("listen", "27017")], &[], None), ["--listen", "127.0.0.1:27017"]),
+        (refusal(&[("listen", "::1:27017")], &[], None), ["--listen", "[::1]:27017"]),
+        (refusal(&[("listen", "127.0.0.1:70000")], &[], None), ["--listen", "port"]),
+        (refusal(&[("data", "")], &[], None), ["--data", "found none"]),
+        (refusal(&[("stop-grace", "soon")], &[], None), ["--stop-grace", "10s"]),
+        (refusal(&[("log-level", "info=,=")], &[], None), ["--log-level", "debug"]),
+        (refusal(&[("log-format", "xml")], &[], None), ["--log-format", "json"]),
+        (refusal(&[], &[], Some("data = 1.5")), ["'data' must be text", ""]),
+        (refusal(&[], &[], Some("data = ")), ["not a valid TOML file", ""]),
+    ];
+    for (message, parts) in cases {
+        for part in parts {
+            assert!(message.contains(part), "'{part}' in: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_value_that_is_not_believed_in_the_end_is_checked_nevertheless() {
+    let message = refusal(&[("cache", "300MB")], &[("PANDO_CACHE", "nonsense")], None);
+    assert!(message.contains("PANDO_CACHE"), "{message}");
+}
+
+#[test]
+fn sizes_are_read_in_decimal_and_binary_units() {
+    let cases = [
+        ("65536", 65_536),
+        ("1b", 1),
+        ("256MB", 256_000_000),
+        ("256 mb", 256_000_000),
+        ("1GiB", 1 << 30),
+        ("1.5GiB", 3 << 29),
+        ("64KiB", 65_536),
+        ("2TB", 2_000_000_000_000),
+    ];
+    for (text, bytes) in cases {
+        assert_eq!(text.parse(), Ok(ByteSize::from_bytes(bytes)), "{text}");
+    }
+    for text in
+        ["", "MB", "-1MB", "1e9", "nan", "inf", "256 M B", "99999999999999999999", "20000000TB", "1..5GB"]
+    {
+        assert_eq!(text.parse::<ByteSize>(), Err(ByteSizeError), "{text}");
+    }
+}
+
+#[test]
+fn a_size_is_shown_in_the_unit_that_keeps_it_whole() {
+    for text in ["256MB", "1GiB", "64KiB", "5B", "1GB"] {
+        assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), text);
+    }
+}
+
+#[test]
+fn no_two_options_have_one_name() {
+    let mut names: Vec<&str> = OPTIONS.iter().map(|entry| entry.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), OPTIONS.len());
+}
+
+#[test]
+fn the_page_about_configuration_is_current() {
+    let page = include_str!("../../../../docs/configuration.md");
+    assert!(
+        page == markdown_page(),
+        "run: cargo run -p pando-server -- options --markdown > docs/configuration.md"
+    );
+}
