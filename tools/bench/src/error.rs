@@ -1,0 +1,109 @@
+//! What can go wrong in the lab, and what to do about it.
+
+use crate::counters::CounterError;
+use pando_document::DocumentError;
+use pando_wire::WireError;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a run could not be made or finished.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The address of the server is not usable.
+    #[error("`{uri}` is not usable: {cause}; give mongodb://HOST:PORT")]
+    Uri {
+        /// What was given.
+        uri: String,
+        /// What is wrong with it.
+        cause: &'static str,
+    },
+    /// The name of the server's machine is unknown.
+    #[error("cannot find the address of `{host}`")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// Why; nothing if there was simply no address.
+        source: Option<std::io::Error>,
+    },
+    /// Nobody answers.
+    #[error("cannot connect to {address}: is the server running?")]
+    Connect {
+        /// The server's address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A connection broke.
+    #[error("a connection to the server broke")]
+    Connection(#[source] std::io::Error),
+    /// The server closed a connection.
+    #[error("the server closed a connection: see its log")]
+    Closed,
+    /// The server sent something that is not a message.
+    #[error("the server sent something that is not a message")]
+    Wire(#[from] WireError),
+    /// The server sent something that is not a document, or not the document that was expected.
+    #[error("the server sent a damaged document")]
+    Document(#[from] DocumentError),
+    /// The server sent a reply to something else.
+    #[error("expected the reply to request {expected}, got one to {found}")]
+    ReplyTo {
+        /// The request's id.
+        expected: i32,
+        /// What the reply says.
+        found: i32,
+    },
+    /// The server sent a message of a kind that does not answer an OP_MSG.
+    #[error("the server answered with op code {op_code}, not with OP_MSG")]
+    ReplyKind {
+        /// The op code.
+        op_code: i32,
+    },
+    /// The server refused a command.
+    #[error("the server refused `{command}`: {message} (code {code})")]
+    Refused {
+        /// The command's name.
+        command: String,
+        /// The server's code.
+        code: i64,
+        /// The server's message.
+        message: String,
+    },
+    /// The template of a request cannot be made.
+    #[error("the request cannot be made into a template")]
+    Template(#[from] pando_wire::TemplateError),
+    /// The data is not what the run was asked to use.
+    #[error(
+        "{namespace} holds {found} documents, the run needs {expected}: run with --load yes to load it anew"
+    )]
+    DataSet {
+        /// The collection.
+        namespace: String,
+        /// Its documents.
+        found: i64,
+        /// What the run was told.
+        expected: u32,
+    },
+    /// The server's counters cannot be read.
+    #[error(transparent)]
+    Counter(#[from] CounterError),
+    /// A file of the report cannot be written.
+    #[error("cannot write {path}")]
+    WriteReport {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// This machine refuses threads or sockets.
+    #[error("this machine refused {what}")]
+    Resource {
+        /// What was asked for.
+        what: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A thread of the tool panicked: a bug.
+    #[error("a thread of this tool ended unexpectedly: please report it")]
+    ThreadPanicked,
+}

@@ -1,0 +1,111 @@
+//! Aligned columns: one row per run.
+
+use super::Figures;
+
+/// A column: its two lines of heading, and what stands in it.
+struct Column {
+    heading: [&'static str; 2],
+    cell: fn(&Row<'_>) -> String,
+}
+
+/// A run, for the table.
+#[derive(Debug)]
+pub struct Row<'a> {
+    /// Clients, or connections that load.
+    pub clients: u32,
+    /// Its numbers.
+    pub figures: &'a Figures,
+    /// The tool's own ceiling with as many clients.
+    pub ceiling: Option<f64>,
+}
+
+const COLUMNS: [Column; 20] = [
+    Column { heading: ["", "clients"], cell: |row| row.clients.to_string() },
+    Column { heading: ["", "ops/s"], cell: |row| format!("{:.0}", row.figures.rate) },
+    Column { heading: ["p50", "us"], cell: |row| microseconds(row.figures.latency_us.p50) },
+    Column { heading: ["p99", "us"], cell: |row| microseconds(row.figures.latency_us.p99) },
+    Column { heading: ["p999", "us"], cell: |row| microseconds(row.figures.latency_us.p999) },
+    Column { heading: ["max", "us"], cell: |row| microseconds(row.figures.latency_us.max) },
+    Column { heading: ["disk r", "/op"], cell: |row| each(row.figures.per_operation.disk_reads) },
+    Column { heading: ["rKB", "/op"], cell: |row| each(row.figures.per_operation.read_kb) },
+    Column { heading: ["wKB", "/op"], cell: |row| each(row.figures.per_operation.written_kb) },
+    Column { heading: ["cs/op", "server"], cell: |row| each(row.figures.per_operation.server_switches) },
+    Column { heading: ["cs/op", "client"], cell: |row| each(row.figures.per_operation.client_switches) },
+    Column { heading: ["cs/op", "all"], cell: |row| each(row.figures.per_operation.machine_switches) },
+    Column { heading: ["cpu us/op", "server"], cell: |row| each(row.figures.per_operation.server_cpu_us) },
+    Column { heading: ["cpu us/op", "client"], cell: |row| each(row.figures.per_operation.client_cpu_us) },
+    Column {
+        heading: ["idle", "%"],
+        cell: |row| optional(row.figures.machine_idle, |idle| format!("{:.1}", idle * 100.0)),
+    },
+    Column { heading: ["RSS", "MB"], cell: |row| optional(row.figures.server_resident_bytes, megabytes) },
+    Column { heading: ["", "missed"], cell: |row| row.figures.missed.to_string() },
+    Column { heading: ["", "failed"], cell: |row| row.figures.failed.to_string() },
+    Column { heading: ["ceiling", "ops/s"], cell: |row| optional(row.ceiling, |rate| format!("{rate:.0}")) },
+    Column { heading: ["of", "ceiling"], cell: |row| of_ceiling(row) },
+];
+
+/// The table of these runs.
+pub fn render(rows: &[Row<'_>]) -> String {
+    let mut lines: Vec<Vec<String>> =
+        (0..2).map(|line| COLUMNS.iter().map(|column| column.heading[line].to_owned()).collect()).collect();
+    lines.extend(rows.iter().map(|row| COLUMNS.iter().map(|column| (column.cell)(row)).collect::<Vec<_>>()));
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let mut table = String::new();
+    for line in &lines {
+        let cells: Vec<String> =
+            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+        table.push_str(cells.join("  ").trim_end());
+        table.push('\n');
+    }
+    table
+}
+
+/// Bytes as megabytes.
+pub fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
+
+fn microseconds(value: f64) -> String {
+    if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// Three digits that count, whatever the size.
+fn each(value: Option<f64>) -> String {
+    optional(value, |value| match value {
+        0.0 => "0".to_owned(),
+        small if small < 0.01 => format!("{small:.4}"),
+        middle if middle < 10.0 => format!("{middle:.2}"),
+        large => format!("{large:.1}"),
+    })
+}
+
+fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
+fn of_ceiling(row: &Row<'_>) -> String {
+    optional(row.ceiling.filter(|ceiling| *ceiling > 0.0), |ceiling| {
+        format!("{:.0}%", row.figures.rate / ceiling * 100.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Tally, Verdict};
+    use std::time::Duration;
+
+    #[test]
+    fn columns_stand_under_their_headings_and_the_uncounted_is_a_dash() {
+        let mut tally = Tally::new();
+        tally.record(0, Duration::from_micros(1234), Verdict::Done);
+        let figures = Figures::new(&tally, &[1], 1.0, None);
+        let table = render(&[Row { clients: 100, figures: &figures, ceiling: Some(4.0) }]);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[1].find("clients").map(|at| at + 7), lines[2].find("100").map(|at| at + 3));
+        assert!(lines[2].contains(" - ") && lines[2].ends_with("25%"), "{table}");
+    }
+}

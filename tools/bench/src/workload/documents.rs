@@ -1,0 +1,121 @@
+//! The sysbench documents: `_id` int32 from 1, `k` int32 uniform in 1..=N, `c` 119 characters, `pad` 59 characters; 217
+//! bytes of BSON. They stand in collections `sbtest1` to `sbtestC` of one database, N in each, with an index on `k`.
+//!
+//! The documents of a collection hang on the seed and the collection's number only; draws are in the order k, c, pad.
+
+use crate::random::{Generator, Random, mask};
+use pando_document::DocumentWriter;
+
+/// The bytes of one document.
+pub const DOCUMENT_BYTES: usize = 217;
+
+/// Which documents there are.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct DataSet {
+    /// The database.
+    pub database: String,
+    /// The number of collections.
+    pub collections: u32,
+    /// Documents per collection.
+    pub documents: u32,
+}
+
+impl DataSet {
+    /// The name of a collection, counted from 1.
+    pub fn collection(&self, number: u32) -> String {
+        format!("sbtest{number}")
+    }
+
+    /// The documents of all collections.
+    pub fn documents_in_all(&self) -> u64 {
+        u64::from(self.collections) * u64::from(self.documents)
+    }
+}
+
+/// The documents of one collection, in order of `_id`.
+#[derive(Debug)]
+pub struct Documents {
+    random: Random,
+    count: u32,
+    next_id: u32,
+    text: String,
+}
+
+impl Documents {
+    /// The documents of a collection, counted from 1, of so many documents.
+    pub fn new(generator: Generator, seed: u64, collection: u32, count: u32) -> Documents {
+        let random = Random::for_collection(generator, seed, u64::from(collection));
+        Documents { random, count, next_id: 1, text: String::new() }
+    }
+
+    /// How many are left.
+    pub fn left(&self) -> u32 {
+        self.count + 1 - self.next_id
+    }
+
+    /// Appends the next document.
+    pub fn append_next(&mut self, out: &mut Vec<u8>) {
+        assert!(self.left() > 0, "the collection is complete");
+        let as_int32 = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+        let mut writer = DocumentWriter::begin(out);
+        writer.append_i32("_id", as_int32(self.next_id));
+        writer.append_i32("k", as_int32(self.random.below(self.count) + 1));
+        for (name, mask) in [("c", mask::C), ("pad", mask::PAD)] {
+            self.text.clear();
+            mask::append(&mut self.text, mask, &mut self.random);
+            writer.append_str(name, &self.text);
+        }
+        writer.finish();
+        self.next_id += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_document::RawDocument;
+
+    fn first(generator: Generator) -> Vec<u8> {
+        let mut out = Vec::new();
+        Documents::new(generator, 0, 1, 1000).append_next(&mut out);
+        out
+    }
+
+    #[test]
+    fn the_first_document_with_java_numbers_is_the_originals() {
+        let bytes = first(Generator::Java);
+        let document = RawDocument::from_bytes(&bytes).expect("a document");
+        let text = |name: &str| {
+            let value = document.get(name).expect("sound").expect("there");
+            value.as_str().expect("a string").to_owned()
+        };
+        let number = |name: &str| document.get(name).expect("sound").expect("there").as_i64_exact();
+        assert_eq!((number("_id"), number("k")), (Some(1), Some(986)));
+        assert_eq!(
+            text("c"),
+            "87344468893-73242269620-94983725406-35905450777-20807236565-89440163868-45896582721-17821859959-\
+             07640351160-42454483377"
+        );
+        assert_eq!(text("pad"), "01376750983-06661949810-55641668812-30952342371-57477967936");
+    }
+
+    #[test]
+    fn every_document_has_the_originals_size() {
+        assert_eq!(first(Generator::Xoshiro).len(), DOCUMENT_BYTES);
+    }
+
+    #[test]
+    fn a_collection_is_the_same_each_time_and_differs_from_its_neighbour() {
+        let all = |collection| {
+            let mut documents = Documents::new(Generator::Xoshiro, 9, collection, 3);
+            let mut out = Vec::new();
+            while documents.left() > 0 {
+                documents.append_next(&mut out);
+            }
+            out
+        };
+        assert_eq!(all(1), all(1));
+        assert_ne!(all(1), all(2));
+        assert_eq!(all(1).len(), 3 * DOCUMENT_BYTES);
+    }
+}

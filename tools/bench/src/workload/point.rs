@@ -1,0 +1,249 @@
+//! The point query: one document by its `_id`, from a collection chosen evenly.
+//!
+//! 1. Draw the collection, then the key, in this order as the original does.
+//! 2. Patch the key into the collection's template, an OP_MSG `find` with `limit: 1` and `singleBatch: true`.
+//! 3. Of each reply: `ok: 1`, and bytes enough to hold the document. Of one in [`VERIFY_ONE_IN`], and of any that looks too
+//!    short: exactly one document, and its content.
+//!
+//! One query is one request and one operation in the report; sysbench counts it as one transaction.
+
+use super::Workload;
+use super::documents::DataSet;
+use crate::client::{Outcome, Script, Verdict, outcome_of};
+use crate::error::BenchError;
+use crate::random::distribution::{Distribution, Shape};
+use crate::random::{Generator, Random, mask};
+use pando_document::{Document, RawDocument, doc};
+use pando_wire::RequestTemplate;
+use std::sync::Arc;
+
+/// One reply in so many is decoded and checked as a whole, each client's first one too.
+const VERIFY_ONE_IN: u64 = 1024;
+/// Stands in the template where the key goes; its bytes occur nowhere else in it.
+const KEY_PLACE: i32 = 0x7AD1_C5E9;
+
+/// Which part of the document is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Projection {
+    /// Only `c`, as the original does.
+    C,
+    /// The whole document.
+    Full,
+}
+
+/// The workload.
+#[derive(Clone, Debug)]
+pub struct PointQuery {
+    /// Where to look.
+    pub data: DataSet,
+    /// Which keys, how often.
+    pub shape: Shape,
+    /// What to ask for.
+    pub projection: Projection,
+    /// What to draw from.
+    pub generator: Generator,
+    /// What the draws hang on.
+    pub seed: u64,
+}
+
+impl PointQuery {
+    fn template(&self, collection: u32) -> Result<RequestTemplate<4>, BenchError> {
+        let mut find = doc! {
+            "find": self.data.collection(collection),
+            "filter": { "_id": KEY_PLACE },
+            "limit": 1,
+            "singleBatch": true,
+        };
+        if self.projection == Projection::C {
+            find.push("projection", doc! { "c": 1, "_id": 0 });
+        }
+        find.push("$db", self.data.database.as_str());
+        Ok(RequestTemplate::new(find.to_raw().as_bytes(), &KEY_PLACE.to_le_bytes())?)
+    }
+}
+
+impl Workload for PointQuery {
+    fn script(&self, client: u32) -> Result<Box<dyn Script>, BenchError> {
+        let templates: Result<Arc<[_]>, _> =
+            (1..=self.data.collections).map(|number| self.template(number)).collect();
+        Ok(Box::new(PointClient {
+            templates: templates?,
+            distribution: Distribution::new(self.shape, self.data.documents),
+            random: Random::for_client(self.generator, self.seed, u64::from(client)),
+            check: Check { projection: self.projection, documents: self.data.documents },
+            asked: 0,
+            judged: 0,
+        }))
+    }
+
+    fn null_reply(&self) -> Document {
+        let mut document = doc! { "c": mask::C };
+        if self.projection == Projection::Full {
+            document = doc! { "_id": 1, "k": 1, "c": mask::C, "pad": mask::PAD };
+        }
+        let namespace = format!("{}.{}", self.data.database, self.data.collection(1));
+        doc! { "cursor": { "firstBatch": [document], "id": 0_i64, "ns": namespace }, "ok": 1.0 }
+    }
+}
+
+struct PointClient {
+    templates: Arc<[RequestTemplate<4>]>,
+    distribution: Distribution,
+    random: Random,
+    check: Check,
+    /// The key of the request under way.
+    asked: i32,
+    judged: u64,
+}
+
+impl Script for PointClient {
+    fn request(&mut self, request_id: i32, out: &mut Vec<u8>) {
+        let collections = u32::try_from(self.templates.len()).unwrap_or(u32::MAX);
+        let template = &self.templates[self.random.below(collections) as usize];
+        self.asked = i32::try_from(self.distribution.draw(&mut self.random) + 1).unwrap_or(i32::MAX);
+        template.append(out, request_id, &self.asked.to_le_bytes());
+    }
+
+    fn judge(&mut self, body: &RawDocument) -> Verdict {
+        let is_sample = self.judged.is_multiple_of(VERIFY_ONE_IN);
+        self.judged += 1;
+        let succeeded = matches!(body.get("ok"), Ok(Some(ok)) if ok.as_i64_exact() == Some(1));
+        if succeeded && !is_sample && body.as_bytes().len() >= self.check.hit_bytes_min() {
+            return Verdict::Done;
+        }
+        self.check.whole_reply(body, self.asked).unwrap_or_else(|error| Verdict::Failed(error.to_string()))
+    }
+}
+
+/// What a reply must be.
+#[derive(Clone, Copy, Debug)]
+struct Check {
+    projection: Projection,
+    documents: u32,
+}
+
+impl Check {
+    /// A reply that holds the document has more bytes than the texts in it.
+    fn hit_bytes_min(&self) -> usize {
+        match self.projection {
+            Projection::C => mask::C.len(),
+            Projection::Full => mask::C.len() + mask::PAD.len(),
+        }
+    }
+
+    fn whole_reply(&self, body: &RawDocument, asked: i32) -> Result<Verdict, BenchError> {
+        if let Outcome::Refused { code, message } = outcome_of(body)? {
+            return Ok(Verdict::Failed(format!("{message} (code {code})")));
+        }
+        let cursor = body.get("cursor")?.and_then(|cursor| cursor.as_document());
+        let batch = cursor.map(|cursor| cursor.get("firstBatch")).transpose()?.flatten();
+        let Some(batch) = batch.and_then(|batch| batch.as_array()) else {
+            return Ok(Verdict::Failed("the reply has no cursor.firstBatch".into()));
+        };
+        let mut documents = batch.iter();
+        let first = documents.next().transpose()?.and_then(|document| document.as_document());
+        match (first, documents.count()) {
+            (None, _) => Ok(Verdict::Missed),
+            (Some(document), 0) => self.document(document, asked),
+            (Some(_), more) => Ok(Verdict::Failed(format!("{} documents instead of one", more + 1))),
+        }
+    }
+
+    fn document(&self, document: &RawDocument, asked: i32) -> Result<Verdict, BenchError> {
+        let text_bytes = |name: &str| -> Result<Option<usize>, BenchError> {
+            Ok(document.get(name)?.and_then(|value| value.as_str()).map(str::len))
+        };
+        let number = |name: &str| -> Result<Option<i64>, BenchError> {
+            Ok(document.get(name)?.and_then(|value| value.as_i64_exact()))
+        };
+        let is_right = text_bytes("c")? == Some(mask::C.len())
+            && match self.projection {
+                Projection::C => document.iter().count() == 1,
+                Projection::Full => {
+                    let k_is_right =
+                        number("k")?.is_some_and(|k| (1..=i64::from(self.documents)).contains(&k));
+                    number("_id")? == Some(i64::from(asked))
+                        && k_is_right
+                        && text_bytes("pad")? == Some(mask::PAD.len())
+                }
+            };
+        Ok(if is_right { Verdict::Done } else { Verdict::Failed(format!("wrong document for _id {asked}")) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_wire::{Body, Message};
+
+    fn workload(projection: Projection) -> PointQuery {
+        let data = DataSet { database: "sbtest".into(), collections: 3, documents: 10 };
+        PointQuery { data, shape: Shape::Uniform, projection, generator: Generator::Xoshiro, seed: 1 }
+    }
+
+    fn judge(projection: Projection, body: &Document) -> Verdict {
+        let check = Check { projection, documents: 10 };
+        check.whole_reply(&body.to_raw(), 1).expect("a sound document")
+    }
+
+    fn reply(batch: Vec<pando_document::Value>) -> Document {
+        doc! { "cursor": { "firstBatch": batch, "id": 0_i64, "ns": "a.b" }, "ok": 1.0 }
+    }
+
+    #[test]
+    fn requests_ask_every_collection_for_keys_that_exist() {
+        let mut script = workload(Projection::C).script(0).expect("the template fits");
+        let mut seen = std::collections::BTreeSet::new();
+        for request_id in 0..500 {
+            let mut frame = Vec::new();
+            script.request(request_id, &mut frame);
+            let message = Message::decode(&frame).expect("a message");
+            let Body::Msg(body) = message.body else { panic!("an OP_MSG") };
+            let find =
+                Document::from_raw(RawDocument::from_bytes(body.body()).expect("a document")).expect("sound");
+            let key =
+                find.get("filter").and_then(|f| f.as_document()?.get("_id")?.as_i64_exact()).expect("a key");
+            assert!((1..=10).contains(&key));
+            assert_eq!(message.header.request_id, request_id);
+            seen.insert((find.get("find").and_then(|name| name.as_str()).map(str::to_owned), key));
+        }
+        assert_eq!(seen.len(), 30, "3 collections of 10 keys");
+    }
+
+    #[test]
+    fn the_null_servers_reply_is_right_for_both_projections() {
+        for projection in [Projection::C, Projection::Full] {
+            assert_eq!(judge(projection, &workload(projection).null_reply()), Verdict::Done);
+        }
+    }
+
+    #[test]
+    fn an_empty_batch_is_a_miss_and_two_documents_are_a_failure() {
+        assert_eq!(judge(Projection::C, &reply(vec![])), Verdict::Missed);
+        let document = || pando_document::Value::Document(doc! { "c": mask::C });
+        assert!(matches!(judge(Projection::C, &reply(vec![document(), document()])), Verdict::Failed(_)));
+    }
+
+    #[test]
+    fn a_wrong_document_is_a_failure() {
+        let wrong = [doc! { "c": "short" }, doc! { "c": mask::C, "_id": 1 }, doc! { "d": mask::C }];
+        for document in wrong {
+            let verdict = judge(Projection::C, &reply(vec![document.into()]));
+            assert!(matches!(verdict, Verdict::Failed(_)));
+        }
+        let other = doc! { "_id": 2, "k": 1, "c": mask::C, "pad": mask::PAD };
+        assert!(matches!(judge(Projection::Full, &reply(vec![other.into()])), Verdict::Failed(_)));
+    }
+
+    #[test]
+    fn a_refusal_is_a_failure_with_its_message_even_when_it_is_not_sampled() {
+        let mut script = workload(Projection::C).script(0).expect("the template fits");
+        let hit = workload(Projection::C).null_reply();
+        assert_eq!(script.judge(&hit.to_raw()), Verdict::Done);
+        let refusal = doc! { "ok": 0.0, "errmsg": "x".repeat(500), "code": 1 };
+        assert!(
+            matches!(script.judge(&refusal.to_raw()), Verdict::Failed(message) if message.contains("code 1"))
+        );
+        assert_eq!(script.judge(&reply(vec![]).to_raw()), Verdict::Missed);
+    }
+}
