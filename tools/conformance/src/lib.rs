@@ -1,1 +1,195 @@
 //! The storage contract as tests: the whole test file of a new engine.
+//!
+//! ```text
+//! pando_conformance::engine_conformance!(my_engine, |folder| Arc::new(MyEngine::open(folder).expect("it opens")));
+//! ```
+//!
+//! makes one test per sentence of the contract, named as the sentence, in a module `my_engine`. The second argument opens
+//! the store in a folder: empty at first, and later with what the engine left there after a close or a crash (a drop
+//! without `close`). What an engine declares in its capabilities decides what is expected of it.
+//!
+//! # Where what is tested
+//! | module | promises |
+//! |---|---|
+//! | [`trees`] | creating, listing, dropping, names used again |
+//! | [`values`] | single keys and values: lengths, emptiness, patience |
+//! | [`isolation`] | snapshots, own writes, who wins a conflict |
+//! | [`scans`] | order, bounds, directions, batches, savepoints |
+//! | [`durability`] | receipts, wakers, close, restart, crash |
+//! | [`figures`] | estimates, sizes, live transactions |
+//! | [`threads`] | what must hold for any interleaving |
+//! | [`model`] | thousands of random operations against plain maps |
+//!
+//! Every engine runs under [`CheckedEngine`](pando_storage::CheckedEngine), which watches the rules of single calls.
+//!
+//! # Not here
+//! Power cuts in the middle of a write: those need a simulated disk, and belong to the engine that has one.
+#![warn(missing_docs)]
+
+pub mod durability;
+pub mod figures;
+pub mod isolation;
+pub mod model;
+pub mod scans;
+pub mod subject;
+pub mod threads;
+pub mod trees;
+pub mod values;
+
+pub use subject::Subject;
+
+/// The whole conformance suite for one engine, as tests in a module of the given name. See the crate's head.
+#[macro_export]
+macro_rules! engine_conformance {
+    ($name:ident, $open:expr) => {
+        mod $name {
+            #[allow(unused_imports, reason = "what opens the engine may need nothing from outside")]
+            use super::*;
+            $crate::every_test!($open);
+        }
+    };
+}
+
+/// The list of all tests, each named as its function. A test of this crate sees to it that none is left out.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! every_test {
+    ($open:expr) => {
+        $crate::tests_of!($open, trees:
+            a_created_tree_is_empty_listed_and_its_name_is_taken
+            any_text_can_be_the_name_of_a_tree
+            unknown_options_of_a_tree_are_refused
+            trees_do_not_share_keys
+            a_dropped_tree_is_not_found
+            an_unknown_tree_is_not_found
+            an_older_transaction_goes_on_reading_a_dropped_tree
+            the_name_of_a_dropped_tree_can_be_used_again_and_its_number_never
+            a_new_tree_serves_transactions_that_began_before_it
+            a_write_to_a_tree_that_is_dropped_meanwhile_is_lost
+            hundreds_of_trees_live_side_by_side
+        );
+        $crate::tests_of!($open, values:
+            a_key_holds_its_last_value_until_it_is_deleted
+            empty_keys_and_empty_values_are_entries
+            keys_are_any_bytes_and_ordered_as_unsigned_bytes
+            the_longest_key_is_taken_and_one_byte_more_is_refused
+            many_of_the_longest_keys_keep_their_order
+            the_longest_value_is_taken_and_one_byte_more_is_refused
+            values_of_all_sizes_come_back_whole
+            get_many_answers_in_the_order_of_the_keys
+            a_read_without_patience_is_answered_or_would_block
+            delete_range_removes_the_range_and_nothing_beside_it
+            merging_and_loading_work_by_emulation
+            any_thread_may_go_on_with_a_transaction
+        );
+        $crate::tests_of!($open, isolation:
+            a_snapshot_sees_what_was_committed_before_it_and_nothing_later
+            many_snapshots_each_keep_their_own_state
+            a_transaction_sees_its_own_writes
+            a_commit_is_visible_to_the_next_transaction
+            a_rolled_back_or_dropped_transaction_leaves_nothing
+            a_lost_update_is_refused
+            write_skew_is_allowed
+            the_first_updater_wins_while_it_lives
+            a_commit_after_the_snapshot_conflicts_whatever_it_did
+            the_loser_of_a_conflict_leaves_nothing_and_frees_its_keys
+            keys_are_free_after_commit_and_after_rollback
+            transactions_on_different_keys_do_not_conflict
+            blind_writes_are_writes
+            a_reading_transaction_refuses_writes
+            a_past_snapshot_can_be_begun_at_while_it_is_held
+            commits_are_numbered_in_their_order
+            a_great_transaction_is_atomic
+        );
+        $crate::tests_of!($open, scans:
+            every_kind_of_bound_is_kept_in_both_directions
+            own_writes_are_overlaid_within_every_kind_of_bound
+            deletions_hide_whole_batches
+            batches_of_any_size_add_up_to_the_whole
+            an_entry_beyond_the_limit_of_a_batch_is_delivered
+            a_range_without_entries_is_done_at_once
+            a_cursor_is_not_disturbed_by_later_commits
+            a_writer_may_write_while_it_scans
+            a_cursor_can_jump_ahead
+            a_savepoint_undoes_the_writes_after_it
+            intents_outlive_a_rollback_to_a_savepoint
+        );
+        $crate::tests_of!($open, durability:
+            receipts_are_ordered_and_nothing_written_needs_no_log
+            waiting_brings_the_log_to_the_wanted_durability
+            wakers_are_called_once_when_the_commit_is_durable
+            closing_wakes_everyone_who_waits
+            a_closed_engine_says_so
+            a_clean_restart_keeps_everything
+            a_restart_brings_nothing_back
+            a_crash_keeps_what_was_acknowledged_and_a_prefix_of_the_rest
+            a_tree_survives_with_the_commits_that_follow_it
+            checkpoints_change_nothing_that_can_be_seen
+        );
+        $crate::tests_of!($open, figures:
+            the_estimate_of_a_tree_is_near_the_truth
+            a_narrow_range_is_estimated_below_a_wide_one
+            entries_take_room
+            live_transactions_are_listed_until_they_end
+            an_engine_has_a_name_and_statistics
+        );
+        $crate::tests_of!($open, threads:
+            the_sum_of_all_accounts_never_changes
+            concurrent_increments_are_all_counted
+            concurrent_inserts_of_different_keys_all_arrive
+            trees_come_and_go_beside_writers_and_checkpoints
+        );
+        $crate::tests_of!($open, model:
+            random_operations_are_answered_as_by_a_model
+        );
+    };
+}
+
+/// The tests of one module.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! tests_of {
+    ($open:expr, $module:ident: $($test:ident)*) => {
+        mod $module {
+            #[allow(unused_imports, reason = "what opens the engine may need nothing from outside")]
+            use super::*;
+            $(
+                #[test]
+                fn $test() {
+                    $crate::$module::$test(&$crate::Subject::new($open));
+                }
+            )*
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// The text of this file, with the list in it.
+    const LIST: &str = include_str!("lib.rs");
+
+    /// The text of every module that has tests.
+    const MODULES: [&str; 8] = [
+        include_str!("trees.rs"),
+        include_str!("values.rs"),
+        include_str!("isolation.rs"),
+        include_str!("scans.rs"),
+        include_str!("durability.rs"),
+        include_str!("figures.rs"),
+        include_str!("threads.rs"),
+        include_str!("model.rs"),
+    ];
+
+    #[test]
+    fn no_test_is_left_out_of_the_list() {
+        let mut tests = 0;
+        for text in MODULES {
+            for line in text.lines().filter_map(|line| line.strip_prefix("pub fn ")) {
+                let Some((name, _)) = line.split_once("(subject: &Subject)") else { continue };
+                assert!(LIST.lines().any(|line| line.trim() == name), "`{name}` is not in the list of tests");
+                tests += 1;
+            }
+        }
+        assert!(tests > 50, "only {tests} tests were found");
+    }
+}

@@ -1,0 +1,306 @@
+//! Random operations against a model: after each, the engine must answer as a few plain maps do.
+//!
+//! # The model
+//! - A *state* is a map from (slot, key) to value; slots stand for trees. Every commit makes a new state.
+//! - A live transaction has a *view*, its snapshot's state with its own writes, and the list of those writes.
+//! - Slots 0 and 1 are written with intents; a put there goes blindly into slot 2 as well, as an index entry would.
+//! - An update *must* conflict if another live transaction has updated the key, or a later commit than the snapshot did.
+//!   It *may* conflict where a later commit only touched the key and then went back to a savepoint.
+//!
+//! Keys are short and made of few bytes, so that everything meets everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use pando_environment::Environment;
+use pando_storage::{
+    CommitReceipt, ConflictTime, Direction, Durability, KeyRange, Savepoint, StorageError, Transaction,
+    TreeId,
+};
+
+use crate::subject::{Choices, Entry, Opened, Subject, entries_in, value};
+
+type Place = (usize, Vec<u8>);
+type State = BTreeMap<Place, Vec<u8>>;
+
+/// The slot of the tree that is written blindly.
+const BLIND_SLOT: usize = 2;
+const SLOTS: usize = 3;
+const STEPS: usize = 4_000;
+const LIVE_MAX: usize = 5;
+
+struct Live {
+    transaction: Box<dyn Transaction>,
+    /// Commits before its snapshot.
+    began_after: usize,
+    view: State,
+    writes: BTreeMap<Place, Option<Vec<u8>>>,
+    touched: BTreeSet<Place>,
+    savepoints: Vec<(Savepoint, State, BTreeMap<Place, Option<Vec<u8>>>)>,
+}
+
+struct Model {
+    trees: [TreeId; SLOTS],
+    newest: State,
+    commits: usize,
+    /// The number of the last commit that changed a place.
+    changed: BTreeMap<Place, usize>,
+    /// The number of the last commit that had touched a place and gone back to a savepoint.
+    touched: BTreeMap<Place, usize>,
+    live: Vec<Live>,
+    last_receipt: Option<CommitReceipt>,
+    conflicts: ConflictTime,
+}
+
+/// Runs thousands of random operations, from fixed seeds and from a fresh one; `PANDO_SEED` replays one.
+pub fn random_operations_are_answered_as_by_a_model(subject: &Subject) {
+    let fresh = Environment::real().random().next_u64();
+    let replayed = std::env::var("PANDO_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = replayed.map_or_else(|| vec![1, 2, fresh], |seed| vec![seed]);
+    let mut engine = subject.open();
+    for seed in seeds {
+        let mut choices = Choices::of_seed(seed);
+        let trees = [0, 1, 2].map(|slot| engine.tree(&format!("slot {slot} of {seed}")));
+        let mut model = Model::new(trees, engine.capabilities().conflicts);
+        for _ in 0..STEPS {
+            if choices.one_in(400) && engine.is_durable() {
+                engine = model.restart(subject, engine, &mut choices);
+            }
+            model.step(&engine, &mut choices);
+        }
+        model.check_newest(&engine);
+    }
+}
+
+impl Model {
+    fn new(trees: [TreeId; SLOTS], conflicts: ConflictTime) -> Model {
+        Model {
+            trees,
+            newest: State::new(),
+            commits: 0,
+            changed: BTreeMap::new(),
+            touched: BTreeMap::new(),
+            live: Vec::new(),
+            last_receipt: None,
+            conflicts,
+        }
+    }
+
+    fn step(&mut self, engine: &Opened, choices: &mut Choices) {
+        if self.live.is_empty() || (self.live.len() < LIVE_MAX && choices.one_in(8)) {
+            return self.begin(engine);
+        }
+        let at = choices.below(self.live.len());
+        match choices.below(40) {
+            0..=7 => self.get(at, choices),
+            8..=13 => self.scan(at, choices),
+            14..=24 => self.put(at, choices),
+            25..=29 => self.delete(at, choices),
+            30 => self.savepoint(at),
+            31 => self.roll_back_to(at, choices),
+            32..=36 => self.commit(at),
+            37 => self.live.swap_remove(at).transaction.rollback(),
+            38 => engine.checkpoint().expect("the checkpoint succeeds"),
+            _ => self.check_newest(engine),
+        }
+    }
+
+    fn begin(&mut self, engine: &Opened) {
+        self.live.push(Live {
+            transaction: engine.writer(),
+            began_after: self.commits,
+            view: self.newest.clone(),
+            writes: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            savepoints: Vec::new(),
+        });
+    }
+
+    fn get(&self, at: usize, choices: &mut Choices) {
+        let live = &self.live[at];
+        let place = (choices.below(SLOTS), key(choices));
+        let found = value(&*live.transaction, self.trees[place.0], &place.1);
+        assert_eq!(found.as_ref(), live.view.get(&place), "the value at {place:?}");
+    }
+
+    fn scan(&self, at: usize, choices: &mut Choices) {
+        let live = &self.live[at];
+        let slot = choices.below(SLOTS);
+        let range = KeyRange { lower: bound(choices), upper: bound(choices) };
+        let direction = if choices.one_in(2) { Direction::Forward } else { Direction::Backward };
+        let found = entries_in(&*live.transaction, self.trees[slot], &range, direction);
+        let mut expected: Vec<Entry> = entries_of(&live.view, slot);
+        expected.retain(|(key, _)| range.contains(key));
+        if direction == Direction::Backward {
+            expected.reverse();
+        }
+        assert_eq!(found, expected, "{range:?} {direction:?} of slot {slot}");
+    }
+
+    fn put(&mut self, at: usize, choices: &mut Choices) {
+        let place = (choices.below(BLIND_SLOT), key(choices));
+        let content = vec![choices.below(256) as u8; [0, 1, 10, 400, 5_000][choices.below(5)]];
+        let tree = self.trees[place.0];
+        if !self.update(at, &place, |transaction| transaction.put(tree, &place.1, &content)) {
+            return;
+        }
+        self.live[at].write(place.clone(), Some(content));
+        // Both slots 0 and 1 guard the same index entry only if it carries the slot in its key.
+        let entry = [&[place.0 as u8], place.1.as_slice()].concat();
+        let outcome = self.live[at].transaction.put_blind(self.trees[BLIND_SLOT], &entry, &[]);
+        outcome.expect("a blind put does not conflict");
+        self.live[at].write((BLIND_SLOT, entry), Some(Vec::new()));
+    }
+
+    fn delete(&mut self, at: usize, choices: &mut Choices) {
+        let place = (choices.below(BLIND_SLOT), key(choices));
+        let tree = self.trees[place.0];
+        if !self.update(at, &place, |transaction| transaction.delete(tree, &place.1)) {
+            return;
+        }
+        self.live[at].write(place.clone(), None);
+        let entry = [&[place.0 as u8], place.1.as_slice()].concat();
+        let outcome = self.live[at].transaction.delete_blind(self.trees[BLIND_SLOT], &entry);
+        outcome.expect("a blind delete does not conflict");
+        self.live[at].write((BLIND_SLOT, entry), None);
+    }
+
+    /// Updates a place; false if it conflicted, as it had to, and the transaction was rolled back.
+    fn update(
+        &mut self,
+        at: usize,
+        place: &Place,
+        run: impl FnOnce(&mut dyn Transaction) -> Result<(), StorageError>,
+    ) -> bool {
+        let (must, may) = match self.conflicts {
+            ConflictTime::AtUpdate => (self.must_conflict(at, place), self.may_conflict(at, place)),
+            ConflictTime::AtCommit => (false, false),
+        };
+        match run(self.live[at].transaction.as_dyn_mut()) {
+            Ok(()) => {
+                assert!(!must, "the update of {place:?} had to conflict");
+                self.live[at].touched.insert(place.clone());
+                true
+            }
+            Err(error) => {
+                assert!(error.is_conflict(), "the update failed: {error:?}");
+                assert!(may, "the update of {place:?} conflicted with nobody");
+                self.live.swap_remove(at).transaction.rollback();
+                false
+            }
+        }
+    }
+
+    fn must_conflict(&self, at: usize, place: &Place) -> bool {
+        let is_held =
+            self.live.iter().enumerate().any(|(other, live)| other != at && live.touched.contains(place));
+        is_held || self.changed.get(place).is_some_and(|commit| *commit > self.live[at].began_after)
+    }
+
+    fn may_conflict(&self, at: usize, place: &Place) -> bool {
+        self.must_conflict(at, place)
+            || self.touched.get(place).is_some_and(|commit| *commit > self.live[at].began_after)
+    }
+
+    fn savepoint(&mut self, at: usize) {
+        let live = &mut self.live[at];
+        live.savepoints.push((live.transaction.savepoint(), live.view.clone(), live.writes.clone()));
+    }
+
+    fn roll_back_to(&mut self, at: usize, choices: &mut Choices) {
+        let live = &mut self.live[at];
+        if live.savepoints.is_empty() {
+            return;
+        }
+        live.savepoints.truncate(1 + choices.below(live.savepoints.len()));
+        let (savepoint, view, writes) = live.savepoints.last().expect("one is left").clone();
+        live.transaction.rollback_to(savepoint);
+        (live.view, live.writes) = (view, writes);
+    }
+
+    fn commit(&mut self, at: usize) {
+        let is_late = |place: &Place| {
+            self.changed.get(place).is_some_and(|at_commit| *at_commit > self.live[at].began_after)
+        };
+        let guarded = self.live[at].writes.keys().filter(|place| place.0 != BLIND_SLOT);
+        let must = self.conflicts == ConflictTime::AtCommit && guarded.clone().any(is_late);
+        let live = self.live.swap_remove(at);
+        let receipt = match live.transaction.commit(Durability::Logged) {
+            Ok(receipt) => receipt,
+            Err(error) => {
+                assert!(
+                    self.conflicts == ConflictTime::AtCommit && error.is_conflict(),
+                    "the commit failed: {error:?}"
+                );
+                return;
+            }
+        };
+        assert!(!must, "the commit had to conflict");
+        self.commits += 1;
+        for place in live.touched {
+            self.touched.insert(place, self.commits);
+        }
+        for (place, value) in live.writes {
+            self.changed.insert(place.clone(), self.commits);
+            match value {
+                Some(value) => self.newest.insert(place, value),
+                None => self.newest.remove(&place),
+            };
+        }
+        self.last_receipt = Some(receipt);
+    }
+
+    fn restart(&mut self, subject: &Subject, engine: Opened, choices: &mut Choices) -> Opened {
+        self.live.clear();
+        let engine = if choices.one_in(2) {
+            subject.reopen(engine)
+        } else {
+            if let Some(receipt) = self.last_receipt {
+                engine.wait_durable(receipt, Durability::Logged).expect("the log reaches the durability");
+            }
+            subject.crash(engine)
+        };
+        // A receipt means nothing to the next engine.
+        self.last_receipt = None;
+        self.check_newest(&engine);
+        engine
+    }
+
+    fn check_newest(&self, engine: &Opened) {
+        for (slot, tree) in self.trees.iter().enumerate() {
+            assert_eq!(
+                engine.entries(*tree),
+                entries_of(&self.newest, slot),
+                "the newest state of slot {slot}"
+            );
+        }
+    }
+}
+
+impl Live {
+    fn write(&mut self, place: Place, value: Option<Vec<u8>>) {
+        match value.clone() {
+            Some(value) => self.view.insert(place.clone(), value),
+            None => self.view.remove(&place),
+        };
+        self.writes.insert(place, value);
+    }
+}
+
+fn entries_of(state: &State, slot: usize) -> Vec<Entry> {
+    let of_slot = state.range((slot, Vec::new())..(slot + 1, Vec::new()));
+    of_slot.map(|((_, key), value)| (key.clone(), value.clone())).collect()
+}
+
+fn key(choices: &mut Choices) -> Vec<u8> {
+    let length = choices.below(4);
+    (0..length).map(|_| [0, b'a', b'b', 0xFF][choices.below(4)]).collect()
+}
+
+fn bound(choices: &mut Choices) -> Bound<Vec<u8>> {
+    match choices.below(4) {
+        0 => Bound::Unbounded,
+        1 => Bound::Excluded(key(choices)),
+        _ => Bound::Included(key(choices)),
+    }
+}
