@@ -1,0 +1,17 @@
+//! `$expr`: an expression over the whole document, taken as true or false.
+
+use pando_document::{RawDocument, RawValue};
+
+use super::Node;
+use crate::QueryError;
+use crate::expression::{Expression, ParseScope};
+
+/// Parses `$expr`.
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, QueryError> {
+    Ok(Node::Expression(Box::new(Expression::parse(argument, scope)?)))
+}
+
+/// Whether an expression comes to a true value for a document.
+pub(super) fn holds(expression: &Expression, document: &RawDocument) -> Result<bool, QueryError> {
+    Ok(expression.evaluate(document)?.to_bool())
+}

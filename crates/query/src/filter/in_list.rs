@@ -1,0 +1,76 @@
+//! `$in` and `$nin`: equal to any value of a list, or matched by any of its regular expressions.
+
+use std::cmp::Ordering;
+
+use pando_document::{RawValue, compare_values};
+
+use super::comparison::is_operator_document;
+use super::{Literal, Node, RegexTest, Test};
+use crate::QueryError;
+use crate::path::Path;
+
+/// The argument of `$in`.
+#[derive(Clone, Debug)]
+pub struct InList {
+    /// Sorted in the order of values, each once.
+    values: Vec<Literal>,
+    regexes: Vec<RegexTest>,
+}
+
+/// Parses `$in`.
+pub(super) fn parse(path: &Path, argument: RawValue<'_>) -> Result<Node, QueryError> {
+    let RawValue::Array(array) = argument else { return Err(QueryError::bad_value("$in needs an array")) };
+    let mut list = InList { values: Vec::new(), regexes: Vec::new() };
+    for value in array {
+        match value? {
+            RawValue::Regex(regex) => list.regexes.push(RegexTest::new(regex.pattern, regex.options)?),
+            RawValue::Undefined => {
+                return Err(QueryError::bad_value("InMatchExpression equality cannot be undefined"));
+            }
+            RawValue::Document(document) if is_operator_document(document)? => {
+                return Err(QueryError::bad_value("cannot nest $ under $in"));
+            }
+            value => list.values.push(Literal::new(value)),
+        }
+    }
+    list.values.sort_by(|a, b| compare_values(a.raw(), b.raw()));
+    list.values.dedup_by(|a, b| compare_values(a.raw(), b.raw()) == Ordering::Equal);
+    Ok(Node::field(path, Test::In(list)))
+}
+
+/// Parses `$nin`.
+pub(super) fn parse_not_in(path: &Path, argument: RawValue<'_>) -> Result<Node, QueryError> {
+    if !matches!(argument, RawValue::Array(_)) {
+        return Err(QueryError::bad_value("$nin needs an array"));
+    }
+    parse(path, argument).map(Node::negated)
+}
+
+impl InList {
+    /// The plain values, sorted, each once.
+    pub fn values(&self) -> &[Literal] {
+        &self.values
+    }
+
+    /// The regular expressions.
+    pub fn regexes(&self) -> &[RegexTest] {
+        &self.regexes
+    }
+
+    /// Whether a leaf is equal to one of the values or matched by one of the patterns. A missing leaf counts as null.
+    pub(crate) fn holds(&self, value: Option<RawValue<'_>>) -> Result<bool, QueryError> {
+        let compared = match value {
+            None | Some(RawValue::Undefined) => RawValue::Null,
+            Some(value) => value,
+        };
+        if self.values.binary_search_by(|have| compare_values(have.raw(), compared)).is_ok() {
+            return Ok(true);
+        }
+        for regex in &self.regexes {
+            if regex.holds(value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,100 @@
+//! Filters: which documents a query is about.
+//!
+//! A filter document is parsed once into a tree of tests ([`Filter::parse`]) and then asked of each document
+//! ([`Filter::matches`]). The planner reads the same tree to build index bounds.
+//!
+//! # Terms
+//! - *Node*: a part of the tree: and, or, nor, not, an expression, or a test of one field.
+//! - *Field test*: a path and an operator. It holds if it holds for any leaf of the path (see [`path`](crate::path)), so two
+//!   tests of one field may be met by two elements of an array; only `$elemMatch` wants one element for both.
+//! - *Negations* (`$ne`, `$nin`, `$not`, `$exists: false`) negate the whole field test, so they hold for missing fields.
+//!
+//! # Worked example
+//! `{ a: { $gte: 2, $ne: 7 }, $or: [ { b: null }, { c: /^x/ } ] }` is
+//! `And[ a ≥ 2, Not(a = 7), Or[ b = null, c ~ ^x ] ]`.
+//!
+//! # Cost
+//! Matching allocates nothing, but for `$expr` and for patterns that need the backtracking matcher.
+//!
+//! # Not here
+//! Projections that look like filters (`$elemMatch` in a projection parses its condition by [`Filter::parse`]), geometry, text.
+
+mod all;
+mod bits;
+mod comparison;
+mod elem_match;
+mod exists;
+mod expression;
+mod in_list;
+mod literal;
+mod logical;
+mod modulo;
+mod node;
+mod number_argument;
+mod parse;
+mod regex;
+mod regex_syntax;
+mod size;
+mod type_set;
+
+pub use bits::{BitsTest, BitsWanted};
+pub use comparison::{Comparison, Operator};
+pub use elem_match::ElementTest;
+pub use in_list::InList;
+pub use literal::Literal;
+pub use modulo::Modulo;
+pub use node::{FieldTest, Node, Test};
+pub use regex::RegexTest;
+pub use type_set::TypeSet;
+
+use pando_document::RawDocument;
+
+use crate::QueryError;
+use crate::expression::ParseScope;
+
+/// A parsed filter.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    root: Node,
+}
+
+impl Filter {
+    /// Parses a filter document. `scope` knows the variables that `$expr` may use.
+    ///
+    /// # Errors
+    /// In MongoDB's words; mostly [`BadValue`](crate::QueryErrorKind::BadValue).
+    pub fn parse(document: &RawDocument, scope: &ParseScope) -> Result<Filter, QueryError> {
+        parse::filter(document, scope).map(|root| Filter { root })
+    }
+
+    /// The filter that holds for every document.
+    pub fn everything() -> Filter {
+        Filter { root: Node::And(Vec::new()) }
+    }
+
+    /// Whether it holds for every document, as an empty filter does.
+    pub fn is_everything(&self) -> bool {
+        matches!(&self.root, Node::And(nodes) if nodes.is_empty())
+    }
+
+    /// Whether a document matches.
+    ///
+    /// # Errors
+    /// Malformed documents, expressions that fail, patterns that give up.
+    pub fn matches(&self, document: &RawDocument) -> Result<bool, QueryError> {
+        self.root.matches(document, &mut None)
+    }
+
+    /// Whether a document matches, and the array index that the positional `$` stands for: that of the element, in the first
+    /// array on the path, by which the last test to match did so.
+    pub fn matches_with_position(&self, document: &RawDocument) -> Result<(bool, Option<usize>), QueryError> {
+        let mut position = None;
+        let matched = self.root.matches(document, &mut position)?;
+        Ok((matched, if matched { position } else { None }))
+    }
+
+    /// The tree.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+}

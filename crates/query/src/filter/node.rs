@@ -1,0 +1,195 @@
+//! The parts of a filter's tree, and what each means.
+
+use pando_document::{RawDocument, RawValue};
+
+use super::{BitsTest, Comparison, ElementTest, InList, Modulo, RegexTest, TypeSet};
+use crate::QueryError;
+use crate::expression::Expression;
+use crate::path::{Leaves, Path};
+
+/// A part of a filter.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// All of these; true if there are none.
+    And(Vec<Node>),
+    /// Any of these.
+    Or(Vec<Node>),
+    /// None of these.
+    Nor(Vec<Node>),
+    /// Not this.
+    Not(Box<Node>),
+    /// A test of one field.
+    Field(FieldTest),
+    /// `$expr`.
+    Expression(Box<Expression>),
+    /// Nothing matches (`$alwaysFalse`, `$all: []`).
+    Never,
+}
+
+/// A path and an operator.
+#[derive(Clone, Debug)]
+pub struct FieldTest {
+    /// Where to look.
+    pub path: Path,
+    /// What must hold there.
+    pub test: Test,
+}
+
+/// An operator with its argument.
+#[derive(Clone, Debug)]
+pub enum Test {
+    /// `$eq`, `$gt`, `$gte`, `$lt`, `$lte`.
+    Comparison(Comparison),
+    /// `$in`.
+    In(InList),
+    /// `$regex`, or a regular expression as the value.
+    Regex(RegexTest),
+    /// `$exists: true`.
+    Exists,
+    /// `$type`.
+    Type(TypeSet),
+    /// `$mod`.
+    Modulo(Modulo),
+    /// `$size`; `None` for a size that no array can have.
+    Size(Option<usize>),
+    /// `$bitsAllSet` and its kin.
+    Bits(BitsTest),
+    /// `$elemMatch`.
+    Element(ElementTest),
+}
+
+impl Node {
+    /// A field test.
+    pub(crate) fn field(path: &Path, test: Test) -> Node {
+        Node::Field(FieldTest { path: path.clone(), test })
+    }
+
+    /// The negation.
+    pub(crate) fn negated(self) -> Node {
+        Node::Not(Box::new(self))
+    }
+
+    /// The conjunction; a single node stays itself.
+    pub(crate) fn all_of(mut nodes: Vec<Node>) -> Node {
+        if nodes.len() == 1 { nodes.swap_remove(0) } else { Node::And(nodes) }
+    }
+
+    /// Whether a document matches. `position` receives what the positional `$` stands for.
+    pub(crate) fn matches(
+        &self,
+        document: &RawDocument,
+        position: &mut Option<usize>,
+    ) -> Result<bool, QueryError> {
+        match self {
+            Node::Field(field) => field.matches(document, position),
+            Node::And(nodes) => {
+                for node in nodes {
+                    if !node.matches(document, position)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Or(nodes) => {
+                for node in nodes {
+                    if node.matches(document, position)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Node::Nor(nodes) => {
+                for node in nodes {
+                    if node.matches(document, &mut None)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Not(node) => Ok(!node.matches(document, &mut None)?),
+            Node::Expression(expression) => super::expression::holds(expression, document),
+            Node::Never => Ok(false),
+        }
+    }
+
+    /// Whether one value matches, each field test being asked of the value itself whatever its path.
+    pub(crate) fn matches_value(&self, value: RawValue<'_>) -> Result<bool, QueryError> {
+        match self {
+            Node::Field(field) => field.test.holds(Some(value), &mut None),
+            Node::And(nodes) => {
+                for node in nodes {
+                    if !node.matches_value(value)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Or(nodes) => {
+                for node in nodes {
+                    if node.matches_value(value)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Node::Nor(nodes) => {
+                for node in nodes {
+                    if node.matches_value(value)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Not(node) => Ok(!node.matches_value(value)?),
+            Node::Expression(_) | Node::Never => Ok(false),
+        }
+    }
+}
+
+impl FieldTest {
+    fn matches(&self, document: &RawDocument, position: &mut Option<usize>) -> Result<bool, QueryError> {
+        self.path.any(document, self.test.leaves(), &mut |leaf| {
+            let mut element = None;
+            let holds = self.test.holds(leaf.value, &mut element)?;
+            if holds && let Some(index) = leaf.outermost_index.or(element) {
+                *position = Some(index);
+            }
+            Ok(holds)
+        })
+    }
+}
+
+impl Test {
+    /// Whether the operator looks into an array at the path's end, or at it.
+    pub(crate) fn leaves(&self) -> Leaves {
+        match self {
+            Test::Size(_) | Test::Element(_) => Leaves::Whole,
+            Test::Comparison(_)
+            | Test::In(_)
+            | Test::Regex(_)
+            | Test::Exists
+            | Test::Type(_)
+            | Test::Modulo(_)
+            | Test::Bits(_) => Leaves::Unwound,
+        }
+    }
+
+    /// Whether it holds for one leaf. `element` receives the index of the element that `$elemMatch` found.
+    pub(crate) fn holds(
+        &self,
+        value: Option<RawValue<'_>>,
+        element: &mut Option<usize>,
+    ) -> Result<bool, QueryError> {
+        Ok(match self {
+            Test::Comparison(comparison) => comparison.holds(value),
+            Test::In(list) => list.holds(value)?,
+            Test::Regex(regex) => regex.holds(value)?,
+            Test::Exists => value.is_some(),
+            Test::Type(types) => value.is_some_and(|value| types.contains(value.element_type())),
+            Test::Modulo(modulo) => value.is_some_and(|value| modulo.holds(value)),
+            Test::Size(size) => super::size::holds(*size, value)?,
+            Test::Bits(bits) => value.is_some_and(|value| bits.holds(value)),
+            Test::Element(test) => test.holds(value, element)?,
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! `$regex` and `$options`, and regular expressions as values.
+//!
+//! Patterns are in PCRE's syntax, translated by [`regex_syntax`](super::regex_syntax) to that of the crate `regex`, whose
+//! matching time is linear in the text. What that crate cannot do (lookaround, backreferences, possessive and atomic
+//! groups) goes to `fancy-regex`, which gives up after a fixed number of steps instead of running for ever.
+
+use pando_document::{RawDocument, RawValue};
+
+use super::regex_syntax::{self, Flags, Translation};
+use super::{Node, Test};
+use crate::path::Path;
+use crate::{QueryError, QueryErrorKind};
+
+/// A compiled regular expression. Cloning shares the compiled form.
+#[derive(Clone, Debug)]
+pub struct RegexTest {
+    pattern: Box<str>,
+    options: Box<str>,
+    matcher: Matcher,
+}
+
+#[derive(Clone, Debug)]
+enum Matcher {
+    /// Time linear in the text.
+    Linear(regex::Regex),
+    /// Time bounded by a number of steps.
+    Backtracking(fancy_regex::Regex),
+}
+
+/// Parses `$regex` and `$options`, which stand side by side in either order.
+pub(super) fn parse(path: &Path, operators: &RawDocument) -> Result<Node, QueryError> {
+    let mut pattern = None;
+    let mut options: Option<&str> = None;
+    for field in operators {
+        match field? {
+            ("$regex", RawValue::String(text)) => pattern = Some(text),
+            ("$regex", RawValue::Regex(regex)) => {
+                pattern = Some(regex.pattern);
+                if !regex.options.is_empty() {
+                    if options.is_some() {
+                        return Err(options_twice(QueryErrorKind::RegexOptionsBeforeRegex));
+                    }
+                    options = Some(regex.options);
+                }
+            }
+            ("$regex", _) => return Err(QueryError::bad_value("$regex has to be a string")),
+            ("$options", RawValue::String(text)) => {
+                if options.is_some() {
+                    return Err(options_twice(QueryErrorKind::RegexOptionsAfterRegex));
+                }
+                options = Some(text);
+            }
+            ("$options", _) => return Err(QueryError::bad_value("$options has to be a string")),
+            _ => {}
+        }
+    }
+    let Some(pattern) = pattern else { return Err(QueryError::bad_value("$options needs a $regex")) };
+    Ok(Node::field(path, Test::Regex(RegexTest::new(pattern, options.unwrap_or(""))?)))
+}
+
+fn options_twice(kind: QueryErrorKind) -> QueryError {
+    QueryError::new(kind, "options set in both $regex and $options")
+}
+
+impl RegexTest {
+    /// Compiles a pattern with options out of `imsxu`.
+    pub fn new(pattern: &str, options: &str) -> Result<RegexTest, QueryError> {
+        if pattern.contains('\0') {
+            return Err(QueryError::bad_value("Regular expression cannot contain an embedded null byte"));
+        }
+        let flags = Flags::parse(options).map_err(|flag| {
+            QueryError::new(
+                QueryErrorKind::InvalidRegexFlag,
+                format!(" invalid flag in regex options: {flag}"),
+            )
+        })?;
+        let matcher = compile(&regex_syntax::translate(pattern, flags), flags)?;
+        Ok(RegexTest { pattern: pattern.into(), options: options.into(), matcher })
+    }
+
+    /// The pattern as it was written.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// The options as they were written.
+    pub fn options(&self) -> &str {
+        &self.options
+    }
+
+    /// What every matching text begins with, if the pattern says so by beginning with `^` and plain characters.
+    pub fn literal_prefix(&self) -> Option<String> {
+        regex_syntax::literal_prefix(&self.pattern, &self.options)
+    }
+
+    /// Whether a text is matched anywhere.
+    ///
+    /// # Errors
+    /// The pattern backtracks too much on this text.
+    pub fn is_match(&self, text: &str) -> Result<bool, QueryError> {
+        match &self.matcher {
+            Matcher::Linear(regex) => Ok(regex.is_match(text)),
+            Matcher::Backtracking(regex) => regex.is_match(text).map_err(|error| {
+                QueryError::new(QueryErrorKind::InvalidRegex, format!("Regular expression gives up: {error}"))
+            }),
+        }
+    }
+
+    /// Whether a leaf is a text that is matched, or the same regular expression.
+    pub(crate) fn holds(&self, value: Option<RawValue<'_>>) -> Result<bool, QueryError> {
+        match value {
+            Some(RawValue::String(text) | RawValue::Symbol(text)) => self.is_match(text),
+            Some(RawValue::Regex(regex)) => {
+                Ok(regex.pattern == &*self.pattern && regex.options == &*self.options)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+fn compile(translation: &Translation, flags: Flags) -> Result<Matcher, QueryError> {
+    if let Some(fault) = translation.fault {
+        return Err(invalid(fault));
+    }
+    let linear = regex::RegexBuilder::new(&translation.pattern)
+        .case_insensitive(flags.ignore_case)
+        .multi_line(flags.multi_line)
+        .dot_matches_new_line(flags.dot_all)
+        .ignore_whitespace(flags.extended)
+        .build();
+    match linear {
+        Ok(regex) if !translation.needs_backtracking => return Ok(Matcher::Linear(regex)),
+        Err(error) if !translation.needs_backtracking => return Err(invalid(&error.to_string())),
+        Ok(_) | Err(_) => {}
+    }
+    let prefixed = format!("{}{}", flags.inline(), translation.pattern);
+    fancy_regex::Regex::new(&prefixed).map(Matcher::Backtracking).map_err(|error| invalid(&error.to_string()))
+}
+
+/// MongoDB shows PCRE's words, which some tests of applications know; for rare faults ours stand in.
+fn invalid(cause: &str) -> QueryError {
+    let words = [
+        ("unclosed capture group name", "syntax error in subpattern name (missing terminator)"),
+        ("unrecognized flag", "unrecognized character after (? or (?-"),
+        ("unclosed group", "missing )"),
+        ("unopened group", "unmatched parentheses"),
+        ("unclosed character class", "missing terminating ] for character class"),
+        ("repetition operator missing expression", "nothing to repeat"),
+        ("incomplete escape sequence", "\\ at end of pattern"),
+        ("invalid character class range", "range out of order in character class"),
+        ("invalid repetition count range", "numbers out of order in {} quantifier"),
+    ];
+    let known = words.iter().find(|(ours, _)| cause.contains(ours)).map(|(_, theirs)| *theirs);
+    let last_line = cause.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    let text = format!("Regular expression is invalid: {}", known.unwrap_or(last_line));
+    QueryError::new(QueryErrorKind::InvalidRegex, text)
+}
