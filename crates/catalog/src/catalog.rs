@@ -1,0 +1,445 @@
+//! The catalog: what collections there are, and the statements that change that.
+//!
+//! # Terms
+//! - *Description*: an `Arc<Collection>`; readers take it and go on with it whatever changes behind them.
+//! - *Names*: the map of all descriptions, swapped as a whole, so that looking a collection up takes no lock.
+//! - *Lease*: a description and a shared hold on the collection's latch, for the length of a statement that writes.
+//!
+//! # Steps of a change to a collection that exists
+//! 1. Take its latch alone: statements that write have ended, and new ones wait.
+//! 2. Do the long work (build the index).
+//! 3. Take the catalog's mutex, commit the new entry, swap the names, let go.
+//! 4. Drop the trees that are no longer referred to.
+//!
+//! # Invariants
+//! - The latch is taken before the mutex, never after.
+//! - A description in the map is what the catalog tree says, flags aside, which only ever run behind the tree.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use pando_document::RawDocumentBuf;
+use pando_storage::{
+    Begin, Cursor, Direction, Durability, ErrorKind, KeyRange, Patience, SharedEngine, StorageError,
+    Transaction, TreeId, TreeOptions,
+};
+use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock};
+
+use crate::catalog_entry::{self, CATALOG_TREE, Entry, Raising};
+use crate::collection::Parts;
+use crate::index::{RaisedFlags, Truncation};
+use crate::{CatalogError, Collection, Index, Namespace};
+
+/// All descriptions, by database and collection.
+type Names = BTreeMap<String, BTreeMap<String, Arc<Collection>>>;
+
+/// The engine and the catalog tree in it: what descriptions need to log flags that documents raise.
+pub(crate) struct Store {
+    pub engine: SharedEngine,
+    tree: TreeId,
+    /// Held while the catalog tree and the names change.
+    changing: Mutex<()>,
+    next_number: AtomicU64,
+}
+
+/// What collections there are.
+pub struct Catalog {
+    store: Arc<Store>,
+    names: ArcSwap<Names>,
+}
+
+/// A collection's description, and the promise that no index comes or goes while it is held.
+pub struct Lease {
+    collection: Arc<Collection>,
+    _latch: ArcRwLockReadGuard<RawRwLock, ()>,
+}
+
+impl std::ops::Deref for Lease {
+    type Target = Arc<Collection>;
+
+    fn deref(&self) -> &Arc<Collection> {
+        &self.collection
+    }
+}
+
+/// The same, alone: no statement writes to the collection while it is held.
+pub(crate) struct Exclusive {
+    pub collection: Arc<Collection>,
+    _latch: ArcRwLockWriteGuard<RawRwLock, ()>,
+}
+
+impl Catalog {
+    /// Reads the catalog tree, or makes one in an empty store, and drops trees that nothing refers to. Blocks.
+    pub fn open(engine: SharedEngine) -> Result<Catalog, CatalogError> {
+        let trees: HashMap<String, TreeId> =
+            engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect();
+        let tree = match trees.get(CATALOG_TREE) {
+            Some(tree) => *tree,
+            None => engine.create_tree(CATALOG_TREE, &TreeOptions::default())?,
+        };
+        let next_number = trees.keys().filter_map(|name| number_of(name)).max().unwrap_or(0) + 1;
+        let store = Arc::new(Store {
+            engine,
+            tree,
+            changing: Mutex::new(()),
+            next_number: AtomicU64::new(next_number),
+        });
+        let names = read_names(&store, &trees)?;
+        drop_orphans(&store, &trees, &names)?;
+        Ok(Catalog { store, names: ArcSwap::from_pointee(names) })
+    }
+
+    /// The engine below.
+    pub fn engine(&self) -> &SharedEngine {
+        &self.store.engine
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        self.store.engine.begin(begin)
+    }
+
+    /// The collection of this name, as it is now.
+    pub fn collection(&self, database: &str, collection: &str) -> Option<Arc<Collection>> {
+        self.names.load().get(database)?.get(collection).cloned()
+    }
+
+    /// The collection of this identity.
+    pub fn collection_by_uuid(&self, database: &str, uuid: [u8; 16]) -> Option<Arc<Collection>> {
+        self.names.load().get(database)?.values().find(|collection| collection.uuid() == uuid).cloned()
+    }
+
+    /// Databases that have a collection, in order.
+    pub fn databases(&self) -> Vec<String> {
+        self.names.load().keys().cloned().collect()
+    }
+
+    /// The collections of a database, in order of their names.
+    pub fn collections(&self, database: &str) -> Vec<Arc<Collection>> {
+        self.names.load().get(database).map(|names| names.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The collection for a statement that writes. Begin its transaction after the lease, and commit before letting go of it.
+    /// `None` where there is no such collection; `WouldBlock` where an index build holds it and there is no patience.
+    pub fn lease(
+        &self,
+        database: &str,
+        collection: &str,
+        patience: Patience,
+    ) -> Result<Option<Lease>, StorageError> {
+        loop {
+            let Some(found) = self.collection(database, collection) else { return Ok(None) };
+            let latch = match patience {
+                Patience::MayBlock => found.latch.read_arc(),
+                Patience::CachedOnly => match found.latch.try_read_arc() {
+                    Some(latch) => latch,
+                    None => return Err(StorageError::would_block()),
+                },
+            };
+            // The description may have been replaced while this waited.
+            match self.collection(database, collection) {
+                Some(now) if Arc::ptr_eq(&now, &found) => {
+                    return Ok(Some(Lease { collection: now, _latch: latch }));
+                }
+                _ => continue,
+            }
+        }
+    }
+
+    /// The collection alone. Blocks.
+    pub(crate) fn exclusive(&self, namespace: &Namespace) -> Result<Exclusive, CatalogError> {
+        loop {
+            let found = self.existing(namespace)?;
+            let latch = found.latch.write_arc();
+            let now = self.existing(namespace)?;
+            if Arc::ptr_eq(&now, &found) {
+                return Ok(Exclusive { collection: now, _latch: latch });
+            }
+        }
+    }
+
+    fn existing(&self, namespace: &Namespace) -> Result<Arc<Collection>, CatalogError> {
+        self.collection(namespace.database(), namespace.collection())
+            .ok_or_else(|| CatalogError::CollectionNotFound { namespace: namespace.to_string() })
+    }
+
+    /// Creates an empty collection. One that exists is an error.
+    pub fn create_collection(
+        &self,
+        namespace: &Namespace,
+        options: RawDocumentBuf,
+        uuid: [u8; 16],
+    ) -> Result<Arc<Collection>, CatalogError> {
+        let _changing = self.store.changing.lock();
+        if self.collection(namespace.database(), namespace.collection()).is_some() {
+            return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
+        }
+        let (primary_name, primary) = self.store.create_tree("collection")?;
+        let parts = Parts {
+            namespace: namespace.clone(),
+            uuid,
+            options,
+            primary,
+            primary_name,
+            primary_truncated: Arc::new(AtomicBool::new(false)),
+            indexes: Vec::new(),
+            latch: Arc::new(RwLock::new(())),
+        };
+        let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
+        self.store.commit_entries(&[], &[&collection])?;
+        self.swap(&[], &[&collection]);
+        Ok(collection)
+    }
+
+    /// Drops a collection with its indexes. Cursors that are open on it may go on.
+    pub fn drop_collection(&self, namespace: &Namespace) -> Result<Arc<Collection>, CatalogError> {
+        let alone = self.exclusive(namespace)?;
+        {
+            let _changing = self.store.changing.lock();
+            self.store.commit_entries(&[namespace], &[])?;
+            self.swap(&[namespace], &[]);
+        }
+        self.store.drop_trees(&alone.collection)?;
+        Ok(alone.collection)
+    }
+
+    /// Gives a collection another name. `CollectionExists` where that is taken: drop the other first.
+    pub fn rename_collection(&self, from: &Namespace, to: &Namespace) -> Result<(), CatalogError> {
+        let alone = self.exclusive(from)?;
+        let _changing = self.store.changing.lock();
+        if self.collection(to.database(), to.collection()).is_some() {
+            return Err(CatalogError::CollectionExists { namespace: to.to_string() });
+        }
+        let parts = Parts { namespace: to.clone(), ..alone.collection.parts() };
+        let renamed = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
+        self.store.commit_entries(&[from], &[&renamed])?;
+        self.swap(&[from], &[&renamed]);
+        Ok(())
+    }
+
+    /// Replaces a collection's options.
+    pub fn set_options(&self, namespace: &Namespace, options: RawDocumentBuf) -> Result<(), CatalogError> {
+        let alone = self.exclusive(namespace)?;
+        let parts = Parts { options, ..alone.collection.parts() };
+        self.replace(parts)
+    }
+
+    /// Drops a secondary index.
+    pub fn drop_index(&self, namespace: &Namespace, name: &str) -> Result<(), CatalogError> {
+        let alone = self.exclusive(namespace)?;
+        let mut parts = alone.collection.parts();
+        let at = parts.indexes.iter().position(|index| index.name() == name);
+        let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
+        let gone = parts.indexes.remove(at);
+        self.replace(parts)?;
+        self.store.engine.drop_tree(gone.tree())?;
+        Ok(())
+    }
+
+    /// Replaces an index's specification by one that means the same tree (hidden or not, another expiry).
+    pub fn set_index_specification(
+        &self,
+        namespace: &Namespace,
+        name: &str,
+        specification: RawDocumentBuf,
+    ) -> Result<(), CatalogError> {
+        let alone = self.exclusive(namespace)?;
+        let mut parts = alone.collection.parts();
+        let at = parts.indexes.iter().position(|index| index.name() == name);
+        let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
+        let have = &parts.indexes[at];
+        let now = have.describe();
+        let mut description = crate::definition::definition_of(&specification)
+            .map_err(|reason| CatalogError::DamagedEntry { namespace: namespace.to_string(), reason })?;
+        assert_eq!(description.fields, now.fields, "a new specification of an index has the same key");
+        description.multikey = now.multikey;
+        description.truncated = now.truncated;
+        parts.indexes[at] = Arc::new(Index::new(description, have.tree(), have.tree_name().to_owned()));
+        self.replace(parts)
+    }
+
+    /// Commits and shows a new description of a collection whose latch the caller holds alone.
+    pub(crate) fn replace(&self, parts: Parts) -> Result<(), CatalogError> {
+        let _changing = self.store.changing.lock();
+        let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
+        self.store.commit_entries(&[], &[&collection])?;
+        self.swap(&[], &[&collection]);
+        Ok(())
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Changes the names. The caller holds the catalog's mutex.
+    fn swap(&self, gone: &[&Namespace], come: &[&Arc<Collection>]) {
+        let mut names = Names::clone(&self.names.load());
+        for namespace in gone {
+            if let Some(collections) = names.get_mut(namespace.database()) {
+                collections.remove(namespace.collection());
+                if collections.is_empty() {
+                    names.remove(namespace.database());
+                }
+            }
+        }
+        for collection in come {
+            let namespace = collection.namespace();
+            let collections = names.entry(namespace.database().to_owned()).or_default();
+            collections.insert(namespace.collection().to_owned(), Arc::clone(collection));
+        }
+        self.names.store(Arc::new(names));
+    }
+}
+
+impl Store {
+    /// A new tree with a name that was never used.
+    pub(crate) fn create_tree(&self, kind: &str) -> Result<(String, TreeId), StorageError> {
+        let name = format!("{kind}-{}", self.next_number.fetch_add(1, Ordering::Relaxed));
+        let tree = self.engine.create_tree(&name, &TreeOptions::default())?;
+        Ok((name, tree))
+    }
+
+    /// Writes the entries of collections that changed and removes those that are gone, in one transaction.
+    fn commit_entries(&self, gone: &[&Namespace], come: &[&Arc<Collection>]) -> Result<(), StorageError> {
+        let mut transaction = self.engine.begin(Begin::WRITE)?;
+        for namespace in gone {
+            transaction.delete(self.tree, &catalog_entry::key_of(&namespace.to_string()))?;
+        }
+        for collection in come {
+            let entry = catalog_entry::encode(collection, id_truncation(collection), None);
+            transaction.put(
+                self.tree,
+                &catalog_entry::key_of(&collection.namespace().to_string()),
+                entry.as_bytes(),
+            )?;
+        }
+        let receipt = transaction.commit(Durability::Logged)?;
+        self.engine.wait_durable(receipt, Durability::Synced)
+    }
+
+    /// Logs flags that a document is about to raise in an index, then raises them.
+    pub(crate) fn log_index_flags(
+        &self,
+        collection: &Collection,
+        index: &Index,
+        flags: &RaisedFlags,
+    ) -> Result<(), StorageError> {
+        let _changing = self.changing.lock();
+        if index.lacks(flags) {
+            self.log_entry(collection, id_truncation(collection), Some((index.name(), flags)))?;
+            index.raise(flags);
+        }
+        Ok(())
+    }
+
+    /// Logs that an `_id` was too long for a key, then remembers it.
+    pub(crate) fn log_primary_truncated(&self, collection: &Collection) -> Result<(), StorageError> {
+        let _changing = self.changing.lock();
+        if !collection.is_primary_truncated() {
+            self.log_entry(collection, Truncation::Truncated, None)?;
+            collection.raise_primary_truncated();
+        }
+        Ok(())
+    }
+
+    /// Commits an entry ahead of the document that needs it: commits survive in order, so this one survives if that does.
+    fn log_entry(
+        &self,
+        collection: &Collection,
+        id_truncated: Truncation,
+        raising: Raising<'_>,
+    ) -> Result<(), StorageError> {
+        let entry = catalog_entry::encode(collection, id_truncated, raising);
+        let mut transaction = self.engine.begin(Begin::WRITE)?;
+        transaction.put(
+            self.tree,
+            &catalog_entry::key_of(&collection.namespace().to_string()),
+            entry.as_bytes(),
+        )?;
+        transaction.commit(Durability::None)?;
+        Ok(())
+    }
+
+    fn drop_trees(&self, collection: &Collection) -> Result<(), StorageError> {
+        for tree in collection.trees() {
+            self.engine.drop_tree(tree)?;
+        }
+        Ok(())
+    }
+}
+
+fn id_truncation(collection: &Collection) -> Truncation {
+    if collection.is_primary_truncated() { Truncation::Truncated } else { Truncation::Whole }
+}
+
+/// The number at the end of a tree's name.
+fn number_of(name: &str) -> Option<u64> {
+    name.rsplit_once('-')?.1.parse().ok()
+}
+
+/// Reads every entry of the catalog tree.
+fn read_names(store: &Arc<Store>, trees: &HashMap<String, TreeId>) -> Result<Names, CatalogError> {
+    let mut names = Names::new();
+    let transaction = store.engine.begin(Begin::READ)?;
+    let mut cursor = Cursor::new(store.tree, KeyRange::all(), Direction::Forward);
+    while let Some((key, value)) = cursor.next(&*transaction, Patience::MayBlock)? {
+        let full = catalog_entry::namespace_of(key).unwrap_or_default();
+        let damaged = |reason: &str| CatalogError::DamagedEntry {
+            namespace: full.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let (database, name) = full.split_once('.').ok_or_else(|| damaged("its key is not a namespace"))?;
+        let namespace = Namespace::new(database, name)?;
+        let entry = catalog_entry::decode(full, value)?;
+        let collection = Arc::new(Collection::new(parts_of(namespace, entry, trees)?, Arc::clone(store)));
+        names.entry(database.to_owned()).or_default().insert(name.to_owned(), collection);
+    }
+    transaction.rollback();
+    Ok(names)
+}
+
+fn parts_of(
+    namespace: Namespace,
+    entry: Entry,
+    trees: &HashMap<String, TreeId>,
+) -> Result<Parts, CatalogError> {
+    let find = |tree: &str| {
+        trees.get(tree).copied().ok_or_else(|| CatalogError::DamagedEntry {
+            namespace: namespace.to_string(),
+            reason: format!("its tree {tree} is missing"),
+        })
+    };
+    let mut indexes = Vec::with_capacity(entry.indexes.len());
+    for (description, tree_name) in entry.indexes {
+        let tree = find(&tree_name)?;
+        indexes.push(Arc::new(Index::new(description, tree, tree_name)));
+    }
+    Ok(Parts {
+        uuid: entry.uuid,
+        options: entry.options,
+        primary: find(&entry.tree)?,
+        primary_name: entry.tree,
+        primary_truncated: Arc::new(AtomicBool::new(entry.id_truncated == Truncation::Truncated)),
+        indexes,
+        latch: Arc::new(RwLock::new(())),
+        namespace,
+    })
+}
+
+/// Drops trees that a crash has left between their creation and their entry, or between their entry's end and theirs.
+fn drop_orphans(store: &Store, trees: &HashMap<String, TreeId>, names: &Names) -> Result<(), StorageError> {
+    let wanted: HashSet<&str> =
+        names.values().flat_map(BTreeMap::values).flat_map(|collection| collection.tree_names()).collect();
+    for (name, tree) in trees {
+        if name != CATALOG_TREE && !wanted.contains(name.as_str()) {
+            tracing::info!(tree = %name, "dropping a tree that no collection refers to, left by an interrupted statement");
+            match store.engine.drop_tree(*tree) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+    }
+    Ok(())
+}

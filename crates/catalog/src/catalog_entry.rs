@@ -1,0 +1,172 @@
+//! What the catalog tree says of a collection: one BSON document a collection.
+//!
+//! ```text
+//! key    "c/" + database + "." + collection
+//! value  { v: 1, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
+//!          indexes: [ { spec: { v: 2, key: {…}, name: … , unique?: true, sparse?: true, hidden?: true },
+//!                       tree: "index-2", multikey: [bool, …], truncated: bool } ] }
+//! ```
+//!
+//! The specification of an index is the truth about it: definition and description are parsed from it.
+
+use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
+
+use crate::definition::definition_of;
+use crate::index::{Multikey, RaisedFlags, Truncation};
+use crate::{CatalogError, Collection, IndexDescription};
+
+/// Form of the entry; another is refused.
+const ENTRY_VERSION: i32 = 1;
+
+/// The name of the tree that holds the entries.
+pub const CATALOG_TREE: &str = "catalog";
+
+/// The key of a collection's entry.
+pub fn key_of(namespace: &str) -> Vec<u8> {
+    let mut key = b"c/".to_vec();
+    key.extend_from_slice(namespace.as_bytes());
+    key
+}
+
+/// The namespace of an entry's key.
+pub fn namespace_of(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key.strip_prefix(b"c/")?).ok()
+}
+
+/// An entry, read.
+pub(crate) struct Entry {
+    pub uuid: [u8; 16],
+    pub tree: String,
+    pub options: RawDocumentBuf,
+    pub id_truncated: Truncation,
+    pub indexes: Vec<(IndexDescription, String)>,
+}
+
+/// Flags that are about to be raised in the index of this name.
+pub(crate) type Raising<'a> = Option<(&'a str, &'a RaisedFlags)>;
+
+/// The entry of a collection as it is now, with flags that are logged before they are raised.
+pub(crate) fn encode(
+    collection: &Collection,
+    id_truncated: Truncation,
+    raising: Raising<'_>,
+) -> RawDocumentBuf {
+    let mut entry = Document::new();
+    entry.push("v", Value::Int32(ENTRY_VERSION));
+    entry.push(
+        "uuid",
+        Value::Binary(pando_document::Binary { subtype: 4, bytes: collection.uuid().to_vec() }),
+    );
+    entry.push("tree", Value::from(collection.primary_tree_name()));
+    entry.push("options", document_value(collection.options()));
+    entry.push("idTruncated", Value::Boolean(id_truncated == Truncation::Truncated));
+    let indexes = collection.indexes().iter().map(|index| {
+        let mut description = index.describe();
+        if let Some((_, flags)) = raising.filter(|(name, _)| *name == description.name) {
+            description.raise(flags);
+        }
+        let mut one = Document::new();
+        one.push("spec", document_value(&description.specification));
+        one.push("tree", Value::from(index.tree_name()));
+        let multikey =
+            description.multikey.iter().map(|flag| Value::Boolean(*flag == Multikey::Yes)).collect();
+        one.push("multikey", Value::Array(multikey));
+        one.push("truncated", Value::Boolean(description.truncated == Truncation::Truncated));
+        Value::Document(one)
+    });
+    entry.push("indexes", Value::Array(indexes.collect()));
+    entry.to_raw()
+}
+
+fn document_value(document: &RawDocument) -> Value {
+    RawValue::Document(document).to_owned()
+}
+
+/// Reads an entry.
+pub(crate) fn decode(namespace: &str, bytes: &[u8]) -> Result<Entry, CatalogError> {
+    read(bytes).map_err(|reason| CatalogError::DamagedEntry { namespace: namespace.to_owned(), reason })
+}
+
+fn read(bytes: &[u8]) -> Result<Entry, String> {
+    let entry = RawDocument::from_bytes(bytes).map_err(|error| error.to_string())?;
+    match field(entry, "v")? {
+        RawValue::Int32(ENTRY_VERSION) => {}
+        other => {
+            return Err(format!("it has version {other:?}, and this program reads version {ENTRY_VERSION}"));
+        }
+    }
+    let uuid = match field(entry, "uuid")? {
+        RawValue::Binary(binary) => {
+            binary.bytes.try_into().map_err(|_| "uuid has not 16 bytes".to_owned())?
+        }
+        _ => return Err("uuid is not binary".to_owned()),
+    };
+    let mut indexes = Vec::new();
+    let RawValue::Array(array) = field(entry, "indexes")? else {
+        return Err("indexes is not an array".to_owned());
+    };
+    for index in array.iter() {
+        let RawValue::Document(index) = index.map_err(|error| error.to_string())? else {
+            return Err("an index is not a document".to_owned());
+        };
+        indexes.push(read_index(index)?);
+    }
+    Ok(Entry {
+        uuid,
+        tree: string(entry, "tree")?.to_owned(),
+        options: document(entry, "options")?.to_owned(),
+        id_truncated: truncation(entry, "idTruncated")?,
+        indexes,
+    })
+}
+
+fn read_index(index: &RawDocument) -> Result<(IndexDescription, String), String> {
+    let mut description = definition_of(document(index, "spec")?)?;
+    let RawValue::Array(flags) = field(index, "multikey")? else {
+        return Err("multikey is not an array".to_owned());
+    };
+    let flags = read_flags(flags)?;
+    if flags.len() != description.fields.len() {
+        return Err(format!("index {} has {} multikey flags", description.name, flags.len()));
+    }
+    description.multikey = flags;
+    description.truncated = truncation(index, "truncated")?;
+    Ok((description, string(index, "tree")?.to_owned()))
+}
+
+fn read_flags(flags: &RawArray) -> Result<Vec<Multikey>, String> {
+    flags
+        .iter()
+        .map(|flag| match flag {
+            Ok(RawValue::Boolean(true)) => Ok(Multikey::Yes),
+            Ok(RawValue::Boolean(false)) => Ok(Multikey::No),
+            _ => Err("a multikey flag is not a boolean".to_owned()),
+        })
+        .collect()
+}
+
+fn field<'d>(document: &'d RawDocument, name: &str) -> Result<RawValue<'d>, String> {
+    document.get(name).map_err(|error| error.to_string())?.ok_or_else(|| format!("{name} is missing"))
+}
+
+fn string<'d>(document: &'d RawDocument, name: &str) -> Result<&'d str, String> {
+    match field(document, name)? {
+        RawValue::String(text) => Ok(text),
+        _ => Err(format!("{name} is not a string")),
+    }
+}
+
+fn document<'d>(parent: &'d RawDocument, name: &str) -> Result<&'d RawDocument, String> {
+    match field(parent, name)? {
+        RawValue::Document(inner) => Ok(inner),
+        _ => Err(format!("{name} is not a document")),
+    }
+}
+
+fn truncation(document: &RawDocument, name: &str) -> Result<Truncation, String> {
+    match field(document, name)? {
+        RawValue::Boolean(true) => Ok(Truncation::Truncated),
+        RawValue::Boolean(false) => Ok(Truncation::Whole),
+        _ => Err(format!("{name} is not a boolean")),
+    }
+}

@@ -1,0 +1,204 @@
+//! A collection's description: immutable, shared, replaced when an index comes or goes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
+use pando_keyorder::Direction;
+use pando_storage::{Bytes, Patience, StorageError, Transaction, TreeId};
+use parking_lot::RwLock;
+
+use crate::catalog::Store;
+use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
+use crate::{Index, IndexDescription, Namespace, PrimaryKey};
+
+/// Bytes and entries of a collection, roughly: directories answer, not a scan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectionSize {
+    /// Documents.
+    pub documents: u64,
+    /// Bytes of documents before compression.
+    pub data_bytes: u64,
+    /// Bytes that the documents take on the device.
+    pub storage_bytes: u64,
+    /// Bytes that each index takes on the device, by name, `_id_` first. The primary key is part of the documents, so
+    /// `_id_` takes none of its own.
+    pub index_bytes: Vec<(String, u64)>,
+}
+
+/// A collection as it is at one moment.
+pub struct Collection {
+    namespace: Namespace,
+    uuid: [u8; 16],
+    options: RawDocumentBuf,
+    primary: TreeId,
+    primary_name: String,
+    /// Whether some `_id` was too long for a key; shared with later descriptions.
+    primary_truncated: Arc<AtomicBool>,
+    indexes: Vec<Arc<Index>>,
+    /// Held shared by each statement that writes, alone by an index build; shared with later descriptions.
+    pub(crate) latch: Arc<RwLock<()>>,
+    pub(crate) store: Arc<Store>,
+}
+
+/// What makes a collection, for its constructor.
+pub(crate) struct Parts {
+    pub namespace: Namespace,
+    pub uuid: [u8; 16],
+    pub options: RawDocumentBuf,
+    pub primary: TreeId,
+    pub primary_name: String,
+    pub primary_truncated: Arc<AtomicBool>,
+    pub indexes: Vec<Arc<Index>>,
+    pub latch: Arc<RwLock<()>>,
+}
+
+impl Collection {
+    pub(crate) fn new(parts: Parts, store: Arc<Store>) -> Collection {
+        let Parts { namespace, uuid, options, primary, primary_name, primary_truncated, indexes, latch } =
+            parts;
+        Collection {
+            namespace,
+            uuid,
+            options,
+            primary,
+            primary_name,
+            primary_truncated,
+            indexes,
+            latch,
+            store,
+        }
+    }
+
+    /// The parts, to make the next description from.
+    pub(crate) fn parts(&self) -> Parts {
+        Parts {
+            namespace: self.namespace.clone(),
+            uuid: self.uuid,
+            options: self.options.clone(),
+            primary: self.primary,
+            primary_name: self.primary_name.clone(),
+            primary_truncated: Arc::clone(&self.primary_truncated),
+            indexes: self.indexes.clone(),
+            latch: Arc::clone(&self.latch),
+        }
+    }
+
+    /// Its name.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Its identity, which a rename keeps.
+    pub fn uuid(&self) -> [u8; 16] {
+        self.uuid
+    }
+
+    /// The options that it was created with.
+    pub fn options(&self) -> &RawDocument {
+        &self.options
+    }
+
+    /// The secondary indexes. `_id_` is not one: the primary tree is the documents themselves.
+    pub fn indexes(&self) -> &[Arc<Index>] {
+        &self.indexes
+    }
+
+    /// The secondary index of this name.
+    pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.name() == name)
+    }
+
+    /// All indexes as a planner sees them, `_id_` first. Take the transaction's snapshot before the description.
+    pub fn describe_indexes(&self) -> Vec<IndexDescription> {
+        let mut all = Vec::with_capacity(self.indexes.len() + 1);
+        all.push(self.describe_primary());
+        all.extend(self.indexes.iter().map(|index| index.describe()));
+        all
+    }
+
+    fn describe_primary(&self) -> IndexDescription {
+        let truncated = if self.primary_truncated.load(Ordering::Acquire) {
+            Truncation::Truncated
+        } else {
+            Truncation::Whole
+        };
+        IndexDescription {
+            name: "_id_".to_owned(),
+            fields: vec![IndexField { path: "_id".to_owned(), direction: Direction::Ascending }],
+            unique: Uniqueness::Unique,
+            sparse: Sparseness::Dense,
+            multikey: vec![Multikey::No],
+            truncated,
+            hidden: Visibility::Visible,
+            specification: doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw(),
+        }
+    }
+
+    /// The primary key of a document with this `_id`.
+    pub fn primary_key_of(&self, id: RawValue<'_>) -> PrimaryKey {
+        PrimaryKey::of(id)
+    }
+
+    /// The document of a primary key.
+    pub fn fetch(
+        &self,
+        transaction: &dyn Transaction,
+        key: &[u8],
+        patience: Patience,
+    ) -> Result<Option<Bytes>, StorageError> {
+        transaction.get(self.primary, key, patience)
+    }
+
+    /// Documents, bytes and index bytes, roughly.
+    pub fn size(&self) -> Result<CollectionSize, StorageError> {
+        let engine = &self.store.engine;
+        let estimate = engine.tree_estimate(self.primary)?;
+        let mut index_bytes = vec![("_id_".to_owned(), 0)];
+        for index in &self.indexes {
+            index_bytes.push((index.name().to_owned(), engine.bytes_on_disk(Some(index.tree()))?));
+        }
+        Ok(CollectionSize {
+            documents: estimate.entries,
+            data_bytes: estimate.bytes,
+            storage_bytes: engine.bytes_on_disk(Some(self.primary))?,
+            index_bytes,
+        })
+    }
+
+    pub(crate) fn primary_tree(&self) -> TreeId {
+        self.primary
+    }
+
+    pub(crate) fn primary_tree_name(&self) -> &str {
+        &self.primary_name
+    }
+
+    pub(crate) fn is_primary_truncated(&self) -> bool {
+        self.primary_truncated.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn raise_primary_truncated(&self) {
+        self.primary_truncated.store(true, Ordering::Release);
+    }
+
+    /// Every tree of this collection, by the engine's name.
+    pub(crate) fn tree_names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.primary_name.as_str()).chain(self.indexes.iter().map(|index| index.tree_name()))
+    }
+
+    /// Every tree of this collection.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
+        std::iter::once(self.primary).chain(self.indexes.iter().map(|index| index.tree()))
+    }
+}
+
+impl std::fmt::Debug for Collection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collection")
+            .field("namespace", &self.namespace)
+            .field("primary", &self.primary)
+            .field("indexes", &self.indexes)
+            .finish_non_exhaustive()
+    }
+}

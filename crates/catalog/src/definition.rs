@@ -1,0 +1,66 @@
+//! From an index specification to its definition. Requests are checked with MongoDB's words in `commands`; this reads what
+//! was checked there, and what stands in the catalog tree.
+
+use pando_document::{RawDocument, RawValue};
+use pando_keyorder::Direction;
+
+use crate::IndexDescription;
+use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
+
+impl IndexDescription {
+    /// The definition of a specification: `key`, `name`, and `unique`, `sparse`, `hidden` where they are true. `Err` says what
+    /// is wrong.
+    pub fn from_specification(specification: &RawDocument) -> Result<IndexDescription, String> {
+        definition_of(specification)
+    }
+}
+
+pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescription, String> {
+    let Ok(Some(RawValue::Document(pattern))) = specification.get("key") else {
+        return Err("the index has no key pattern".to_owned());
+    };
+    let Ok(Some(RawValue::String(name))) = specification.get("name") else {
+        return Err("the index has no name".to_owned());
+    };
+    let mut fields = Vec::new();
+    for field in pattern.iter() {
+        let (path, order) = field.map_err(|error| error.to_string())?;
+        fields.push(IndexField { path: path.to_owned(), direction: direction_of(path, order)? });
+    }
+    if fields.is_empty() {
+        return Err("the key pattern is empty".to_owned());
+    }
+    let unique = if flag(specification, "unique") { Uniqueness::Unique } else { Uniqueness::NotUnique };
+    let sparse = if flag(specification, "sparse") { Sparseness::Sparse } else { Sparseness::Dense };
+    let hidden = if flag(specification, "hidden") { Visibility::Hidden } else { Visibility::Visible };
+    Ok(IndexDescription {
+        name: name.to_owned(),
+        multikey: vec![Multikey::No; fields.len()],
+        fields,
+        unique,
+        sparse,
+        truncated: Truncation::Whole,
+        hidden,
+        specification: specification.to_owned(),
+    })
+}
+
+fn direction_of(path: &str, order: RawValue<'_>) -> Result<Direction, String> {
+    let number = match order {
+        RawValue::Int32(number) => f64::from(number),
+        RawValue::Int64(number) => number as f64,
+        RawValue::Double(number) => number,
+        other => return Err(format!("the order of {path} is {other:?}, which is not a number")),
+    };
+    if number > 0.0 {
+        Ok(Direction::Ascending)
+    } else if number < 0.0 {
+        Ok(Direction::Descending)
+    } else {
+        Err(format!("the order of {path} is neither above nor below zero"))
+    }
+}
+
+fn flag(specification: &RawDocument, name: &str) -> bool {
+    matches!(specification.get(name), Ok(Some(value)) if value.to_bool())
+}

@@ -1,0 +1,173 @@
+//! Writing documents: the document and its index entries, in one transaction.
+//!
+//! # Steps of a write
+//! 1. The primary key is checked (insert) or known (replace, remove).
+//! 2. Each index's keys before and after are derived; flags that they raise are logged first ([`crate::Catalog`]).
+//! 3. The entries that differ are removed and put; a unique index is asked whether another document has the key.
+//! 4. The document itself is put or removed. Its primary key carries the intent that keeps other writers away, so entries of
+//!    indexes that are not unique go in blind.
+//!
+//! A statement that fails half way leaves writes in the transaction: the caller takes a savepoint first and rolls back to it.
+
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_storage::{Patience, Transaction};
+
+use crate::index::{RaisedFlags, Truncation, Uniqueness};
+use crate::index_entry::{self, EncodedEntry};
+use crate::index_keys::{self, IndexKey};
+use crate::{Collection, Index, PrimaryKey, WriteError};
+
+impl Collection {
+    /// Inserts a document. Its `_id` must be there.
+    pub fn insert(
+        &self,
+        transaction: &mut dyn Transaction,
+        document: &RawDocument,
+        patience: Patience,
+    ) -> Result<(), WriteError> {
+        let id = document.get("_id")?.ok_or(WriteError::NoId)?;
+        let key = PrimaryKey::of(id);
+        if transaction.get(self.primary_tree(), key.as_bytes(), patience)?.is_some() {
+            return Err(duplicate_id(id));
+        }
+        if key.is_cut() && !self.is_primary_truncated() {
+            self.store.log_primary_truncated(self)?;
+        }
+        for index in self.indexes() {
+            let derived = self.derive(index, document)?;
+            for entry_key in &derived {
+                put_entry(index, transaction, entry_key, key.as_bytes(), patience)?;
+            }
+        }
+        transaction.put(self.primary_tree(), key.as_bytes(), document.as_bytes())?;
+        Ok(())
+    }
+
+    /// Replaces a document by another with the same `_id`.
+    pub fn replace(
+        &self,
+        transaction: &mut dyn Transaction,
+        key: &[u8],
+        old: &RawDocument,
+        new: &RawDocument,
+        patience: Patience,
+    ) -> Result<(), WriteError> {
+        // The document first: its intent is what keeps other writers of the same entries away.
+        transaction.put(self.primary_tree(), key, new.as_bytes())?;
+        for index in self.indexes() {
+            let before = index_keys::keys_of(index, old)?.keys;
+            let after = self.derive(index, new)?;
+            for gone in before.iter().filter(|have| !after.contains(have)) {
+                delete_entry(index, transaction, gone, key)?;
+            }
+            for come in after.iter().filter(|have| !before.contains(have)) {
+                put_entry(index, transaction, come, key, patience)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a document and its entries.
+    pub fn remove(
+        &self,
+        transaction: &mut dyn Transaction,
+        key: &[u8],
+        old: &RawDocument,
+        _patience: Patience,
+    ) -> Result<(), WriteError> {
+        transaction.delete(self.primary_tree(), key)?;
+        for index in self.indexes() {
+            for gone in &index_keys::keys_of(index, old)?.keys {
+                delete_entry(index, transaction, gone, key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of a document, with the flags that they raise logged and raised.
+    fn derive(&self, index: &Index, document: &RawDocument) -> Result<Vec<IndexKey>, WriteError> {
+        let derived = index_keys::keys_of(index, document)?;
+        let flags = with_truncation(derived.flags, &derived.keys);
+        if index_keys::raises_any(&flags) && index.lacks(&flags) {
+            self.store.log_index_flags(self, index, &flags)?;
+        }
+        Ok(derived.keys)
+    }
+}
+
+/// Adds the truncation flag where a key is too long for an entry.
+pub(crate) fn with_truncation(mut flags: RaisedFlags, keys: &[IndexKey]) -> RaisedFlags {
+    if keys.iter().any(|key| key.fields.len() >= index_entry::FIELD_BYTES_MAX) {
+        flags.truncated = Truncation::Truncated;
+    }
+    flags
+}
+
+/// Puts an entry; in a unique index, only if no other document has its key.
+pub(crate) fn put_entry(
+    index: &Index,
+    transaction: &mut dyn Transaction,
+    entry_key: &IndexKey,
+    primary_key: &[u8],
+    patience: Patience,
+) -> Result<(), WriteError> {
+    let EncodedEntry { key, value } =
+        index_entry::encode(index.uniqueness(), &entry_key.fields, &entry_key.type_bits, primary_key);
+    match index.uniqueness() {
+        Uniqueness::NotUnique => transaction.put_blind(index.tree(), &key, &value)?,
+        Uniqueness::Unique => {
+            if let Some(have) = transaction.get(index.tree(), &key, patience)? {
+                let owner = index_entry::decode(Uniqueness::Unique, index.directions(), &key, &have)
+                    .map_err(|reason| damaged(index, reason))?;
+                if owner.primary_key != primary_key {
+                    return Err(duplicate_key(index, entry_key));
+                }
+            }
+            transaction.put(index.tree(), &key, &value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes an entry that is known to be there.
+fn delete_entry(
+    index: &Index,
+    transaction: &mut dyn Transaction,
+    entry_key: &IndexKey,
+    primary_key: &[u8],
+) -> Result<(), WriteError> {
+    let entry = index_entry::encode(index.uniqueness(), &entry_key.fields, &entry_key.type_bits, primary_key);
+    match index.uniqueness() {
+        Uniqueness::NotUnique => transaction.delete_blind(index.tree(), &entry.key)?,
+        Uniqueness::Unique => transaction.delete(index.tree(), &entry.key)?,
+    }
+    Ok(())
+}
+
+fn damaged(index: &Index, reason: &str) -> WriteError {
+    WriteError::DamagedEntry { index: index.name().to_owned(), reason: reason.to_owned() }
+}
+
+fn duplicate_id(id: RawValue<'_>) -> WriteError {
+    let mut key = Document::new();
+    key.push("_id", id.to_owned());
+    let mut pattern = Document::new();
+    pattern.push("_id", Value::Int32(1));
+    WriteError::DuplicateKey { index: "_id_".to_owned(), key_pattern: pattern.to_raw(), key: key.to_raw() }
+}
+
+/// Names the fields and values of a key that is there already.
+pub(crate) fn duplicate_key(index: &Index, entry_key: &IndexKey) -> WriteError {
+    let values = pando_keyorder::decode(&entry_key.fields, &entry_key.type_bits, index.directions())
+        .unwrap_or_default();
+    let mut key = Document::new();
+    for (field, value) in index.fields().iter().zip(values) {
+        // `undefined` stands in keys for an empty array and is shown as MongoDB shows it.
+        key.push(&field.path, value);
+    }
+    let pattern = match index.specification().get("key") {
+        Ok(Some(RawValue::Document(pattern))) => pattern.to_owned(),
+        _ => RawDocumentBuf::new(),
+    };
+    WriteError::DuplicateKey { index: index.name().to_owned(), key_pattern: pattern, key: key.to_raw() }
+}

@@ -1,0 +1,121 @@
+//! Errors of the catalog. `commands` maps each to MongoDB's code and words; no code is known here.
+
+use pando_document::{DocumentError, RawDocumentBuf};
+use pando_storage::StorageError;
+
+/// A name that cannot be a namespace.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NameError {
+    /// The database part.
+    #[error("Invalid database name: '{name}'")]
+    Database {
+        /// As given.
+        name: String,
+    },
+    /// The collection part.
+    #[error("Invalid namespace specified '{namespace}'")]
+    Collection {
+        /// As given.
+        namespace: String,
+    },
+    /// Both together.
+    #[error("Fully qualified namespace is too long. Namespace: {namespace} Max: 255")]
+    TooLong {
+        /// As given.
+        namespace: String,
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+/// Why a collection or an index could not be created, changed or dropped.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// The name is not allowed.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A collection of this name is there, with other options or another identity.
+    #[error("Collection {namespace} already exists.")]
+    CollectionExists {
+        /// Its name.
+        namespace: String,
+    },
+    /// There is no such collection.
+    #[error("ns not found")]
+    CollectionNotFound {
+        /// The name asked for.
+        namespace: String,
+    },
+    /// There is no such index.
+    #[error("index not found with name [{name}]")]
+    IndexNotFound {
+        /// The name asked for.
+        name: String,
+    },
+    /// Building the index met a document that it cannot hold.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A catalog entry cannot be read.
+    #[error("the catalog entry of {namespace} is damaged: {reason}")]
+    DamagedEntry {
+        /// Whose entry.
+        namespace: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The engine said no.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Why a document could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// A unique index, or the primary key, has this key already.
+    #[error("duplicate key in index {index}")]
+    DuplicateKey {
+        /// The index's name (`_id_` for the primary key).
+        index: String,
+        /// Its key pattern.
+        key_pattern: RawDocumentBuf,
+        /// The offending key, by field.
+        key: RawDocumentBuf,
+    },
+    /// Two fields of one compound index are arrays.
+    #[error("cannot index parallel arrays [{second}] [{first}]")]
+    ParallelArrays {
+        /// One field.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// The document has no `_id`. Callers add one before they insert.
+    #[error("the document has no _id")]
+    NoId,
+    /// The bytes are not a document.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// An index entry on disk does not decode.
+    #[error("an entry of index {index} is damaged: {reason}")]
+    DamagedEntry {
+        /// The index's name.
+        index: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The engine said no.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl WriteError {
+    /// Whether the same statement, run again on a newer snapshot, may succeed.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, WriteError::Storage(error) if error.is_conflict())
+    }
+
+    /// Whether the statement asks to be run again where waiting for the device is allowed.
+    pub fn is_would_block(&self) -> bool {
+        matches!(self, WriteError::Storage(error) if error.is_would_block())
+    }
+}

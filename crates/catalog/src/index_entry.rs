@@ -1,0 +1,203 @@
+//! The bytes of an index entry, as they stand in an engine.
+//!
+//! ```text
+//! not unique   key:   field bytes | primary key
+//!              value: empty                                 every part is of its commonest type
+//!                     0x00 | type bits                      otherwise
+//!                     0x01 | u16 LE length of field bytes    the field bytes were cut
+//! unique       key:   field bytes
+//!              value: u16 LE length of primary key | primary key | type bits
+//!                     the field bytes were cut to exactly FIELD_BYTES_MAX: their first bytes and a hash of the whole
+//! ```
+//!
+//! A unique index keeps the primary key in the value, so that the engine's own rule "the first to update a key wins" is the
+//! rule of uniqueness, and the check is one `get` (see docs/decisions/0005-unique-index-entries.md).
+//!
+//! Each part of the field bytes ends where its encoding ends ([`pando_keyorder::parts_length`]), which is how an entry is taken
+//! apart again.
+
+use pando_keyorder::Direction;
+use pando_storage::KEY_BYTES_MAX;
+
+use crate::index::{Truncation, Uniqueness};
+use crate::primary_key::{PRIMARY_KEY_BYTES_MAX, cut};
+
+/// Longest field bytes in an entry: with the longest primary key behind them they fill the longest storage key.
+pub const FIELD_BYTES_MAX: usize = KEY_BYTES_MAX - PRIMARY_KEY_BYTES_MAX;
+
+const TYPE_BITS_FOLLOW: u8 = 0;
+const FIELDS_WERE_CUT: u8 = 1;
+
+/// A key and a value for the engine.
+pub(crate) struct EncodedEntry {
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
+/// The entry of a document's key. `fields` are the whole field bytes.
+pub(crate) fn encode(
+    uniqueness: Uniqueness,
+    fields: &[u8],
+    type_bits: &[u8],
+    primary_key: &[u8],
+) -> EncodedEntry {
+    let mut key = Vec::with_capacity(fields.len() + primary_key.len());
+    key.extend_from_slice(fields);
+    cut(&mut key, FIELD_BYTES_MAX);
+    let truncated = if key.len() == FIELD_BYTES_MAX { Truncation::Truncated } else { Truncation::Whole };
+    let mut value = Vec::new();
+    match uniqueness {
+        Uniqueness::Unique => {
+            value.extend_from_slice(&length_bytes(primary_key));
+            value.extend_from_slice(primary_key);
+            if truncated == Truncation::Whole {
+                value.extend_from_slice(type_bits);
+            }
+        }
+        Uniqueness::NotUnique => {
+            if truncated == Truncation::Truncated {
+                value.push(FIELDS_WERE_CUT);
+                value.extend_from_slice(&length_bytes(&key));
+            } else if !type_bits.is_empty() {
+                value.push(TYPE_BITS_FOLLOW);
+                value.extend_from_slice(type_bits);
+            }
+            key.extend_from_slice(primary_key);
+        }
+    }
+    EncodedEntry { key, value }
+}
+
+/// An entry taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodedEntry<'a> {
+    /// Field bytes (cut ones where [`truncated`](DecodedEntry::truncated) says so).
+    pub fields: &'a [u8],
+    /// The primary key of the document.
+    pub primary_key: &'a [u8],
+    /// What the field bytes lose.
+    pub type_bits: &'a [u8],
+    /// Whether the field bytes were cut, and cannot be decoded.
+    pub truncated: Truncation,
+}
+
+/// Takes an entry apart; `Err` says what does not fit.
+pub fn decode<'a>(
+    uniqueness: Uniqueness,
+    directions: &[Direction],
+    key: &'a [u8],
+    value: &'a [u8],
+) -> Result<DecodedEntry<'a>, &'static str> {
+    match uniqueness {
+        Uniqueness::Unique => {
+            let (primary_key, type_bits) = split_at_length(value)?;
+            let truncated =
+                if key.len() == FIELD_BYTES_MAX { Truncation::Truncated } else { Truncation::Whole };
+            Ok(DecodedEntry { fields: key, primary_key, type_bits, truncated })
+        }
+        Uniqueness::NotUnique => decode_not_unique(directions, key, value),
+    }
+}
+
+fn decode_not_unique<'a>(
+    directions: &[Direction],
+    key: &'a [u8],
+    value: &'a [u8],
+) -> Result<DecodedEntry<'a>, &'static str> {
+    let (field_bytes, type_bits, truncated) = match value.split_first() {
+        None => (whole_length(directions, key)?, &[][..], Truncation::Whole),
+        Some((&TYPE_BITS_FOLLOW, type_bits)) => {
+            (whole_length(directions, key)?, type_bits, Truncation::Whole)
+        }
+        Some((&FIELDS_WERE_CUT, length)) => {
+            let length: [u8; 2] =
+                length.try_into().map_err(|_| "the length of cut field bytes is two bytes")?;
+            (usize::from(u16::from_le_bytes(length)), &[][..], Truncation::Truncated)
+        }
+        Some(_) => return Err("the value of an entry begins with 0 or 1"),
+    };
+    let (fields, primary_key) =
+        key.split_at_checked(field_bytes).ok_or("the key ends before its field bytes do")?;
+    Ok(DecodedEntry { fields, primary_key, type_bits, truncated })
+}
+
+/// Bytes of the fields at the beginning of a key.
+fn whole_length(directions: &[Direction], key: &[u8]) -> Result<usize, &'static str> {
+    pando_keyorder::parts_length(key, directions).map_err(|_| "a field of the key does not decode")
+}
+
+fn length_bytes(bytes: &[u8]) -> [u8; 2] {
+    u16::try_from(bytes.len()).expect("keys are at most 1,900 bytes").to_le_bytes()
+}
+
+fn split_at_length(value: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
+    let (length, rest) =
+        value.split_first_chunk::<2>().ok_or("the value of a unique entry begins with a length")?;
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))
+        .ok_or("the value ends before its primary key does")
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::RawValue;
+    use pando_keyorder::TypeBits;
+
+    use super::*;
+
+    fn key_of(text: &str) -> Vec<u8> {
+        let mut key = Vec::new();
+        pando_keyorder::encode(RawValue::String(text), Direction::Ascending, &mut key, &mut TypeBits::new());
+        key
+    }
+
+    const ONE_FIELD: &[Direction] = &[Direction::Ascending];
+
+    #[test]
+    fn entries_come_apart_as_they_were_put_together() {
+        for uniqueness in [Uniqueness::Unique, Uniqueness::NotUnique] {
+            for bits in [&[][..], &[1, 2][..]] {
+                let fields = key_of("hello");
+                let entry = encode(uniqueness, &fields, bits, b"the-key");
+                let decoded = decode(uniqueness, ONE_FIELD, &entry.key, &entry.value).unwrap();
+                assert_eq!((decoded.fields, decoded.primary_key), (fields.as_slice(), &b"the-key"[..]));
+                assert_eq!((decoded.type_bits, decoded.truncated), (bits, Truncation::Whole));
+            }
+        }
+    }
+
+    #[test]
+    fn long_field_bytes_are_cut_and_the_primary_key_is_still_found() {
+        let fields = key_of(&"x".repeat(9_000));
+        let primary_key = vec![7; PRIMARY_KEY_BYTES_MAX];
+        for uniqueness in [Uniqueness::Unique, Uniqueness::NotUnique] {
+            let entry = encode(uniqueness, &fields, &[], &primary_key);
+            assert!(entry.key.len() <= KEY_BYTES_MAX);
+            let decoded = decode(uniqueness, ONE_FIELD, &entry.key, &entry.value).unwrap();
+            assert_eq!(
+                (decoded.primary_key, decoded.truncated),
+                (primary_key.as_slice(), Truncation::Truncated)
+            );
+        }
+    }
+
+    #[test]
+    fn a_short_entry_with_common_types_has_an_empty_value() {
+        assert!(encode(Uniqueness::NotUnique, &key_of("a"), &[], b"k").value.is_empty());
+    }
+
+    #[test]
+    fn damaged_entries_are_errors() {
+        for (key, value) in [
+            (&b""[..], &b""[..]),
+            (b"\xFF\xFF", b""),
+            (b"abc", b"\x02"),
+            (b"abc", b"\x01\xFF\xFF"),
+            (b"abc", b"\x01"),
+        ] {
+            assert!(decode(Uniqueness::NotUnique, ONE_FIELD, key, value).is_err());
+        }
+        for value in [&b""[..], b"\x01", b"\x05\x00ab"] {
+            assert!(decode(Uniqueness::Unique, ONE_FIELD, b"abc", value).is_err());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The primary key of a document: order-preserving bytes of its `_id`.
+//!
+//! A key stands in the primary tree and at the end of every index entry, so it is kept short: at most
+//! [`PRIMARY_KEY_BYTES_MAX`] bytes. A longer one is its first bytes and a 128-bit hash (xxh3) of the whole; order among such
+//! keys with the same first bytes is lost, which the collection remembers as [`Truncation::Truncated`](crate::Truncation) of `_id_`.
+
+use pando_document::RawValue;
+use pando_keyorder::{Direction, TypeBits};
+
+/// Longest primary key, in bytes: leaves three quarters of the longest storage key to an index's fields.
+pub const PRIMARY_KEY_BYTES_MAX: usize = 475;
+
+/// Bytes of the hash that ends a cut key.
+pub(crate) const HASH_BYTES: usize = 16;
+
+/// Order-preserving bytes of an `_id`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PrimaryKey {
+    bytes: Vec<u8>,
+}
+
+impl PrimaryKey {
+    /// The key of an `_id`.
+    pub fn of(id: RawValue<'_>) -> PrimaryKey {
+        let mut bytes = Vec::with_capacity(24);
+        // The document itself holds the exact `_id`, so what the key loses need not be kept.
+        let mut type_bits = TypeBits::new();
+        pando_keyorder::encode(id, Direction::Ascending, &mut bytes, &mut type_bits);
+        cut(&mut bytes, PRIMARY_KEY_BYTES_MAX);
+        PrimaryKey { bytes }
+    }
+
+    /// Whether an `_id` gives a key that had to be cut.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.bytes.len() == PRIMARY_KEY_BYTES_MAX
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes, owned.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Cuts bytes longer than `bytes_max` to exactly that length: their first bytes and a hash of the whole.
+pub(crate) fn cut(bytes: &mut Vec<u8>, bytes_max: usize) {
+    if bytes.len() < bytes_max {
+        return;
+    }
+    let hash = xxhash_rust::xxh3::xxh3_128(bytes);
+    bytes.truncate(bytes_max - HASH_BYTES);
+    bytes.extend_from_slice(&hash.to_be_bytes());
+    assert_eq!(bytes.len(), bytes_max, "a cut key has exactly the longest length");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_ids_stay_different_and_short_ones_stay_whole() {
+        let long_a = "x".repeat(5_000) + "a";
+        let long_b = "x".repeat(5_000) + "b";
+        let a = PrimaryKey::of(RawValue::String(&long_a));
+        let b = PrimaryKey::of(RawValue::String(&long_b));
+        assert_ne!(a, b);
+        assert!(a.is_cut() && a.as_bytes().len() == PRIMARY_KEY_BYTES_MAX);
+        assert!(!PrimaryKey::of(RawValue::Int32(7)).is_cut());
+        assert!(PrimaryKey::of(RawValue::Int32(7)) < PrimaryKey::of(RawValue::Double(7.5)));
+    }
+}

@@ -1,0 +1,102 @@
+//! Whether documents and index entries agree: each document has its entries, and no entry is without its document.
+//!
+//! Counting is enough once each direction's keys are checked: every entry that a document should have is looked up, and the
+//! index has no more entries than those.
+
+use pando_document::RawDocument;
+use pando_storage::{Direction, KeyRange, Patience, Transaction};
+
+use crate::index_keys;
+use crate::{Collection, PrimaryKey, WriteError, index_entry};
+
+/// What a check of one collection found.
+#[derive(Clone, Debug, Default)]
+pub struct CollectionReport {
+    /// Documents read.
+    pub documents: u64,
+    /// Entries read, by index.
+    pub entries: Vec<(String, u64)>,
+    /// What is wrong, a sentence each; empty where all agrees. At most [`PROBLEMS_MAX`], the rest are counted only.
+    pub problems: Vec<String>,
+    /// Problems found in all.
+    pub problem_count: u64,
+}
+
+/// Problems that are described; more are only counted.
+pub const PROBLEMS_MAX: usize = 100;
+
+impl CollectionReport {
+    fn problem(&mut self, sentence: String) {
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(sentence);
+        }
+    }
+}
+
+/// Checks a collection within one snapshot. Blocks; reads everything.
+pub fn verify_collection(
+    collection: &Collection,
+    transaction: &dyn Transaction,
+) -> Result<CollectionReport, WriteError> {
+    let mut report = CollectionReport::default();
+    let mut expected = vec![0_u64; collection.indexes().len()];
+    let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
+    while let Some((key, bytes)) = scan.next(transaction, Patience::MayBlock)? {
+        report.documents += 1;
+        let document = match RawDocument::from_bytes(bytes) {
+            Ok(document) => document,
+            Err(error) => {
+                report.problem(format!("the document of key {key:02x?} is not BSON: {error}"));
+                continue;
+            }
+        };
+        match document.get("_id") {
+            Ok(Some(id)) if PrimaryKey::of(id).as_bytes() == key => {}
+            _ => report.problem(format!("the document of key {key:02x?} has another _id")),
+        }
+        check_entries(collection, transaction, document, key, &mut expected, &mut report)?;
+    }
+    for (index, expected) in collection.indexes().iter().zip(expected) {
+        let mut entries = 0;
+        let mut scan = collection.scan_index(index, KeyRange::all(), Direction::Forward);
+        while scan.next(transaction, Patience::MayBlock)?.is_some() {
+            entries += 1;
+        }
+        if entries != expected {
+            report.problem(format!(
+                "index {} has {entries} entries, and the documents have {expected}",
+                index.name()
+            ));
+        }
+        report.entries.push((index.name().to_owned(), entries));
+    }
+    Ok(report)
+}
+
+/// Looks up every entry that a document should have.
+fn check_entries(
+    collection: &Collection,
+    transaction: &dyn Transaction,
+    document: &RawDocument,
+    primary_key: &[u8],
+    expected: &mut [u64],
+    report: &mut CollectionReport,
+) -> Result<(), WriteError> {
+    for (index, expected) in collection.indexes().iter().zip(expected) {
+        for key in index_keys::keys_of(index, document)?.keys {
+            *expected += 1;
+            let entry = index_entry::encode(index.uniqueness(), &key.fields, &key.type_bits, primary_key);
+            match transaction.get(index.tree(), &entry.key, Patience::MayBlock)? {
+                Some(value) if value == entry.value => {}
+                Some(_) => {
+                    report.problem(format!("index {} has another value for {primary_key:02x?}", index.name()))
+                }
+                None => {
+                    report.problem(format!("index {} lacks the entry of {primary_key:02x?}", index.name()))
+                }
+            }
+        }
+    }
+    Ok(())
+}

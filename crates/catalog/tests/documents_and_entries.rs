@@ -1,0 +1,204 @@
+//! Documents and index entries change together: random statements, each followed by the check that nothing disagrees.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::sync::Arc;
+
+use pando_catalog::{
+    Begin, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey, Namespace,
+    Patience, SharedEngine, WriteError, verify_collection,
+};
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_environment::{Environment, SeededRandom};
+use pando_memory::MemoryEngine;
+
+fn engine() -> SharedEngine {
+    Arc::new(MemoryEngine::new(&Environment::real()))
+}
+
+fn namespace() -> Namespace {
+    Namespace::new("test", "things").unwrap()
+}
+
+fn index(keys: Document, name: &str, options: &[&str]) -> IndexDescription {
+    let mut specification = doc! { "v": 2, "key": keys, "name": name };
+    for option in options {
+        specification.push(*option, Value::Boolean(true));
+    }
+    IndexDescription::from_specification(&specification.to_raw()).unwrap()
+}
+
+fn catalog_with(engine: &SharedEngine, indexes: Vec<IndexDescription>) -> Catalog {
+    let catalog = Catalog::open(Arc::clone(engine)).unwrap();
+    catalog.create_collection(&namespace(), RawDocumentBuf::new(), [7; 16]).unwrap();
+    catalog.create_indexes(&namespace(), indexes).unwrap();
+    catalog
+}
+
+/// One insert in a transaction of its own.
+fn insert(catalog: &Catalog, document: &Document) -> Result<(), WriteError> {
+    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+    let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+    lease.insert(&mut *transaction, &document.to_raw(), Patience::MayBlock)?;
+    transaction.commit(Durability::None).unwrap();
+    Ok(())
+}
+
+fn assert_sound(catalog: &Catalog) -> u64 {
+    let collection = catalog.collection("test", "things").unwrap();
+    let transaction = catalog.begin(Begin::READ).unwrap();
+    let report = verify_collection(&collection, &*transaction).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+    report.documents
+}
+
+#[test]
+fn random_inserts_replacements_and_removals_keep_every_index_in_step() {
+    let seed = 20_261_121;
+    let chance = SeededRandom::new(seed);
+    let catalog = catalog_with(
+        &engine(),
+        vec![
+            index(doc! { "a": 1 }, "a_1", &[]),
+            index(doc! { "a": -1, "b": 1 }, "a_-1_b_1", &[]),
+            index(doc! { "t.x": 1, "t.y": -1 }, "t", &[]),
+            index(doc! { "s": 1 }, "s_1", &["sparse"]),
+            index(doc! { "u": 1 }, "u_1", &["unique", "sparse"]),
+        ],
+    );
+    let value = |chance: &SeededRandom| match chance.below(6) {
+        0 => Value::Null,
+        1 => Value::Int32(chance.below(5) as i32),
+        2 => Value::Double(chance.below(5) as f64 / 2.0),
+        3 => Value::from("text"),
+        4 => Value::Array(vec![Value::Int32(1), Value::Int32(chance.below(9) as i32)]),
+        _ => Value::Array(vec![]),
+    };
+    let document = |chance: &SeededRandom, id: i32| {
+        let mut made = doc! { "_id": id };
+        made.push("a", value(chance));
+        made.push("b", Value::Int32(chance.below(4) as i32));
+        made.push(
+            "t",
+            Value::Array(vec![
+                Value::Document(doc! { "x": 1, "y": chance.below(3) as i32 }),
+                Value::Int32(1),
+            ]),
+        );
+        if chance.below(2) == 0 {
+            made.push("s", value(chance));
+            made.push("u", Value::Int32(chance.below(40) as i32));
+        }
+        made
+    };
+    for step in 0..600 {
+        let id = chance.below(60) as i32;
+        let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+        let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+        let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
+        let old = lease.fetch(&*transaction, &key, Patience::MayBlock).unwrap();
+        let new = document(&chance, id).to_raw();
+        let outcome = match old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()) {
+            None => lease.insert(&mut *transaction, &new, Patience::MayBlock),
+            Some(old) if chance.below(3) == 0 => {
+                lease.remove(&mut *transaction, &key, old, Patience::MayBlock)
+            }
+            Some(old) => lease.replace(&mut *transaction, &key, old, &new, Patience::MayBlock),
+        };
+        match outcome {
+            Ok(()) => {
+                transaction.commit(Durability::None).unwrap();
+            }
+            Err(WriteError::DuplicateKey { index, .. }) => {
+                assert_eq!(index, "u_1", "seed {seed} step {step}")
+            }
+            Err(other) => panic!("seed {seed} step {step}: {other}"),
+        }
+        drop(lease);
+        assert_sound(&catalog);
+    }
+}
+
+#[test]
+fn an_index_over_existing_documents_has_the_entries_of_one_that_was_there_before() {
+    let catalog = catalog_with(&engine(), vec![]);
+    for id in 0..500 {
+        insert(&catalog, &doc! { "_id": id, "a": [id % 7, id % 3], "b": id }).unwrap();
+    }
+    catalog
+        .create_indexes(
+            &namespace(),
+            vec![index(doc! { "a": 1 }, "a_1", &[]), index(doc! { "b": -1 }, "b", &["unique"])],
+        )
+        .unwrap();
+    assert_eq!(assert_sound(&catalog), 500);
+    let described = catalog.collection("test", "things").unwrap().describe_indexes();
+    assert_eq!(described[1].multikey, vec![Multikey::Yes]);
+    assert_eq!(described[2].multikey, vec![Multikey::No]);
+}
+
+#[test]
+fn a_build_that_meets_a_duplicate_leaves_neither_index_nor_tree() {
+    let engine = engine();
+    let catalog = catalog_with(&engine, vec![]);
+    insert(&catalog, &doc! { "_id": 1, "k": 1 }).unwrap();
+    insert(&catalog, &doc! { "_id": 2, "k": 1.0 }).unwrap();
+    let trees = engine.list_trees().unwrap().len();
+    let wanted =
+        vec![index(doc! { "_id": 1, "k": 1 }, "fine", &[]), index(doc! { "k": 1 }, "k_1", &["unique"])];
+    let refused = catalog.create_indexes(&namespace(), wanted);
+    assert!(matches!(refused, Err(CatalogError::Write(WriteError::DuplicateKey { .. }))));
+    assert_eq!(engine.list_trees().unwrap().len(), trees);
+    assert!(catalog.collection("test", "things").unwrap().indexes().is_empty());
+}
+
+#[test]
+fn what_exists_is_there_again_when_the_catalog_is_opened_again() {
+    let engine = engine();
+    let catalog = catalog_with(&engine, vec![index(doc! { "a": 1, "b": -1 }, "ab", &["sparse"])]);
+    insert(&catalog, &doc! { "_id": "x".repeat(3_000), "a": [1, 2], "b": "y".repeat(5_000) }).unwrap();
+    let before = catalog.collection("test", "things").unwrap();
+    let again = Catalog::open(Arc::clone(&engine)).unwrap();
+    let after = again.collection("test", "things").unwrap();
+    assert_eq!(after.describe_indexes(), before.describe_indexes());
+    assert_eq!((after.uuid(), after.namespace()), (before.uuid(), before.namespace()));
+    assert_eq!(assert_sound(&again), 1);
+}
+
+#[test]
+fn trees_that_no_collection_refers_to_are_dropped_when_the_catalog_is_opened() {
+    let engine = engine();
+    drop(catalog_with(&engine, vec![]));
+    engine.create_tree("index-99", &pando_catalog::TreeOptions::default()).unwrap();
+    let again = Catalog::open(Arc::clone(&engine)).unwrap();
+    assert!(engine.list_trees().unwrap().iter().all(|tree| tree.name != "index-99"));
+    again.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+}
+
+#[test]
+fn a_renamed_collection_keeps_its_documents_and_a_dropped_one_does_not_come_back() {
+    let engine = engine();
+    let catalog = catalog_with(&engine, vec![index(doc! { "a": 1 }, "a_1", &[])]);
+    insert(&catalog, &doc! { "_id": 1, "a": 1 }).unwrap();
+    let other = Namespace::new("elsewhere", "other").unwrap();
+    catalog.rename_collection(&namespace(), &other).unwrap();
+    assert!(catalog.collection("test", "things").is_none());
+    assert_eq!(catalog.databases(), vec!["elsewhere".to_owned()]);
+    let collection = catalog.collection("elsewhere", "other").unwrap();
+    let transaction = catalog.begin(Begin::READ).unwrap();
+    let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
+    assert!(scan.next(&*transaction, Patience::MayBlock).unwrap().is_some());
+    catalog.drop_collection(&other).unwrap();
+    assert!(Catalog::open(engine).unwrap().databases().is_empty());
+}
+
+#[test]
+fn the_second_of_two_transactions_that_insert_one_unique_key_is_told_of_a_conflict() {
+    let catalog = catalog_with(&engine(), vec![index(doc! { "u": 1 }, "u_1", &["unique"])]);
+    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+    let mut first = catalog.begin(Begin::WRITE).unwrap();
+    let mut second = catalog.begin(Begin::WRITE).unwrap();
+    lease.insert(&mut *first, &doc! { "_id": 1, "u": 5 }.to_raw(), Patience::MayBlock).unwrap();
+    let refused = lease.insert(&mut *second, &doc! { "_id": 2, "u": 5 }.to_raw(), Patience::MayBlock);
+    assert!(refused.is_err_and(|error| error.is_conflict()));
+    first.commit(Durability::None).unwrap();
+}
