@@ -12,6 +12,9 @@ use crate::workload::Workload;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+mod tests;
+
 /// How often the server's threads are looked at within the window, so that none ends unseen.
 const NOTICE_THREADS: Duration = Duration::from_secs(5);
 
@@ -51,7 +54,7 @@ pub fn run(
     plan: Plan,
     address: SocketAddr,
     workload: &dyn Workload,
-    mut sources: Option<&mut Sources>,
+    sources: Option<&mut Sources>,
 ) -> Result<Measured, BenchError> {
     let threads = plan.threads.clamp(1, plan.clients);
     let mut groups: Vec<Vec<Connection>> = (0..threads).map(|_| Vec::new()).collect();
@@ -67,11 +70,13 @@ pub fn run(
         let thread = std::thread::Builder::new().name("clients".into()).spawn(move || worker.run());
         handles.push(thread.map_err(|source| BenchError::Resource { what: "a thread", source })?);
     }
-    let usage = sources.as_deref_mut().map(|sources| watch(window, sources)).transpose()?;
+    let usage = sources.map(|sources| watch(window, sources)).transpose()?;
     let mut tally = Tally::new();
     for handle in handles {
         tally.add(handle.join().map_err(|_| BenchError::ThreadPanicked)??);
     }
+    // Seconds in which nothing was done are seconds of the window, too.
+    tally.per_second.resize(plan.duration_s as usize, 0);
     Ok(Measured { plan, tally, usage })
 }
 

@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+mod tests;
+
 /// How often progress is printed.
 const PROGRESS: Duration = Duration::from_secs(10);
 /// MongoDB's code of a drop of what is not there.

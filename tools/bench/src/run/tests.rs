@@ -1,0 +1,138 @@
+//! Whole runs against servers that behave well, badly, or not at all.
+
+use super::*;
+use crate::client::NullServer;
+use crate::random::Generator;
+use crate::random::distribution::Shape;
+use crate::workload::documents::DataSet;
+use crate::workload::point::{PointQuery, Projection};
+use pando_document::{Document, doc};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+const PLAN: Plan = Plan { clients: 5, threads: 2, warmup_s: 0, duration_s: 1 };
+
+fn workload() -> PointQuery {
+    let data = DataSet { database: "sbtest".into(), collections: 2, documents: 100 };
+    PointQuery {
+        data,
+        shape: Shape::Uniform,
+        projection: Projection::C,
+        generator: Generator::Xoshiro,
+        seed: 1,
+    }
+}
+
+fn run_against(reply: &Document) -> Measured {
+    let server = NullServer::start(reply).expect("loopback is there");
+    let mut sources = Sources::find(server.address(), None, None);
+    run(PLAN, server.address(), &workload(), Some(&mut sources)).expect("the server answers")
+}
+
+#[test]
+fn a_run_counts_what_its_clients_did_and_what_it_cost() {
+    let measured = run_against(&workload().null_reply());
+    assert!(measured.tally.done() > 100, "{}", measured.tally.done());
+    assert_eq!((measured.tally.missed, measured.tally.failed), (0, 0));
+    assert_eq!(measured.tally.per_second.len(), 1);
+    assert_eq!(measured.tally.threads.len(), 2, "one entry per worker");
+    assert!(measured.tally.latencies.quantile_us(0.5) > 0.0);
+    let usage = measured.usage.expect("it was asked for");
+    let server = usage.server.expect("the server is this process");
+    assert!(server.cpu_us > 0.0 && server.switches > 0, "{server:?}");
+    assert!((0.9..1.5).contains(&usage.seconds), "{}", usage.seconds);
+}
+
+#[test]
+fn a_server_that_finds_nothing_gives_misses_and_no_work() {
+    let measured = run_against(&doc! { "cursor": { "firstBatch": [], "id": 0_i64, "ns": "a.b" }, "ok": 1.0 });
+    assert_eq!(measured.tally.done(), 0);
+    assert!(measured.tally.missed > 0 && measured.tally.failed == 0);
+}
+
+#[test]
+fn a_server_that_refuses_gives_failures_with_its_message() {
+    let measured = run_against(&doc! { "ok": 0.0, "errmsg": "not today", "code": 13 });
+    assert_eq!((measured.tally.done(), measured.tally.missed), (0, 0));
+    assert!(measured.tally.failed > 0);
+    assert_eq!(measured.tally.failures[0], "not today (code 13)");
+}
+
+#[test]
+fn nobody_at_the_address_is_an_error_that_asks_for_the_server() {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback");
+    let error = run(PLAN, port, &workload(), None).expect_err("nobody listens any more");
+    assert!(error.to_string().contains("is the server running?"), "{error}");
+}
+
+/// A server on a thread of its own that answers each connection's hello, and then lets `serve` have it.
+fn server(connections: usize, serve: fn(std::net::TcpStream)) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    let address = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().take(connections) {
+            let mut stream = stream.expect("a client connects");
+            let id = read_request(&mut stream).expect("a hello");
+            stream.write_all(&reply_frame(id, &doc! { "ok": 1.0 })).expect("the client waits");
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    address
+}
+
+/// Reads one request; gives its id, or nothing at the end of the connection.
+fn read_request(stream: &mut std::net::TcpStream) -> Option<i32> {
+    let mut header = [0; pando_wire::HEADER_BYTES];
+    stream.read_exact(&mut header).ok()?;
+    let header = pando_wire::Header::decode(&header).ok()?;
+    let mut rest = vec![0; header.length - pando_wire::HEADER_BYTES];
+    stream.read_exact(&mut rest).ok()?;
+    Some(header.request_id)
+}
+
+fn reply_frame(response_to: i32, body: &Document) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let writer = pando_wire::OpMsgWriter::begin(&mut frame, 1, response_to, pando_wire::MsgFlags::NONE);
+    writer.body(&mut frame, body.to_raw().as_bytes());
+    writer.finish(&mut frame).expect("it is small");
+    frame
+}
+
+#[test]
+fn a_reply_that_comes_in_pieces_is_put_together() {
+    let address = server(5, |mut stream| {
+        let reply = workload().null_reply();
+        while let Some(id) = read_request(&mut stream) {
+            for piece in reply_frame(id, &reply).chunks(50) {
+                if stream.write_all(piece).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    let measured = run(PLAN, address, &workload(), None).expect("the server answers");
+    assert!(measured.tally.done() > 10, "{}", measured.tally.done());
+    assert_eq!(measured.tally.failed, 0, "{:?}", measured.tally.failures);
+}
+
+#[test]
+fn a_server_that_hangs_up_or_sends_nonsense_fails_the_run_without_ending_it() {
+    let hangs_up = server(5, |mut stream| {
+        let _ = read_request(&mut stream);
+    });
+    let nonsense = server(5, |mut stream| {
+        read_request(&mut stream);
+        let _ = stream.write_all(&[0xFF; 64]);
+        let _ = read_request(&mut stream);
+    });
+    let wrong_reply = server(5, |mut stream| {
+        let id = read_request(&mut stream).unwrap_or(0);
+        let _ = stream.write_all(&reply_frame(id + 1, &workload().null_reply()));
+        let _ = read_request(&mut stream);
+    });
+    for address in [hangs_up, nonsense, wrong_reply] {
+        let measured = run(PLAN, address, &workload(), None).expect("failures are counted");
+        assert_eq!((measured.tally.done(), measured.tally.failed), (0, 5), "{:?}", measured.tally.failures);
+    }
+}

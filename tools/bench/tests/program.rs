@@ -1,0 +1,47 @@
+//! The program as its users call it, without a server.
+
+use std::process::{Command, Output};
+
+fn bench(arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pando-bench"));
+    command.args(arguments.split_whitespace()).output().expect("the program starts")
+}
+
+#[test]
+fn the_tool_measures_itself_against_its_null_server() {
+    let output =
+        bench("point --null-server --clients 1,8 --threads 2 --duration 1 --warmup 0 --dist zipf:0.99");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for clients in ["1", "8"] {
+        let row =
+            rows.iter().find(|row| row.first() == Some(&clients)).expect("a row for each number of clients");
+        let rate: f64 = row[1].parse().expect("a rate");
+        assert!(rate > 100.0, "{text}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named_with_what_to_do() {
+    let output = bench("point --uri mongodb://127.0.0.1:1 --clients 1");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.contains("127.0.0.1:1") && text.contains("is the server running?"), "{text}");
+    assert!(text.contains("because:"), "{text}");
+}
+
+#[test]
+fn an_unusable_address_is_refused_with_its_reason() {
+    let output = bench("load --uri mongodb://user:secret@127.0.0.1");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("does not log in"));
+}
+
+#[test]
+fn help_names_every_subcommand_and_unknown_arguments_are_refused() {
+    let help = bench("--help");
+    let text = String::from_utf8_lossy(&help.stdout);
+    assert!(text.contains("point") && text.contains("load"), "{text}");
+    assert_eq!(bench("point --wings 2").status.code(), Some(2));
+}
