@@ -58,6 +58,16 @@ impl AlignedBuffer {
         self.length = length;
     }
 
+    /// Makes the buffer at least this long and keeps its content; the capacity at least doubles where it does not suffice.
+    pub fn grow(&mut self, length: usize) {
+        if length > self.capacity {
+            let mut larger = AlignedBuffer::zeroed(length.max(2 * self.capacity));
+            larger[..self.length].copy_from_slice(self);
+            *self = larger;
+        }
+        self.length = self.length.max(length);
+    }
+
     /// The buffer as shared bytes, without a copy.
     pub fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
@@ -129,6 +139,9 @@ mod tests {
         assert_eq!(buffer[7_999], 9);
         buffer.ensure_length(8_193);
         assert_eq!(buffer.len(), 8_193);
-        assert_eq!(buffer.into_bytes().slice(0..4).as_ref(), &[0; 4]);
+        buffer[0] = 4;
+        buffer.grow(100_000);
+        assert_eq!((buffer.len(), buffer[0]), (100_000.max(buffer.len()), 4));
+        assert_eq!(buffer.into_bytes().slice(0..4).as_ref(), &[4, 0, 0, 0]);
     }
 }

@@ -1,0 +1,3 @@
+//! The write-ahead log: positions in it, so far.
+mod position;
+pub(crate) use position::LogPosition;

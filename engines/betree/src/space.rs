@@ -1,0 +1,73 @@
+//! Where blocks lie: the data file, checksummed pointers, extents, the space map and the superblock.
+//!
+//! # Terms
+//! - A *block* is the unit of reading: a header, then a payload as its codec stored it. It takes whole *sectors* of 512
+//!   bytes. Its checksum stands not in it but in the *pointer* that its parent holds, so that a block that was never
+//!   written, or written elsewhere, is found out as surely as one that decayed.
+//! - An *extent* is a run of *units* of 4 KiB: the unit of allocation. Blocks written together are packed into an extent
+//!   sector by sector. Who owns which extents needs no list: they are the units that the owner's blocks cover
+//!   ([`extents_of`]).
+//! - A *generation* counts checkpoints. A block remembers in which it was born.
+//! - The *superblock* is the root of everything, in two slots that are written in turn, each twice.
+//! - The *space map* is what one generation uses of the file, exactly.
+//!
+//! # The life of an extent
+//! 1. It is allocated (best fit; the file grows in steps where nothing fits), written, and attached to a tree.
+//! 2. A checkpoint makes a generation durable that reaches it; the space map of that generation contains it.
+//! 3. A later version of the tree replaces it: it is detached, and missing from the next generation's space map.
+//! 4. When the last reader in memory is gone, it is freed: pending.
+//! 5. When neither superblock slot can reach it any more, it is free. (An extent that was born and freed within one
+//!    generation was never reachable from a superblock, and is free at once.)
+//!
+//! # Invariants
+//! - Data is synced before the superblock that leads to it is written, and that is synced before anything it makes
+//!   unreachable is reused.
+//! - What the newest generation reaches is exactly what its space map holds: [`BlockStore::audit`].
+//! - An allocation that finds no room changes nothing. A part of the file is kept in reserve for checkpoints, so that a
+//!   full disk can still be cleared by deleting.
+//! - After a failed sync nothing is written any more: the store is *poisoned*.
+//!
+//! # Not here
+//! What the blocks mean is `format`'s; what must be replayed on top of a generation is `log`'s; the cache is `cache`.
+
+mod address;
+mod allocator;
+mod audit;
+mod block_header;
+mod block_store;
+mod checkpoint;
+mod codec;
+mod error;
+mod extent_writer;
+mod interval_set;
+mod pointer;
+mod reading;
+mod space_change;
+mod space_map;
+mod superblock;
+mod superblock_slots;
+
+pub(crate) use audit::AuditReport;
+pub(crate) use address::{BlockAddress, Extent, FileId, Generation, StoreId, extents_of};
+pub(crate) use block_store::{BlockStore, OpenedState, PinnedGeneration, SpaceOptions, SpaceStatistics};
+pub(crate) use checkpoint::{Checkpoint, CheckpointContents, CheckpointOutcome, CommitFailed};
+pub(crate) use codec::{Codec, Compression};
+pub use error::{BlockProblem, SpaceError};
+pub(crate) use extent_writer::{BlockIndex, ExtentWriter, PlacedBlocks};
+pub use pointer::PointerError;
+pub(crate) use pointer::{BlockKind, Pointer, PointerFields};
+pub(crate) use reading::BlockImage;
+pub(crate) use space_change::SpaceChange;
+pub(crate) use superblock::{Shutdown, Superblock};
+
+/// The unit in which blocks are packed, in bytes: the smallest that direct I/O reads.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+
+/// The unit in which room is allocated, in bytes.
+pub(crate) const UNIT_BYTES: u64 = 4_096;
+
+/// The longest block, raw or stored, in bytes: a value of 17 MB with all that surrounds it, and room to spare.
+pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests;

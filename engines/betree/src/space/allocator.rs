@@ -1,0 +1,302 @@
+//! Which units of the data file can be handed out, and which will be once no superblock reaches them.
+//!
+//! 1. [`allocate`](Allocator::allocate) takes the smallest free interval that is long enough; where there is none, the
+//!    caller lets the file [grow](Allocator::grown) and asks again.
+//! 2. [`allocate_fragments`](Allocator::allocate_fragments) is the last resort: several intervals, the longest first, each
+//!    filled with whole blocks, so that fragmentation alone never refuses a leaf.
+//! 3. [`defer`](Allocator::defer) keeps a freed extent until both superblock slots are at or past the generation that was
+//!    being built when it was freed; [`release`](Allocator::release) then frees it.
+//!
+//! Invariants: free, pending and handed-out units never overlap; every free unit lies within the file.
+//! Not here: what is in use by which generation (`checkpoint`), and the file itself (`block_store`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::interval_set::IntervalSet;
+use super::{Generation, UNIT_BYTES};
+
+/// Most fragments that one write is cut into.
+const FRAGMENTS_MAX: usize = 8;
+
+/// Whether an allocation may use the part of the file that is kept for checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Data: the reserve stays untouched.
+    Data,
+    /// A checkpoint: it frees more than it takes.
+    Checkpoint,
+}
+
+/// The length of a block that is to be placed, in bytes, and whether it must begin a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockLength {
+    pub(super) bytes: u64,
+    pub(super) begins_unit: bool,
+}
+
+/// A run of units with the number of blocks that go there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fragment {
+    pub(super) units: Range<u64>,
+    pub(super) blocks: usize,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Allocator {
+    free: IntervalSet,
+    /// The free intervals as (length, start).
+    by_length: BTreeSet<(u64, u64)>,
+    /// By the generation that was being built when they were freed.
+    pending: BTreeMap<Generation, Vec<Range<u64>>>,
+    pending_units: u64,
+    /// The file's length in units.
+    end: u64,
+    reserve_units: u64,
+}
+
+impl Allocator {
+    /// An allocator of a file of which nothing is free yet.
+    pub(super) fn new(end: u64, reserve_units: u64) -> Allocator {
+        Allocator {
+            free: IntervalSet::new(),
+            by_length: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            pending_units: 0,
+            end,
+            reserve_units,
+        }
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(super) fn free_units(&self) -> u64 {
+        self.free.total()
+    }
+
+    pub(super) fn pending_units(&self) -> u64 {
+        self.pending_units
+    }
+
+    pub(super) fn free_overlap(&self, units: &Range<u64>) -> Option<Range<u64>> {
+        self.free.overlap(units)
+    }
+
+    /// Free units at the very end of the file.
+    pub(super) fn free_tail(&self) -> u64 {
+        self.free
+            .iter()
+            .next_back()
+            .filter(|last| last.end == self.end)
+            .map_or(0, |last| last.end - last.start)
+    }
+
+    /// How many units the file must grow by before [`allocate`](Allocator::allocate) can succeed; zero if it can now.
+    pub(super) fn growth_needed(&self, units: u64, purpose: Purpose) -> u64 {
+        let for_fit =
+            if self.by_length.range((units, 0)..).next().is_some() { 0 } else { units - self.free_tail() };
+        let kept = match purpose {
+            Purpose::Data => self.reserve_units,
+            Purpose::Checkpoint => 0,
+        };
+        for_fit.max((units + kept).saturating_sub(self.free.total()))
+    }
+
+    /// Takes the smallest free interval that is long enough, if the purpose may.
+    pub(super) fn allocate(&mut self, units: u64, purpose: Purpose) -> Option<Range<u64>> {
+        assert!(units > 0, "nothing is never allocated");
+        if self.growth_needed(units, purpose) > 0 {
+            return None;
+        }
+        let (_, start) = *self.by_length.range((units, 0)..).next()?;
+        let taken = start..start + units;
+        self.take(taken.clone());
+        Some(taken)
+    }
+
+    /// Takes several intervals that hold the blocks in their order, the longest first.
+    pub(super) fn allocate_fragments(
+        &mut self,
+        blocks: &[BlockLength],
+        purpose: Purpose,
+    ) -> Option<Vec<Fragment>> {
+        let mut fragments = Vec::new();
+        let mut placed = 0;
+        while placed < blocks.len() && fragments.len() < FRAGMENTS_MAX {
+            let Some(&(length, start)) = self.by_length.iter().next_back() else { break };
+            let (count, bytes) = fitting(&blocks[placed..], length * UNIT_BYTES);
+            if count == 0 {
+                break;
+            }
+            let units = start..start + bytes.div_ceil(UNIT_BYTES);
+            self.take(units.clone());
+            fragments.push(Fragment { units, blocks: count });
+            placed += count;
+        }
+        let keeps_reserve = purpose == Purpose::Checkpoint || self.free.total() >= self.reserve_units;
+        if placed == blocks.len() && keeps_reserve {
+            return Some(fragments);
+        }
+        for fragment in fragments {
+            self.free_now(fragment.units);
+        }
+        None
+    }
+
+    /// The file has grown to this many units; the new ones are free.
+    pub(super) fn grown(&mut self, end: u64) {
+        let new = self.end..end;
+        self.end = end;
+        self.free_now(new);
+    }
+
+    /// These units can be handed out again at once.
+    ///
+    /// # Panics
+    /// If one of them is free already, or lies outside the file: the worst of mistakes, stopped before it does harm.
+    pub(super) fn free_now(&mut self, units: Range<u64>) {
+        assert!(units.end <= self.end, "units {units:?} are freed, but the file ends at {}", self.end);
+        match self.free.insert(units.clone()) {
+            Ok(joined) => {
+                let start = joined.left.as_ref().map_or(units.start, |left| left.start);
+                let end = joined.right.as_ref().map_or(units.end, |right| right.end);
+                for old in joined.left.into_iter().chain(joined.right) {
+                    self.by_length.remove(&(old.end - old.start, old.start));
+                }
+                self.by_length.insert((end - start, start));
+            }
+            Err(overlap) => panic!("units {overlap:?} are freed twice"),
+        }
+    }
+
+    /// These units can be handed out when both superblock slots have reached `generation`.
+    pub(super) fn defer(&mut self, units: Range<u64>, generation: Generation) {
+        assert!(self.free.overlap(&units).is_none(), "units {units:?} are freed, and free already");
+        self.pending_units += units.end - units.start;
+        self.pending.entry(generation).or_default().push(units);
+    }
+
+    /// Frees what no superblock slot reaches: what was freed before or while the older slot's generation was built, unless
+    /// it was freed after the oldest pinned generation.
+    pub(super) fn release(&mut self, older_slot: Generation, oldest_pin: Option<Generation>) {
+        let limit = oldest_pin.map_or(older_slot, |pin| pin.min(older_slot));
+        let later = self.pending.split_off(&limit.next());
+        for units in std::mem::replace(&mut self.pending, later).into_values().flatten() {
+            self.pending_units -= units.end - units.start;
+            self.free_now(units);
+        }
+    }
+
+    /// Free and pending units as one set; the audit compares it with what is reached.
+    pub(super) fn reusable(&self) -> Result<IntervalSet, Range<u64>> {
+        let mut all = self.free.clone();
+        for units in self.pending.values().flatten() {
+            all.insert(units.clone())?;
+        }
+        Ok(all)
+    }
+
+    fn take(&mut self, units: Range<u64>) {
+        let around = self.free.remove(&units).expect("units that are taken were found free");
+        self.by_length.remove(&(around.end - around.start, around.start));
+        for rest in [around.start..units.start, units.end..around.end] {
+            if rest.start < rest.end {
+                self.by_length.insert((rest.end - rest.start, rest.start));
+            }
+        }
+    }
+}
+
+/// How many of the blocks fit into so many bytes, and the bytes that they then take.
+fn fitting(blocks: &[BlockLength], bytes_max: u64) -> (usize, u64) {
+    let mut end = 0;
+    for (at, block) in blocks.iter().enumerate() {
+        let next = block_start(end, *block) + block.bytes;
+        if next > bytes_max {
+            return (at, end);
+        }
+        end = next;
+    }
+    (blocks.len(), end)
+}
+
+/// Where a block begins that is placed behind `end`.
+pub(super) fn block_start(end: u64, block: BlockLength) -> u64 {
+    if block.begins_unit { end.next_multiple_of(UNIT_BYTES) } else { end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allocator(free: &[(u64, u64)], reserve: u64) -> Allocator {
+        let mut allocator = Allocator::new(1_000, reserve);
+        free.iter().for_each(|(start, end)| allocator.free_now(*start..*end));
+        allocator
+    }
+
+    #[test]
+    fn the_smallest_interval_that_fits_is_taken() {
+        let mut allocator = allocator(&[(0, 10), (20, 24), (30, 35)], 0);
+        assert_eq!(allocator.allocate(4, Purpose::Data), Some(20..24));
+        assert_eq!(allocator.allocate(4, Purpose::Data), Some(30..34));
+        assert_eq!(allocator.allocate(11, Purpose::Data), None);
+        assert_eq!(allocator.growth_needed(11, Purpose::Data), 11);
+        assert_eq!(allocator.free_units(), 11);
+    }
+
+    #[test]
+    fn growth_joins_the_free_end_of_the_file() {
+        let mut allocator = allocator(&[(990, 1_000)], 0);
+        assert_eq!(allocator.growth_needed(15, Purpose::Data), 5);
+        allocator.grown(1_005);
+        assert_eq!(allocator.allocate(15, Purpose::Data), Some(990..1_005));
+    }
+
+    #[test]
+    fn data_leaves_the_reserve_to_checkpoints() {
+        let mut allocator = allocator(&[(0, 20)], 10);
+        assert_eq!(allocator.allocate(11, Purpose::Data), None);
+        assert_eq!(allocator.growth_needed(11, Purpose::Data), 1);
+        assert_eq!(allocator.allocate(11, Purpose::Checkpoint), Some(0..11));
+        let block = BlockLength { bytes: UNIT_BYTES, begins_unit: false };
+        assert_eq!(allocator.allocate_fragments(&[block], Purpose::Data), None);
+        assert_eq!(allocator.free_units(), 9);
+    }
+
+    #[test]
+    fn fragments_hold_whole_blocks_the_longest_interval_first() {
+        let mut allocator = allocator(&[(0, 2), (10, 13), (20, 21)], 0);
+        let block = |bytes| BlockLength { bytes, begins_unit: false };
+        let blocks = [block(6_144), block(4_608), block(512), block(4_096)];
+        let fragments = allocator.allocate_fragments(&blocks, Purpose::Data).unwrap();
+        assert_eq!(fragments, [Fragment { units: 10..13, blocks: 3 }, Fragment { units: 0..1, blocks: 1 }]);
+        assert_eq!(allocator.free_units(), 2);
+        assert_eq!(allocator.allocate_fragments(&[block(8_192)], Purpose::Data), None);
+        assert_eq!(allocator.free_units(), 2);
+    }
+
+    #[test]
+    fn freed_units_come_back_when_both_slots_have_passed_and_no_pin_holds_them() {
+        let generation = Generation::new;
+        let mut allocator = allocator(&[], 0);
+        allocator.defer(0..5, generation(3));
+        allocator.defer(5..9, generation(4));
+        allocator.release(generation(2), None);
+        assert_eq!((allocator.free_units(), allocator.pending_units()), (0, 9));
+        allocator.release(generation(4), Some(generation(3)));
+        assert_eq!((allocator.free_units(), allocator.pending_units()), (5, 4));
+        allocator.release(generation(4), None);
+        assert_eq!((allocator.free_units(), allocator.pending_units()), (9, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "freed twice")]
+    fn freeing_twice_is_a_mistake_that_shows() {
+        let mut allocator = allocator(&[(0, 10)], 0);
+        allocator.free_now(9..11);
+    }
+}

@@ -1,0 +1,485 @@
+//! The store of blocks: an open data file with its superblocks, its allocator and its lock.
+//!
+//! Creation is atomic: the file is written under another name, synced, and renamed. Opening takes the folder's lock, finds
+//! the newest superblock, loads its space map, and has free all that the map does not hold.
+//!
+//! Locks: `durable` is held through a whole commit of a checkpoint and by the audit; `allocator` for microseconds, but
+//! while the file grows. Who holds both took `durable` first.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pando_environment::{Access, Environment, File, FolderLock, OpenMode};
+use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
+use parking_lot::Mutex;
+
+use super::allocator::{Allocator, BlockLength, Fragment, Purpose, block_start};
+use super::checkpoint::DurableState;
+use super::interval_set::IntervalSet;
+use super::space_change::units_of;
+use super::superblock::FeatureMasks;
+use super::superblock_slots::{HEAD_UNITS, Slot, read_slots, write_slot};
+use super::{
+    BlockKind, Checkpoint, Compression, Extent, ExtentWriter, FileId, Generation, Pointer, Shutdown,
+    SpaceError, StoreId, Superblock, UNIT_BYTES,
+};
+use crate::log::LogPosition;
+
+/// The name of the data file while a store is made.
+const UNFINISHED_SUFFIX: &str = ".new";
+
+/// How space is managed; the defaults suit everything but tests.
+#[derive(Clone, Debug)]
+pub(crate) struct SpaceOptions {
+    /// The file grows by an eighth of itself, at least by this many bytes…
+    pub(crate) growth_bytes_min: u64,
+    /// … and at most by this many, unless one write needs more.
+    pub(crate) growth_bytes_max: u64,
+    /// Kept free for checkpoints, in bytes.
+    pub(crate) reserve_bytes: u64,
+    /// How the data file meets the page cache.
+    pub(crate) access: Access,
+}
+
+impl Default for SpaceOptions {
+    fn default() -> Self {
+        SpaceOptions {
+            growth_bytes_min: 4 << 20,
+            growth_bytes_max: 64 << 20,
+            reserve_bytes: 4 << 20,
+            access: Access::Direct,
+        }
+    }
+}
+
+/// What an opened store begins from.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenedState {
+    /// The newest whole superblock.
+    pub(crate) superblock: Superblock,
+}
+
+/// Sizes and counts since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SpaceStatistics {
+    pub(crate) file_bytes: u64,
+    pub(crate) free_bytes: u64,
+    /// Freed, and not reusable yet.
+    pub(crate) pending_bytes: u64,
+    pub(crate) reads: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) writes: u64,
+    pub(crate) write_bytes: u64,
+    pub(crate) checkpoints: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    write_bytes: AtomicU64,
+    checkpoints: AtomicU64,
+}
+
+/// See the [module](self).
+pub(crate) struct BlockStore {
+    folder: PathBuf,
+    environment: Environment,
+    options: SpaceOptions,
+    file: Arc<dyn File>,
+    store: StoreId,
+    allocator: Mutex<Allocator>,
+    /// The allocator's end in bytes, for readers.
+    file_bytes: AtomicU64,
+    pub(super) durable: Mutex<DurableState>,
+    /// The generation that is being built.
+    building: AtomicU64,
+    pins: Arc<Mutex<BTreeMap<Generation, usize>>>,
+    is_checkpointing: AtomicBool,
+    poison: OnceLock<Arc<SpaceError>>,
+    counters: Counters,
+    // Released last: while any part of the store lives, nobody else opens the folder.
+    _lock: FolderLock,
+}
+
+impl BlockStore {
+    /// Whether the folder holds a store.
+    pub(crate) fn exists(environment: &Environment, folder: &Path) -> Result<bool, SpaceError> {
+        Ok(environment.files().exists(&folder.join(FileId::FIRST.name()))?)
+    }
+
+    /// Makes a store in a folder, which is created where it is not there. Its first generation is durable, and empty.
+    pub(crate) fn create(
+        environment: &Environment,
+        folder: &Path,
+        options: SpaceOptions,
+    ) -> Result<BlockStore, SpaceError> {
+        let files = environment.files();
+        files.create_dir(folder)?;
+        let lock = files.lock(folder)?;
+        if BlockStore::exists(environment, folder)? {
+            return Err(SpaceError::StoreExists { path: folder.to_owned() });
+        }
+        let path = folder.join(FileId::FIRST.name());
+        let unfinished = folder.join(FileId::FIRST.name() + UNFINISHED_SUFFIX);
+        let file = files.open(&unfinished, OpenMode::CreateOrOpen, options.access)?;
+        file.set_length(0)?;
+        file.allocate(0, HEAD_UNITS * UNIT_BYTES)?;
+        let superblock = first_superblock(environment);
+        write_slot(file.as_ref(), Slot::A, &superblock)?;
+        file.sync_data()?;
+        drop(file);
+        files.rename(&unfinished, &path)?;
+        files.sync_dir(folder)?;
+        let (store, _state) = BlockStore::open_locked(environment, folder, options, lock)?;
+        Ok(store)
+    }
+
+    /// Opens the store of a folder.
+    pub(crate) fn open(
+        environment: &Environment,
+        folder: &Path,
+        options: SpaceOptions,
+    ) -> Result<(BlockStore, OpenedState), SpaceError> {
+        if !BlockStore::exists(environment, folder)? {
+            return Err(SpaceError::NoStore { path: folder.to_owned() });
+        }
+        let lock = environment.files().lock(folder)?;
+        BlockStore::open_locked(environment, folder, options, lock)
+    }
+
+    fn open_locked(
+        environment: &Environment,
+        folder: &Path,
+        options: SpaceOptions,
+        lock: FolderLock,
+    ) -> Result<(BlockStore, OpenedState), SpaceError> {
+        let path = folder.join(FileId::FIRST.name());
+        let file = environment.files().open(&path, OpenMode::Existing, options.access)?;
+        let found = read_slots(file.as_ref(), &path)?;
+        let superblock = found.newest.clone();
+        // A crash may have cut short the last growth; a rest of a unit cannot be used.
+        let end = file.length()? / UNIT_BYTES;
+        let store = BlockStore {
+            folder: folder.to_owned(),
+            environment: environment.clone(),
+            allocator: Mutex::new(Allocator::new(end, options.reserve_bytes / UNIT_BYTES)),
+            options,
+            file,
+            store: superblock.store,
+            file_bytes: AtomicU64::new(end * UNIT_BYTES),
+            building: AtomicU64::new(superblock.generation.next().get()),
+            durable: Mutex::new(DurableState::new(found)),
+            pins: Arc::default(),
+            is_checkpointing: AtomicBool::new(false),
+            poison: OnceLock::new(),
+            counters: Counters::default(),
+            _lock: lock,
+        };
+        store.load_map(end)?;
+        Ok((store, OpenedState { superblock }))
+    }
+
+    /// Loads the space map, and has free what it does not hold.
+    fn load_map(&self, end: u64) -> Result<(), SpaceError> {
+        let mut durable = self.durable.lock();
+        let removed = durable.load_map(self)?;
+        let mut taken = durable.used().clone();
+        if let Some(units) = taken.overlap(&(0..HEAD_UNITS)).or_else(|| taken.overlap(&(end..u64::MAX))) {
+            return Err(inconsistent("all that is in use lies within the file", units));
+        }
+        taken
+            .insert(0..HEAD_UNITS)
+            .map_err(|units| inconsistent("the head of the file is not used", units))?;
+        let mut allocator = self.allocator.lock();
+        for units in removed.iter() {
+            // The generation before still reaches them, so they wait as if they had been freed just now.
+            taken
+                .insert(units.clone())
+                .map_err(|units| inconsistent("what was removed is not in use", units))?;
+            if units.end <= end {
+                allocator.defer(units, durable.generation());
+            }
+        }
+        for units in taken.gaps(0..end) {
+            allocator.free_now(units);
+        }
+        Ok(())
+    }
+
+    /// The random name of the store.
+    pub(crate) const fn store_id(&self) -> StoreId {
+        self.store
+    }
+
+    /// The store's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The generation that is being built: blocks written now are born in it.
+    pub(crate) fn generation(&self) -> Generation {
+        Generation::new(self.building.load(Ordering::SeqCst))
+    }
+
+    /// A writer of many blocks of a tree.
+    pub(crate) fn extent_writer(&self, tree: TreeId) -> ExtentWriter<'_> {
+        ExtentWriter::new(self, tree, self.generation(), Purpose::Data)
+    }
+
+    /// Writes one block into an extent of its own.
+    pub(crate) fn write_block(
+        &self,
+        tree: TreeId,
+        kind: BlockKind,
+        compression: Compression,
+        raw: &[u8],
+    ) -> Result<Pointer, SpaceError> {
+        write_one(self.extent_writer(tree), kind, compression, raw)
+    }
+
+    /// No reader in memory reaches the extent any more, and no later capture contains it. It is reused as soon as no
+    /// superblock leads to it. `birth` is the generation that its blocks were born in.
+    pub(crate) fn free(&self, extent: Extent, birth: Generation) {
+        let building = self.generation();
+        let mut allocator = self.allocator.lock();
+        if birth == building {
+            allocator.free_now(units_of(extent));
+        } else {
+            allocator.defer(units_of(extent), building);
+        }
+    }
+
+    /// The extent was written, or only placed, and never attached to anything.
+    pub(crate) fn abandon(&self, extent: Extent) {
+        self.allocator.lock().free_now(units_of(extent));
+    }
+
+    /// Ends the building of the present generation and begins the next. Call it *after* the trees are captured.
+    ///
+    /// # Panics
+    /// If a checkpoint is under way.
+    pub(crate) fn begin_checkpoint(&self) -> Checkpoint<'_> {
+        let is_busy = self.is_checkpointing.swap(true, Ordering::SeqCst);
+        assert!(!is_busy, "a checkpoint begins while another is under way");
+        let generation = Generation::new(self.building.fetch_add(1, Ordering::SeqCst));
+        Checkpoint::new(self, generation)
+    }
+
+    pub(super) fn end_checkpoint(&self) {
+        self.is_checkpointing.store(false, Ordering::SeqCst);
+    }
+
+    /// Keeps everything that the last durable generation reaches, for as long as the result lives.
+    pub(crate) fn pin(&self) -> PinnedGeneration {
+        let durable = self.durable.lock();
+        let generation = durable.generation();
+        *self.pins.lock().entry(generation).or_default() += 1;
+        PinnedGeneration { pins: Arc::clone(&self.pins), generation }
+    }
+
+    /// Frees what no superblock slot reaches any more.
+    pub(super) fn release(&self, older_slot: Generation) {
+        let oldest_pin = self.pins.lock().keys().next().copied();
+        self.allocator.lock().release(older_slot, oldest_pin);
+    }
+
+    /// Sizes and counts.
+    pub(crate) fn statistics(&self) -> SpaceStatistics {
+        let allocator = self.allocator.lock();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        SpaceStatistics {
+            file_bytes: allocator.end() * UNIT_BYTES,
+            free_bytes: allocator.free_units() * UNIT_BYTES,
+            pending_bytes: allocator.pending_units() * UNIT_BYTES,
+            reads: count(&self.counters.reads),
+            read_bytes: count(&self.counters.read_bytes),
+            writes: count(&self.counters.writes),
+            write_bytes: count(&self.counters.write_bytes),
+            checkpoints: count(&self.counters.checkpoints),
+        }
+    }
+
+    /// Room for blocks, in one run of units if there is one or the file can grow, else in several.
+    pub(super) fn allocate_for(
+        &self,
+        blocks: &[BlockLength],
+        purpose: Purpose,
+    ) -> Result<Vec<Fragment>, SpaceError> {
+        self.check_poison()?;
+        let bytes = blocks.iter().fold(0, |end, block| block_start(end, *block) + block.bytes);
+        let units = bytes.div_ceil(UNIT_BYTES);
+        if units == 0 {
+            return Ok(Vec::new());
+        }
+        let mut allocator = self.allocator.lock();
+        let grown = self.grow(&mut allocator, units, purpose);
+        if let Some(units) = allocator.allocate(units, purpose) {
+            return Ok(vec![Fragment { units, blocks: blocks.len() }]);
+        }
+        match allocator.allocate_fragments(blocks, purpose) {
+            Some(fragments) => Ok(fragments),
+            None => Err(grown.err().unwrap_or_else(|| self.no_space(bytes, None))),
+        }
+    }
+
+    /// Lets the file grow until so many units can be allocated; nothing happens where they can be now.
+    fn grow(&self, allocator: &mut Allocator, units: u64, purpose: Purpose) -> Result<(), SpaceError> {
+        let needed = allocator.growth_needed(units, purpose);
+        if needed == 0 {
+            return Ok(());
+        }
+        let (least, most) =
+            (self.options.growth_bytes_min / UNIT_BYTES, self.options.growth_bytes_max / UNIT_BYTES);
+        let step = (allocator.end() / 8).clamp(least, most.max(least)).max(needed);
+        let end = allocator.end();
+        let grow_by = |units: u64| self.file.allocate(end * UNIT_BYTES, units * UNIT_BYTES);
+        let grown = match grow_by(step) {
+            Ok(()) => step,
+            // Room for a whole step is not there; for this one write it may be.
+            Err(error) if error.is_no_space() && needed < step => match grow_by(needed) {
+                Ok(()) => needed,
+                Err(error) if error.is_no_space() => {
+                    return Err(self.no_space(units * UNIT_BYTES, Some(error)));
+                }
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) if error.is_no_space() => return Err(self.no_space(units * UNIT_BYTES, Some(error))),
+            Err(error) => return Err(error.into()),
+        };
+        allocator.grown(end + grown);
+        self.file_bytes.store((end + grown) * UNIT_BYTES, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn no_space(&self, wanted_bytes: u64, source: Option<pando_environment::EnvironmentError>) -> SpaceError {
+        SpaceError::NoSpace { wanted_bytes, folder: self.folder.clone(), source }
+    }
+
+    pub(super) fn file(&self) -> &dyn File {
+        self.file.as_ref()
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file_bytes.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn allocator(&self) -> &Mutex<Allocator> {
+        &self.allocator
+    }
+
+    pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), SpaceError> {
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        self.counters.read_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        Ok(self.file.read_exact_at(buffer, offset)?)
+    }
+
+    pub(super) fn write(&self, buffer: &[u8], offset: u64) -> Result<(), SpaceError> {
+        self.check_poison()?;
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        self.counters.write_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        Ok(self.file.write_all_at(buffer, offset)?)
+    }
+
+    /// Makes all that was written durable. A failure poisons the store: what the kernel dropped, it has dropped.
+    pub(super) fn sync(&self) -> Result<(), SpaceError> {
+        self.check_poison()?;
+        self.file.sync_data().map_err(|error| self.poison(error.into()))
+    }
+
+    pub(super) fn count_checkpoint(&self) {
+        self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Stops all writing for good, and gives the error to report.
+    pub(super) fn poison(&self, cause: SpaceError) -> SpaceError {
+        SpaceError::Poisoned { cause: Arc::clone(self.poison.get_or_init(|| Arc::new(cause))) }
+    }
+
+    pub(super) fn check_poison(&self) -> Result<(), SpaceError> {
+        match self.poison.get() {
+            None => Ok(()),
+            Some(cause) => Err(SpaceError::Poisoned { cause: Arc::clone(cause) }),
+        }
+    }
+
+    /// All units that are free or will be, and the end of the file.
+    pub(super) fn reusable(&self) -> Result<(IntervalSet, u64), SpaceError> {
+        let allocator = self.allocator.lock();
+        let reusable =
+            allocator.reusable().map_err(|units| inconsistent("what is pending is not free", units))?;
+        Ok((reusable, allocator.end()))
+    }
+}
+
+/// Writes one block into an extent of its own.
+pub(super) fn write_one(
+    mut writer: ExtentWriter<'_>,
+    kind: BlockKind,
+    compression: Compression,
+    raw: &[u8],
+) -> Result<Pointer, SpaceError> {
+    let index = writer.append(kind, compression, raw)?;
+    let placed = writer.place()?;
+    let pointer = placed.pointer(index);
+    placed.finish()?;
+    Ok(pointer)
+}
+
+pub(super) fn inconsistent(rule: &'static str, units: std::ops::Range<u64>) -> SpaceError {
+    SpaceError::Inconsistent { rule, start: units.start, units: units.end.saturating_sub(units.start) }
+}
+
+fn first_superblock(environment: &Environment) -> Superblock {
+    let mut store = [0; 16];
+    environment.random().fill(&mut store);
+    let now = environment.clock().wall().millis();
+    Superblock {
+        features: FeatureMasks::default(),
+        store: StoreId::new(store),
+        generation: Generation::new(1),
+        file_units: HEAD_UNITS,
+        catalog: None,
+        space_root: None,
+        log_position: LogPosition::START,
+        log_synced_to: Lsn::ZERO,
+        last_commit: CommitTimestamp::ZERO,
+        oldest: SnapshotTimestamp::ZERO,
+        next_tree: 1,
+        shutdown: Shutdown::Running,
+        created_millis: now,
+        written_millis: now,
+    }
+}
+
+/// Keeps a generation from being reused; see [`BlockStore::pin`].
+pub(crate) struct PinnedGeneration {
+    pins: Arc<Mutex<BTreeMap<Generation, usize>>>,
+    generation: Generation,
+}
+
+impl PinnedGeneration {
+    /// Which generation is kept.
+    pub(crate) const fn generation(&self) -> Generation {
+        self.generation
+    }
+}
+
+impl Drop for PinnedGeneration {
+    fn drop(&mut self) {
+        let mut pins = self.pins.lock();
+        if let Some(count) = pins.get_mut(&self.generation) {
+            *count -= 1;
+            if *count == 0 {
+                pins.remove(&self.generation);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! How a block's payload is stored: as it is, or compressed by LZ4 or Zstandard.
+//!
+//! Contexts of Zstandard are kept per thread: making one costs more than compressing a page. A payload that compression
+//! does not shorten by a sector is stored as it is, so that reading it costs no decompression.
+
+use std::cell::RefCell;
+
+use zstd::zstd_safe::{CCtx, DCtx};
+
+use super::SECTOR_BYTES;
+
+/// How a block is stored; a byte of its pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Codec {
+    /// As it is.
+    None = 0,
+    /// An LZ4 block, without its length before it.
+    Lz4 = 1,
+    /// A Zstandard frame.
+    Zstd = 2,
+}
+
+impl Codec {
+    /// The codec of this number, if there is one.
+    pub(crate) const fn from_number(number: u8) -> Option<Codec> {
+        match number {
+            0 => Some(Codec::None),
+            1 => Some(Codec::Lz4),
+            2 => Some(Codec::Zstd),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The payload decompressed, if it is whole and has this many bytes.
+    pub(super) fn decompress(self, stored: &[u8], raw_length: usize) -> Option<Vec<u8>> {
+        match self {
+            Codec::None => (stored.len() == raw_length).then(|| stored.to_vec()),
+            Codec::Lz4 => {
+                let mut raw = vec![0; raw_length];
+                let length = lz4_flex::block::decompress_into(stored, &mut raw).ok()?;
+                (length == raw_length).then_some(raw)
+            }
+            Codec::Zstd => DECOMPRESSION.with_borrow_mut(|context| {
+                let mut raw = Vec::with_capacity(raw_length);
+                let length = context.decompress(&mut raw, stored).ok()?;
+                (length == raw_length).then_some(raw)
+            }),
+        }
+    }
+}
+
+/// How a block is to be stored; an option of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Compression {
+    /// As it is.
+    None,
+    /// LZ4: quick, and about a quarter larger than Zstandard.
+    Lz4,
+    /// Zstandard at this level; 1 suits pages.
+    Zstd(i8),
+}
+
+thread_local! {
+    static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
+    static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
+impl Compression {
+    /// The most bytes that [`compress_into`](Compression::compress_into) writes for so many raw bytes.
+    pub(super) fn bound(self, raw_length: usize) -> usize {
+        match self {
+            Compression::None => raw_length,
+            Compression::Lz4 => lz4_flex::block::get_maximum_output_size(raw_length),
+            Compression::Zstd(_) => zstd::zstd_safe::compress_bound(raw_length),
+        }
+        .max(raw_length)
+    }
+
+    /// Stores the payload in the front of `target`, which must have at least [`bound`](Compression::bound) bytes. Returns
+    /// the codec that was used and the bytes that it took. `header_bytes` stand before it on disk: they count when it is
+    /// judged whether compression saves a sector.
+    pub(super) fn compress_into(self, raw: &[u8], target: &mut [u8], header_bytes: usize) -> (Codec, usize) {
+        let compressed = match self {
+            Compression::None => None,
+            Compression::Lz4 => {
+                lz4_flex::block::compress_into(raw, target).ok().map(|length| (Codec::Lz4, length))
+            }
+            Compression::Zstd(level) => COMPRESSION
+                .with_borrow_mut(|context| context.compress(target, raw, i32::from(level)))
+                .ok()
+                .map(|length| (Codec::Zstd, length)),
+        };
+        let sectors = |length: usize| (header_bytes + length).div_ceil(SECTOR_BYTES as usize);
+        match compressed {
+            Some((codec, length)) if sectors(length) < sectors(raw.len()) => (codec, length),
+            _ => {
+                target[..raw.len()].copy_from_slice(raw);
+                (Codec::None, raw.len())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(compression: Compression, raw: &[u8]) -> (Codec, Vec<u8>) {
+        let mut target = vec![0; compression.bound(raw.len())];
+        let (codec, length) = compression.compress_into(raw, &mut target, 40);
+        target.truncate(length);
+        (codec, target)
+    }
+
+    #[test]
+    fn every_codec_gives_back_what_it_was_given() {
+        let raw: Vec<u8> = (0..20_000u32).map(|at| (at / 7 % 251) as u8).collect();
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(9)] {
+            let (codec, bytes) = stored(compression, &raw);
+            assert_eq!(
+                codec.decompress(&bytes, raw.len()).as_deref(),
+                Some(raw.as_slice()),
+                "{compression:?}"
+            );
+            assert_eq!(codec == Codec::None, compression == Compression::None);
+        }
+    }
+
+    #[test]
+    fn what_does_not_shrink_by_a_sector_is_stored_as_it_is() {
+        let raw: Vec<u8> =
+            (0..64u64).flat_map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
+        for compression in [Compression::Lz4, Compression::Zstd(1)] {
+            assert_eq!(stored(compression, &raw).0, Codec::None);
+            assert_eq!(stored(compression, &[]).0, Codec::None);
+            assert_eq!(stored(compression, &[0; 400]).0, Codec::None, "one sector stays one sector");
+        }
+    }
+
+    #[test]
+    fn a_wrong_length_or_damaged_bytes_are_refused() {
+        let raw = vec![3; 5_000];
+        for compression in [Compression::Lz4, Compression::Zstd(1)] {
+            let (codec, bytes) = stored(compression, &raw);
+            assert_eq!(codec.decompress(&bytes, raw.len() - 1), None);
+            assert_eq!(codec.decompress(&bytes, raw.len() + 1), None);
+            assert_eq!(codec.decompress(&bytes[..bytes.len() / 2], raw.len()), None);
+            assert_eq!(codec.decompress(&[0xFF; 40], raw.len()), None);
+        }
+    }
+}

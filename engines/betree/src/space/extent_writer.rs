@@ -1,0 +1,363 @@
+//! Writes many blocks with one call to the device: the pages of a leaf with their directory, or a checkpoint's nodes.
+//!
+//! 1. [`append`](ExtentWriter::append) compresses a block into the buffer, at the next sector.
+//! 2. [`place`](ExtentWriter::place) allocates: one extent, or several fragments where no interval is long enough and the
+//!    file cannot grow. From then on every block has its address, its header and its checksum.
+//! 3. [`finish`](PlacedBlocks::finish) writes each fragment with one call, padded to units. A directory, whose content
+//!    needs the addresses of the blocks before it, can be added as the last block; the room that was kept for it and is
+//!    not needed goes back.
+//!
+//! Nothing is visible before the parent's pointer is; what is placed and dropped unfinished gives its extents back.
+
+use std::cell::Cell;
+
+use pando_environment::AlignedBuffer;
+use pando_storage::TreeId;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::allocator::{BlockLength, Fragment, Purpose, block_start};
+use super::block_header::{BlockHeader, HEADER_BYTES};
+use super::space_change::extent_of;
+use super::{
+    BLOCK_BYTES_MAX, BlockKind, BlockStore, Codec, Compression, FileId, Generation, Pointer, PointerFields,
+    SECTOR_BYTES, SpaceError, UNIT_BYTES,
+};
+
+/// A longer buffer is given back to the system after use, in bytes.
+const KEPT_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+thread_local! {
+    static BUFFER: Cell<Option<AlignedBuffer>> = const { Cell::new(None) };
+}
+
+/// Which of the appended blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BlockIndex(usize);
+
+/// Collects blocks; see the [module](self).
+pub(crate) struct ExtentWriter<'a> {
+    store: &'a BlockStore,
+    tree: TreeId,
+    birth: Generation,
+    purpose: Purpose,
+    buffer: Option<AlignedBuffer>,
+    /// Where the last block ends in the buffer; a multiple of the sector size.
+    end: usize,
+    blocks: Vec<AppendedBlock>,
+    next_begins_unit: bool,
+}
+
+#[derive(Clone, Copy)]
+struct AppendedBlock {
+    offset: usize,
+    kind: BlockKind,
+    codec: Codec,
+    disk_length: u32,
+    raw_length: u32,
+    begins_unit: bool,
+}
+
+impl AppendedBlock {
+    fn length(&self) -> BlockLength {
+        let bytes = u64::from(self.disk_length).next_multiple_of(SECTOR_BYTES);
+        BlockLength { bytes, begins_unit: self.begins_unit }
+    }
+}
+
+impl<'a> ExtentWriter<'a> {
+    pub(super) fn new(
+        store: &'a BlockStore,
+        tree: TreeId,
+        birth: Generation,
+        purpose: Purpose,
+    ) -> ExtentWriter<'a> {
+        let buffer = Some(BUFFER.take().unwrap_or_else(|| AlignedBuffer::zeroed(64 * 1024)));
+        ExtentWriter {
+            store,
+            tree,
+            birth,
+            purpose,
+            buffer,
+            end: 0,
+            blocks: Vec::new(),
+            next_begins_unit: false,
+        }
+    }
+
+    /// Compresses a block and adds it behind the others.
+    pub(crate) fn append(
+        &mut self,
+        kind: BlockKind,
+        compression: Compression,
+        raw: &[u8],
+    ) -> Result<BlockIndex, SpaceError> {
+        let block = self.append_block(kind, compression, raw)?;
+        self.blocks.push(block);
+        Ok(BlockIndex(self.blocks.len() - 1))
+    }
+
+    /// The block appended next begins a unit of its own, so that it can be freed without those before it.
+    pub(crate) fn next_unit(&mut self) {
+        self.end = self.end.next_multiple_of(UNIT_BYTES as usize);
+        self.next_begins_unit = true;
+    }
+
+    /// Bytes that the blocks so far take on disk.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.end as u64
+    }
+
+    /// Allocates room for the blocks. Without room nothing has changed.
+    pub(crate) fn place(self) -> Result<PlacedBlocks<'a>, SpaceError> {
+        let lengths = self.blocks.iter().map(AppendedBlock::length).collect();
+        self.place_lengths(lengths)
+    }
+
+    /// Allocates room for the blocks and one more behind them, of at most so many raw bytes.
+    pub(crate) fn place_with_directory(
+        self,
+        directory_raw_bytes_max: usize,
+    ) -> Result<PlacedBlocks<'a>, SpaceError> {
+        let mut lengths: Vec<BlockLength> = self.blocks.iter().map(AppendedBlock::length).collect();
+        let bytes = ((HEADER_BYTES + directory_raw_bytes_max) as u64).next_multiple_of(SECTOR_BYTES);
+        lengths.push(BlockLength { bytes, begins_unit: false });
+        self.place_lengths(lengths)
+    }
+
+    fn place_lengths(mut self, lengths: Vec<BlockLength>) -> Result<PlacedBlocks<'a>, SpaceError> {
+        let fragments = self.store.allocate_for(&lengths, self.purpose)?;
+        let mut placed = PlacedBlocks {
+            store: self.store,
+            fragments,
+            pointers: Vec::with_capacity(lengths.len()),
+            lengths,
+            writer: None,
+            tree: self.tree,
+            birth: self.birth,
+        };
+        let addresses = placed.addresses();
+        for (at, address) in addresses.into_iter().enumerate().take(self.blocks.len()) {
+            let block = self.blocks[at];
+            placed.pointers.push(self.seal(&block, address / SECTOR_BYTES)?);
+        }
+        placed.writer = Some(self);
+        Ok(placed)
+    }
+
+    fn append_block(
+        &mut self,
+        kind: BlockKind,
+        compression: Compression,
+        raw: &[u8],
+    ) -> Result<AppendedBlock, SpaceError> {
+        if raw.len() > BLOCK_BYTES_MAX {
+            return Err(SpaceError::TooLong { bytes: raw.len(), limit: BLOCK_BYTES_MAX });
+        }
+        let offset = self.end;
+        let payload = offset + HEADER_BYTES;
+        let bound = (payload + compression.bound(raw.len())).next_multiple_of(UNIT_BYTES as usize);
+        let buffer = buffer_of(&mut self.buffer);
+        buffer.grow(bound);
+        let (codec, stored) = compression.compress_into(raw, &mut buffer[payload..], HEADER_BYTES);
+        let end = (payload + stored).next_multiple_of(SECTOR_BYTES as usize);
+        buffer[payload + stored..end].fill(0);
+        self.end = end;
+        let begins_unit = std::mem::take(&mut self.next_begins_unit);
+        let disk_length = (HEADER_BYTES + stored) as u32;
+        Ok(AppendedBlock { offset, kind, codec, disk_length, raw_length: raw.len() as u32, begins_unit })
+    }
+
+    /// Writes the header of a block whose address is known, and computes its pointer.
+    fn seal(&mut self, block: &AppendedBlock, sector: u64) -> Result<Pointer, SpaceError> {
+        let address = super::BlockAddress::new(sector);
+        let header = BlockHeader {
+            kind: block.kind,
+            codec: block.codec,
+            tree: self.tree,
+            disk_length: block.disk_length,
+            birth: self.birth,
+            address,
+            raw_length: block.raw_length,
+        };
+        let bytes = &mut buffer_of(&mut self.buffer)[block.offset..block.offset + block.disk_length as usize];
+        bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
+        let fields = PointerFields {
+            file: FileId::FIRST,
+            kind: block.kind,
+            codec: block.codec,
+            address,
+            disk_length: block.disk_length,
+            raw_length: block.raw_length,
+            birth: self.birth,
+            checksum: xxh3_64(bytes),
+        };
+        let length = block.disk_length as usize;
+        Pointer::new(fields).map_err(|_reason| SpaceError::TooLong { bytes: length, limit: BLOCK_BYTES_MAX })
+    }
+}
+
+fn buffer_of(buffer: &mut Option<AlignedBuffer>) -> &mut AlignedBuffer {
+    buffer.as_mut().expect("a writer keeps its buffer until it is dropped")
+}
+
+impl Drop for ExtentWriter<'_> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take().filter(|buffer| buffer.capacity() <= KEPT_BUFFER_BYTES) {
+            BUFFER.set(Some(buffer));
+        }
+    }
+}
+
+/// Blocks that have their place, and are not written yet. Dropping them gives the place back.
+pub(crate) struct PlacedBlocks<'a> {
+    store: &'a BlockStore,
+    /// Empty once the blocks are written: then there is nothing to give back.
+    fragments: Vec<Fragment>,
+    pointers: Vec<Pointer>,
+    /// Of the blocks, and of the directory that room is kept for.
+    lengths: Vec<BlockLength>,
+    writer: Option<ExtentWriter<'a>>,
+    tree: TreeId,
+    birth: Generation,
+}
+
+impl PlacedBlocks<'_> {
+    /// The pointer of a block, as it will stand.
+    pub(crate) fn pointer(&self, index: BlockIndex) -> Pointer {
+        self.pointers[index.0]
+    }
+
+    /// The tree that the blocks belong to.
+    pub(crate) const fn tree(&self) -> TreeId {
+        self.tree
+    }
+
+    /// The generation that the blocks are born in.
+    pub(crate) const fn birth(&self) -> Generation {
+        self.birth
+    }
+
+    /// Writes the blocks.
+    ///
+    /// # Panics
+    /// If room was kept for a directory: then [`finish_with_directory`](PlacedBlocks::finish_with_directory) it is.
+    pub(crate) fn finish(mut self) -> Result<Vec<Pointer>, SpaceError> {
+        assert_eq!(
+            self.lengths.len(),
+            self.pointers.len(),
+            "room was kept for a directory that is not written"
+        );
+        self.write()?;
+        Ok(std::mem::take(&mut self.pointers))
+    }
+
+    /// Adds the directory and writes all. Returns the directory's pointer and those of the blocks.
+    ///
+    /// # Panics
+    /// If no room was kept, or the directory is longer than was said.
+    pub(crate) fn finish_with_directory(
+        mut self,
+        kind: BlockKind,
+        compression: Compression,
+        raw: &[u8],
+    ) -> Result<(Pointer, Vec<Pointer>), SpaceError> {
+        assert_eq!(self.lengths.len(), self.pointers.len() + 1, "no room was kept for a directory");
+        let address = *self.addresses().last().expect("there is a block at least, the directory");
+        let writer = self.writer.as_mut().expect("the writer is there until the blocks are written");
+        let block = writer.append_block(kind, compression, raw)?;
+        let kept = self.lengths.last_mut().expect("there is a block at least, the directory");
+        let needed = BlockLength { begins_unit: kept.begins_unit, ..block.length() };
+        assert!(
+            needed.bytes <= kept.bytes,
+            "the directory takes {} bytes, kept were {}",
+            needed.bytes,
+            kept.bytes
+        );
+        *kept = needed;
+        let directory = writer.seal(&block, address / SECTOR_BYTES)?;
+        writer.blocks.push(block);
+        self.trim_last_fragment();
+        self.write()?;
+        Ok((directory, std::mem::take(&mut self.pointers)))
+    }
+
+    /// The units that the blocks have, and the kept room.
+    pub(super) fn reserved_units(&self) -> Vec<std::ops::Range<u64>> {
+        self.fragments.iter().map(|fragment| fragment.units.clone()).collect()
+    }
+
+    /// Where each block begins in the file, in bytes.
+    fn addresses(&self) -> Vec<u64> {
+        let mut addresses = Vec::with_capacity(self.lengths.len());
+        let mut blocks = self.lengths.iter();
+        for fragment in &self.fragments {
+            let mut end = 0;
+            for length in blocks.by_ref().take(fragment.blocks) {
+                let start = block_start(end, *length);
+                addresses.push(fragment.units.start * UNIT_BYTES + start);
+                end = start + length.bytes;
+            }
+        }
+        addresses
+    }
+
+    /// Gives back the units behind the last block.
+    fn trim_last_fragment(&mut self) {
+        let address = *self.addresses().last().expect("there is a block at least");
+        let length = self.lengths.last().expect("there is a block at least").bytes;
+        let fragment = self.fragments.last_mut().expect("placed blocks have a fragment");
+        let end = (address + length).div_ceil(UNIT_BYTES);
+        if end < fragment.units.end {
+            self.store.abandon(extent_of(end..fragment.units.end));
+            fragment.units.end = end;
+        }
+    }
+
+    fn write(&mut self) -> Result<(), SpaceError> {
+        let addresses = self.addresses();
+        let mut writer = self.writer.take().expect("blocks are written once");
+        let blocks = std::mem::take(&mut writer.blocks);
+        let mut first = 0;
+        for fragment in &self.fragments {
+            let units = &fragment.units;
+            let bytes = ((units.end - units.start) * UNIT_BYTES) as usize;
+            let start = units.start * UNIT_BYTES;
+            if self.fragments.len() == 1 {
+                // The buffer is laid out as the file will be.
+                let buffer = buffer_of(&mut writer.buffer);
+                let used = blocks.last().map_or(0, |block| block.offset + block.length().bytes as usize);
+                buffer.grow(bytes);
+                buffer[used..bytes].fill(0);
+                zero_gaps(buffer, &blocks);
+                self.store.write(&buffer[..bytes], start)?;
+            } else {
+                let mut copy = AlignedBuffer::zeroed(bytes);
+                let source = buffer_of(&mut writer.buffer);
+                for (block, address) in blocks.iter().zip(&addresses).skip(first).take(fragment.blocks) {
+                    let (at, length) = ((address - start) as usize, block.disk_length as usize);
+                    copy[at..at + length].copy_from_slice(&source[block.offset..block.offset + length]);
+                }
+                self.store.write(&copy, start)?;
+            }
+            first += fragment.blocks;
+        }
+        self.fragments.clear();
+        Ok(())
+    }
+}
+
+/// The buffer is used again and again: what lies between blocks that begin units is not of this write.
+fn zero_gaps(buffer: &mut AlignedBuffer, blocks: &[AppendedBlock]) {
+    for pair in blocks.windows(2) {
+        let end = pair[0].offset + pair[0].length().bytes as usize;
+        buffer[end..pair[1].offset].fill(0);
+    }
+}
+
+impl Drop for PlacedBlocks<'_> {
+    fn drop(&mut self) {
+        for fragment in self.fragments.drain(..) {
+            self.store.abandon(extent_of(fragment.units));
+        }
+    }
+}

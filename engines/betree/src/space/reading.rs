@@ -1,0 +1,180 @@
+//! Reads blocks: one call to the device for exactly the sectors of a block, then checksum, header and decompression.
+//!
+//! Nothing that fails a check is ever returned. The error says what was found instead, because a block that was lost or
+//! misdirected differs from one that decayed.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use bytes::Bytes;
+use pando_environment::AlignedBuffer;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::block_header::{BlockHeader, HEADER_BYTES};
+use super::{BlockProblem, BlockStore, Codec, FileId, Pointer, SpaceError};
+
+/// A longer buffer is given back to the system after use, in bytes.
+const KEPT_BUFFER_BYTES: usize = 2 * 1024 * 1024;
+
+/// Neighbouring blocks are read together up to this many bytes.
+const STRETCH_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Blocks this far apart, in bytes, are still read together: reading the gap costs less than a second call.
+const GAP_BYTES_MAX: u64 = 16 * 1024;
+
+thread_local! {
+    static BUFFER: RefCell<AlignedBuffer> = RefCell::new(AlignedBuffer::zeroed(64 * 1024));
+}
+
+/// A block as it is stored: checked, and still compressed. What the cold half of a cache keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockImage {
+    pointer: Pointer,
+    stored: Bytes,
+}
+
+impl BlockImage {
+    /// The payload, decompressed.
+    pub(crate) fn decode(&self) -> Option<Bytes> {
+        match self.pointer.codec() {
+            Codec::None => Some(self.stored.clone()),
+            codec => codec.decompress(&self.stored, self.pointer.raw_length() as usize).map(Bytes::from),
+        }
+    }
+
+    /// Which block it is.
+    pub(crate) const fn pointer(&self) -> &Pointer {
+        &self.pointer
+    }
+
+    /// Bytes that the image takes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<BlockImage>() + self.stored.len()
+    }
+}
+
+impl BlockStore {
+    /// The payload of a block.
+    pub(crate) fn read_block(&self, pointer: &Pointer) -> Result<Bytes, SpaceError> {
+        self.with_sectors(pointer, pointer_range(pointer), |bytes| self.decode(pointer, bytes))
+    }
+
+    /// The payload of a block as it is stored, checked.
+    pub(crate) fn read_image(&self, pointer: &Pointer) -> Result<BlockImage, SpaceError> {
+        self.with_sectors(pointer, pointer_range(pointer), |bytes| {
+            let payload = self.verify(pointer, bytes)?;
+            Ok(BlockImage { pointer: *pointer, stored: Bytes::copy_from_slice(payload) })
+        })
+    }
+
+    /// The payloads of several blocks, in their order. Those that lie near each other, ascending, are read together.
+    pub(crate) fn read_neighbours(&self, pointers: &[Pointer]) -> Result<Vec<Bytes>, SpaceError> {
+        let mut payloads = Vec::with_capacity(pointers.len());
+        let mut rest = pointers;
+        while let Some(first) = rest.first() {
+            let (count, range) = stretch(first, rest);
+            let (together, later) = rest.split_at(count);
+            self.with_sectors(first, range.clone(), |bytes| {
+                for pointer in together {
+                    let at = (pointer.address().byte_offset() - range.start) as usize;
+                    payloads.push(self.decode(pointer, &bytes[at..at + pointer.disk_length() as usize])?);
+                }
+                Ok(())
+            })?;
+            rest = later;
+        }
+        Ok(payloads)
+    }
+
+    fn decode(&self, pointer: &Pointer, bytes: &[u8]) -> Result<Bytes, SpaceError> {
+        let payload = self.verify(pointer, bytes)?;
+        let raw = pointer.codec().decompress(payload, pointer.raw_length() as usize);
+        raw.map(Bytes::from).ok_or_else(|| self.corrupt(pointer, BlockProblem::Decompression))
+    }
+
+    /// Checks a block's bytes against its pointer; the payload as stored.
+    fn verify<'b>(&self, pointer: &Pointer, bytes: &'b [u8]) -> Result<&'b [u8], SpaceError> {
+        let header = BlockHeader::decode(bytes);
+        let found = xxh3_64(bytes);
+        if found != pointer.checksum() {
+            let found_block = header.map_or_else(
+                || "no block stands there".to_owned(),
+                |header| {
+                    let BlockHeader { kind, tree, birth, address, .. } = header;
+                    format!("a {kind:?} of {tree} stands there, born {birth:?}, for {address:?}")
+                },
+            );
+            let problem = BlockProblem::Checksum { expected: pointer.checksum(), found, found_block };
+            return Err(self.corrupt(pointer, problem));
+        }
+        let contradiction = match header {
+            None => Some("magic"),
+            Some(header) if header.kind != pointer.kind() => Some("kind"),
+            Some(header) if header.codec != pointer.codec() => Some("codec"),
+            Some(header) if header.address != pointer.address() => Some("address"),
+            Some(header) if header.birth != pointer.birth() => Some("birth"),
+            Some(header) if header.disk_length != pointer.disk_length() => Some("length on disk"),
+            Some(header) if header.raw_length != pointer.raw_length() => Some("raw length"),
+            Some(_) => None,
+        };
+        match contradiction {
+            Some(field) => Err(self.corrupt(pointer, BlockProblem::Header { field })),
+            None => Ok(&bytes[HEADER_BYTES..]),
+        }
+    }
+
+    /// Reads a range of the file, widened to what the file's alignment wants, and hands over exactly the range.
+    fn with_sectors<T>(
+        &self,
+        pointer: &Pointer,
+        range: Range<u64>,
+        use_bytes: impl FnOnce(&[u8]) -> Result<T, SpaceError>,
+    ) -> Result<T, SpaceError> {
+        let file_bytes = self.file_bytes();
+        if range.end > file_bytes || pointer.file() != FileId::FIRST {
+            return Err(self.corrupt(pointer, BlockProblem::Range { file_bytes }));
+        }
+        let alignment = self.file().alignment() as u64;
+        let start = range.start - range.start % alignment;
+        let length = (range.end.next_multiple_of(alignment) - start) as usize;
+        let within = (range.start - start) as usize..(range.end - start) as usize;
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.ensure_length(length);
+            let result = self.read(buffer, start).and_then(|()| use_bytes(&buffer[within]));
+            if buffer.capacity() > KEPT_BUFFER_BYTES {
+                *buffer = AlignedBuffer::zeroed(64 * 1024);
+            }
+            result
+        })
+    }
+
+    pub(super) fn corrupt(&self, pointer: &Pointer, problem: BlockProblem) -> SpaceError {
+        SpaceError::Corrupt {
+            path: self.folder().join(pointer.file().name()),
+            offset: pointer.address().byte_offset(),
+            bytes: pointer.disk_length(),
+            kind: format!("{:?}", pointer.kind()),
+            problem,
+        }
+    }
+}
+
+fn pointer_range(pointer: &Pointer) -> Range<u64> {
+    let start = pointer.address().byte_offset();
+    start..start + u64::from(pointer.disk_length())
+}
+
+/// How many of the pointers, from the first on, are read with one call, and the range that they cover.
+fn stretch(first: &Pointer, pointers: &[Pointer]) -> (usize, Range<u64>) {
+    let mut range = pointer_range(first);
+    let mut count = 1;
+    for next in pointers[1..].iter().map(pointer_range) {
+        let is_near = next.start >= range.end && next.start - range.end <= GAP_BYTES_MAX;
+        if !is_near || next.end - range.start > STRETCH_BYTES_MAX {
+            break;
+        }
+        range.end = next.end;
+        count += 1;
+    }
+    (count, range)
+}

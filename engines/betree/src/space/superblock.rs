@@ -1,0 +1,337 @@
+//! The superblock: what a generation is reached from. 4 KiB, little-endian; see `docs/data-file.md`.
+//!
+//! The first 12 bytes (magic and version) and the last 16 (xxh3-128 of all before them) stay where they are in every
+//! format version, so that any program can tell another version's store from a damaged one.
+
+use std::path::Path;
+
+use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{BlockProblem, Generation, Pointer, SECTOR_BYTES, SpaceError, StoreId, UNIT_BYTES};
+use crate::format::{Fields, FormatError};
+use crate::log::LogPosition;
+
+/// Bytes of one copy.
+pub(super) const SUPERBLOCK_BYTES: usize = 4_096;
+
+/// The version of everything under `space` and `log`, and of what the tree stores in it.
+pub(super) const DATA_FORMAT_VERSION: u32 = 0;
+
+const MAGIC: [u8; 8] = *b"PANDO\0DB";
+const CHECKSUM_BYTES: usize = 16;
+const BODY_BYTES: usize = SUPERBLOCK_BYTES - CHECKSUM_BYTES;
+const BLOCK: &str = "superblock";
+
+/// How the store was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shutdown {
+    /// It was closed: the log holds nothing beyond this generation.
+    Clean,
+    /// It was in use.
+    Running,
+}
+
+/// Which features a store uses, as ext4 tells them apart. Format version 0 knows none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FeatureMasks {
+    /// Programs that do not know them can use the store all the same.
+    pub(super) compatible: u64,
+    /// Programs that do not know them can read the store.
+    pub(super) read_only_compatible: u64,
+    /// Programs that do not know them must leave the store alone.
+    pub(super) incompatible: u64,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub(super) features: FeatureMasks,
+    pub(super) store: StoreId,
+    pub(super) generation: Generation,
+    pub(super) file_units: u64,
+    pub(super) catalog: Option<Pointer>,
+    pub(super) space_root: Option<Pointer>,
+    pub(super) log_position: LogPosition,
+    pub(super) log_synced_to: Lsn,
+    pub(super) last_commit: CommitTimestamp,
+    pub(super) oldest: SnapshotTimestamp,
+    pub(super) next_tree: u32,
+    pub(super) shutdown: Shutdown,
+    /// Milliseconds since 1970 when the store was made, and when this generation was; for people.
+    pub(super) created_millis: u64,
+    pub(super) written_millis: u64,
+}
+
+impl Superblock {
+    /// The number of the generation.
+    pub(crate) const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The random name of the store.
+    pub(crate) const fn store(&self) -> StoreId {
+        self.store
+    }
+
+    /// Where the list of trees begins; `None` in a new store.
+    pub(crate) const fn catalog(&self) -> Option<Pointer> {
+        self.catalog
+    }
+
+    /// Where replay begins.
+    pub(crate) const fn log_position(&self) -> LogPosition {
+        self.log_position
+    }
+
+    /// The log was durable up to here when the generation was written: a log that ends earlier is damaged.
+    pub(crate) const fn log_synced_to(&self) -> Lsn {
+        self.log_synced_to
+    }
+
+    /// The newest commit that the generation contains.
+    pub(crate) const fn last_commit(&self) -> CommitTimestamp {
+        self.last_commit
+    }
+
+    /// The oldest snapshot that can still be read.
+    pub(crate) const fn oldest(&self) -> SnapshotTimestamp {
+        self.oldest
+    }
+
+    /// The number that the next new tree gets.
+    pub(crate) const fn next_tree(&self) -> u32 {
+        self.next_tree
+    }
+
+    /// How the store was left.
+    pub(crate) const fn shutdown(&self) -> Shutdown {
+        self.shutdown
+    }
+
+    /// One copy as it stands on disk.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(SUPERBLOCK_BYTES);
+        let optional = |pointer: Option<Pointer>| pointer.map_or(Pointer::NONE, |pointer| pointer.encode());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&DATA_FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(SECTOR_BYTES as u16).to_le_bytes());
+        bytes.extend_from_slice(&(UNIT_BYTES as u16).to_le_bytes());
+        bytes.extend_from_slice(&self.features.compatible.to_le_bytes());
+        bytes.extend_from_slice(&self.features.read_only_compatible.to_le_bytes());
+        bytes.extend_from_slice(&self.features.incompatible.to_le_bytes());
+        bytes.extend_from_slice(&self.store.bytes());
+        bytes.extend_from_slice(&self.generation.get().to_le_bytes());
+        bytes.extend_from_slice(&self.file_units.to_le_bytes());
+        bytes.extend_from_slice(&optional(self.catalog));
+        bytes.extend_from_slice(&optional(self.space_root));
+        bytes.extend_from_slice(&self.log_position.encode());
+        bytes.extend_from_slice(&self.log_synced_to.get().to_le_bytes());
+        bytes.extend_from_slice(&self.last_commit.get().to_le_bytes());
+        bytes.extend_from_slice(&self.oldest.get().to_le_bytes());
+        bytes.extend_from_slice(&self.next_tree.to_le_bytes());
+        bytes.extend_from_slice(&u32::from(self.shutdown == Shutdown::Clean).to_le_bytes());
+        bytes.extend_from_slice(&self.created_millis.to_le_bytes());
+        bytes.extend_from_slice(&self.written_millis.to_le_bytes());
+        bytes.resize(BODY_BYTES, 0);
+        bytes.extend_from_slice(&xxh3_128(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn decode_body(mut fields: Fields<'_>) -> Result<Superblock, FormatError> {
+        let mut unit = |field, expected: u64| match fields.u16(field)? {
+            found if u64::from(found) == expected => Ok(()),
+            found => Err(FormatError::Unknown { block: BLOCK, field, found: u64::from(found) }),
+        };
+        unit("sector size", SECTOR_BYTES)?;
+        unit("unit size", UNIT_BYTES)?;
+        let mut pointer_at = 0;
+        let mut pointer = |fields: &mut Fields<'_>, field| {
+            pointer_at += 1;
+            let (block, at) = (BLOCK, pointer_at - 1);
+            Pointer::decode_optional(fields.array(field)?).map_err(|reason| FormatError::Pointer {
+                block,
+                at,
+                reason,
+            })
+        };
+        Ok(Superblock {
+            features: FeatureMasks {
+                compatible: fields.u64("compatible features")?,
+                read_only_compatible: fields.u64("read-only compatible features")?,
+                incompatible: fields.u64("incompatible features")?,
+            },
+            store: StoreId::new(*fields.array("store")?),
+            generation: Generation::new(fields.u64("generation")?),
+            file_units: fields.u64("file length")?,
+            catalog: pointer(&mut fields, "catalog")?,
+            space_root: pointer(&mut fields, "space map")?,
+            log_position: LogPosition::decode(fields.array("log position")?),
+            log_synced_to: Lsn::new(fields.u64("log synced to")?),
+            last_commit: CommitTimestamp::new(fields.u64("last commit")?),
+            oldest: SnapshotTimestamp::new(fields.u64("oldest snapshot")?),
+            next_tree: fields.u32("next tree")?,
+            shutdown: match fields.u32("shutdown")? {
+                0 => Shutdown::Running,
+                1 => Shutdown::Clean,
+                found => {
+                    return Err(FormatError::Unknown {
+                        block: BLOCK,
+                        field: "shutdown",
+                        found: u64::from(found),
+                    });
+                }
+            },
+            created_millis: fields.u64("created")?,
+            written_millis: fields.u64("written")?,
+        })
+    }
+}
+
+/// What stands where a superblock should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Copy {
+    /// A whole one.
+    Valid(Box<Superblock>),
+    /// Never written.
+    Blank,
+    /// Something that does not begin as a superblock does.
+    NotOurs,
+    /// Whole, of another version.
+    OtherVersion(u32),
+    /// It begins as one, and its bytes do not add up, or say what cannot be.
+    Damaged,
+}
+
+impl Copy {
+    /// What these [`SUPERBLOCK_BYTES`] bytes are.
+    pub(super) fn read(bytes: &[u8]) -> Copy {
+        let Some((body, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else { return Copy::NotOurs };
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Copy::Blank;
+        }
+        let Some(body) = body.strip_prefix(&MAGIC) else { return Copy::NotOurs };
+        if xxh3_128(&bytes[..BODY_BYTES]) != u128::from_le_bytes(*checksum) {
+            return Copy::Damaged;
+        }
+        let mut fields = Fields::new(BLOCK, body);
+        match fields.u32("version") {
+            Ok(DATA_FORMAT_VERSION) => match Superblock::decode_body(fields) {
+                Ok(superblock) => Copy::Valid(Box::new(superblock)),
+                Err(_) => Copy::Damaged,
+            },
+            Ok(version) => Copy::OtherVersion(version),
+            Err(_) => Copy::Damaged,
+        }
+    }
+}
+
+/// Refuses a store whose features this program does not know.
+pub(super) fn check_features(superblock: &Superblock, path: &Path) -> Result<(), SpaceError> {
+    let bits = superblock.features.incompatible | superblock.features.read_only_compatible;
+    if bits == 0 { Ok(()) } else { Err(SpaceError::Features { path: path.to_owned(), bits }) }
+}
+
+impl From<FormatError> for BlockProblem {
+    fn from(error: FormatError) -> BlockProblem {
+        BlockProblem::Content(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_environment::{Random, SeededRandom};
+
+    use super::*;
+    use crate::space::{BlockAddress, BlockKind, Codec, FileId, PointerFields};
+
+    fn example() -> Superblock {
+        let pointer = |kind, sector| {
+            Pointer::new(PointerFields {
+                file: FileId::FIRST,
+                kind,
+                codec: Codec::None,
+                address: BlockAddress::new(sector),
+                disk_length: 100,
+                raw_length: 60,
+                birth: Generation::new(9),
+                checksum: 0xabcd,
+            })
+            .unwrap()
+        };
+        Superblock {
+            features: FeatureMasks { compatible: 1, read_only_compatible: 0, incompatible: 0 },
+            store: StoreId::new(*b"0123456789abcdef"),
+            generation: Generation::new(9),
+            file_units: 1_024,
+            catalog: Some(pointer(BlockKind::Catalog, 256)),
+            space_root: Some(pointer(BlockKind::SpaceRoot, 264)),
+            log_position: LogPosition::new(3, 512, Lsn::new(77), 0x0102_0304),
+            log_synced_to: Lsn::new(80),
+            last_commit: CommitTimestamp::new(70),
+            oldest: SnapshotTimestamp::new(60),
+            next_tree: 5,
+            shutdown: Shutdown::Clean,
+            created_millis: 1_767_225_600_000,
+            written_millis: 1_767_225_600_001,
+        }
+    }
+
+    #[test]
+    fn a_superblock_has_the_bytes_that_the_format_says() {
+        let bytes = example().encode();
+        assert_eq!(bytes.len(), SUPERBLOCK_BYTES);
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let golden = include_str!("golden/superblock.hex").replace('\n', "");
+        let (front, checksum) = golden.split_once(':').unwrap();
+        assert_eq!(hex[..front.len()], *front);
+        assert_eq!(hex[hex.len() - 32..], *checksum);
+        assert!(bytes[front.len() / 2..BODY_BYTES].iter().all(|byte| *byte == 0));
+        assert_eq!(Copy::read(&bytes), Copy::Valid(Box::new(example())));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_detected() {
+        let bytes = example().encode();
+        for bit in (0..64 * 8).chain(SUPERBLOCK_BYTES * 8 - 64..SUPERBLOCK_BYTES * 8) {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(Copy::read(&flipped), Copy::Damaged | Copy::NotOurs), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn other_versions_and_other_files_are_told_from_damage() {
+        let resealed = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = example().encode();
+            change(&mut bytes);
+            let checksum = xxh3_128(&bytes[..BODY_BYTES]).to_le_bytes();
+            bytes[BODY_BYTES..].copy_from_slice(&checksum);
+            Copy::read(&bytes)
+        };
+        assert_eq!(resealed(&|bytes| bytes[8] = 7), Copy::OtherVersion(7));
+        assert_eq!(resealed(&|bytes| bytes[0] = b'X'), Copy::NotOurs);
+        assert_eq!(resealed(&|bytes| bytes[12] = 1), Copy::Damaged);
+        assert_eq!(Copy::read(&[0; SUPERBLOCK_BYTES]), Copy::Blank);
+        let mut features = example();
+        features.features.incompatible = 8;
+        assert!(matches!(
+            check_features(&features, Path::new("data.0000")),
+            Err(SpaceError::Features { bits: 8, .. })
+        ));
+    }
+
+    #[test]
+    fn random_bytes_under_a_right_checksum_never_panic() {
+        let random = SeededRandom::new(0x7375_7065);
+        for _ in 0..2_000 {
+            let mut bytes = example().encode();
+            for _ in 0..8 {
+                bytes[12 + random.below(240) as usize] = random.next_u64() as u8;
+            }
+            let checksum = xxh3_128(&bytes[..BODY_BYTES]).to_le_bytes();
+            bytes[BODY_BYTES..].copy_from_slice(&checksum);
+            assert!(matches!(Copy::read(&bytes), Copy::Valid(_) | Copy::Damaged));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Tests of blocks, space and checkpoints on the simulated disk.
+//!
+//! [`toy`] is the smallest user of the store that keeps all of its rules: numbered leaves of random content, replaced and
+//! dropped at random, with a catalog that names them all. Crashing it at every call shows whether the store keeps *its* rules.
+
+mod blocks;
+mod checkpoints;
+mod crashes;
+mod damage;
+mod toy;
+
+use std::path::Path;
+
+use pando_environment::{Environment, Random, SeededRandom, Simulation};
+use pando_storage::TreeId;
+
+use super::*;
+
+const FOLDER: &str = "/store";
+const TREE: TreeId = TreeId::new(7);
+
+/// Options under which a few blocks make the file grow.
+fn small_options() -> SpaceOptions {
+    SpaceOptions {
+        growth_bytes_min: 128 << 10,
+        growth_bytes_max: 256 << 10,
+        reserve_bytes: 64 << 10,
+        ..SpaceOptions::default()
+    }
+}
+
+fn simulation(seed: u64) -> Simulation {
+    Environment::simulated(seed)
+}
+
+fn create(simulation: &Simulation) -> BlockStore {
+    BlockStore::create(&simulation.environment, Path::new(FOLDER), small_options()).unwrap()
+}
+
+fn open(simulation: &Simulation) -> (BlockStore, Superblock) {
+    let (store, state) =
+        BlockStore::open(&simulation.environment, Path::new(FOLDER), small_options()).unwrap();
+    (store, state.superblock)
+}
+
+fn data_path() -> std::path::PathBuf {
+    Path::new(FOLDER).join("data.0000")
+}
+
+/// Bytes that compress to about half.
+fn content(seed: u64, length: usize) -> Vec<u8> {
+    let random = SeededRandom::new(seed);
+    let mut bytes = vec![0; length];
+    random.fill(&mut bytes);
+    bytes.iter_mut().skip(1).step_by(2).for_each(|byte| *byte = b'x');
+    bytes
+}
+
+fn contents(change: SpaceChange) -> CheckpointContents {
+    CheckpointContents {
+        catalog: None,
+        log_position: crate::log::LogPosition::START,
+        log_synced_to: pando_storage::Lsn::ZERO,
+        last_commit: pando_storage::CommitTimestamp::ZERO,
+        oldest: pando_storage::SnapshotTimestamp::ZERO,
+        next_tree: 1,
+        shutdown: Shutdown::Running,
+        change,
+    }
+}
+
+/// A checkpoint that only carries a change.
+fn checkpoint(store: &BlockStore, change: SpaceChange) -> Result<CheckpointOutcome, Box<CommitFailed>> {
+    store.begin_checkpoint().commit(contents(change))
+}
