@@ -1,0 +1,93 @@
+# Everything that a person or a machine does with this project. `make` alone says what there is.
+#
+# Whatever a target needs beyond cargo, python3 and npm it installs into .cache/, from the package registries that the machine's
+# own clients are set up for.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.ONESHELL:
+.SHELLFLAGS := -euo pipefail -c
+
+CACHE      := $(CURDIR)/.cache
+TARGET     := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+DATA       ?= $(CURDIR)/data
+LISTEN     ?= 127.0.0.1:27017
+PANDO      := $(TARGET)/release/pando
+PANDO_DEV  := $(TARGET)/debug/pando
+PYTHON     := $(CACHE)/python/bin/python
+NODE_TESTS := $(CACHE)/node
+SHARED     ?= $(CURDIR)/../shared
+# A compiler is needed for zstd; Debian's package where the machine has none.
+CC_CHECK   := command -v cc >/dev/null || { echo "a C compiler is needed: install gcc or clang"; exit 1; }
+
+.PHONY: help
+help: ## What there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
+
+.PHONY: run
+run: ## Build the server and run it on a local folder (DATA=…, LISTEN=…)
+	@$(CC_CHECK)
+	cargo build --release --package pando-server
+	exec $(PANDO) serve --data "$(DATA)" --listen "$(LISTEN)"
+
+.PHONY: demo
+demo: $(PYTHON) ## Start a server, import real data, ask it things, measure a little, end
+	@$(CC_CHECK)
+	cargo build --release --package pando-server --package pando-bench
+	PANDO="$(PANDO)" PANDO_BENCH="$(TARGET)/release/pando-bench" PYTHON="$(PYTHON)" CACHE="$(CACHE)" bash tests/shell/demo.sh
+
+# ---- tests
+
+.PHONY: test
+test: lint test-clients test-rust ## All tests, real clients included
+
+.PHONY: lint
+lint: ## Format, lints, layers, tidy
+	@$(CC_CHECK)
+	cargo fmt --all --check
+	cargo clippy --quiet --all-targets -- -D warnings
+	cargo xtask layers
+	cargo xtask tidy
+
+.PHONY: test-rust
+test-rust: ## Unit, property, conformance, crash and kill tests
+	cargo test --quiet
+	cargo test --quiet --package pando-lmdb
+
+.PHONY: test-clients
+test-clients: $(PYTHON) $(NODE_TESTS)/.installed ## PyMongo, the Node driver, mongosh and the Rust driver against a real server
+	cargo build --package pando-server --package pando-bench
+	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python
+	cd $(NODE_TESTS) && PANDO="$(PANDO_DEV)" node --test
+	cd $(CURDIR)
+	PANDO="$(PANDO_DEV)" CARGO_TARGET_DIR="$(TARGET)/rust-driver" cargo test --quiet --manifest-path tests/rust/Cargo.toml
+
+.PHONY: acceptance
+acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (needs SHARED=folder with oracle/ and data/)
+	@test -x "$(SHARED)/oracle/mongod" || { echo "there is no $(SHARED)/oracle/mongod: set SHARED"; exit 1; }
+	cargo build --package pando-server
+	cargo build --package pando-keyorder --examples
+	PANDO="$(PANDO_DEV)" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q tests/acceptance
+
+.PHONY: fuzz-smoke
+fuzz-smoke: ## Every fuzz target for some seconds (needs the nightly toolchain and cargo-fuzz)
+	for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=20; done
+
+# ---- what tests need
+
+$(PYTHON): tests/python/requirements.txt
+	python3 -m venv $(CACHE)/python
+	$(CACHE)/python/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt
+	touch $(PYTHON)
+
+$(NODE_TESTS)/.installed: tests/node/package.json $(wildcard tests/node/*.mjs)
+	mkdir -p $(NODE_TESTS)
+	cp tests/node/package.json tests/node/*.mjs $(NODE_TESTS)/
+	cd $(NODE_TESTS)
+	npm install --no-package-lock --no-audit --no-fund --loglevel=error
+	touch $(NODE_TESTS)/.installed
+
+.PHONY: clean
+clean: ## Remove what was built and installed; data stays
+	cargo clean
+	rm -rf $(CACHE)

@@ -1,0 +1,29 @@
+"""One server for all tests of a run, a fresh database for each test."""
+
+import uuid
+
+import pytest
+
+from server import Server
+
+
+@pytest.fixture(scope="session", params=["betree", "memory"])
+def server(request, tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("store") / "data", engine=request.param).start()
+    yield server
+    assert server.is_running(), server.log()
+    assert server.stop() == 0, server.log()
+    assert "panic" not in server.log()
+
+
+@pytest.fixture(scope="session")
+def client(server):
+    with server.client() as client:
+        yield client
+
+
+@pytest.fixture
+def db(client):
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    yield client[name]
+    client.drop_database(name)

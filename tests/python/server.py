@@ -1,0 +1,76 @@
+"""A real `pando serve` process for tests: started on a free port over a folder, ended by signal."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from pymongo import MongoClient
+
+PANDO = os.environ.get("PANDO", str(pathlib.Path(__file__).parents[2] / "target/debug/pando"))
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Server:
+    """One server process. `kill` is SIGKILL, `stop` is SIGTERM and waits for a clean end."""
+
+    def __init__(self, folder, *arguments, engine="betree"):
+        self.folder = pathlib.Path(folder)
+        self.arguments = arguments
+        self.engine = engine
+        self.process = None
+        self.port = None
+
+    def start(self):
+        self.port = free_port()
+        log = open(self.folder.parent / f"{self.folder.name}.log", "ab")
+        self.process = subprocess.Popen(
+            [PANDO, "serve", "--data", str(self.folder), "--listen", f"127.0.0.1:{self.port}", "--engine", self.engine,
+             *self.arguments],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        deadline = time.monotonic() + 60
+        while True:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"pando ended with {self.process.returncode}:\n{self.log()}")
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return self
+            except OSError:
+                if time.monotonic() > deadline:
+                    self.kill()
+                    raise RuntimeError(f"pando does not listen:\n{self.log()}")
+                time.sleep(0.01)
+
+    def log(self):
+        return (self.folder.parent / f"{self.folder.name}.log").read_text(errors="replace")[-4000:]
+
+    @property
+    def uri(self):
+        return f"mongodb://127.0.0.1:{self.port}/?directConnection=true"
+
+    def client(self, **options):
+        return MongoClient(self.uri, serverSelectionTimeoutMS=20000, **options)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+
+if __name__ == "__main__":
+    print(PANDO, file=sys.stderr)

@@ -1,0 +1,62 @@
+"""Databases, collections, and what shells and tools ask of a server."""
+
+import pytest
+from pymongo.errors import CollectionInvalid, OperationFailure
+
+
+def test_collections_come_go_and_change_names(client, db):
+    db.create_collection("made")
+    with pytest.raises(CollectionInvalid):
+        db.create_collection("made")
+    with pytest.raises(OperationFailure) as refused:
+        db.command("create", "made")
+    assert refused.value.code == 48
+    db.inserted.insert_one({"_id": 1})
+    assert sorted(db.list_collection_names()) == ["inserted", "made"]
+    db.inserted.rename("renamed")
+    assert db.renamed.find_one() == {"_id": 1}
+    with pytest.raises(OperationFailure) as refused:
+        db.renamed.rename("made")
+    assert refused.value.code == 48
+    db.renamed.rename("made", dropTarget=True)
+    assert db.list_collection_names() == ["made"]
+    assert db.name in client.list_database_names()
+    client.drop_database(db.name)
+    assert db.name not in client.list_database_names()
+
+
+def test_a_dropped_collection_is_empty_when_it_comes_back(db):
+    db.c.insert_many([{"_id": i} for i in range(10)])
+    db.c.create_index("x")
+    db.c.drop()
+    db.c.insert_one({"_id": 1})
+    assert db.c.count_documents({}) == 1 and list(db.c.index_information()) == ["_id_"]
+
+
+def test_the_handshake_says_what_drivers_need(client):
+    hello = client.admin.command("hello")
+    assert hello["maxWireVersion"] >= 9 and hello["maxBsonObjectSize"] == 16 * 1024 * 1024
+    assert hello["logicalSessionTimeoutMinutes"] == 30
+    assert client.admin.command("isMaster")["ismaster"] is True
+    assert client.server_info()["versionArray"][0] >= 6
+
+
+def test_what_tools_probe_is_answered(client, db):
+    db.c.insert_one({"x": 1})
+    for command in ["ping", "buildInfo", "connectionStatus", "hostInfo", "serverStatus", "whatsmyuri", "listCommands", "getCmdLineOpts"]:
+        assert client.admin.command(command)["ok"] == 1
+    assert client.admin.command("getParameter", 1, featureCompatibilityVersion=1)["featureCompatibilityVersion"]["version"]
+    assert client.admin.command("getLog", "startupWarnings")["log"] == []
+    assert db.command("collStats", "c")["count"] == 1
+    assert db.command("dbStats")["collections"] == 1
+    with pytest.raises(OperationFailure) as refused:
+        client.admin.command("atlasVersion")
+    assert refused.value.code == 59
+
+
+@pytest.mark.parametrize("compressors", ["zlib", "zstd", "snappy"])
+def test_compressed_messages_are_understood(server, db, compressors):
+    with server.client(compressors=compressors) as client:
+        collection = client[db.name].c
+        collection.insert_many([{"_id": i, "text": "abc" * 100} for i in range(100)])
+        assert collection.count_documents({"text": "abc" * 100}) == 100
