@@ -131,6 +131,22 @@ impl Decimal128 {
     }
 }
 
+/// The nearest double, ties to even; beyond the doubles, infinity or zero.
+impl From<Decimal128> for f64 {
+    fn from(number: Decimal128) -> f64 {
+        match number.parts() {
+            DecimalParts::NaN => f64::NAN,
+            DecimalParts::Infinity { negative: true } => f64::NEG_INFINITY,
+            DecimalParts::Infinity { negative: false } => f64::INFINITY,
+            DecimalParts::Finite { negative, coefficient, exponent } => {
+                let sign = if negative { "-" } else { "" };
+                let text = format!("{sign}{coefficient}e{exponent}");
+                text.parse().expect("digits and an exponent are a number; parsing rounds to nearest")
+            }
+        }
+    }
+}
+
 fn sign_bit(negative: bool) -> u128 {
     if negative { SIGN } else { 0 }
 }
@@ -153,6 +169,6 @@ impl From<i32> for Decimal128 {
 
 impl std::fmt::Debug for Decimal128 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Decimal128({:?})", self.parts())
+        write!(f, "Decimal128({self})")
     }
 }

@@ -14,11 +14,15 @@
 
 mod compare;
 mod decimal128;
+mod decimal_arithmetic;
+mod decimal_text;
 mod doc_macro;
 mod document;
 mod element_type;
 mod error;
+mod number;
 mod number_order;
+mod number_sum;
 mod object_id;
 mod raw;
 mod raw_element;
@@ -31,12 +35,16 @@ mod writer;
 pub use compare::{
     CanonicalType, ValueRef, canonical_type, compare, compare_arrays, compare_documents, compare_values,
 };
+pub use decimal_arithmetic::{DoubleDigits, Rounding};
+pub use decimal_text::DecimalTextError;
 pub use decimal128::{Decimal128, DecimalParts};
 #[doc(hidden)]
 pub use doc_macro::no_values;
 pub use document::Document;
 pub use element_type::ElementType;
 pub use error::DocumentError;
+pub use number::{Number, Overflow};
+pub use number_sum::NumberSum;
 pub use object_id::ObjectId;
 pub use raw::{RawArray, RawArrayIter, RawDocument, RawDocumentBuf, RawIter};
 pub use raw_value::{RawBinary, RawDbPointer, RawJavaScriptWithScope, RawRegex, RawValue};
