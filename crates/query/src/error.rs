@@ -77,8 +77,12 @@ pub enum QueryErrorKind {
     // ---- sorts, hints, min and max
     /// A sort direction that is neither 1 nor -1. Code 15975.
     BadSortDirection,
-    /// A sort's `$meta` object is malformed, or another object stands for a direction. Code 15974.
+    /// A value that is neither number nor object stands for a direction. Code 15974.
     BadSortValue,
+    /// An object that is no `$meta` stands for a direction. Code 17312.
+    SortNotMeta,
+    /// A `$meta` that there is not. Code 31138.
+    UnknownSortMeta,
     /// A sort pattern with more than 32 parts. Code 13103.
     SortTooWide,
     /// `min` and `max` without `hint`. Code 51173.

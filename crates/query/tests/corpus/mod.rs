@@ -1,122 +1,169 @@
-//! Reads documents that are written as Extended JSON in the corpus files.
+//! The corpora beside the tests: reading them, and comparing an answer with what the oracle answered.
 //!
-//! Only wrapper objects that the canonical form has are taken for values; `{"$regex": …, "$options": …}` stays a document,
-//! which is what a filter needs.
+//! `ask_oracle.py` describes the format and fills in the expectations. Error codes are known here only: each is read out
+//! of the comment of its cause in the crate's sources, so a cause without its code, or with a wrong one, fails a test.
 
-use pando_document::{
-    Binary, Decimal128, DecimalParts, Document, JavaScriptWithScope, ObjectId, RawDocumentBuf, Regex,
-    Timestamp, Value,
-};
-use serde_json::{Map, Value as Json};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::LazyLock;
 
-/// The document that a text spells.
-pub fn document(text: &str) -> RawDocumentBuf {
-    let json: Json = serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    fields(json.as_object().unwrap_or_else(|| panic!("{text} is an object"))).to_raw()
+use pando_document::{RawDocumentBuf, Value};
+use pando_query::QueryError;
+
+/// One case of a corpus.
+pub struct Case {
+    /// File and number, for messages.
+    pub place: String,
+    fields: HashMap<String, String>,
+    /// The line behind `=>`.
+    pub expected: String,
 }
 
-fn fields(object: &Map<String, Json>) -> Document {
-    let mut document = Document::new();
-    for (name, json) in object {
-        document.push(name, value(json));
+impl Case {
+    /// A field as it is written.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(String::as_str)
     }
-    document
-}
 
-fn value(json: &Json) -> Value {
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(boolean) => Value::Boolean(*boolean),
-        Json::String(text) => Value::String(text.clone()),
-        Json::Array(elements) => Value::Array(elements.iter().map(value).collect()),
-        Json::Number(number) => {
-            let number = number.as_i64().expect("the corpus writes doubles as $numberDouble");
-            i32::try_from(number).map_or(Value::Int64(number), Value::Int32)
-        }
-        Json::Object(object) => wrapped(object).unwrap_or_else(|| Value::Document(fields(object))),
+    /// A field as a document of one field `v`, whose value it is.
+    pub fn boxed(&self, name: &str) -> Option<RawDocumentBuf> {
+        self.text(name).map(|text| boxed(text))
     }
 }
 
-/// The value that a wrapper object stands for, if it is one.
-fn wrapped(object: &Map<String, Json>) -> Option<Value> {
-    let (name, inner) = object.iter().next()?;
-    let text = || inner.as_str().expect("this wrapper holds a string");
-    Some(match name.as_str() {
-        "$numberInt" => Value::Int32(text().parse().expect("an int32")),
-        "$numberLong" => Value::Int64(text().parse().expect("an int64")),
-        "$numberDouble" => Value::Double(match text() {
-            "Infinity" => f64::INFINITY,
-            "-Infinity" => f64::NEG_INFINITY,
-            "NaN" => f64::NAN,
-            text => text.parse().expect("a double"),
-        }),
-        "$numberDecimal" => Value::Decimal128(decimal(text())),
-        "$oid" => Value::ObjectId(object_id(text())),
-        "$date" => {
-            Value::DateTime(inner["$numberLong"].as_str().expect("milliseconds").parse().expect("an int64"))
-        }
-        "$timestamp" => {
-            let part = |name: &str| u32::try_from(inner[name].as_u64().expect("a number")).expect("32 bits");
-            Value::Timestamp(Timestamp { time: part("t"), increment: part("i") })
-        }
-        "$binary" => Value::Binary(Binary {
-            subtype: u8::from_str_radix(inner["subType"].as_str().expect("hex"), 16).expect("a byte"),
-            bytes: base64(inner["base64"].as_str().expect("text")),
-        }),
-        "$regularExpression" => Value::Regex(Regex {
-            pattern: inner["pattern"].as_str().expect("text").to_owned(),
-            options: inner["options"].as_str().expect("text").to_owned(),
-        }),
-        "$code" => match object.get("$scope") {
-            Some(scope) => Value::JavaScriptWithScope(JavaScriptWithScope {
-                code: text().to_owned(),
-                scope: fields(scope.as_object().expect("an object")),
-            }),
-            None => Value::JavaScript(text().to_owned()),
-        },
-        "$symbol" => Value::Symbol(text().to_owned()),
-        "$undefined" => Value::Undefined,
-        "$minKey" => Value::MinKey,
-        "$maxKey" => Value::MaxKey,
-        _ => return None,
-    })
+/// A value in Extended JSON, in a document of its own.
+pub fn boxed(text: &str) -> RawDocumentBuf {
+    let json: serde_json::Value =
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{text} is no JSON: {error}"));
+    let value =
+        bson::Bson::try_from(json).unwrap_or_else(|error| panic!("{text} is no Extended JSON: {error}"));
+    let mut document = bson::Document::new();
+    document.insert("v", value);
+    let bytes = document.to_vec().expect("a document from JSON can be written");
+    RawDocumentBuf::from_vec(bytes).expect("the bson crate writes valid documents")
 }
 
-fn decimal(text: &str) -> Decimal128 {
-    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-    Decimal128::from_parts(match digits {
-        "NaN" => DecimalParts::NaN,
-        "Infinity" => DecimalParts::Infinity { negative },
-        digits => {
-            let (digits, exponent) = digits.split_once('E').unwrap_or((digits, "0"));
-            let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-            let coefficient = format!("{whole}{fraction}").parse().expect("digits");
-            let exponent: i32 = exponent.trim_start_matches('+').parse().expect("an exponent");
-            let cut = i32::try_from(fraction.len()).expect("few digits");
-            DecimalParts::Finite { negative, coefficient, exponent: exponent - cut }
-        }
-    })
-}
-
-fn object_id(hex: &str) -> ObjectId {
-    let bytes: Vec<u8> =
-        (0..12).map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).expect("hexadecimal")).collect();
-    ObjectId::from_bytes(bytes.try_into().expect("twelve bytes"))
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bits = 0u32;
-    let mut count = 0;
-    let mut out = Vec::new();
-    for byte in text.bytes().filter(|byte| *byte != b'=') {
-        let six = ALPHABET.iter().position(|letter| *letter == byte).expect("base64");
-        bits = bits << 6 | u32::try_from(six).expect("six bits");
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count & 0xFF) as u8);
+/// Reads every corpus of a folder below `tests/`.
+pub fn read(folder: &str) -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .expect("the corpus folder is there")
+        .map(|entry| entry.expect("the folder can be listed").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    files.sort();
+    let mut cases = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("the corpus can be read");
+        let name = file.file_name().expect("a file has a name").to_string_lossy().into_owned();
+        for (number, block) in text.split("\n\n").enumerate() {
+            cases.extend(parse_block(block, format!("{name} case {number}")));
         }
     }
-    out
+    cases
+}
+
+fn parse_block(block: &str, place: String) -> Option<Case> {
+    let mut fields = HashMap::new();
+    let mut expected = None;
+    for line in block.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match line.strip_prefix("=> ") {
+            Some(expectation) => expected = Some(expectation.to_owned()),
+            None => {
+                let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+                fields.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+    if fields.is_empty() {
+        return None;
+    }
+    let expected = expected.unwrap_or_else(|| panic!("{place} has no expectation: run ask_oracle.py"));
+    Some(Case { place, fields, expected })
+}
+
+/// Canonical text of a value in a box, for comparison and for messages.
+pub fn canonical(boxed: &RawDocumentBuf) -> String {
+    let document = bson::Document::from_reader(boxed.as_bytes()).expect("the answer is valid BSON");
+    document.get("v").expect("a box holds v").clone().into_canonical_extjson().to_string()
+}
+
+/// Canonical text of a document.
+pub fn canonical_document(document: &pando_document::RawDocument) -> String {
+    let document = bson::Document::from_reader(document.as_bytes()).expect("the answer is valid BSON");
+    bson::Bson::Document(document).into_canonical_extjson().to_string()
+}
+
+/// Canonical text of an owned value.
+pub fn canonical_value(value: &Value) -> String {
+    let mut document = pando_document::Document::new();
+    document.push("v", value.clone());
+    canonical(&document.to_raw())
+}
+
+/// Canonical text of the Extended JSON in an expectation.
+pub fn canonical_text(text: &str) -> String {
+    canonical(&boxed(text))
+}
+
+/// `error N`, with MongoDB's code of the cause.
+pub fn error_text(error: &QueryError) -> String {
+    let cause = format!("{:?}", error.kind);
+    // `Expression(NotNumeric)` names the inner cause.
+    let name = cause.split_once('(').map_or(cause.as_str(), |(_, inner)| inner.trim_end_matches(')'));
+    match CODES.get(name) {
+        Some(codes) => format!("error {}", codes[0]),
+        None => format!("error of an unknown cause {cause}"),
+    }
+}
+
+/// Whether the error has this text; a cause may stand for several codes.
+pub fn is_error(error: &QueryError, expected: &str) -> bool {
+    let cause = format!("{:?}", error.kind);
+    let name = cause.split_once('(').map_or(cause.as_str(), |(_, inner)| inner.trim_end_matches(')'));
+    let Some(wanted) = expected.strip_prefix("error ") else { return false };
+    CODES.get(name).is_some_and(|codes| codes.iter().any(|code| code == wanted))
+}
+
+/// The codes of every cause, out of the comments in the sources.
+static CODES: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
+    let mut codes = HashMap::new();
+    for source in [
+        include_str!("../../src/error.rs"),
+        include_str!("../../src/expression/fault.rs"),
+        include_str!("../../src/projection/fault.rs"),
+        include_str!("../../src/pipeline/fault.rs"),
+    ] {
+        let mut comment = String::new();
+        for line in source.lines().map(str::trim) {
+            if let Some(text) = line.strip_prefix("/// ") {
+                comment.push_str(text);
+                comment.push(' ');
+                continue;
+            }
+            if let Some(found) = codes_in(&comment) {
+                let name: String = line.chars().take_while(|c| c.is_alphanumeric()).collect();
+                codes.insert(name, found);
+            }
+            comment.clear();
+        }
+    }
+    codes
+});
+
+/// The numbers behind `Code` in a comment.
+fn codes_in(comment: &str) -> Option<Vec<String>> {
+    let (_, text) = comment.rsplit_once("Code ")?;
+    let codes: Vec<String> = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|number| !number.is_empty())
+        .map(str::to_owned)
+        .collect();
+    (!codes.is_empty()).then_some(codes)
+}
+
+/// Reports all cases that fail, not only the first.
+pub fn report(failures: Vec<String>, cases: usize, least: usize) {
+    assert!(cases >= least, "the corpus shrank to {cases} cases");
+    assert!(failures.is_empty(), "{} of {cases} cases differ:\n{}", failures.len(), failures.join("\n"));
 }

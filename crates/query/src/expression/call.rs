@@ -1,0 +1,128 @@
+//! A call of an operator: which one, and its arguments.
+//!
+//! Every operator is a [`Definition`]: a name, how many arguments it takes, and the function that computes it. Operators
+//! with named arguments (`{$cond: {if, then, else}}`) are parsed by their own files into the same list, in a fixed
+//! order, with `None` for what was left out; those that bind variables keep the first of their slots in the call.
+
+use pando_document::RawValue;
+
+use super::evaluated::Evaluated;
+use super::fault::ExpressionFault;
+use super::frame::Frame;
+use super::scope::ParseScope;
+use super::{Expression, parse_each};
+use crate::error::{QueryError, QueryErrorKind};
+
+/// How many arguments an operator takes in its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arity {
+    Any,
+    Exactly(usize),
+    Between(usize, usize),
+}
+
+/// One operator.
+#[derive(Debug)]
+pub(super) struct Definition {
+    /// With its `$`.
+    pub(super) name: &'static str,
+    pub(super) arity: Arity,
+    pub(super) run: for<'a, 'f> fn(&'a Call, &'f mut Frame<'a>) -> Result<Evaluated<'a>, QueryError>,
+}
+
+/// An operator with its arguments.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    definition: &'static Definition,
+    arguments: Vec<Option<Expression>>,
+    first_slot: usize,
+}
+
+impl Call {
+    /// A call whose arguments were parsed by name.
+    pub(super) fn named(definition: &'static Definition, arguments: Vec<Option<Expression>>) -> Call {
+        Call { definition, arguments, first_slot: 0 }
+    }
+
+    /// A call that binds variables, from this slot on.
+    pub(super) fn binding(
+        definition: &'static Definition,
+        arguments: Vec<Option<Expression>>,
+        first_slot: usize,
+    ) -> Call {
+        Call { definition, arguments, first_slot }
+    }
+
+    /// A call whose arguments stand in a list, or alone.
+    pub(super) fn listed(
+        definition: &'static Definition,
+        argument: RawValue<'_>,
+        scope: &ParseScope,
+    ) -> Result<Call, QueryError> {
+        let arguments = match argument {
+            RawValue::Array(list) => parse_each(list, scope)?,
+            single => vec![Expression::parse(single, scope)?],
+        };
+        let (name, count) = (definition.name, arguments.len());
+        match definition.arity {
+            Arity::Exactly(wanted) if count != wanted => Err(QueryError::new(
+                QueryErrorKind::WrongArgumentCount,
+                format!("Expression {name} takes exactly {wanted} arguments. {count} were passed in."),
+            )),
+            Arity::Between(least, most) if !(least..=most).contains(&count) => {
+                Err(ExpressionFault::ArgumentCountOutOfRange.error(format!(
+                    "Expression {name} takes at least {least} arguments, and at most {most}, but {count} were passed \
+                     in."
+                )))
+            }
+            _ => Ok(Call { definition, arguments: arguments.into_iter().map(Some).collect(), first_slot: 0 }),
+        }
+    }
+
+    /// Computes the operator.
+    pub(super) fn run<'a>(&'a self, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+        (self.definition.run)(self, frame)
+    }
+
+    /// The operator's name, for messages.
+    pub(super) fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
+    /// How many arguments there are, left out ones included.
+    pub(super) fn len(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// The arguments that are there.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = &Expression> {
+        self.arguments.iter().flatten()
+    }
+
+    /// The value of an argument; missing if it was left out.
+    pub(super) fn argument<'a>(
+        &'a self,
+        index: usize,
+        frame: &mut Frame<'a>,
+    ) -> Result<Evaluated<'a>, QueryError> {
+        match self.arguments.get(index) {
+            Some(Some(expression)) => expression.run(frame),
+            _ => Ok(Evaluated::Missing),
+        }
+    }
+
+    /// Whether an argument was given.
+    pub(super) fn has(&self, index: usize) -> bool {
+        matches!(self.arguments.get(index), Some(Some(_)))
+    }
+
+    /// An argument as it was parsed.
+    pub(super) fn expression(&self, index: usize) -> Option<&Expression> {
+        self.arguments.get(index).and_then(Option::as_ref)
+    }
+
+    /// The first of the slots that this call binds.
+    pub(super) fn first_slot(&self) -> usize {
+        self.first_slot
+    }
+}

@@ -1,0 +1,185 @@
+//! What an expression gives: a value, borrowed where it can be, or nothing.
+
+use std::cmp::Ordering;
+
+use pando_document::{
+    ArrayWriter, DocumentWriter, ElementType, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
+    compare_values,
+};
+
+use super::Number;
+use crate::error::QueryError;
+use crate::filter::Literal;
+
+/// A value or nothing. Computed values are bytes already, so every variant can be seen as a [`RawValue`].
+#[derive(Clone, Debug)]
+pub enum Evaluated<'a> {
+    /// No value: a path that leads nowhere, `$$REMOVE`.
+    Missing,
+    /// A value that stands in the root, in the expression, or that is small (a number, a date).
+    Raw(RawValue<'a>),
+    /// A computed string.
+    Text(String),
+    /// A computed document.
+    Document(RawDocumentBuf),
+    /// A computed array, as its own document.
+    Array(RawDocumentBuf),
+    /// A computed value of a rarer type.
+    Held(Literal),
+}
+
+impl<'a> Evaluated<'a> {
+    pub(crate) const NULL: Evaluated<'static> = Evaluated::Raw(RawValue::Null);
+
+    /// The value, or nothing.
+    pub fn raw(&self) -> Option<RawValue<'_>> {
+        match self {
+            Evaluated::Missing => None,
+            Evaluated::Raw(value) => Some(*value),
+            Evaluated::Text(text) => Some(RawValue::String(text)),
+            Evaluated::Document(document) => Some(RawValue::Document(document)),
+            Evaluated::Array(array) => Some(RawValue::Array(RawArray::from_document(array))),
+            Evaluated::Held(literal) => Some(literal.raw()),
+        }
+    }
+
+    /// The value, with null for nothing.
+    pub fn raw_or_null(&self) -> RawValue<'_> {
+        self.raw().unwrap_or(RawValue::Null)
+    }
+
+    /// The value as one that owns its parts.
+    pub fn to_value(&self) -> Option<Value> {
+        self.raw().map(|value| value.to_owned())
+    }
+
+    /// A value that lives as long as it is wanted.
+    pub fn owned(value: RawValue<'_>) -> Evaluated<'static> {
+        match value {
+            RawValue::String(text) => Evaluated::Text(text.to_owned()),
+            RawValue::Document(document) => Evaluated::Document(document.to_owned()),
+            RawValue::Array(array) => Evaluated::Array(array.as_document().to_owned()),
+            other => Evaluated::Held(Literal::new(other)),
+        }
+    }
+
+    /// A number.
+    pub fn number(number: Number) -> Evaluated<'a> {
+        Evaluated::Raw(number.to_raw())
+    }
+
+    /// A boolean.
+    pub fn boolean(flag: bool) -> Evaluated<'a> {
+        Evaluated::Raw(RawValue::Boolean(flag))
+    }
+
+    /// Missing, null or undefined.
+    pub fn is_nullish(&self) -> bool {
+        match self {
+            Evaluated::Missing => true,
+            Evaluated::Raw(value) => value.is_null(),
+            Evaluated::Held(literal) => literal.raw().is_null(),
+            _ => false,
+        }
+    }
+
+    /// As a condition: missing counts as false.
+    pub fn to_bool(&self) -> bool {
+        self.raw().is_some_and(|value| value.to_bool())
+    }
+
+    /// The name of the type, "missing" for nothing.
+    pub fn type_name(&self) -> &'static str {
+        self.raw().map_or("missing", |value| value.element_type().alias())
+    }
+
+    /// The type, if there is a value.
+    pub fn element_type(&self) -> Option<ElementType> {
+        self.raw().map(|value| value.element_type())
+    }
+
+    /// As a number, if it is one.
+    pub fn as_number(&self) -> Option<Number> {
+        self.raw().and_then(Number::from_raw)
+    }
+
+    /// As an array, if it is one.
+    pub fn as_array(&self) -> Option<&RawArray> {
+        match self.raw() {
+            Some(RawValue::Array(array)) => Some(array),
+            _ => None,
+        }
+    }
+
+    /// As a document, if it is one.
+    pub fn as_document(&self) -> Option<&RawDocument> {
+        match self.raw() {
+            Some(RawValue::Document(document)) => Some(document),
+            _ => None,
+        }
+    }
+
+    /// As a string, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self.raw() {
+            Some(RawValue::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// MongoDB's order of all values; missing is below everything but itself and undefined keys.
+    pub fn compare(&self, other: &Evaluated<'_>) -> Ordering {
+        match (self.raw(), other.raw()) {
+            (Some(a), Some(b)) => compare_values(a, b),
+            (None, None) => Ordering::Equal,
+            // MinKey alone is below what is missing.
+            (None, Some(RawValue::MinKey)) => Ordering::Greater,
+            (Some(RawValue::MinKey), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Less,
+            (Some(_), None) => Ordering::Greater,
+        }
+    }
+
+    /// The elements of an array, borrowed where the array is.
+    pub(crate) fn elements(self) -> Result<Option<Vec<Evaluated<'a>>>, QueryError> {
+        match self {
+            Evaluated::Raw(RawValue::Array(array)) => {
+                let mut elements = Vec::new();
+                for element in array.iter() {
+                    elements.push(Evaluated::Raw(element?));
+                }
+                Ok(Some(elements))
+            }
+            Evaluated::Array(array) => {
+                let mut elements = Vec::new();
+                for element in RawArray::from_document(&array).iter() {
+                    elements.push(Evaluated::owned(element?));
+                }
+                Ok(Some(elements))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The array that `fill` writes.
+pub(crate) fn array_of(
+    fill: impl FnOnce(&mut ArrayWriter<'_>) -> Result<(), QueryError>,
+) -> Result<Evaluated<'static>, QueryError> {
+    let mut bytes = Vec::with_capacity(64);
+    let mut writer = ArrayWriter::begin(&mut bytes);
+    fill(&mut writer)?;
+    writer.finish();
+    Ok(Evaluated::Array(RawDocumentBuf::from_vec(bytes)?))
+}
+
+/// The document that `fill` writes.
+pub(crate) fn document_of(
+    fill: impl FnOnce(&mut DocumentWriter<'_>) -> Result<(), QueryError>,
+) -> Result<Evaluated<'static>, QueryError> {
+    let mut bytes = Vec::with_capacity(64);
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    fill(&mut writer)?;
+    writer.finish();
+    Ok(Evaluated::Document(RawDocumentBuf::from_vec(bytes)?))
+}

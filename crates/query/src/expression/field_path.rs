@@ -1,0 +1,116 @@
+//! A field path of an expression: `a.b.c`.
+//!
+//! Unlike the paths of filters, it does not index arrays, and through an array it gives an array: of `[{b: 1}, {b: 2},
+//! 3]`, `a.b` is `[1, 2]`. Elements that lack the field, or are no documents, are left out; an array within the array
+//! is entered as well and, where it gives anything, stands as an array in the result.
+
+use pando_document::{ArrayWriter, RawArray, RawDocument, RawValue};
+
+use super::evaluated::{Evaluated, array_of};
+use super::fault::ExpressionFault;
+use crate::error::QueryError;
+
+/// A path of at least one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldPath {
+    names: Vec<String>,
+}
+
+/// The longest path, in names.
+const NAMES_MAX: usize = 200;
+
+impl FieldPath {
+    /// Cuts a path at its dots; `text` has no leading `$`.
+    pub fn parse(text: &str) -> Result<FieldPath, QueryError> {
+        if text.is_empty() {
+            return Err(ExpressionFault::EmptyPath.error("FieldPath cannot be constructed with empty string"));
+        }
+        if text.ends_with('.') {
+            return Err(ExpressionFault::PathEndsWithDot.error("FieldPath must not end with a '.'."));
+        }
+        let mut names = Vec::with_capacity(2);
+        for name in text.split('.') {
+            if name.is_empty() {
+                return Err(
+                    ExpressionFault::EmptyPathPart.error("FieldPath field names may not be empty strings.")
+                );
+            }
+            if name.starts_with('$') {
+                return Err(ExpressionFault::DollarInPath.error(
+                    "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+                ));
+            }
+            if name.contains('\0') {
+                return Err(ExpressionFault::NulInPath.error("FieldPath field names may not contain '\0'."));
+            }
+            names.push(name.to_owned());
+        }
+        if names.len() > NAMES_MAX {
+            return Err(QueryError::new(
+                crate::error::QueryErrorKind::Overflow,
+                "FieldPath is too long".to_owned(),
+            ));
+        }
+        Ok(FieldPath { names })
+    }
+
+    /// The first name.
+    pub fn first(&self) -> &str {
+        &self.names[0]
+    }
+
+    /// The names in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The path with its dots.
+    pub fn text(&self) -> String {
+        self.names.join(".")
+    }
+
+    /// The value in a document.
+    pub fn evaluate<'a>(&self, root: &'a RawDocument) -> Result<Evaluated<'a>, QueryError> {
+        descend(root, &self.names)
+    }
+
+    /// The value below any other value.
+    pub(super) fn evaluate_below<'a>(&self, value: RawValue<'a>) -> Result<Evaluated<'a>, QueryError> {
+        match value {
+            RawValue::Document(document) => descend(document, &self.names),
+            RawValue::Array(array) => array_of(|writer| gather(array, &self.names, writer)),
+            _ => Ok(Evaluated::Missing),
+        }
+    }
+}
+
+fn descend<'a>(root: &'a RawDocument, names: &[String]) -> Result<Evaluated<'a>, QueryError> {
+    let mut document = root;
+    let mut rest = names;
+    while let [name, below @ ..] = rest {
+        let Some(value) = document.get(name)? else { return Ok(Evaluated::Missing) };
+        match value {
+            value if below.is_empty() => return Ok(Evaluated::Raw(value)),
+            RawValue::Document(nested) => document = nested,
+            RawValue::Array(array) => return array_of(|writer| gather(array, below, writer)),
+            _ => return Ok(Evaluated::Missing),
+        }
+        rest = below;
+    }
+    Ok(Evaluated::Missing)
+}
+
+fn gather(array: &RawArray, names: &[String], writer: &mut ArrayWriter<'_>) -> Result<(), QueryError> {
+    for element in array.iter() {
+        match element? {
+            RawValue::Document(document) => {
+                if let Some(value) = descend(document, names)?.raw() {
+                    writer.push(value);
+                }
+            }
+            // Arrays within the array are not entered.
+            _ => {}
+        }
+    }
+    Ok(())
+}

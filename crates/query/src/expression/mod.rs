@@ -1,0 +1,244 @@
+//! The one expression evaluator that `$expr`, pipeline updates, projections and pipelines share.
+//!
+//! Terms: an *expression* is the parsed form of `"$a.b"`, `{$add: ["$x", 1]}`, `{sum: …, list: […]}` or a literal. It is
+//! *evaluated* against one document (the *root*) and gives an [`Evaluated`]: a value or nothing at all (*missing*,
+//! which is not null). A *slot* holds the value of a variable (`$$this`) while its expression runs.
+//!
+//! 1. [`Expression::parse`] turns BSON into a tree once; names of operators and variables are resolved there, so that
+//!    unknown ones are refused before any document is read.
+//! 2. [`Expression::evaluate`] walks the tree. Values that stand in the root are borrowed from its bytes; only computed
+//!    strings, arrays and documents are allocated, and those as bytes that are ready to be written out.
+//!
+//! Invariants: an expression is immutable, `Send` and `Sync`; evaluating it changes nothing but its own frame. The tree
+//! is no deeper than the BSON that it was parsed from, so recursion is bounded by the document limits.
+//!
+//! Not here: filters (`crate::filter`), accumulators (`crate::pipeline`), and error codes (`commands`).
+
+mod call;
+pub(crate) mod decimal;
+mod evaluated;
+mod fault;
+mod field_path;
+mod frame;
+mod number;
+mod operator;
+mod scope;
+
+use pando_document::{RawArray, RawDocument, RawValue};
+
+pub use self::evaluated::Evaluated;
+pub use self::fault::ExpressionFault;
+pub use self::field_path::FieldPath;
+pub use self::frame::Frame;
+pub use self::number::Number;
+pub use self::scope::ParseScope;
+
+use self::call::Call;
+use crate::error::{QueryError, QueryErrorKind};
+use crate::filter::Literal;
+
+/// A parsed expression.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    node: Node,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Constant(Literal),
+    /// `$a.b`, `$$ROOT.a`.
+    Path(FieldPath),
+    /// `$$this.a`: a slot, and a path below its value.
+    Variable {
+        slot: usize,
+        path: Option<FieldPath>,
+    },
+    /// `$$REMOVE`.
+    Remove,
+    /// `$$ROOT`.
+    Root,
+    Object(Vec<(String, Expression)>),
+    Array(Vec<Expression>),
+    Call(Box<Call>),
+}
+
+/// The names that variables of the system have; users' names begin with a lowercase letter.
+const UNSUPPORTED_SYSTEM_VARIABLES: [&str; 5] = ["DESCEND", "PRUNE", "KEEP", "CLUSTER_TIME", "SEARCH_META"];
+
+impl Expression {
+    /// Parses an expression; `scope` knows the variables that it may name.
+    pub fn parse(value: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+        let node = match value {
+            RawValue::String(text) => return parse_string(text, scope),
+            RawValue::Document(document) => return parse_document(document, scope),
+            RawValue::Array(array) => Node::Array(parse_each(array, scope)?),
+            other => Node::Constant(Literal::new(other)),
+        };
+        Ok(Expression { node })
+    }
+
+    /// An expression that is always this value.
+    pub fn constant(value: RawValue<'_>) -> Expression {
+        Expression { node: Node::Constant(Literal::new(value)) }
+    }
+
+    /// The value on one document.
+    pub fn evaluate<'a>(&'a self, root: &'a RawDocument) -> Result<Evaluated<'a>, QueryError> {
+        self.run(&mut Frame::new(root))
+    }
+
+    /// The constant that this is, if it is one as written; nothing is computed.
+    pub fn as_constant(&self) -> Option<RawValue<'_>> {
+        match &self.node {
+            Node::Constant(literal) => Some(literal.raw()),
+            _ => None,
+        }
+    }
+
+    /// The path of the root that this is, if it is one.
+    pub fn as_field_path(&self) -> Option<&FieldPath> {
+        match &self.node {
+            Node::Path(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Collects the top-level fields of the root that are read; `None` stands for the whole root.
+    pub fn collect_fields<'e>(&'e self, fields: &mut Vec<Option<&'e str>>) {
+        match &self.node {
+            Node::Path(path) => fields.push(Some(path.first())),
+            Node::Root => fields.push(None),
+            Node::Object(members) => members.iter().for_each(|(_, member)| member.collect_fields(fields)),
+            Node::Array(elements) => elements.iter().for_each(|element| element.collect_fields(fields)),
+            Node::Call(call) => call.arguments().for_each(|argument| argument.collect_fields(fields)),
+            Node::Constant(_) | Node::Variable { .. } | Node::Remove => {}
+        }
+    }
+
+    /// Evaluates within a frame whose slots are set.
+    pub(crate) fn run<'a>(&'a self, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+        match &self.node {
+            Node::Constant(literal) => Ok(Evaluated::Raw(literal.raw())),
+            Node::Path(path) => path.evaluate(frame.root()),
+            Node::Root => Ok(Evaluated::Raw(RawValue::Document(frame.root()))),
+            Node::Remove => Ok(Evaluated::Missing),
+            Node::Variable { slot, path } => frame.read(*slot, path.as_ref()),
+            Node::Object(members) => run_object(members, frame),
+            Node::Array(elements) => run_array(elements, frame),
+            Node::Call(call) => call.run(frame),
+        }
+    }
+
+    pub(crate) fn from_call(call: Call) -> Expression {
+        Expression { node: Node::Call(Box::new(call)) }
+    }
+}
+
+/// Parses every element of an argument list.
+pub(crate) fn parse_each(array: &RawArray, scope: &ParseScope) -> Result<Vec<Expression>, QueryError> {
+    let mut expressions = Vec::new();
+    for element in array.iter() {
+        expressions.push(Expression::parse(element?, scope)?);
+    }
+    Ok(expressions)
+}
+
+fn parse_string(text: &str, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let node = if let Some(variable) = text.strip_prefix("$$") {
+        parse_variable(variable, scope)?
+    } else if let Some(path) = text.strip_prefix('$') {
+        if path.is_empty() {
+            return Err(QueryError::new(
+                QueryErrorKind::EmptyFieldPath,
+                "'$' by itself is not a valid FieldPath",
+            ));
+        }
+        Node::Path(FieldPath::parse(path)?)
+    } else {
+        Node::Constant(Literal::new(RawValue::String(text)))
+    };
+    Ok(Expression { node })
+}
+
+fn parse_variable(text: &str, scope: &ParseScope) -> Result<Node, QueryError> {
+    let (name, path) = match text.split_once('.') {
+        Some((name, path)) => (name, Some(FieldPath::parse(path)?)),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err(QueryError::failed_to_parse("empty variable names are not allowed"));
+    }
+    Ok(match (name, path) {
+        ("ROOT" | "CURRENT", Some(path)) => Node::Path(path),
+        ("ROOT" | "CURRENT", None) => Node::Root,
+        ("NOW", None) => Node::Constant(Literal::new(RawValue::DateTime(scope.now_millis()))),
+        // A date has no fields.
+        ("NOW" | "REMOVE", _) => Node::Remove,
+        (name, _) if UNSUPPORTED_SYSTEM_VARIABLES.contains(&name) => {
+            return Err(QueryError::not_implemented(&format!("the variable $${name}")));
+        }
+        (name, path) => scope.resolve(name, path)?,
+    })
+}
+
+fn parse_document(document: &RawDocument, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let mut members = Vec::new();
+    for (position, element) in document.iter().enumerate() {
+        let (name, value) = element?;
+        if !name.starts_with('$') {
+            check_member_name(name)?;
+            members.push((name.to_owned(), Expression::parse(value, scope)?));
+            continue;
+        }
+        if position > 0 || document.iter().count() > 1 {
+            return Err(QueryError::new(
+                QueryErrorKind::OperatorAmongFields,
+                format!(
+                    "an expression specification must contain exactly one field, the name of the expression. Found {} \
+                     fields in {}",
+                    document.iter().count(),
+                    crate::shell_text::document_text(document)
+                ),
+            ));
+        }
+        return operator::parse(name, value, scope);
+    }
+    Ok(Expression { node: Node::Object(members) })
+}
+
+fn check_member_name(name: &str) -> Result<(), QueryError> {
+    if name.is_empty() {
+        return Err(ExpressionFault::EmptyPath.error("FieldPath cannot be constructed with empty string"));
+    }
+    if name.contains('.') {
+        return Err(ExpressionFault::DottedMember.error(format!(
+            "FieldPath field names may not contain '.'. Consider using $getField or $setField."
+        )));
+    }
+    Ok(())
+}
+
+fn run_object<'a>(
+    members: &'a [(String, Expression)],
+    frame: &mut Frame<'a>,
+) -> Result<Evaluated<'a>, QueryError> {
+    evaluated::document_of(|writer| {
+        for (name, member) in members {
+            // A missing member is left out.
+            if let Some(value) = member.run(frame)?.raw() {
+                writer.append(name, value);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn run_array<'a>(elements: &'a [Expression], frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    evaluated::array_of(|writer| {
+        for element in elements {
+            // An array has no holes: a missing element is null.
+            writer.push(element.run(frame)?.raw_or_null());
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,118 @@
+//! The variables that an expression may name, known while it is parsed.
+
+use pando_document::{RawDocument, RawValue};
+
+use super::field_path::FieldPath;
+use super::{Expression, Node};
+use crate::error::{QueryError, QueryErrorKind};
+use crate::filter::Literal;
+
+/// Variables by name, inner ones before outer ones, and the moment that `$$NOW` stands for.
+///
+/// The default has no variables and 1970 for now: enough where neither can be named.
+#[derive(Clone, Debug, Default)]
+pub struct ParseScope {
+    variables: Vec<(String, Binding)>,
+    slots: usize,
+    now_millis: i64,
+}
+
+#[derive(Clone, Debug)]
+enum Binding {
+    Constant(Literal),
+    Slot(usize),
+}
+
+impl ParseScope {
+    /// A scope without variables; `now_millis` counts from 1970 UTC.
+    pub fn at(now_millis: i64) -> ParseScope {
+        ParseScope { now_millis, ..ParseScope::default() }
+    }
+
+    /// A scope with the variables of a command's `let`, whose values are expressions without fields.
+    pub fn with_let(now_millis: i64, variables: &RawDocument) -> Result<ParseScope, QueryError> {
+        let mut scope = ParseScope::at(now_millis);
+        let outer = scope.clone();
+        for variable in variables.iter() {
+            let (name, value) = variable?;
+            check_user_name(name)?;
+            let expression = Expression::parse(value, &outer)?;
+            let value = expression.evaluate(RawDocument::empty())?;
+            let literal = Literal::new(value.raw_or_null());
+            scope.variables.push((name.to_owned(), Binding::Constant(literal)));
+        }
+        Ok(scope)
+    }
+
+    /// A scope in which `names` are variables as well; gives the slot of the first, the others follow.
+    pub(super) fn with_slots(&self, names: &[&str]) -> (ParseScope, usize) {
+        let mut scope = self.clone();
+        let first = scope.slots;
+        for name in names {
+            scope.variables.push(((*name).to_owned(), Binding::Slot(scope.slots)));
+            scope.slots += 1;
+        }
+        (scope, first)
+    }
+
+    /// A scope in which a name stands for a constant.
+    pub fn with_constant(&self, name: &str, value: RawValue<'_>) -> ParseScope {
+        let mut scope = self.clone();
+        scope.variables.push((name.to_owned(), Binding::Constant(Literal::new(value))));
+        scope
+    }
+
+    /// Milliseconds since 1970 UTC.
+    pub fn now_millis(&self) -> i64 {
+        self.now_millis
+    }
+
+    /// The node that reads a variable.
+    pub(super) fn resolve(&self, name: &str, path: Option<FieldPath>) -> Result<Node, QueryError> {
+        let Some((_, binding)) = self.variables.iter().rev().find(|(known, _)| known == name) else {
+            check_name(name)?;
+            return Err(QueryError::new(
+                QueryErrorKind::UndefinedVariable,
+                format!("Use of undefined variable: {name}"),
+            ));
+        };
+        match (binding, path) {
+            (Binding::Slot(slot), path) => Ok(Node::Variable { slot: *slot, path }),
+            (Binding::Constant(value), None) => Ok(Node::Constant(value.clone())),
+            (Binding::Constant(value), Some(path)) => match path.evaluate_below(value.raw())?.raw() {
+                Some(value) => Ok(Node::Constant(Literal::new(value))),
+                None => Ok(Node::Remove),
+            },
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), QueryError> {
+    let is_sound = name.starts_with(|c: char| c.is_ascii_alphabetic() || !c.is_ascii())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii());
+    if is_sound {
+        return Ok(());
+    }
+    Err(QueryError::failed_to_parse(format!("'{name}' starts with an invalid character for a variable name")))
+}
+
+/// A name that a user may give to a variable: it begins with a lowercase letter.
+pub(super) fn check_user_name(name: &str) -> Result<(), QueryError> {
+    if name.is_empty() {
+        return Err(QueryError::failed_to_parse("empty variable names are not allowed"));
+    }
+    if name == "CURRENT" {
+        return Err(QueryError::not_implemented("binding the variable CURRENT"));
+    }
+    if !name.starts_with(|c: char| c.is_ascii_lowercase() || !c.is_ascii()) {
+        return Err(QueryError::failed_to_parse(format!(
+            "'{name}' starts with an invalid character for a user variable name"
+        )));
+    }
+    if let Some(bad) = name.chars().find(|c| !(c.is_ascii_alphanumeric() || *c == '_' || !c.is_ascii())) {
+        return Err(QueryError::failed_to_parse(format!(
+            "'{name}' contains an invalid character for a variable name: '{bad}'"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,1 @@
+//! The causes of errors that only projections have.

@@ -1,0 +1,106 @@
+//! The `$sort` of `$push`: whole elements (`1`, `-1`) or fields of elements (`{score: -1, name: 1}`).
+//!
+//! Elements that lack a field, or are no documents, count as null there.
+
+use std::cmp::Ordering;
+
+use pando_document::{RawValue, compare_values};
+
+use crate::error::{QueryError, QueryErrorKind};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// A parsed `$sort`.
+#[derive(Debug)]
+pub(super) struct ArraySort {
+    /// Paths cut at their dots; one empty path means the element itself.
+    parts: Vec<(Vec<String>, Direction)>,
+}
+
+impl ArraySort {
+    pub(super) fn parse(value: RawValue<'_>) -> Result<ArraySort, QueryError> {
+        let pattern = match value {
+            RawValue::Document(pattern) => pattern,
+            number if number.is_number() => {
+                let direction = direction_of(number)
+                    .ok_or_else(|| bad_value("The $sort element value must be either 1 or -1".to_owned()))?;
+                return Ok(ArraySort { parts: vec![(Vec::new(), direction)] });
+            }
+            _ => {
+                return Err(bad_value(
+                    "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields"
+                        .to_owned(),
+                ));
+            }
+        };
+        let mut parts = Vec::new();
+        for part in pattern.iter() {
+            let (path, direction) = part?;
+            parts.push(parse_part(path, direction)?);
+        }
+        if parts.is_empty() {
+            return Err(bad_value("The sort pattern is empty when it should be a set of fields.".to_owned()));
+        }
+        Ok(ArraySort { parts })
+    }
+
+    /// Sorts stably.
+    pub(super) fn sort(&self, elements: &mut [RawValue<'_>]) -> Result<(), QueryError> {
+        elements.sort_by(|a, b| self.compare(*a, *b));
+        Ok(())
+    }
+
+    fn compare(&self, a: RawValue<'_>, b: RawValue<'_>) -> Ordering {
+        for (path, direction) in &self.parts {
+            let order = compare_values(value_at(a, path), value_at(b, path));
+            let order = match direction {
+                Direction::Ascending => order,
+                Direction::Descending => order.reverse(),
+            };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+}
+
+fn parse_part(path: &str, direction: RawValue<'_>) -> Result<(Vec<String>, Direction), QueryError> {
+    if path.is_empty() {
+        return Err(bad_value("The sort field cannot be empty".to_owned()));
+    }
+    if path.split('.').any(str::is_empty) {
+        return Err(bad_value(format!("The sort field is a dotted field but has an empty part: {path}")));
+    }
+    let direction = direction_of(direction)
+        .ok_or_else(|| bad_value("The sort element value must be either 1 or -1".to_owned()))?;
+    Ok((path.split('.').map(str::to_owned).collect(), direction))
+}
+
+fn direction_of(value: RawValue<'_>) -> Option<Direction> {
+    match value.as_i64_exact() {
+        Some(1) => Some(Direction::Ascending),
+        Some(-1) => Some(Direction::Descending),
+        _ => None,
+    }
+}
+
+fn value_at<'v>(value: RawValue<'v>, path: &[String]) -> RawValue<'v> {
+    let mut here = value;
+    for name in path {
+        let RawValue::Document(document) = here else { return RawValue::Null };
+        match document.get(name) {
+            Ok(Some(value)) => here = value,
+            _ => return RawValue::Null,
+        }
+    }
+    here
+}
+
+fn bad_value(message: String) -> QueryError {
+    QueryError::new(QueryErrorKind::BadValue, message)
+}

@@ -1,0 +1,201 @@
+//! Updates: what becomes of one document.
+//!
+//! An update is one of three things, told apart by its first byte of meaning:
+//! - a document whose first field begins with `$`: operators (`{$set: {"a.b": 1}, $inc: {n: 1}}`);
+//! - any other document: a replacement, which keeps `_id`;
+//! - an array: a pipeline of `$set`, `$unset`, `$project`, `$replaceRoot` and their other names.
+//!
+//! 1. [`Update::parse`] checks everything that can be checked without a document: names of operators, paths, conflicts
+//!    (`tree`), array filters.
+//! 2. [`Update::apply`] makes the new document from the old one (`apply`), or says that nothing would change: equal bytes
+//!    are no change. It checks that `_id` stays (`immutable_id`) and the size of the result.
+//! 3. [`Update::insert`] makes the document that an upsert inserts: the equalities of the filter are its *seed*
+//!    (`upsert`), the update is applied to that, and `_id` comes first.
+//!
+//! Invariants: an update is immutable and can be applied to any number of documents; it never reads anything but the
+//! document, its own text and the [`UpdateContext`]. Fields that it does not name keep their bytes and their order.
+//!
+//! Not here: which documents are updated, retries, writing (`execute` and `commands`).
+
+mod apply;
+mod array_filter;
+mod array_sort;
+mod immutable_id;
+mod operator;
+mod operators;
+mod path;
+mod replacement;
+mod slot;
+mod trail;
+mod tree;
+mod upsert;
+mod value_match;
+
+use pando_document::{
+    DOCUMENT_BYTES_MAX, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp,
+};
+
+use self::immutable_id::UpdateStyle;
+use self::operators::Operators;
+use self::replacement::Replacement;
+use crate::error::{QueryError, QueryErrorKind};
+use crate::expression::ParseScope;
+
+/// A parsed update.
+#[derive(Debug)]
+pub struct Update {
+    style: Style,
+}
+
+#[derive(Debug)]
+enum Style {
+    Operators(Operators),
+    Replacement(Replacement),
+}
+
+/// Whether an update changes a document or makes the one that an upsert inserts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyKind {
+    /// The document exists.
+    Update,
+    /// The document is the seed of an upsert; `$setOnInsert` acts.
+    Insert,
+}
+
+/// What an update needs to know besides the document.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateContext {
+    /// The array index that `$` stands for: that of the element by which the filter matched, if one did.
+    pub matched_index: Option<usize>,
+    /// The moment of the update, in milliseconds since 1970 UTC, for `$currentDate`.
+    pub now_millis: i64,
+    /// The moment of the update as a timestamp, for `$currentDate`.
+    pub timestamp: Timestamp,
+    /// Update or insert.
+    pub kind: ApplyKind,
+}
+
+/// What an update did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The new document would have the same bytes as the old one.
+    Unchanged,
+    /// The new document.
+    Changed(RawDocumentBuf),
+}
+
+impl Update {
+    /// Parses an update: a document or an array.
+    ///
+    /// `array_filters` is the option `arrayFilters`, where it was given.
+    pub fn parse(
+        value: RawValue<'_>,
+        array_filters: Option<&RawArray>,
+        scope: &ParseScope,
+    ) -> Result<Update, QueryError> {
+        let style = match value {
+            RawValue::Document(document) if is_operators(document)? => {
+                Style::Operators(Operators::parse(document, array_filters, scope)?)
+            }
+            RawValue::Document(document) => Style::Replacement(Replacement::parse(document)?),
+            _ => {
+                return Err(QueryError::failed_to_parse(
+                    "Update argument must be either an object or an array",
+                ));
+            }
+        };
+        Ok(Update { style })
+    }
+
+    /// Whether this is a replacement: such an update may not touch many documents.
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.style, Style::Replacement(_))
+    }
+
+    /// Whether applying it needs [`UpdateContext::matched_index`].
+    pub fn needs_matched_index(&self) -> bool {
+        match &self.style {
+            Style::Operators(operators) => operators.needs_matched_index(),
+            Style::Replacement(_) => false,
+        }
+    }
+
+    /// Applies the update to a document.
+    pub fn apply(&self, document: &RawDocument, context: &UpdateContext) -> Result<Applied, QueryError> {
+        let applied = self.run(document, context)?;
+        if let Applied::Changed(new) = &applied {
+            self.check_id(document, new)?;
+            check_size(new)?;
+        }
+        Ok(applied)
+    }
+
+    /// The document that an upsert with this update inserts.
+    ///
+    /// `new_id` becomes `_id` where neither filter nor update give one. `context.kind` must be
+    /// [`ApplyKind::Insert`].
+    pub fn insert(
+        &self,
+        filter: &RawDocument,
+        context: &UpdateContext,
+        new_id: ObjectId,
+    ) -> Result<RawDocumentBuf, QueryError> {
+        assert_eq!(context.kind, ApplyKind::Insert, "an upsert inserts with the context of an insert");
+        let seed = match &self.style {
+            Style::Replacement(_) => upsert::seed_id(filter)?,
+            Style::Operators(_) => upsert::seed(filter)?,
+        };
+        let document = match self.run(&seed, context)? {
+            Applied::Unchanged => seed.clone(),
+            Applied::Changed(new) => {
+                self.check_id(&seed, &new)?;
+                new
+            }
+        };
+        if !matches!(self.style, Style::Operators(_))
+            && matches!(document.get("_id")?, Some(RawValue::Array(_)))
+        {
+            return Err(QueryError::new(
+                QueryErrorKind::NotSingleValueField,
+                "After applying the update to the document, the (immutable) field '_id' was found to be an array or array \
+                 descendant.",
+            ));
+        }
+        let document = upsert::with_id_first(&document, new_id)?;
+        check_size(&document)?;
+        Ok(document)
+    }
+
+    fn run(&self, document: &RawDocument, context: &UpdateContext) -> Result<Applied, QueryError> {
+        match &self.style {
+            Style::Operators(operators) => operators.apply(document, context),
+            Style::Replacement(replacement) => replacement.apply(document),
+        }
+    }
+
+    fn check_id(&self, old: &RawDocument, new: &RawDocument) -> Result<(), QueryError> {
+        match &self.style {
+            Style::Operators(operators) => {
+                immutable_id::check(old, new, UpdateStyle::Operators, operators.id_path())
+            }
+            Style::Replacement(_) => immutable_id::check(old, new, UpdateStyle::WholeDocument, None),
+        }
+    }
+}
+
+fn is_operators(document: &RawDocument) -> Result<bool, QueryError> {
+    match document.iter().next() {
+        Some(first) => Ok(first?.0.starts_with('$')),
+        None => Ok(false),
+    }
+}
+
+fn check_size(document: &RawDocument) -> Result<(), QueryError> {
+    if document.as_bytes().len() <= DOCUMENT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(QueryError::new(
+        QueryErrorKind::UpdatedDocumentTooLarge,
+        format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}"),
+    ))
+}

@@ -1,0 +1,52 @@
+//! `$pullAll`: every element that equals one of the given values goes.
+
+use std::cmp::Ordering;
+
+use pando_document::{RawValue, compare_values};
+
+use super::pull::cull;
+use super::push::parse_each;
+use super::{Effect, OnBlockedPath, Operator, Surroundings, bad_value};
+use crate::error::QueryError;
+use crate::filter::Literal;
+use crate::update::trail::Trail;
+
+#[derive(Debug)]
+struct PullAll {
+    values: Vec<Literal>,
+}
+
+pub(super) fn parse(argument: RawValue<'_>) -> Result<Box<dyn Operator>, QueryError> {
+    let RawValue::Array(values) = argument else {
+        return Err(bad_value(format!(
+            "$pullAll requires an array argument but was given a {}",
+            argument.element_type().alias()
+        )));
+    };
+    Ok(Box::new(PullAll { values: parse_each(values)? }))
+}
+
+impl Operator for PullAll {
+    fn apply<'v>(
+        &'v self,
+        old: RawValue<'v>,
+        _: &Surroundings<'v>,
+        _: &Trail<'_>,
+    ) -> Result<Effect<'v>, QueryError> {
+        cull(old, |element| {
+            Ok(self.values.iter().any(|value| compare_values(value.raw(), element) == Ordering::Equal))
+        })
+    }
+
+    fn create<'v>(&'v self, _: &Surroundings<'v>, _: &Trail<'_>) -> Result<Effect<'v>, QueryError> {
+        Ok(Effect::Keep)
+    }
+
+    fn creates(&self, _: &Surroundings<'_>) -> bool {
+        false
+    }
+
+    fn on_blocked_path(&self, _: &Surroundings<'_>) -> Result<OnBlockedPath, QueryError> {
+        Ok(OnBlockedPath::CannotTraverse)
+    }
+}

@@ -1,0 +1,198 @@
+//! `$rename`: a field moves to another path. It is two operators in the tree: the destination takes the value that the
+//! old document has at the source, and the source goes.
+//!
+//! Neither path may lead through an array. A missing source is no change. An existing destination is overwritten.
+
+use pando_document::{RawDocument, RawValue};
+
+use super::{Effect, OnBlockedPath, Operator, Surroundings, bad_value};
+use crate::error::{QueryError, QueryErrorKind};
+use crate::identity::is_identical;
+use crate::shell_text;
+use crate::update::path::{Step, UpdatePath};
+use crate::update::trail::{Trail, document_text};
+use crate::update::tree::FieldsNode;
+
+/// At the destination.
+#[derive(Debug)]
+struct MoveHere {
+    source: UpdatePath,
+    destination: UpdatePath,
+}
+
+/// At the source.
+#[derive(Debug)]
+struct MoveAway;
+
+pub(super) fn parse(
+    path: &str,
+    argument: RawValue<'_>,
+    tree: &mut FieldsNode,
+) -> Result<Vec<UpdatePath>, QueryError> {
+    let shown = || format!("{path}: {}", shell_text::value_text(argument));
+    let RawValue::String(to) = argument else {
+        return Err(bad_value(format!("The 'to' field for $rename must be a string: {}", shown())));
+    };
+    if to.contains('\0') {
+        return Err(bad_value("The 'to' field for $rename cannot contain an embedded null byte".to_owned()));
+    }
+    let source = UpdatePath::parse(path)?;
+    let destination = UpdatePath::parse(to)?;
+    if source == destination {
+        return Err(bad_value(format!("The source and target field for $rename must differ: {}", shown())));
+    }
+    if source.overlaps(&destination) {
+        return Err(bad_value(format!(
+            "The source and target field for $rename must not be on the same path: {}",
+            shown()
+        )));
+    }
+    for (role, path) in [("source", &source), ("destination", &destination)] {
+        if path.is_dynamic() {
+            return Err(bad_value(format!(
+                "The {role} field for $rename may not be dynamic: {}",
+                path.text()
+            )));
+        }
+    }
+    let here = MoveHere { source: source.clone(), destination: destination.clone() };
+    tree.insert(&source, Box::new(MoveAway))?;
+    tree.insert(&destination, Box::new(here))?;
+    Ok(vec![source, destination])
+}
+
+impl MoveHere {
+    /// The value at the source, or none.
+    fn look_up<'v>(&self, root: &'v RawDocument) -> Result<Option<RawValue<'v>>, QueryError> {
+        let mut document = root;
+        let steps = self.source.steps();
+        for (depth, step) in steps.iter().enumerate() {
+            let Step::Field(name) = step else { unreachable!("the parser refuses dynamic paths in $rename") };
+            let Some(value) = document.get(name)? else { return Ok(None) };
+            match value {
+                value if depth + 1 == steps.len() => return Ok(Some(value)),
+                RawValue::Document(nested) => document = nested,
+                RawValue::Array(_) if is_index(&steps[depth + 1]) => {
+                    return Err(bad_value(format!(
+                        "The source field cannot be an array element, '{}' in doc with {} has an array field called '{name}'",
+                        self.source.text(),
+                        unbraced(root)
+                    )));
+                }
+                blocking => {
+                    return Err(QueryError::new(
+                        QueryErrorKind::PathNotViable,
+                        format!(
+                            "cannot use the part ({name} of {}) to traverse the element ({{{name}: {}}})",
+                            self.source.text(),
+                            shell_text::value_text(blocking)
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn check_destination(&self, root: &RawDocument) -> Result<(), QueryError> {
+        match self.array_on_destination(root)? {
+            None => Ok(()),
+            Some(array) => Err(bad_value(format!(
+                "The destination field cannot be an array element, '{}' in doc with {} has an array field called '{array}'",
+                self.destination.text(),
+                unbraced(root)
+            ))),
+        }
+    }
+
+    /// The name of the first array that the destination leads through.
+    fn array_on_destination(&self, root: &RawDocument) -> Result<Option<String>, QueryError> {
+        let mut document = root;
+        let steps = self.destination.steps();
+        for (depth, step) in steps.iter().enumerate() {
+            let Step::Field(name) = step else { return Ok(None) };
+            match document.get(name)? {
+                Some(RawValue::Document(nested)) => document = nested,
+                Some(RawValue::Array(_)) if depth + 1 < steps.len() => return Ok(Some(name.clone())),
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn is_index(step: &Step) -> bool {
+    matches!(step, Step::Field(name) if name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn unbraced(root: &RawDocument) -> String {
+    let text = document_text(root);
+    text[1..text.len() - 1].to_owned()
+}
+
+impl Operator for MoveHere {
+    fn apply<'v>(
+        &'v self,
+        old: RawValue<'v>,
+        surroundings: &Surroundings<'v>,
+        _: &Trail<'_>,
+    ) -> Result<Effect<'v>, QueryError> {
+        let Some(value) = self.look_up(surroundings.root)? else { return Ok(Effect::Keep) };
+        self.check_destination(surroundings.root)?;
+        if self.destination.text() == "_id" {
+            // Refused even where the value is the same.
+            return Err(QueryError::new(
+                QueryErrorKind::ImmutableField,
+                "Performing an update on the path '_id' would modify the immutable field '_id'",
+            ));
+        }
+        Ok(if is_identical(old, value) { Effect::Keep } else { Effect::Put(value) })
+    }
+
+    fn create<'v>(
+        &'v self,
+        surroundings: &Surroundings<'v>,
+        _: &Trail<'_>,
+    ) -> Result<Effect<'v>, QueryError> {
+        let Some(value) = self.look_up(surroundings.root)? else { return Ok(Effect::Keep) };
+        self.check_destination(surroundings.root)?;
+        Ok(Effect::Put(value))
+    }
+
+    fn creates(&self, surroundings: &Surroundings<'_>) -> bool {
+        // An error at the source is met again, and reported, where the value is taken.
+        !matches!(self.look_up(surroundings.root), Ok(None))
+    }
+
+    fn on_blocked_path(&self, surroundings: &Surroundings<'_>) -> Result<OnBlockedPath, QueryError> {
+        if self.look_up(surroundings.root)?.is_none() {
+            return Ok(OnBlockedPath::Ignore);
+        }
+        self.check_destination(surroundings.root)?;
+        Ok(OnBlockedPath::CannotCreate)
+    }
+}
+
+impl Operator for MoveAway {
+    fn apply<'v>(
+        &'v self,
+        _: RawValue<'v>,
+        _: &Surroundings<'v>,
+        _: &Trail<'_>,
+    ) -> Result<Effect<'v>, QueryError> {
+        Ok(Effect::Remove)
+    }
+
+    fn create<'v>(&'v self, _: &Surroundings<'v>, _: &Trail<'_>) -> Result<Effect<'v>, QueryError> {
+        Ok(Effect::Keep)
+    }
+
+    fn creates(&self, _: &Surroundings<'_>) -> bool {
+        false
+    }
+
+    fn on_blocked_path(&self, _: &Surroundings<'_>) -> Result<OnBlockedPath, QueryError> {
+        // The destination's operator reports what stands in the way of the source.
+        Ok(OnBlockedPath::Ignore)
+    }
+}

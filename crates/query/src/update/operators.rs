@@ -1,0 +1,79 @@
+//! An update made of operators: parsed into a tree, applied by walking the document along it.
+
+use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue};
+
+use super::apply::Application;
+use super::array_filter::ArrayFilters;
+use super::operator;
+use super::path::{Step, UpdatePath};
+use super::tree::FieldsNode;
+use super::{Applied, UpdateContext};
+use crate::error::QueryError;
+use crate::expression::ParseScope;
+use crate::shell_text;
+
+#[derive(Debug)]
+pub(super) struct Operators {
+    tree: FieldsNode,
+    filters: ArrayFilters,
+    paths: Vec<UpdatePath>,
+}
+
+impl Operators {
+    pub(super) fn parse(
+        update: &RawDocument,
+        array_filters: Option<&RawArray>,
+        scope: &ParseScope,
+    ) -> Result<Operators, QueryError> {
+        let filters = match array_filters {
+            Some(filters) => ArrayFilters::parse(filters, scope)?,
+            None => ArrayFilters::default(),
+        };
+        let mut parsed = Operators { tree: FieldsNode::default(), filters, paths: Vec::new() };
+        for element in update.iter() {
+            let (name, argument) = element?;
+            if !operator::is_known(name) {
+                return Err(operator::unknown(name));
+            }
+            parsed.add(name, argument, scope)?;
+        }
+        parsed.filters.check_use(&parsed.paths, update)?;
+        Ok(parsed)
+    }
+
+    fn add(&mut self, name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<(), QueryError> {
+        let RawValue::Document(fields) = argument else {
+            return Err(QueryError::failed_to_parse(format!(
+                "Modifiers operate on fields but we found type {} instead. For example: {{$mod: {{<field>: ...}}}} not \
+                 {{{name}: {}}}",
+                argument.element_type().alias(),
+                shell_text::value_text(argument)
+            )));
+        };
+        for field in fields.iter() {
+            let (path, argument) = field?;
+            self.paths.extend(operator::parse(name, path, argument, scope, &mut self.tree)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn needs_matched_index(&self) -> bool {
+        self.paths.iter().any(|path| path.steps().contains(&Step::Positional))
+    }
+
+    /// The path that names `_id` or a field of it, if one does.
+    pub(super) fn id_path(&self) -> Option<&str> {
+        let is_id = |path: &&UpdatePath| matches!(&path.steps()[0], Step::Field(name) if name == "_id");
+        self.paths.iter().find(is_id).map(UpdatePath::text)
+    }
+
+    pub(super) fn apply(
+        &self,
+        document: &RawDocument,
+        context: &UpdateContext,
+    ) -> Result<Applied, QueryError> {
+        let mut bytes = Vec::with_capacity(document.as_bytes().len() + 64);
+        let changed = Application::new(document, context, &self.filters).run(&self.tree, &mut bytes)?;
+        Ok(if changed { Applied::Changed(RawDocumentBuf::from_vec(bytes)?) } else { Applied::Unchanged })
+    }
+}

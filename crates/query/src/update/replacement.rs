@@ -1,0 +1,81 @@
+//! A replacement: the new document as it is, with the old one's `_id` in front unless it brings its own.
+//!
+//! Timestamps of zero at the top level stand for the moment of the write elsewhere; here they are kept.
+
+use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
+
+use super::Applied;
+use crate::error::{QueryError, QueryErrorKind};
+
+#[derive(Debug)]
+pub(super) struct Replacement {
+    document: RawDocumentBuf,
+}
+
+impl Replacement {
+    pub(super) fn parse(document: &RawDocument) -> Result<Replacement, QueryError> {
+        for element in document.iter() {
+            let (name, value) = element?;
+            if name.starts_with('$') {
+                return Err(dollar_prefixed(name, name));
+            }
+            if let ("_id", RawValue::Document(id)) = (name, value) {
+                for field in id.iter() {
+                    let (field, _) = field?;
+                    if field.starts_with('$') {
+                        return Err(dollar_prefixed(field, &format!("_id.{field}")));
+                    }
+                }
+            }
+        }
+        Ok(Replacement { document: document.to_owned() })
+    }
+
+    pub(super) fn apply(&self, old: &RawDocument) -> Result<Applied, QueryError> {
+        let new = match (self.document.get("_id")?, old.get("_id")?) {
+            (None, Some(id)) => self.with_id(id)?,
+            (Some(_), _) => with_own_id_first(&self.document)?,
+            (None, None) => self.document.clone(),
+        };
+        Ok(if new.as_bytes() == old.as_bytes() { Applied::Unchanged } else { Applied::Changed(new) })
+    }
+
+    fn with_id(&self, id: RawValue<'_>) -> Result<RawDocumentBuf, QueryError> {
+        let mut bytes = Vec::with_capacity(self.document.as_bytes().len() + 32);
+        let mut writer = DocumentWriter::begin(&mut bytes);
+        writer.append("_id", id);
+        let fields = self.document.as_bytes();
+        writer.append_raw_fields(&fields[4..fields.len() - 1]);
+        writer.finish();
+        Ok(RawDocumentBuf::from_vec(bytes)?)
+    }
+}
+
+/// The same fields, `_id` before all others.
+pub(super) fn with_own_id_first(document: &RawDocument) -> Result<RawDocumentBuf, QueryError> {
+    let Some(id) = document.get("_id")? else { return Ok(document.to_owned()) };
+    if matches!(document.iter().next(), Some(Ok(("_id", _)))) {
+        return Ok(document.to_owned());
+    }
+    let mut bytes = Vec::with_capacity(document.as_bytes().len());
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    writer.append("_id", id);
+    for element in document.iter() {
+        let (name, value) = element?;
+        if name != "_id" {
+            writer.append(name, value);
+        }
+    }
+    writer.finish();
+    Ok(RawDocumentBuf::from_vec(bytes)?)
+}
+
+fn dollar_prefixed(name: &str, path: &str) -> QueryError {
+    QueryError::new(
+        QueryErrorKind::DollarPrefixedFieldName,
+        format!(
+            "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context of an update's replacement \
+             document. Consider using an aggregation pipeline with $replaceWith."
+        ),
+    )
+}

@@ -1,0 +1,175 @@
+//! The operators of one update, ordered as a tree by their paths.
+//!
+//! `{$set: {"a.b": 1, c: 2}, $inc: {"a.d": 1}}` becomes
+//!
+//! ```text
+//! fields ─┬─ a: fields ─┬─ b: $set 1
+//!         │             └─ d: $inc 1
+//!         └─ c: $set 2
+//! ```
+//!
+//! Invariants: children stand in the order in which new fields are added to a document (numbers first by value, then
+//! by their bytes); a leaf is nobody's parent, so two operators never write the same place: that is error 40 while the
+//! tree is built. Places that only meet in a document (`a.$` and `a.0`) are found by `apply`.
+
+use std::cmp::Ordering;
+
+use super::operator::Operator;
+use super::path::{Step, UpdatePath};
+use crate::error::{QueryError, QueryErrorKind};
+
+/// One place of the update.
+#[derive(Debug)]
+pub(super) enum Node {
+    /// Children by field name or array index.
+    Fields(FieldsNode),
+    /// Children by array filter.
+    Elements(ElementsNode),
+    /// An operator, and the path that its user wrote.
+    Leaf(Leaf),
+}
+
+/// Children by name, and at most one under `$`.
+#[derive(Debug, Default)]
+pub(super) struct FieldsNode {
+    pub(super) children: Vec<(String, Node)>,
+    pub(super) positional: Option<Box<Node>>,
+}
+
+/// Children by array filter identifier; the empty one is `$[]`.
+#[derive(Debug, Default)]
+pub(super) struct ElementsNode {
+    pub(super) children: Vec<(String, Node)>,
+}
+
+/// An operator at its place.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    pub(super) operator: Box<dyn Operator>,
+    pub(super) path: String,
+}
+
+impl FieldsNode {
+    /// Adds an operator at a path, or says with what it collides.
+    pub(super) fn insert(
+        &mut self,
+        path: &UpdatePath,
+        operator: Box<dyn Operator>,
+    ) -> Result<(), QueryError> {
+        insert_into_fields(self, path, 0, operator)
+    }
+}
+
+fn insert_into_fields(
+    node: &mut FieldsNode,
+    path: &UpdatePath,
+    depth: usize,
+    operator: Box<dyn Operator>,
+) -> Result<(), QueryError> {
+    let is_last = depth + 1 == path.steps().len();
+    let slot = match &path.steps()[depth] {
+        Step::Field(name) => match node.children.binary_search_by(|(known, _)| compare_names(known, name)) {
+            Ok(at) => Some(&mut node.children[at].1),
+            Err(at) => {
+                node.children.insert(at, (name.clone(), fresh(path, depth, operator)));
+                return Ok(());
+            }
+        },
+        Step::Positional => match &mut node.positional {
+            Some(known) => Some(known.as_mut()),
+            None => {
+                node.positional = Some(Box::new(fresh(path, depth, operator)));
+                return Ok(());
+            }
+        },
+        Step::Elements(_) => None,
+    };
+    match slot {
+        Some(existing) if !is_last => descend(existing, path, depth + 1, operator),
+        Some(_) => Err(conflict(path, depth + 1)),
+        None => Err(conflict(path, depth)),
+    }
+}
+
+/// The operator goes below `existing`, whose step is already taken.
+fn descend(
+    existing: &mut Node,
+    path: &UpdatePath,
+    depth: usize,
+    operator: Box<dyn Operator>,
+) -> Result<(), QueryError> {
+    match (existing, &path.steps()[depth]) {
+        (Node::Fields(fields), Step::Field(_) | Step::Positional) => {
+            insert_into_fields(fields, path, depth, operator)
+        }
+        (Node::Elements(elements), Step::Elements(identifier)) => {
+            match elements.children.iter_mut().find(|(known, _)| known == identifier) {
+                Some((_, _)) if depth + 1 == path.steps().len() => Err(conflict(path, depth + 1)),
+                Some((_, child)) => descend(child, path, depth + 1, operator),
+                None => {
+                    let child = fresh(path, depth, operator);
+                    elements.children.push((identifier.clone(), child));
+                    Ok(())
+                }
+            }
+        }
+        _ => Err(conflict(path, depth)),
+    }
+}
+
+/// The subtree under step `depth`, for a path that meets nothing on its way.
+fn fresh(path: &UpdatePath, depth: usize, operator: Box<dyn Operator>) -> Node {
+    if depth + 1 == path.steps().len() {
+        return Node::Leaf(Leaf { operator, path: path.text().to_owned() });
+    }
+    let child = fresh(path, depth + 1, operator);
+    match &path.steps()[depth + 1] {
+        Step::Field(name) => {
+            Node::Fields(FieldsNode { children: vec![(name.clone(), child)], positional: None })
+        }
+        Step::Positional => {
+            Node::Fields(FieldsNode { children: Vec::new(), positional: Some(Box::new(child)) })
+        }
+        Step::Elements(identifier) => {
+            Node::Elements(ElementsNode { children: vec![(identifier.clone(), child)] })
+        }
+    }
+}
+
+/// `steps` is how many steps of the path lead to the place of the collision.
+fn conflict(path: &UpdatePath, steps: usize) -> QueryError {
+    QueryError::new(
+        QueryErrorKind::ConflictingUpdateOperators,
+        format!(
+            "Updating the path '{}' would create a conflict at '{}'",
+            path.text(),
+            path.prefix_text(steps.max(1))
+        ),
+    )
+}
+
+/// The order in which new fields are added: names that start with digits by that number, everything else by bytes.
+pub(super) fn compare_names(a: &str, b: &str) -> Ordering {
+    match (leading_number(a), leading_number(b)) {
+        (Some(x), Some(y)) if x != y => (x.len(), x).cmp(&(y.len(), y)),
+        _ => a.cmp(b),
+    }
+}
+
+/// The digits that a name starts with, without leading zeroes.
+fn leading_number(name: &str) -> Option<&str> {
+    let end = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
+    (end > 0).then(|| name[..end].trim_start_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_fields_are_ordered_by_leading_number_and_then_by_bytes() {
+        let mut names = vec!["a10", "a2", "b", "1", "-5", "A", "a", "é", "01", "a02", "10b", "2b"];
+        names.sort_by(|a, b| compare_names(a, b));
+        assert_eq!(names, ["-5", "01", "1", "2b", "10b", "A", "a", "a02", "a10", "a2", "b", "é"]);
+    }
+}

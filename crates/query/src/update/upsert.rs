@@ -1,0 +1,180 @@
+//! The document that an upsert starts from: what the filter says a matching document must hold.
+//!
+//! 1. Collect the *equalities* of the filter: `a: 1`, `a: {$eq: 1}`, `a: {$in: [1]}` and `a: {$all: [1]}` with one value,
+//!    also inside `$and`, and inside an `$or` of one clause. Ranges, `$ne`, regular expressions and the like say nothing.
+//! 2. Two equalities on one path, or on a path and one above it, contradict each other: error 54.
+//! 3. Make a document of them, ordered by path, with nested documents for dotted paths.
+//!
+//! For a replacement only `_id` counts.
+
+use pando_document::{Document, DocumentWriter, ObjectId, RawDocument, RawDocumentBuf, RawValue, Value};
+
+use crate::error::{QueryError, QueryErrorKind};
+
+/// Equalities by path.
+struct Equalities<'f> {
+    found: Vec<(&'f str, RawValue<'f>)>,
+}
+
+/// The seed for operators and pipelines.
+pub(super) fn seed(filter: &RawDocument) -> Result<RawDocumentBuf, QueryError> {
+    let mut equalities = Equalities { found: Vec::new() };
+    equalities.collect(filter)?;
+    equalities.found.sort_by(|a, b| a.0.cmp(b.0));
+    equalities.check_distinct()?;
+    let mut document = Document::new();
+    for (path, value) in &equalities.found {
+        put(&mut document, path, value.to_owned());
+    }
+    Ok(document.to_raw())
+}
+
+/// The seed for a replacement: `_id` if the filter gives it.
+pub(super) fn seed_id(filter: &RawDocument) -> Result<RawDocumentBuf, QueryError> {
+    let mut equalities = Equalities { found: Vec::new() };
+    equalities.collect(filter)?;
+    if let Some((path, _)) = equalities.found.iter().find(|(path, _)| path.starts_with("_id.")) {
+        return Err(QueryError::new(
+            QueryErrorKind::NotExactValueField,
+            format!("field at '_id' must be exactly specified, field at sub-path '{path}'found"),
+        ));
+    }
+    equalities.found.retain(|(path, _)| *path == "_id");
+    equalities.check_distinct()?;
+    let mut bytes = Vec::new();
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    for (name, value) in equalities.found {
+        writer.append(name, value);
+    }
+    writer.finish();
+    Ok(RawDocumentBuf::from_vec(bytes)?)
+}
+
+/// The document with `_id` in front, `new_id` if it has none.
+pub(super) fn with_id_first(document: &RawDocument, new_id: ObjectId) -> Result<RawDocumentBuf, QueryError> {
+    if let Some(id) = document.get("_id")? {
+        check_id_type(id)?;
+        return super::replacement::with_own_id_first(document);
+    }
+    let mut bytes = Vec::with_capacity(document.as_bytes().len() + 17);
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    writer.append_object_id("_id", new_id);
+    let fields = document.as_bytes();
+    writer.append_raw_fields(&fields[4..fields.len() - 1]);
+    writer.finish();
+    Ok(RawDocumentBuf::from_vec(bytes)?)
+}
+
+fn check_id_type(id: RawValue<'_>) -> Result<(), QueryError> {
+    let kind = match id {
+        RawValue::Array(_) => "array",
+        RawValue::Regex(_) => "regex",
+        RawValue::Undefined => "undefined",
+        _ => return Ok(()),
+    };
+    Err(QueryError::new(QueryErrorKind::InvalidIdField, format!("The '_id' value cannot be of type {kind}")))
+}
+
+impl<'f> Equalities<'f> {
+    fn collect(&mut self, filter: &'f RawDocument) -> Result<(), QueryError> {
+        for element in filter.iter() {
+            let (name, value) = element?;
+            match (name, value) {
+                ("$and", RawValue::Array(clauses)) => {
+                    for clause in clauses.iter() {
+                        if let RawValue::Document(clause) = clause? {
+                            self.collect(clause)?;
+                        }
+                    }
+                }
+                ("$or", RawValue::Array(clauses)) => {
+                    let mut clauses = clauses.iter();
+                    if let (Some(Ok(RawValue::Document(only))), None) = (clauses.next(), clauses.next()) {
+                        self.collect(only)?;
+                    }
+                }
+                ("$expr", _) => {
+                    return Err(QueryError::new(
+                        QueryErrorKind::QueryFeatureNotAllowed,
+                        "$expr is not allowed in the query predicate for an upsert",
+                    ));
+                }
+                (operator, _) if operator.starts_with('$') => {}
+                (path, value) => self.collect_field(path, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn collect_field(&mut self, path: &'f str, value: RawValue<'f>) -> Result<(), QueryError> {
+        let RawValue::Document(condition) = value else {
+            if !matches!(value, RawValue::Regex(_)) {
+                self.found.push((path, value));
+            }
+            return Ok(());
+        };
+        if !super::is_operators(condition)? {
+            self.found.push((path, value));
+            return Ok(());
+        }
+        for operator in condition.iter() {
+            match operator? {
+                ("$eq", value) => self.found.push((path, value)),
+                ("$in", RawValue::Array(values)) => {
+                    let mut values = values.iter();
+                    if let (Some(Ok(only)), None) = (values.next(), values.next())
+                        && !matches!(only, RawValue::Regex(_))
+                    {
+                        self.found.push((path, only));
+                    }
+                }
+                ("$all", RawValue::Array(values)) => {
+                    for value in values.iter() {
+                        let value = value?;
+                        let is_condition = match value {
+                            RawValue::Regex(_) => true,
+                            RawValue::Document(condition) => super::is_operators(condition)?,
+                            _ => false,
+                        };
+                        if !is_condition {
+                            self.found.push((path, value));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The equalities are sorted by path.
+    fn check_distinct(&self) -> Result<(), QueryError> {
+        for (position, (path, _)) in self.found.iter().enumerate() {
+            for (other, _) in &self.found[position + 1..] {
+                let message = if path == other {
+                    format!("cannot infer query fields to set, path '{path}' is matched twice")
+                } else if other.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')) {
+                    format!("cannot infer query fields to set, both paths '{other}' and '{path}' are matched")
+                } else {
+                    continue;
+                };
+                return Err(QueryError::new(QueryErrorKind::NotSingleValueField, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts a value at a dotted path, making documents on the way.
+fn put(document: &mut Document, path: &str, value: Value) {
+    let Some((name, rest)) = path.split_once('.') else {
+        document.insert(path, value);
+        return;
+    };
+    if !matches!(document.get(name), Some(Value::Document(_))) {
+        document.insert(name, Document::new());
+    }
+    if let Some(nested) = document.get_mut(name).and_then(Value::as_document_mut) {
+        put(nested, rest, value);
+    }
+}
