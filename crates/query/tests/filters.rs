@@ -2,7 +2,7 @@
 //!
 //! The expectations were written by `tests/filters/ask_oracle.py`; nothing but this crate is needed here.
 
-mod corpus;
+mod extended_json;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use pando_query::filter::Filter;
 
 /// The answer of a filter, as the corpus writes it.
 fn answer(documents: &[RawDocumentBuf], filter: &str) -> String {
-    let parsed = match Filter::parse(&corpus::document(filter), &ParseScope::default()) {
+    let parsed = match Filter::parse(&extended_json::document(filter), &ParseScope::default()) {
         Ok(parsed) => parsed,
         Err(error) => return format!("error {}", error.message.replace('\0', "\\0")),
     };
@@ -46,7 +46,7 @@ fn run(path: &PathBuf) -> (usize, Vec<String>) {
             if filter.take().is_some() {
                 documents.clear();
             }
-            documents.push(corpus::document(document));
+            documents.push(extended_json::document(document));
         } else if let Some(next) = line.strip_prefix("find ") {
             assert!(answered, "{name}:{number}: a filter without an answer");
             (filter, answered) = (Some(next), false);

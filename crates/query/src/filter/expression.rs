@@ -1,5 +1,7 @@
 //! `$expr`: an expression over the whole document, taken as true or false.
 
+use std::sync::Arc;
+
 use pando_document::{RawDocument, RawValue};
 
 use super::Node;
@@ -8,7 +10,7 @@ use crate::expression::{Expression, ParseScope};
 
 /// Parses `$expr`.
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, QueryError> {
-    Ok(Node::Expression(Box::new(Expression::parse(argument, scope)?)))
+    Ok(Node::Expression(Arc::new(Expression::parse(argument, scope)?)))
 }
 
 /// Whether an expression comes to a true value for a document.

@@ -1,5 +1,7 @@
 //! The parts of a filter's tree, and what each means.
 
+use std::sync::Arc;
+
 use pando_document::{RawDocument, RawValue};
 
 use super::{BitsTest, Comparison, ElementTest, InList, Modulo, RegexTest, TypeSet};
@@ -21,7 +23,7 @@ pub enum Node {
     /// A test of one field.
     Field(FieldTest),
     /// `$expr`.
-    Expression(Box<Expression>),
+    Expression(Arc<Expression>),
     /// Nothing matches (`$alwaysFalse`, `$all: []`).
     Never,
 }

@@ -1,0 +1,18 @@
+//! Sorting: the pattern, the key of a document, and the sorter that holds documents in memory.
+//!
+//! # Terms
+//! - *Pattern*: paths with directions, `{ a: 1, "b.c": -1 }`.
+//! - *Sort key*: order-preserving bytes; documents compare as their keys do under `memcmp`, descending parts inverted. See
+//!   [`key`] for what arrays and missing fields come to.
+//!
+//! # Not here
+//! When a sort is needed at all (`plan`), the `$sort` of `$push` (`update`).
+
+mod key;
+mod pattern;
+mod sorter;
+#[cfg(test)]
+mod tests;
+
+pub use pattern::{Sort, SortPart, SortPattern};
+pub use sorter::{DiskUse, MEMORY_BYTES_MAX, Sorter};

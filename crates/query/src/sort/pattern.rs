@@ -1,0 +1,168 @@
+//! The sort pattern, parsed.
+
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_keyorder::Direction;
+
+use crate::expression::FieldPath;
+use crate::path::Path;
+use crate::shell_text::{document_text, value_text};
+use crate::{QueryError, QueryErrorKind};
+
+/// Most parts of a pattern.
+const PARTS_MAX: usize = 32;
+
+/// How the results of a find are ordered.
+#[derive(Clone, Debug)]
+pub enum Sort {
+    /// As they come.
+    Unordered,
+    /// `$natural`: in the order of the collection, or against it.
+    Natural(Direction),
+    /// By a pattern.
+    By(SortPattern),
+}
+
+/// Paths with directions, at least one.
+#[derive(Clone, Debug)]
+pub struct SortPattern {
+    parts: Vec<SortPart>,
+}
+
+/// One path with its direction.
+#[derive(Clone, Debug)]
+pub struct SortPart {
+    /// Where the value is.
+    pub path: Path,
+    /// Which way it goes.
+    pub direction: Direction,
+}
+
+impl Sort {
+    /// Parses the `sort` of a request; an empty one orders nothing.
+    pub fn parse(document: &RawDocument) -> Result<Sort, QueryError> {
+        if let Some(natural) = document.get("$natural")? {
+            if document.iter().count() > 1 {
+                let message =
+                    format!("Cannot include '$natural' in compound sort: {}", document_text(document));
+                return Err(QueryError::bad_value(message));
+            }
+            return natural_direction(natural).map(Sort::Natural);
+        }
+        if document.is_empty() {
+            return Ok(Sort::Unordered);
+        }
+        SortPattern::parse(document).map(Sort::By)
+    }
+
+    /// The pattern, where there is one.
+    pub fn pattern(&self) -> Option<&SortPattern> {
+        match self {
+            Sort::By(pattern) => Some(pattern),
+            Sort::Unordered | Sort::Natural(_) => None,
+        }
+    }
+}
+
+/// The direction behind `$natural`: any number, by its sign.
+pub(crate) fn natural_direction(value: RawValue<'_>) -> Result<Direction, QueryError> {
+    match value {
+        RawValue::Int32(number) if number < 0 => Ok(Direction::Descending),
+        RawValue::Int64(number) if number < 0 => Ok(Direction::Descending),
+        RawValue::Double(number) if number < 0.0 => Ok(Direction::Descending),
+        value if value.is_number() => Ok(Direction::Ascending),
+        _ => Err(QueryError::bad_value("$natural sort cannot be set to a value other than -1 or 1.")),
+    }
+}
+
+impl SortPattern {
+    /// Parses a pattern that is not empty.
+    ///
+    /// # Errors
+    /// [`BadSortDirection`](QueryErrorKind::BadSortDirection), [`BadSortValue`](QueryErrorKind::BadSortValue),
+    /// [`SortTooWide`](QueryErrorKind::SortTooWide), and those of field paths.
+    pub fn parse(document: &RawDocument) -> Result<SortPattern, QueryError> {
+        let mut parts = Vec::new();
+        for field in document {
+            let (name, value) = field?;
+            if parts.len() == PARTS_MAX {
+                return Err(QueryError::new(QueryErrorKind::SortTooWide, "too many compound keys"));
+            }
+            let direction = direction(name, value)?;
+            // Sorts are stricter about paths than filters are, as expressions are.
+            FieldPath::parse(name)?;
+            parts.push(SortPart { path: Path::new(name), direction });
+        }
+        assert!(!parts.is_empty(), "callers keep empty sort patterns away");
+        Ok(SortPattern { parts })
+    }
+
+    /// The paths with their directions.
+    pub fn parts(&self) -> &[SortPart] {
+        &self.parts
+    }
+
+    /// The pattern as `explain` shows it.
+    pub fn to_document(&self) -> RawDocumentBuf {
+        let mut document = Document::new();
+        for part in &self.parts {
+            let sign = match part.direction {
+                Direction::Ascending => 1,
+                Direction::Descending => -1,
+            };
+            document.push(part.path.as_str(), Value::Int32(sign));
+        }
+        document.to_raw()
+    }
+
+    /// Appends the sort key of a document.
+    ///
+    /// # Errors
+    /// Two paths of the pattern go through two arrays; malformed documents.
+    pub fn append_key(&self, document: &RawDocument, out: &mut Vec<u8>) -> Result<(), QueryError> {
+        super::key::append(&self.parts, document, out)
+    }
+}
+
+fn direction(name: &str, value: RawValue<'_>) -> Result<Direction, QueryError> {
+    match value {
+        number if number.is_number() => match whole_direction(number) {
+            Some(1) => Ok(Direction::Ascending),
+            Some(-1) => Ok(Direction::Descending),
+            _ => Err(QueryError::new(
+                QueryErrorKind::BadSortDirection,
+                "$sort key ordering must be 1 (for ascending) or -1 (for descending)",
+            )),
+        },
+        RawValue::Document(meta) => meta_direction(meta),
+        other => Err(QueryError::new(
+            QueryErrorKind::BadSortValue,
+            format!("Illegal key in $sort specification: {name}: {}", value_text(other)),
+        )),
+    }
+}
+
+/// Fractions are cut off: -1.5 is -1.
+fn whole_direction(number: RawValue<'_>) -> Option<i64> {
+    match number {
+        RawValue::Double(number) if number.abs() < 2.0 => Some(number.trunc() as i64),
+        other => other.as_i64_exact(),
+    }
+}
+
+fn meta_direction(meta: &RawDocument) -> Result<Direction, QueryError> {
+    let Some(RawValue::String(what)) = meta.get("$meta")? else {
+        return Err(QueryError::new(
+            QueryErrorKind::SortNotMeta,
+            "$meta is the only expression supported by $sort right now",
+        ));
+    };
+    match what {
+        "textScore" | "randVal" | "searchScore" | "geoNearDistance" | "indexKey" => {
+            Err(QueryError::not_implemented(&format!("a sort by {{ $meta: \"{what}\" }}")))
+        }
+        _ => Err(QueryError::new(
+            QueryErrorKind::UnknownSortMeta,
+            format!("Illegal $meta sort: $meta: \"{what}\""),
+        )),
+    }
+}
