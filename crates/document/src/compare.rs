@@ -125,6 +125,20 @@ impl<'a> From<&'a Value> for ValueRef<'a> {
     }
 }
 
+impl<'a> From<&'a RawDocument> for ValueRef<'a> {
+    #[inline]
+    fn from(document: &'a RawDocument) -> Self {
+        Self::Raw(RawValue::Document(document))
+    }
+}
+
+impl<'a> From<&'a Document> for ValueRef<'a> {
+    #[inline]
+    fn from(document: &'a Document) -> Self {
+        Self::Document(document)
+    }
+}
+
 impl ValueRef<'_> {
     /// The value's type.
     #[inline]

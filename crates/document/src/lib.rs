@@ -20,6 +20,7 @@ mod doc_macro;
 mod document;
 mod element_type;
 mod error;
+mod extended_json;
 mod number;
 mod number_order;
 mod number_sum;
@@ -43,6 +44,10 @@ pub use doc_macro::no_values;
 pub use document::Document;
 pub use element_type::ElementType;
 pub use error::DocumentError;
+pub use extended_json::{
+    JsonError, JsonFault, JsonFormat, parse_json_line, parse_json_prefix, parse_json_value, to_json,
+    write_json,
+};
 pub use number::{Number, Overflow};
 pub use number_sum::NumberSum;
 pub use object_id::ObjectId;
