@@ -1,0 +1,76 @@
+//! Applying a write set: every write into LMDB's table, and the sizes of the trees that changed.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use heed::RwTxn;
+use pando_storage::{Estimate, StorageError, TreeId, Write, WriteSet};
+use parking_lot::RwLock;
+
+use crate::failure::{is_map_full, lmdb_failed};
+use crate::layout::{self, table_key};
+use crate::opening::Table;
+use crate::trees::Trees;
+
+/// Trees with their new sizes.
+pub(crate) type Sizes = BTreeMap<TreeId, Estimate>;
+
+/// Writes a set in the order of its keys, so that neighbours share their pages. `None`: LMDB's map is full, and the
+/// transaction must be dropped. A tree that is not there (any more) fails the whole set.
+pub(crate) fn apply(
+    table: Table,
+    writer: &mut RwTxn<'_>,
+    writes: &WriteSet,
+    trees: &RwLock<Trees>,
+) -> Result<Option<Sizes>, StorageError> {
+    let mut sizes = Sizes::new();
+    for write in writes.sorted() {
+        let size = match sizes.entry(write.tree) {
+            Entry::Occupied(size) => size.into_mut(),
+            Entry::Vacant(free) => free.insert(trees.read().size(write.tree)?),
+        };
+        match apply_write(table, writer, &write, size) {
+            Ok(()) => {}
+            Err(error) if is_map_full(&error) => return Ok(None),
+            Err(error) => return Err(lmdb_failed("writing an entry", error)),
+        }
+    }
+    for (tree, size) in &sizes {
+        let record = layout::tree_record(*size, trees.read().name(*tree)?);
+        match table.put(writer, &layout::tree_record_key(*tree), &record) {
+            Ok(()) => {}
+            Err(error) if is_map_full(&error) => return Ok(None),
+            Err(error) => return Err(lmdb_failed("writing a tree record", error)),
+        }
+    }
+    Ok(Some(sizes))
+}
+
+fn apply_write(
+    table: Table,
+    writer: &mut RwTxn<'_>,
+    write: &Write<'_>,
+    size: &mut Estimate,
+) -> Result<(), heed::Error> {
+    let key = table_key(write.tree, write.key);
+    let entry_bytes = |value: usize| (write.key.len() + value) as u64;
+    match write.value {
+        Some(value) => {
+            // Most puts are of new keys: this one looks and writes in one descent.
+            if let Some(old) = table.get_or_put(writer, &key, value)? {
+                size.bytes = size.bytes.saturating_sub(entry_bytes(old.len()));
+                table.put(writer, &key, value)?;
+            } else {
+                size.entries += 1;
+            }
+            size.bytes += entry_bytes(value.len());
+        }
+        None => {
+            let Some(old) = table.get(writer, &key)?.map(<[u8]>::len) else { return Ok(()) };
+            table.delete(writer, &key)?;
+            size.entries = size.entries.saturating_sub(1);
+            size.bytes = size.bytes.saturating_sub(entry_bytes(old));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! LMDB's errors and the environment's as errors of the contract.
+
+use heed::MdbError;
+use pando_environment::EnvironmentError;
+use pando_storage::{ErrorKind, StorageError};
+
+/// What the caller must do about an error of LMDB, with what was being done.
+pub(crate) fn lmdb_failed(doing: &str, error: heed::Error) -> StorageError {
+    let kind = match &error {
+        heed::Error::Mdb(MdbError::ReadersFull) => ErrorKind::Busy,
+        heed::Error::Mdb(
+            MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid | MdbError::VersionMismatch,
+        ) => ErrorKind::Corrupt,
+        heed::Error::Mdb(MdbError::Panic) => ErrorKind::Closed,
+        _ => ErrorKind::Io,
+    };
+    StorageError::with_source(kind, format!("LMDB failed while {doing}: {error}"), error)
+}
+
+/// Whether LMDB has used up its map.
+pub(crate) fn is_map_full(error: &heed::Error) -> bool {
+    matches!(error, heed::Error::Mdb(MdbError::MapFull))
+}
+
+/// An error of the file system, with what was being done.
+pub(crate) fn environment_failed(doing: &str, error: EnvironmentError) -> StorageError {
+    StorageError::with_source(ErrorKind::Io, format!("{doing}: {error}"), error)
+}
+
+/// An error for bytes that make no sense.
+pub(crate) fn corrupt(what: impl Into<String>) -> StorageError {
+    StorageError::new(ErrorKind::Corrupt, what)
+}
+
+/// An error for a tree that is not there (any more).
+pub(crate) fn no_tree(tree: pando_storage::TreeId) -> StorageError {
+    StorageError::new(ErrorKind::NotFound, format!("there is no {tree}"))
+}
+
+/// An error for an engine that has been closed.
+pub(crate) fn closed() -> StorageError {
+    StorageError::new(ErrorKind::Closed, "the engine `lmdb` is closed")
+}

@@ -1,0 +1,245 @@
+//! The engine `lmdb`: the storage contract over LMDB, a memory-mapped copy-on-write B-tree with one writer.
+//!
+//! # How LMDB is made to keep the contract
+//! - *Concurrent transactions over one writer.* Writes collect in a private [`WriteSet`](pando_storage::WriteSet) and claim
+//!   their keys in [`Intents`]; only `commit` opens an LMDB writing transaction, applies the set and commits it.
+//! - *Snapshots.* A transaction reads an LMDB reading transaction, which any thread may go on with (`MDB_NOTLS`).
+//! - *Trees* share one table, their numbers before the keys: see `layout`.
+//! - *Keys of 1,900 bytes.* LMDB's default limit is 511; built with `MDB_MAXKEYSIZE=0` (heed's feature `longer-keys`) it is
+//!   what a page of 4 KB allows: 1,982 bytes. Order stays LMDB's own, and no key is cut or hashed. A file written by
+//!   such a build can be read by it only.
+//! - *Durability.* LMDB runs with `MDB_NOSYNC`, so that no commit waits for the device: its pages are in the kernel when it
+//!   returns, which is all that [`Logged`](Durability::Logged) asks. A task syncs within 100 ms, or at once when
+//!   someone waits; what `MDB_NOSYNC` alone would risk in a power cut, a pinned snapshot and a copy of the meta pages
+//!   avert: see `durable_mark`. Refused: `MDB_NOMETASYNC`, which keeps the file whole but makes every commit wait for
+//!   the device once, whatever durability it asked for, and syncing in each commit, which does so twice.
+//! - *Patience.* Nobody can tell whether a page of a map is in memory: every read without patience would block.
+//!
+//! # Invariants
+//! - The pages of the state that the file `durable` marks are never written over.
+//! - At most one LMDB writing transaction is open, and it is applying a write set or changing the list of trees.
+//!
+//! # Not here
+//! Subtree counts, which LMDB does not keep: ranges are estimated by counting a little ([`emulate`](pando_storage::emulate)).
+#![warn(missing_docs)]
+
+mod applying;
+mod durable_mark;
+mod failure;
+mod layout;
+mod live;
+mod opening;
+mod options;
+mod store;
+mod syncing;
+mod transaction;
+mod trees;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+
+use pando_environment::{Environment, Step, Task};
+use pando_storage::{
+    Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
+    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Persistence, SnapshotTimestamp, Statistics,
+    StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+};
+use parking_lot::{Mutex, RwLock};
+
+pub use crate::options::LmdbOptions;
+
+use crate::durable_mark::Ending;
+use crate::failure::{environment_failed, lmdb_failed};
+use crate::store::Store;
+use crate::syncing::Syncing;
+use crate::transaction::LmdbTransaction;
+
+/// A store in LMDB.
+pub struct LmdbEngine {
+    // Dropped first: after that no step of it runs any more.
+    syncer: Mutex<Option<Task>>,
+    store: Arc<Store>,
+    data_path: PathBuf,
+    environment: Environment,
+}
+
+impl LmdbEngine {
+    /// Opens the store in a folder, which is made where it does not exist. The environment must be the real one: LMDB
+    /// itself reads and writes the operating system's files.
+    pub fn open(
+        environment: &Environment,
+        folder: &Path,
+        options: LmdbOptions,
+    ) -> Result<LmdbEngine, StorageError> {
+        let failed = |error| environment_failed("cannot open the store", error);
+        environment.files().create_dir(folder).map_err(failed)?;
+        let lock = environment.files().lock(folder).map_err(failed)?;
+        let opened = opening::open(environment, folder, options)?;
+        let pin =
+            opened.env.clone().static_read_txn().map_err(|error| lmdb_failed("opening the store", error))?;
+        let newest = pin.id() as u64;
+        let store = Arc::new(Store {
+            pin: Mutex::new(Some(pin)),
+            table: opened.table,
+            env: opened.env,
+            writer: Mutex::new(()),
+            sync_turn: Mutex::new(opened.durable),
+            metas: opened.metas,
+            live: Mutex::default(),
+            trees: RwLock::new(opened.trees),
+            intents: Intents::new(),
+            syncing: Syncing::default(),
+            newest: AtomicU64::new(newest),
+            is_closed: AtomicBool::new(false),
+            clock: Arc::clone(environment.clock()),
+            _lock: lock,
+        });
+        store.intents.set_oldest_snapshot(SnapshotTimestamp::new(newest));
+        store.sync(Ending::Open)?;
+        let syncer = start_syncer(environment, &store)?;
+        let (data_path, environment) = (opened.data_path, environment.clone());
+        Ok(LmdbEngine { syncer: Mutex::new(Some(syncer)), store, data_path, environment })
+    }
+}
+
+fn start_syncer(environment: &Environment, store: &Arc<Store>) -> Result<Task, StorageError> {
+    let shared = Arc::clone(store);
+    let step = move || match shared.syncing.due_in(shared.clock.monotonic()) {
+        None => Step::Sleep,
+        Some(wait) if !wait.is_zero() => Step::Wait(wait),
+        // A failed sync has told everyone and ends the engine's life: there is nothing left to do here.
+        Some(_) => shared.sync(Ending::Open).map_or(Step::Done, |()| Step::Again),
+    };
+    let task = environment.spawner().spawn("lmdb-sync", Box::new(step));
+    let task = task.map_err(|error| environment_failed("cannot start the thread that syncs", error))?;
+    store.syncing.set_task(task.waker());
+    Ok(task)
+}
+
+impl Drop for LmdbEngine {
+    /// Without `close` before, this is a crash: nothing is synced, and whoever waits is told so.
+    fn drop(&mut self) {
+        drop(self.syncer.get_mut().take());
+        self.store.syncing.fail(failure::closed());
+    }
+}
+
+impl Engine for LmdbEngine {
+    fn name(&self) -> &'static str {
+        "lmdb"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            conflicts: ConflictTime::AtUpdate,
+            history: History::NewestOnly,
+            durable: Persistence::Durable,
+            cached_reads: CachedReads::NotTold,
+        }
+    }
+
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {
+        if let Some((option, _)) = options.entries.first() {
+            let message = format!("the engine `lmdb` has no option `{option}` for a tree");
+            return Err(StorageError::new(ErrorKind::InvalidInput, message));
+        }
+        self.store.create_tree(name)
+    }
+
+    /// Blocks while entries are removed.
+    fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
+        self.store.drop_tree(tree)
+    }
+
+    fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
+        self.store.check_open()?;
+        Ok(self.store.trees.read().list())
+    }
+
+    fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        let (reading, number, writes) = self.store.begin(begin.at)?;
+        Ok(Box::new(LmdbTransaction::new(Arc::clone(&self.store), reading, number, begin.mode, writes)))
+    }
+
+    fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {
+        match durability {
+            // In the kernel since the commit.
+            Durability::None | Durability::Logged => waker(Ok(())),
+            Durability::Synced => self.store.syncing.when_synced(receipt.lsn, waker),
+        }
+    }
+
+    fn wait_durable(&self, receipt: CommitReceipt, durability: Durability) -> Result<(), StorageError> {
+        let (tell, told) = mpsc::sync_channel(1);
+        let waker = move |outcome| {
+            // The other end waits below until it is told.
+            let _told = tell.send(outcome);
+        };
+        self.when_durable(receipt, durability, Box::new(waker));
+        told.recv().unwrap_or_else(|_| Err(failure::closed()))
+    }
+
+    fn durable_to(&self, durability: Durability) -> Lsn {
+        match durability {
+            Durability::None | Durability::Logged => Lsn::new(self.store.newest.load(Ordering::Acquire)),
+            Durability::Synced => self.store.syncing.synced(),
+        }
+    }
+
+    fn checkpoint(&self) -> Result<(), StorageError> {
+        self.store.check_open()?;
+        self.store.sync(Ending::Open)
+    }
+
+    fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
+        self.store.check_open()?;
+        self.store.trees.read().size(tree)
+    }
+
+    /// Of one tree: its keys and values, as LMDB cannot tell whose its pages are. Of the store: LMDB's file.
+    fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
+        self.store.check_open()?;
+        match tree {
+            Some(tree) => self.store.trees.read().size(tree).map(|size| size.bytes),
+            None => {
+                let (mode, access) =
+                    (pando_environment::OpenMode::ReadOnly, pando_environment::Access::Buffered);
+                let file = self.environment.files().open(&self.data_path, mode, access);
+                let length = file.and_then(|file| file.length());
+                length.map_err(|error| environment_failed("cannot measure LMDB's file", error))
+            }
+        }
+    }
+
+    fn statistics(&self) -> Statistics {
+        let store = &self.store;
+        let mut statistics = Statistics::new();
+        let info = store.env.info();
+        let pages = store.env.unnamed_database_stat();
+        statistics.set("commits.newest", store.newest.load(Ordering::Acquire));
+        statistics.set("commits.synced", store.syncing.synced().get());
+        statistics.set("intents.entries", store.intents.len() as u64);
+        statistics.set("map.bytes", info.map_size as u64);
+        statistics.set("map.last_page", info.last_page_number as u64);
+        statistics.set("table.branch_pages", pages.branch_pages as u64);
+        statistics.set("table.depth", u64::from(pages.depth));
+        statistics.set("table.entries", pages.entries as u64);
+        statistics.set("table.leaf_pages", pages.leaf_pages as u64);
+        statistics.set("table.overflow_pages", pages.overflow_pages as u64);
+        statistics.set("transactions.live", store.live.lock().len() as u64);
+        statistics.set("trees.count", store.trees.read().len() as u64);
+        statistics
+    }
+
+    fn live_transactions(&self) -> Vec<LiveTransaction> {
+        self.store.live.lock().describe(self.store.clock.monotonic())
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        let syncer = self.syncer.lock().take();
+        drop(syncer);
+        self.store.close()
+    }
+}

@@ -1,0 +1,190 @@
+//! Opening a store: the way back after a power cut, LMDB's environment, the engine's own records.
+//!
+//! 1. Read the mark of what is durable. If the file may be a mixture of states, write the mark's meta pages back.
+//! 2. Open LMDB's environment and its one table.
+//! 3. Write a first mark, before any record: so a store with records always has one.
+//! 4. Check the format, read the tree records, and remove what is left of trees that were being dropped.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use heed::types::Bytes as Raw;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RwTxn, WithoutTls};
+use pando_environment::{Access, Environment, File, OpenMode};
+use pando_storage::{ErrorKind, KEY_BYTES_MAX, KeyRange, StorageError, TreeId};
+
+use crate::LmdbOptions;
+use crate::durable_mark::{DurableMark, Ending, Mark};
+use crate::failure::{corrupt, environment_failed, lmdb_failed};
+use crate::layout::{self, FORMAT, FORMAT_KEY, NEXT_TREE_KEY, PREFIX_BYTES, TREE_KEY_PREFIX};
+use crate::trees::Trees;
+
+/// LMDB's one table.
+pub(crate) type Table = Database<'static, Raw, Raw>;
+
+/// The name that LMDB gives its file.
+pub(crate) const DATA_FILE: &str = "data.mdb";
+
+/// Below this a map is not worth trying.
+const MAP_BYTES_MIN: usize = 1 << 20;
+
+/// An opened store, before its background work begins.
+pub(crate) struct OpenedStore {
+    pub(crate) env: Env<WithoutTls>,
+    pub(crate) table: Table,
+    pub(crate) trees: Trees,
+    pub(crate) durable: DurableMark,
+    pub(crate) metas: MetaPages,
+    pub(crate) data_path: PathBuf,
+}
+
+/// Reads the two meta pages as they are in the kernel.
+pub(crate) struct MetaPages {
+    file: Arc<dyn File>,
+    bytes: usize,
+}
+
+impl MetaPages {
+    pub(crate) fn copy(&self) -> Result<Vec<u8>, StorageError> {
+        let mut metas = vec![0; self.bytes];
+        let failed = |error| environment_failed("cannot read LMDB's meta pages", error);
+        self.file.read_exact_at(&mut metas, 0).map_err(failed)?;
+        Ok(metas)
+    }
+}
+
+pub(crate) fn open(
+    environment: &Environment,
+    folder: &Path,
+    options: LmdbOptions,
+) -> Result<OpenedStore, StorageError> {
+    let data_path = folder.join(DATA_FILE);
+    let (mut durable, mark) = DurableMark::open(environment, folder)?;
+    if let Some(mark) = &mark
+        && mark.needs_restoring(durable.boot())
+    {
+        restore(environment, &data_path, mark)?;
+    }
+    let env = open_environment(folder, options)?;
+    if env.max_key_size() < PREFIX_BYTES + KEY_BYTES_MAX {
+        let message = format!("this build of LMDB takes keys of {} bytes only", env.max_key_size());
+        return Err(StorageError::new(ErrorKind::InvalidInput, message));
+    }
+    let table = open_table(&env)?;
+    let failed = |error| environment_failed("cannot open LMDB's file", error);
+    let file = environment.files().open(&data_path, OpenMode::ReadOnly, Access::Buffered).map_err(failed)?;
+    let page_bytes = env.unnamed_database_stat().page_size as usize;
+    let metas = MetaPages { file, bytes: 2 * page_bytes };
+    env.force_sync().map_err(|error| lmdb_failed("syncing", error))?;
+    durable.write(metas.copy()?, Ending::Open)?;
+    environment.files().sync_dir(folder).map_err(failed)?;
+    let trees = read_records(&env, table, mark.is_some())?;
+    Ok(OpenedStore { env, table, trees, durable, metas, data_path })
+}
+
+/// Writes the meta pages of a mark back, so that LMDB opens the state whose pages are all on the device.
+fn restore(environment: &Environment, data_path: &Path, mark: &Mark) -> Result<(), StorageError> {
+    let failed = |error| environment_failed("cannot bring LMDB's file back to what is durable", error);
+    let file = environment.files().open(data_path, OpenMode::Existing, Access::Buffered).map_err(failed)?;
+    file.write_all_at(&mark.metas, 0).map_err(failed)?;
+    file.sync_data().map_err(failed)
+}
+
+fn open_environment(folder: &Path, options: LmdbOptions) -> Result<Env<WithoutTls>, StorageError> {
+    let mut map_bytes = options.map_bytes.next_multiple_of(MAP_BYTES_MIN);
+    loop {
+        let mut open = EnvOpenOptions::new().read_txn_without_tls();
+        open.map_size(map_bytes).max_readers(options.readers_max);
+        // SAFETY: `NO_SYNC` gives up LMDB's own durability, which the durable mark brings back (see `durable_mark`); the
+        // folder is locked for this process, and nothing else in it touches LMDB's file while the environment is open.
+        let env = unsafe {
+            open.flags(EnvFlags::NO_SYNC);
+            open.open(folder)
+        };
+        match env {
+            Ok(env) => return Ok(env),
+            Err(heed::Error::Io(error))
+                if error.kind() == std::io::ErrorKind::OutOfMemory && map_bytes > MAP_BYTES_MIN =>
+            {
+                map_bytes /= 2;
+            }
+            Err(error) => return Err(lmdb_failed("opening the store", error)),
+        }
+    }
+}
+
+fn open_table(env: &Env<WithoutTls>) -> Result<Table, StorageError> {
+    let failed = |error| lmdb_failed("opening the table", error);
+    let writer = env.write_txn().map_err(failed)?;
+    let created = env.create_databases_and_commit(writer, |opener, writer| {
+        opener.create_database::<Raw, Raw>(writer, None).map(CommitOrAbort::<_, ()>::Commit)
+    });
+    let table = created.map_err(failed)?.commit();
+    Ok(table.expect("the closure commits"))
+}
+
+/// Reads the engine's own records; in a new store, writes the first ones.
+fn read_records(env: &Env<WithoutTls>, table: Table, has_mark: bool) -> Result<Trees, StorageError> {
+    let failed = |error| lmdb_failed("reading the tree records", error);
+    let mut writer = env.write_txn().map_err(failed)?;
+    match table.get(&writer, FORMAT_KEY).map_err(failed)?.map(layout::read_u32) {
+        None => table.put(&mut writer, FORMAT_KEY, &FORMAT.to_be_bytes()).map_err(failed)?,
+        Some(Some(FORMAT)) if has_mark => {}
+        Some(Some(FORMAT)) => {
+            return Err(corrupt("the file `durable` is missing: restore it with the others"));
+        }
+        Some(format) => {
+            return Err(corrupt(format!("the store has the format {format:?}, this version reads {FORMAT}")));
+        }
+    }
+    let mut trees = Trees::default();
+    for record in table.prefix_iter(&writer, TREE_KEY_PREFIX).map_err(failed)? {
+        let (key, value) = record.map_err(failed)?;
+        let tree = layout::tree_of_record_key(key).zip(layout::read_tree_record(value));
+        let (id, (size, name)) = tree.ok_or_else(|| corrupt("a tree record makes no sense"))?;
+        trees.insert(id, name, size);
+    }
+    remove_leftovers(table, &mut writer, &trees).map_err(failed)?;
+    writer.commit().map_err(failed)?;
+    Ok(trees)
+}
+
+/// Removes the entries of trees without a record: they were being dropped when the process ended.
+fn remove_leftovers(table: Table, writer: &mut RwTxn<'_>, trees: &Trees) -> Result<(), heed::Error> {
+    let mut from = layout::table_key(TreeId::new(1), b"");
+    while let Some((key, _)) = table.get_greater_than_or_equal_to(writer, &from)? {
+        let Some(id) =
+            key.first_chunk::<PREFIX_BYTES>().map(|prefix| TreeId::new(u32::from_be_bytes(*prefix)))
+        else {
+            return Ok(());
+        };
+        if trees.name(id).is_err() {
+            let (lower, upper) = layout::table_range(id, &KeyRange::all());
+            table.delete_range(writer, &(as_slice(&lower), as_slice(&upper)))?;
+        }
+        let Some(next) = id.get().checked_add(1) else { return Ok(()) };
+        from = layout::table_key(TreeId::new(next), b"");
+    }
+    Ok(())
+}
+
+/// The number for a new tree, taken from the record that keeps it from being used again.
+pub(crate) fn take_tree_number(table: Table, writer: &mut RwTxn<'_>) -> Result<TreeId, StorageError> {
+    let failed = |error| lmdb_failed("numbering a tree", error);
+    let next = match table.get(writer, NEXT_TREE_KEY).map_err(failed)? {
+        None => 1,
+        Some(bytes) => {
+            layout::read_u32(bytes).ok_or_else(|| corrupt("the next tree's number makes no sense"))?
+        }
+    };
+    let after = next.checked_add(1);
+    let after =
+        after.ok_or_else(|| StorageError::new(ErrorKind::Busy, "all numbers for trees have been used"))?;
+    table.put(writer, NEXT_TREE_KEY, &after.to_be_bytes()).map_err(failed)?;
+    Ok(TreeId::new(next))
+}
+
+/// A bound that borrows its key.
+pub(crate) fn as_slice(bound: &std::ops::Bound<Vec<u8>>) -> std::ops::Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
