@@ -8,6 +8,10 @@
 //!
 //! [`ValueRef`] lets raw and owned values be compared with one another without copies.
 //!
+//! Compared value by value with a 6.0 server (`tests/acceptance/sort_order.py`). Known to differ: DbPointers whose
+//! namespaces have one length. Here they go by namespace, then id, as in the server's indexes; its comparisons go by id, then
+//! namespace, and both read a namespace up to its first NUL only.
+//!
 //! Bytes must have been validated. Where they are not sound, the walk of the document at fault ends there, as if it had no
 //! more fields; nothing panics.
 //!
