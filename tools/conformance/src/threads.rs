@@ -170,7 +170,8 @@ pub fn trees_come_and_go_beside_writers_and_checkpoints(subject: &Subject) {
         let (engine, is_over) = (engine.share(), Arc::clone(&is_over));
         thread::spawn(move || {
             let mut round = 0_u32;
-            while !is_over.load(Ordering::SeqCst) {
+            // At least once, however fast the writers are.
+            while round == 0 || !is_over.load(Ordering::SeqCst) {
                 let options = pando_storage::TreeOptions::default();
                 let passing =
                     engine.create_tree(&format!("passing {round}"), &options).expect("a tree is created");
