@@ -1,0 +1,137 @@
+//! The memory end of the log: gives out LSNs, builds records, and keeps them in batches until a writer takes them.
+//!
+//! A batch is what goes to one place of one segment with one write. A record that does not fit into the active segment
+//! begins the next one; the batch of a new segment begins with its header.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pando_storage::Lsn;
+
+use super::LogPosition;
+use super::record::{RecordKind, record_bytes, write_record};
+use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
+use crate::space::StoreId;
+
+/// A buffer that grew longer is given back to the system, in bytes.
+const KEPT_BUFFER_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes for one place of one segment.
+pub(super) struct Batch {
+    pub(super) segment: Arc<Segment>,
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+    /// The last record in it.
+    pub(super) last: Lsn,
+}
+
+/// See the [module](self).
+pub(super) struct Appender {
+    store: StoreId,
+    segment: Arc<Segment>,
+    salt: Salt,
+    /// Where the next record goes.
+    end: LogPosition,
+    batches: VecDeque<Batch>,
+    unwritten_bytes: usize,
+    appended_bytes: u64,
+    spare_buffer: Vec<u8>,
+}
+
+impl Appender {
+    /// Appends go on at `end`, which lies in the segment; `appended_bytes` begins with what recovery has read.
+    pub(super) fn new(
+        store: StoreId,
+        segment: Arc<Segment>,
+        salt: Salt,
+        end: LogPosition,
+        appended_bytes: u64,
+    ) -> Appender {
+        Appender {
+            store,
+            segment,
+            salt,
+            end,
+            batches: VecDeque::new(),
+            unwritten_bytes: 0,
+            appended_bytes,
+            spare_buffer: Vec::new(),
+        }
+    }
+
+    pub(super) const fn end(&self) -> LogPosition {
+        self.end
+    }
+
+    pub(super) const fn appended_bytes(&self) -> u64 {
+        self.appended_bytes
+    }
+
+    pub(super) const fn unwritten_bytes(&self) -> usize {
+        self.unwritten_bytes
+    }
+
+    /// Whether the active segment is so full that the next one should be made ready.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.end.offset() > self.segment.length / 2
+    }
+
+    /// The bytes that a segment needs for a record with such a payload, if the active one has no room for it.
+    pub(super) fn needs_segment(&self, payload_length: usize) -> Option<u64> {
+        let bytes = record_bytes(payload_length) as u64;
+        (self.end.offset() + bytes > self.segment.length).then_some(SEGMENT_HEADER_BYTES + bytes)
+    }
+
+    /// Later records go into this segment.
+    pub(super) fn begin_segment(&mut self, segment: Arc<Segment>, salt: Salt) -> LogPosition {
+        let (first, chain) = (self.end.lsn(), self.end.chain());
+        let header = SegmentHeader { store: self.store, number: segment.number, salt, first, chain };
+        let mut bytes = std::mem::take(&mut self.spare_buffer);
+        bytes.extend_from_slice(&header.encode());
+        // Until its first record is appended, which is at once, the batch ends with what came before.
+        let last = Lsn::new(first.get() - 1);
+        self.batches.push_back(Batch { segment: Arc::clone(&segment), offset: 0, bytes, last });
+        self.end = LogPosition::new(segment.number, SEGMENT_HEADER_BYTES, first, chain);
+        self.segment = segment;
+        self.salt = salt;
+        self.end
+    }
+
+    /// Appends a record that fits. `durable` is what is known to be on the device.
+    pub(super) fn append(&mut self, kind: RecordKind, payload: &[&[u8]], durable: Lsn) -> Lsn {
+        let lsn = self.end.lsn();
+        let offset = self.end.offset();
+        let is_continued =
+            self.batches.back().is_some_and(|batch| batch.segment.number == self.segment.number);
+        if !is_continued {
+            let bytes = std::mem::take(&mut self.spare_buffer);
+            self.batches.push_back(Batch { segment: Arc::clone(&self.segment), offset, bytes, last: lsn });
+        }
+        let batch = self.batches.back_mut().expect("a batch was begun where there was none");
+        let before = batch.bytes.len();
+        let chain = write_record(&mut batch.bytes, self.salt, self.end.chain(), lsn, durable, kind, payload);
+        batch.last = lsn;
+        let written = batch.bytes.len() - before;
+        let end = offset + written as u64;
+        assert!(end <= self.segment.length, "a record was appended that does not fit its segment");
+        self.end = LogPosition::new(self.segment.number, end, lsn.next(), chain);
+        self.unwritten_bytes += written;
+        self.appended_bytes += written as u64;
+        lsn
+    }
+
+    /// All batches, for the writer; the next record begins a new one.
+    pub(super) fn take_batches(&mut self) -> VecDeque<Batch> {
+        self.unwritten_bytes = 0;
+        std::mem::take(&mut self.batches)
+    }
+
+    /// A written batch's buffer, to be used again.
+    pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
+        let is_better = buffer.capacity() > self.spare_buffer.capacity();
+        if is_better && buffer.capacity() <= KEPT_BUFFER_BYTES {
+            buffer.clear();
+            self.spare_buffer = buffer;
+        }
+    }
+}

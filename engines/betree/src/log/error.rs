@@ -1,0 +1,117 @@
+//! What can go wrong with the log, and what the caller of the engine is told of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pando_environment::EnvironmentError;
+use pando_storage::{ErrorKind, Lsn, StorageError};
+
+/// What is wrong with the log at a place where it should go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordProblem {
+    /// The record does not add up, and a later one says that it was durable.
+    #[error("the record is damaged, though {witness} was written after it had been synced")]
+    DamagedBefore {
+        /// The later record.
+        witness: Lsn,
+    },
+    /// The segment ends before the one that follows it begins.
+    #[error("the record is damaged or missing, though a later segment begins with {next}")]
+    MissingBefore {
+        /// The first record of the later segment.
+        next: Lsn,
+    },
+    /// The log ends before what the last checkpoint knew to be durable.
+    #[error("the log ends here, though it was synced up to {synced_to}")]
+    EndsEarly {
+        /// What was durable.
+        synced_to: Lsn,
+    },
+    /// The segment in which replay begins is not there, or its header is damaged.
+    #[error("the segment is missing or its header is damaged")]
+    NoSegment,
+    /// The segment belongs to another store.
+    #[error("the segment belongs to another store")]
+    OtherStore,
+    /// Another version of the program wrote the segment.
+    #[error("the segment has format version {found}")]
+    Version {
+        /// The version that stands there.
+        found: u32,
+    },
+}
+
+/// An error of the log.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// A file could not be read or written.
+    #[error("{0}")]
+    Environment(#[from] EnvironmentError),
+    /// The device is full. The record has not been appended; appending succeeds once there is room.
+    #[error("no room for {wanted_bytes} bytes of log in {}: free space on its device", folder.display())]
+    NoSpace {
+        /// How much was asked for.
+        wanted_bytes: u64,
+        /// The log's folder.
+        folder: PathBuf,
+        /// What the device said.
+        source: EnvironmentError,
+    },
+    /// The log is damaged before its end.
+    #[error("{} is damaged at byte {offset}, {lsn}: {problem}; restore from a backup", path.display())]
+    Corrupt {
+        /// The segment.
+        path: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// The record that should stand there.
+        lsn: Lsn,
+        /// What is wrong.
+        problem: RecordProblem,
+    },
+    /// A record that the log does not take.
+    #[error("a record of {bytes} bytes is longer than the limit of {limit}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The engine could not apply a record at recovery.
+    #[error("{lsn} cannot be replayed: {source}")]
+    Replay {
+        /// The record.
+        lsn: Lsn,
+        /// Why.
+        source: StorageError,
+    },
+    /// A write or sync failed before; nothing is written any more. Open the store again.
+    #[error("the log has stopped after an earlier failure: {cause}")]
+    Poisoned {
+        /// The failure.
+        cause: Arc<LogError>,
+    },
+    /// The log is closed.
+    #[error("the log is closed")]
+    Closed,
+}
+
+impl LogError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            LogError::Environment(_) | LogError::NoSpace { .. } => ErrorKind::Io,
+            LogError::Corrupt { problem: RecordProblem::Version { .. }, .. } | LogError::TooLong { .. } => {
+                ErrorKind::InvalidInput
+            }
+            LogError::Corrupt { .. } => ErrorKind::Corrupt,
+            LogError::Replay { source, .. } => source.kind(),
+            LogError::Poisoned { .. } | LogError::Closed => ErrorKind::Closed,
+        }
+    }
+}
+
+impl From<LogError> for StorageError {
+    fn from(error: LogError) -> StorageError {
+        StorageError::with_source(error.kind(), error.to_string(), error)
+    }
+}

@@ -1,0 +1,121 @@
+//! Reads the records of one segment, and tells the end of the log from damage.
+
+use std::sync::Arc;
+
+use pando_environment::{EnvironmentError, File};
+use pando_storage::Lsn;
+
+use super::record::{ALIGNMENT, HEADER_BYTES, RecordHeader, RecordKind, record_bytes};
+use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, SegmentHeader};
+
+/// Bytes that are read at once; more where one record needs more.
+const WINDOW_BYTES: usize = 1024 * 1024;
+
+/// The header of a segment's file; a file too short for one has none.
+pub(super) fn read_header(file: &dyn File) -> Result<FoundHeader, EnvironmentError> {
+    let mut bytes = [0; SEGMENT_HEADER_BYTES as usize];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Ok(SegmentHeader::decode(&bytes)),
+        Err(error) if error.is_past_end() => Ok(FoundHeader::None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A record that has passed its checks.
+pub(super) struct ReadRecord<'a> {
+    pub(super) lsn: Lsn,
+    pub(super) kind: RecordKind,
+    pub(super) payload: &'a [u8],
+    /// Its checksum: the chain of the next one.
+    pub(super) checksum: u32,
+    /// Where the next one begins.
+    pub(super) end: u64,
+}
+
+/// A segment that is read from front to back.
+pub(super) struct SegmentReader {
+    file: Arc<dyn File>,
+    salt: Salt,
+    length: u64,
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+impl SegmentReader {
+    pub(super) fn new(file: Arc<dyn File>, salt: Salt) -> Result<SegmentReader, EnvironmentError> {
+        let length = file.length()?;
+        Ok(SegmentReader { file, salt, length, window: Vec::new(), window_start: 0 })
+    }
+
+    /// The length of the file.
+    pub(super) const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The record at this place, if it is the one with this LSN behind this chain.
+    pub(super) fn record(
+        &mut self,
+        offset: u64,
+        lsn: Lsn,
+        chain: u32,
+    ) -> Result<Option<ReadRecord<'_>>, EnvironmentError> {
+        let Some(header) = self.header(offset)? else { return Ok(None) };
+        if header.lsn != lsn || header.chain != chain {
+            return Ok(None);
+        }
+        let salt = self.salt;
+        let length = header.length as usize;
+        let Some(bytes) = self.bytes(offset, HEADER_BYTES + length)? else { return Ok(None) };
+        let payload = &bytes[HEADER_BYTES..];
+        if !header.holds(salt, payload) {
+            return Ok(None);
+        }
+        let end = offset + record_bytes(length) as u64;
+        Ok(Some(ReadRecord { lsn, kind: header.kind, payload, checksum: header.checksum, end }))
+    }
+
+    /// Looks behind a place where no good record stands for one that says that `lsn` was durable before it was written.
+    pub(super) fn find_witness(&mut self, offset: u64, lsn: Lsn) -> Result<Option<Lsn>, EnvironmentError> {
+        // So many records fit behind the place at most: an LSN beyond that is none.
+        let limit = lsn.get().saturating_add((self.length - offset.min(self.length)) / HEADER_BYTES as u64);
+        let mut at = offset + ALIGNMENT as u64;
+        while at + HEADER_BYTES as u64 <= self.length {
+            if let Some(header) = self.header(at)? {
+                let is_later =
+                    header.lsn > lsn && header.lsn.get() <= limit && header.durable_before() >= lsn;
+                if is_later && self.is_whole(at, &header)? {
+                    return Ok(Some(header.lsn));
+                }
+            }
+            at += ALIGNMENT as u64;
+        }
+        Ok(None)
+    }
+
+    fn is_whole(&mut self, offset: u64, header: &RecordHeader) -> Result<bool, EnvironmentError> {
+        let salt = self.salt;
+        let bytes = self.bytes(offset, HEADER_BYTES + header.length as usize)?;
+        Ok(bytes.is_some_and(|bytes| header.holds(salt, &bytes[HEADER_BYTES..])))
+    }
+
+    fn header(&mut self, offset: u64) -> Result<Option<RecordHeader>, EnvironmentError> {
+        Ok(self.bytes(offset, HEADER_BYTES)?.and_then(RecordHeader::decode))
+    }
+
+    /// So many bytes from this place on, if the file has them.
+    fn bytes(&mut self, offset: u64, count: usize) -> Result<Option<&[u8]>, EnvironmentError> {
+        if offset.saturating_add(count as u64) > self.length {
+            return Ok(None);
+        }
+        let is_loaded = offset >= self.window_start
+            && offset + count as u64 <= self.window_start + self.window.len() as u64;
+        if !is_loaded {
+            let wanted = (count.max(WINDOW_BYTES) as u64).min(self.length - offset) as usize;
+            self.window.resize(wanted, 0);
+            self.file.read_exact_at(&mut self.window, offset)?;
+            self.window_start = offset;
+        }
+        let at = (offset - self.window_start) as usize;
+        Ok(Some(&self.window[at..at + count]))
+    }
+}

@@ -1,0 +1,176 @@
+//! A record on disk: 28 bytes of header, the payload, zeros up to a multiple of 8 bytes.
+//!
+//! Header, little-endian: `payload length u32, checksum u32, chain u32, not durable u32, lsn u64, kind u8, flags u8,
+//! reserved u16`. The checksum is crc32c of the segment's salt (8 bytes), the header without the checksum, and the
+//! payload. *Not durable* counts the records before this one that no sync was known to cover when it was appended.
+
+use pando_storage::Lsn;
+
+use super::segment::Salt;
+
+/// Bytes of a record's header.
+pub(super) const HEADER_BYTES: usize = 28;
+
+/// Records begin at multiples of this many bytes.
+pub(super) const ALIGNMENT: usize = 8;
+
+/// The longest payload, in bytes.
+pub(crate) const RECORD_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// What a record is; the engine numbers its kinds from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RecordKind(u8);
+
+impl RecordKind {
+    /// The kind of this number.
+    ///
+    /// # Panics
+    /// At 0, which no record has, so that zeros never look like one.
+    pub(crate) const fn new(number: u8) -> RecordKind {
+        assert!(number != 0, "no record has kind 0");
+        RecordKind(number)
+    }
+
+    pub(crate) const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// Bytes that a record with such a payload takes.
+pub(super) const fn record_bytes(payload_length: usize) -> usize {
+    (HEADER_BYTES + payload_length).next_multiple_of(ALIGNMENT)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RecordHeader {
+    pub(super) length: u32,
+    pub(super) checksum: u32,
+    pub(super) chain: u32,
+    pub(super) not_durable: u32,
+    pub(super) lsn: Lsn,
+    pub(super) kind: RecordKind,
+}
+
+impl RecordHeader {
+    /// The header that these bytes may be; whether they are one, the checksum says.
+    pub(super) fn decode(bytes: &[u8]) -> Option<RecordHeader> {
+        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
+        let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let is_plausible =
+            bytes[24] != 0 && bytes[25..28] == [0; 3] && u32_at(0) as usize <= RECORD_BYTES_MAX;
+        is_plausible.then(|| RecordHeader {
+            length: u32_at(0),
+            checksum: u32_at(4),
+            chain: u32_at(8),
+            not_durable: u32_at(12),
+            lsn: Lsn::new(u64::from_le_bytes(std::array::from_fn(|byte| bytes[16 + byte]))),
+            kind: RecordKind::new(bytes[24]),
+        })
+    }
+
+    fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&self.length.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.chain.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.not_durable.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.lsn.get().to_le_bytes());
+        bytes[24] = self.kind.number();
+        bytes
+    }
+
+    /// The checksum of a record with this header (whatever its own checksum field holds) and payload.
+    fn checksum_over(&self, salt: Salt, payload: &[&[u8]]) -> u32 {
+        let bytes = self.encode();
+        let seed = crc32c::crc32c(&salt.bytes());
+        let header = crc32c::crc32c_append(crc32c::crc32c_append(seed, &bytes[0..4]), &bytes[8..]);
+        payload.iter().fold(header, |checksum, part| crc32c::crc32c_append(checksum, part))
+    }
+
+    /// Whether the payload is the one that was written.
+    pub(super) fn holds(&self, salt: Salt, payload: &[u8]) -> bool {
+        self.checksum == self.checksum_over(salt, &[payload])
+    }
+
+    /// The newest record that was certainly durable when this one was appended.
+    pub(super) fn durable_before(&self) -> Lsn {
+        match self.not_durable {
+            u32::MAX => Lsn::ZERO,
+            count => Lsn::new(self.lsn.get().saturating_sub(1).saturating_sub(u64::from(count))),
+        }
+    }
+}
+
+/// Appends a record to `out` and returns its checksum, the chain of the next one.
+pub(super) fn write_record(
+    out: &mut Vec<u8>,
+    salt: Salt,
+    chain: u32,
+    lsn: Lsn,
+    durable: Lsn,
+    kind: RecordKind,
+    payload: &[&[u8]],
+) -> u32 {
+    let length: usize = payload.iter().map(|part| part.len()).sum();
+    let not_durable = (lsn.get() - 1).saturating_sub(durable.get());
+    let mut header = RecordHeader {
+        length: u32::try_from(length).expect("payloads beyond RECORD_BYTES_MAX are refused before"),
+        checksum: 0,
+        chain,
+        not_durable: u32::try_from(not_durable).unwrap_or(u32::MAX),
+        lsn,
+        kind,
+    };
+    header.checksum = header.checksum_over(salt, payload);
+    let end = out.len() + record_bytes(length);
+    out.reserve(record_bytes(length));
+    out.extend_from_slice(&header.encode());
+    for part in payload {
+        out.extend_from_slice(part);
+    }
+    out.resize(end, 0);
+    header.checksum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Vec<u8> {
+        let mut out = Vec::new();
+        let (lsn, durable) = (Lsn::new(0x0102), Lsn::new(0x0100));
+        let payload: [&[u8]; 2] = [b"hel", b"lo"];
+        write_record(&mut out, Salt::new(7), 0xaabb_ccdd, lsn, durable, RecordKind::new(3), &payload);
+        out
+    }
+
+    #[test]
+    fn a_record_has_the_bytes_that_the_format_says() {
+        let hex: String = example().iter().map(|byte| format!("{byte:02x}")).collect();
+        let golden = include_str!("golden/record.hex").replace('\n', "");
+        assert_eq!(hex, golden);
+    }
+
+    #[test]
+    fn a_record_is_told_from_every_record_with_one_bit_flipped() {
+        let bytes = example();
+        let payload = HEADER_BYTES..HEADER_BYTES + 5;
+        let header = RecordHeader::decode(&bytes).unwrap();
+        assert!(header.holds(Salt::new(7), &bytes[payload.clone()]));
+        assert!(!header.holds(Salt::new(8), &bytes[payload.clone()]), "another salt, another checksum");
+        assert_eq!(header.durable_before(), Lsn::new(0x0100));
+        for bit in 0..(HEADER_BYTES + 5) * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let is_accepted = RecordHeader::decode(&flipped)
+                .is_some_and(|header| header.holds(Salt::new(7), &flipped[payload.clone()]));
+            assert!(!is_accepted, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_no_record() {
+        assert_eq!(RecordHeader::decode(&[0; 64]), None);
+        assert_eq!(RecordHeader::decode(&[1; 20]), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! Opens a log: reads what is there from a position on, decides where it ends, and goes on behind it.
+//!
+//! 1. The segment of the position is read record by record; each must continue LSN and chain.
+//! 2. Where none does, the next segment must begin with exactly that LSN and chain: reading goes on there.
+//! 3. Otherwise this is the end, unless a later record or a later segment proves that more was durable; that is damage.
+//! 4. The last segment is synced (a killed process leaves records that only the kernel has), and a new one begun.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use pando_environment::{Environment, File};
+use pando_storage::{Lsn, StorageError};
+
+use super::appender::Appender;
+use super::reader::{SegmentReader, read_header};
+use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, SegmentHeader};
+use super::segment_files::SegmentFiles;
+use super::segment_table::SegmentTable;
+use super::{Log, LogError, LogOptions, LogPosition, RecordKind, RecordProblem, flusher};
+use crate::space::StoreId;
+
+/// The folder of the log within the store's.
+const FOLDER: &str = "wal";
+
+/// A record as replay gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogRecord<'a> {
+    pub(crate) lsn: Lsn,
+    pub(crate) kind: RecordKind,
+    pub(crate) payload: &'a [u8],
+}
+
+/// What takes the records of a log that is opened.
+pub(crate) type Replay<'r> = dyn FnMut(LogRecord<'_>) -> Result<(), StorageError> + 'r;
+
+impl Log {
+    /// Begins the log of a new store.
+    pub(crate) fn create(
+        environment: &Environment,
+        store_folder: &Path,
+        store: StoreId,
+        options: LogOptions,
+    ) -> Result<Arc<Log>, LogError> {
+        let no_records = &mut |_record: LogRecord<'_>| Ok(());
+        Log::open(environment, store_folder, store, options, LogPosition::START, Lsn::ZERO, no_records)
+    }
+
+    /// Opens the log of a store: hands every record from `from` on to `replay`, in order, and goes on behind the last.
+    /// A log that ends before `must_reach` is damaged.
+    pub(crate) fn open(
+        environment: &Environment,
+        store_folder: &Path,
+        store: StoreId,
+        options: LogOptions,
+        from: LogPosition,
+        must_reach: Lsn,
+        replay: &mut Replay<'_>,
+    ) -> Result<Arc<Log>, LogError> {
+        let folder = store_folder.join(FOLDER);
+        let mut files =
+            SegmentFiles::new(environment, folder, options.segment_bytes, options.spare_segments_max)?;
+        let mut recovery = Recovery::new(&files, store, from)?;
+        recovery.read_all(replay)?;
+        recovery.check_end(must_reach)?;
+        let Recovery { mut table, end, last, bytes, .. } = recovery;
+        let first = last.as_ref().map_or(from.segment(), |_| end.segment() + 1);
+        if let Some(last) = last {
+            last.sync_data()?;
+        }
+        let segment = files.begin(first, &table.numbers())?;
+        let start = LogPosition::new(segment.number, SEGMENT_HEADER_BYTES, end.lsn(), end.chain());
+        table.begin_segment(start, segment.length);
+        let salt = Salt::new(environment.random().next_u64());
+        let header =
+            SegmentHeader { store, number: segment.number, salt, first: start.lsn(), chain: start.chain() };
+        segment.file.write_all_at(&header.encode(), 0)?;
+        segment.file.sync_data()?;
+        let appender = Appender::new(store, Arc::clone(&segment), salt, start, bytes);
+        let log = Arc::new(Log::begin(environment, options, appender, segment, files, table));
+        flusher::start(&log)?;
+        Ok(log)
+    }
+}
+
+struct Recovery<'f> {
+    files: &'f SegmentFiles,
+    store: StoreId,
+    from: LogPosition,
+    numbers: Vec<u64>,
+    table: SegmentTable,
+    /// Behind the last good record.
+    end: LogPosition,
+    /// The segment that was read last.
+    last: Option<Arc<dyn File>>,
+    /// Of the records that were read.
+    bytes: u64,
+}
+
+impl<'f> Recovery<'f> {
+    fn new(files: &'f SegmentFiles, store: StoreId, from: LogPosition) -> Result<Recovery<'f>, LogError> {
+        let numbers = files.list()?;
+        Ok(Recovery {
+            files,
+            store,
+            from,
+            numbers,
+            table: SegmentTable::default(),
+            end: from,
+            last: None,
+            bytes: 0,
+        })
+    }
+
+    fn read_all(&mut self, replay: &mut Replay<'_>) -> Result<(), LogError> {
+        let Some((mut file, mut header)) = self.first_segment()? else { return Ok(()) };
+        self.keep_older()?;
+        let offset = self.from.offset().max(SEGMENT_HEADER_BYTES);
+        self.end = LogPosition::new(self.from.segment(), offset, self.from.lsn(), self.from.chain());
+        loop {
+            let mut reader = SegmentReader::new(Arc::clone(&file), header.salt)?;
+            self.table.begin_segment(self.end, reader.length());
+            self.read_segment(&mut reader, replay)?;
+            self.last = Some(file);
+            match self.next_segment()? {
+                Some((next_file, next)) => {
+                    self.end =
+                        LogPosition::new(next.number, SEGMENT_HEADER_BYTES, self.end.lsn(), self.end.chain());
+                    (file, header) = (next_file, next);
+                }
+                None => {
+                    let (offset, lsn) = (self.end.offset(), self.end.lsn());
+                    return match reader.find_witness(offset, lsn)? {
+                        Some(witness) => Err(self.corrupt(RecordProblem::DamagedBefore { witness })),
+                        None => Ok(()),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Segments before the position are not read, and still kept: the superblock before the newest may lead to them.
+    fn keep_older(&mut self) -> Result<(), LogError> {
+        for number in self.numbers.clone().into_iter().filter(|number| *number < self.from.segment()) {
+            if let Some((file, header)) = self.segment(number)? {
+                let start = LogPosition::new(number, SEGMENT_HEADER_BYTES, header.first, header.chain);
+                self.table.begin_segment(start, file.length()?);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_segment(&mut self, reader: &mut SegmentReader, replay: &mut Replay<'_>) -> Result<(), LogError> {
+        while let Some(record) = reader.record(self.end.offset(), self.end.lsn(), self.end.chain())? {
+            self.bytes += record.end - self.end.offset();
+            self.end = LogPosition::new(self.end.segment(), record.end, record.lsn.next(), record.checksum);
+            self.table.advance(self.end);
+            let (lsn, kind, payload) = (record.lsn, record.kind, record.payload);
+            replay(LogRecord { lsn, kind, payload }).map_err(|source| LogError::Replay { lsn, source })?;
+        }
+        Ok(())
+    }
+
+    /// The segment that replay begins in; none where nothing was ever logged.
+    fn first_segment(&self) -> Result<Option<(Arc<dyn File>, SegmentHeader)>, LogError> {
+        let number = self.from.segment();
+        if let Some(found) = self.segment(number)? {
+            return Ok(Some(found));
+        }
+        if self.from == LogPosition::START {
+            // Nothing was logged, as long as no later segment was.
+            return match self.later_segment(number)? {
+                None => Ok(None),
+                Some(next) => Err(self.corrupt(RecordProblem::MissingBefore { next })),
+            };
+        }
+        Err(self.corrupt(RecordProblem::NoSegment))
+    }
+
+    /// The segment that continues at the end, if one does. One that begins later is damage.
+    fn next_segment(&self) -> Result<Option<(Arc<dyn File>, SegmentHeader)>, LogError> {
+        let number = self.end.segment() + 1;
+        match self.segment(number)? {
+            Some((file, header)) if header.first == self.end.lsn() && header.chain == self.end.chain() => {
+                Ok(Some((file, header)))
+            }
+            Some((_, header)) => Err(self.corrupt(RecordProblem::MissingBefore { next: header.first })),
+            None => match self.later_segment(number)? {
+                None => Ok(None),
+                Some(next) => Err(self.corrupt(RecordProblem::MissingBefore { next })),
+            },
+        }
+    }
+
+    /// The first record of a segment behind this number.
+    fn later_segment(&self, number: u64) -> Result<Option<Lsn>, LogError> {
+        for later in self.numbers.iter().filter(|later| **later > number) {
+            if let Some((_, header)) = self.segment(*later)? {
+                return Ok(Some(header.first));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The segment of this number, if its file is there and its header holds.
+    fn segment(&self, number: u64) -> Result<Option<(Arc<dyn File>, SegmentHeader)>, LogError> {
+        if !self.numbers.contains(&number) {
+            return Ok(None);
+        }
+        let file = self.files.open(number)?;
+        match read_header(file.as_ref())? {
+            FoundHeader::Valid(header) if header.number != number => Ok(None),
+            FoundHeader::Valid(header) if header.store != self.store => {
+                Err(self.problem(number, 0, RecordProblem::OtherStore))
+            }
+            FoundHeader::Valid(header) => Ok(Some((file, header))),
+            FoundHeader::OtherVersion(found) => {
+                Err(self.problem(number, 0, RecordProblem::Version { found }))
+            }
+            FoundHeader::None => Ok(None),
+        }
+    }
+
+    fn check_end(&self, must_reach: Lsn) -> Result<(), LogError> {
+        if self.end.lsn() <= must_reach {
+            return Err(self.corrupt(RecordProblem::EndsEarly { synced_to: must_reach }));
+        }
+        Ok(())
+    }
+
+    fn corrupt(&self, problem: RecordProblem) -> LogError {
+        self.problem(self.end.segment(), self.end.offset(), problem)
+    }
+
+    fn problem(&self, segment: u64, offset: u64, problem: RecordProblem) -> LogError {
+        LogError::Corrupt { path: self.files.path(segment), offset, lsn: self.end.lsn(), problem }
+    }
+}

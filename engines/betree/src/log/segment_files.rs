@@ -1,0 +1,199 @@
+//! The files of the log's folder: those that wait to become the next segments, and how they are made and used again.
+//!
+//! Spare files carry the numbers after the active segment's, in order. They are made (or renamed from released segments)
+//! with their room reserved and the folder synced, so that taking one needs no call to the device; their headers are
+//! blank or name another number, so recovery passes them over.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pando_environment::{Access, Environment, EnvironmentError, File, FileSystem, OpenMode};
+
+use super::LogError;
+use super::segment::{SEGMENT_HEADER_BYTES, Segment, file_name, number_of, segment_path};
+
+/// Files are as long as a multiple of this many bytes.
+const LENGTH_UNIT: u64 = 4_096;
+
+/// See the [module](self).
+pub(super) struct SegmentFiles {
+    environment: Environment,
+    folder: PathBuf,
+    segment_bytes: u64,
+    spares_max: usize,
+    /// The segment that records are appended to.
+    active: u64,
+    spares: VecDeque<Arc<Segment>>,
+}
+
+impl SegmentFiles {
+    /// The files of a folder, which is created where it is not there. No spare is known yet.
+    pub(super) fn new(
+        environment: &Environment,
+        folder: PathBuf,
+        segment_bytes: u64,
+        spares_max: usize,
+    ) -> Result<SegmentFiles, LogError> {
+        if !environment.files().exists(&folder)? {
+            environment.files().create_dir(&folder)?;
+            if let Some(parent) = folder.parent() {
+                environment.files().sync_dir(parent)?;
+            }
+        }
+        let segment_bytes = segment_bytes.next_multiple_of(LENGTH_UNIT).max(2 * LENGTH_UNIT);
+        let environment = environment.clone();
+        Ok(SegmentFiles {
+            environment,
+            folder,
+            segment_bytes,
+            spares_max,
+            active: 0,
+            spares: VecDeque::new(),
+        })
+    }
+
+    fn files(&self) -> &dyn FileSystem {
+        self.environment.files().as_ref()
+    }
+
+    pub(super) fn folder(&self) -> &PathBuf {
+        &self.folder
+    }
+
+    /// The numbers of all segment files in the folder, ascending.
+    pub(super) fn list(&self) -> Result<Vec<u64>, LogError> {
+        let mut numbers: Vec<u64> =
+            self.files().list(&self.folder)?.iter().filter_map(|name| number_of(name)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Opens a segment's file, to read it and to sync it.
+    pub(super) fn open(&self, number: u64) -> Result<Arc<dyn File>, LogError> {
+        Ok(self.files().open(&segment_path(&self.folder, number), OpenMode::Existing, Access::Buffered)?)
+    }
+
+    /// After recovery: `active` is the first segment to append to. Files that recovery did not read become spares, or go.
+    pub(super) fn begin(&mut self, active: u64, live: &[u64]) -> Result<Arc<Segment>, LogError> {
+        self.active = active - 1;
+        let unused: Vec<u64> = self.list()?.into_iter().filter(|number| !live.contains(number)).collect();
+        let mut wanted = active;
+        // A file that bears the wanted name stays; others are renamed to it, and what is too many is removed.
+        let (mut named, mut others): (VecDeque<u64>, Vec<u64>) = (VecDeque::new(), Vec::new());
+        for number in unused {
+            if number >= active { named.push_back(number) } else { others.push(number) }
+        }
+        while self.spares.len() < self.spares_max.max(1) {
+            if named.front() == Some(&wanted) {
+                named.pop_front();
+            } else if let Some(other) = others.pop().or_else(|| named.pop_back()) {
+                self.files()
+                    .rename(&segment_path(&self.folder, other), &segment_path(&self.folder, wanted))?;
+            } else {
+                break;
+            }
+            let spare = self.open_spare(wanted)?;
+            self.spares.push_back(spare);
+            wanted += 1;
+        }
+        for number in others.into_iter().chain(named) {
+            self.files().remove(&segment_path(&self.folder, number))?;
+        }
+        self.files().sync_dir(&self.folder)?;
+        self.take(SEGMENT_HEADER_BYTES)
+    }
+
+    /// The next segment, with room for at least so many bytes. Without room nothing has changed.
+    pub(super) fn take(&mut self, bytes: u64) -> Result<Arc<Segment>, LogError> {
+        if self.spares.is_empty() {
+            self.make_spare()?;
+        }
+        let length = bytes.next_multiple_of(LENGTH_UNIT);
+        let spare = self.spares.front().expect("a spare was made where there was none");
+        if spare.length < length {
+            let longer = self.lengthen(spare, length)?;
+            self.spares[0] = longer;
+        }
+        self.active += 1;
+        let taken = self.spares.pop_front().expect("a spare was made where there was none");
+        assert_eq!(taken.number, self.active, "spare segments bear the next numbers");
+        Ok(taken)
+    }
+
+    /// Has a spare ready, so that the next [`take`](SegmentFiles::take) is quick.
+    pub(super) fn prepare(&mut self) -> Result<(), LogError> {
+        if self.spares.is_empty() { self.make_spare() } else { Ok(()) }
+    }
+
+    /// A segment that is not part of the log any more: a spare, or removed.
+    pub(super) fn release(&mut self, number: u64, length: u64) -> Result<(), LogError> {
+        let path = segment_path(&self.folder, number);
+        if self.spares.len() >= self.spares_max || length != self.segment_bytes {
+            self.files().remove(&path)?;
+            return Ok(());
+        }
+        let next = self.next_spare();
+        self.files().rename(&path, &segment_path(&self.folder, next))?;
+        self.files().sync_dir(&self.folder)?;
+        let file = self.open(next)?;
+        let written_to = AtomicU64::new(length);
+        self.spares.push_back(Arc::new(Segment { number: next, file, length, written_to }));
+        Ok(())
+    }
+
+    fn next_spare(&self) -> u64 {
+        self.active + 1 + self.spares.len() as u64
+    }
+
+    fn make_spare(&mut self) -> Result<(), LogError> {
+        let number = self.next_spare();
+        let path = segment_path(&self.folder, number);
+        let file = self
+            .files()
+            .open(&path, OpenMode::CreateOrOpen, Access::Buffered)
+            .map_err(|error| self.no_space(self.segment_bytes, error))?;
+        if let Err(error) = file.allocate(0, self.segment_bytes) {
+            // An empty file under the next number would be taken for a segment's beginning by nobody, but it would be
+            // in the way.
+            drop(file);
+            self.files().remove(&path)?;
+            return Err(self.no_space(self.segment_bytes, error));
+        }
+        self.files().sync_dir(&self.folder)?;
+        let (length, written_to) = (self.segment_bytes, AtomicU64::new(0));
+        self.spares.push_back(Arc::new(Segment { number, file, length, written_to }));
+        Ok(())
+    }
+
+    /// A file that was there before: whatever it holds, its header does not make it part of the log.
+    fn open_spare(&self, number: u64) -> Result<Arc<Segment>, LogError> {
+        let file = self.open(number)?;
+        let mut length = file.length()? / LENGTH_UNIT * LENGTH_UNIT;
+        if length < self.segment_bytes {
+            file.allocate(0, self.segment_bytes).map_err(|error| self.no_space(self.segment_bytes, error))?;
+            length = self.segment_bytes;
+        }
+        Ok(Arc::new(Segment { number, file, length, written_to: AtomicU64::new(0) }))
+    }
+
+    fn lengthen(&self, spare: &Segment, length: u64) -> Result<Arc<Segment>, LogError> {
+        spare.file.allocate(0, length).map_err(|error| self.no_space(length, error))?;
+        let written_to = AtomicU64::new(spare.written_to.load(Ordering::Relaxed));
+        Ok(Arc::new(Segment { number: spare.number, file: Arc::clone(&spare.file), length, written_to }))
+    }
+
+    fn no_space(&self, wanted_bytes: u64, error: EnvironmentError) -> LogError {
+        if error.is_no_space() {
+            LogError::NoSpace { wanted_bytes, folder: self.folder.clone(), source: error }
+        } else {
+            error.into()
+        }
+    }
+
+    /// The path of a segment, for messages.
+    pub(super) fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(file_name(number))
+    }
+}

@@ -1,0 +1,147 @@
+//! Where each record lies: the live segments with a sparse index, to find a place for replay to begin and to know which
+//! segments a checkpoint has made superfluous.
+
+use std::collections::VecDeque;
+
+use pando_storage::Lsn;
+
+use super::LogPosition;
+use super::segment::SEGMENT_HEADER_BYTES;
+
+/// Index entries are this many bytes of log apart, or more.
+const INDEX_DISTANCE: u64 = 256 * 1024;
+
+#[derive(Debug)]
+struct LiveSegment {
+    number: u64,
+    /// The length of its file.
+    length: u64,
+    /// Places within it, ascending; never empty: the first is where its records begin (or where replay began).
+    index: Vec<LogPosition>,
+    /// Behind its last record.
+    end: LogPosition,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct SegmentTable {
+    segments: VecDeque<LiveSegment>,
+}
+
+impl SegmentTable {
+    /// A segment begins (or replay begins within it) at this position.
+    pub(super) fn begin_segment(&mut self, start: LogPosition, length: u64) {
+        let live = LiveSegment { number: start.segment(), length, index: vec![start], end: start };
+        assert!(
+            self.segments.back().is_none_or(|last| last.number < live.number),
+            "segment {} begins out of order",
+            live.number
+        );
+        self.segments.push_back(live);
+    }
+
+    /// The last segment now ends here.
+    pub(super) fn advance(&mut self, end: LogPosition) {
+        let last = self.segments.back_mut().expect("records are written into a segment that has begun");
+        let indexed = last.index.last().expect("the index of a segment is never empty");
+        if end.offset() - indexed.offset() >= INDEX_DISTANCE {
+            last.index.push(end);
+        }
+        last.end = end;
+    }
+
+    /// Where reading must begin to meet every record after `lsn`. Every segment's header is durable when one of its records
+    /// is; `durable` says up to where that is so. Before, the end of the segment before stands for its beginning.
+    pub(super) fn position_after(&self, lsn: Lsn, durable: Lsn) -> Option<LogPosition> {
+        let next = lsn.next();
+        let mut found = None;
+        for (at, segment) in self.segments.iter().enumerate() {
+            if segment.index[0].lsn() > next {
+                break;
+            }
+            let is_certain = at == 0 || durable >= segment.index[0].lsn();
+            if !is_certain {
+                found = Some(self.segments[at - 1].end);
+                break;
+            }
+            let behind = segment.index.partition_point(|position| position.lsn() <= next);
+            found = Some(segment.index[behind - 1]);
+            if segment.end.lsn() <= next {
+                found = Some(segment.end);
+            }
+        }
+        found
+    }
+
+    /// Removes the segments that no position at `lsn` lies in; their numbers and lengths, oldest first. The last one stays,
+    /// and so does one that ends exactly before `lsn`: its end may stand for the beginning of the next.
+    pub(super) fn release_before(&mut self, lsn: Lsn) -> Vec<(u64, u64)> {
+        let mut released = Vec::new();
+        while self.segments.len() > 1 && self.segments[1].index[0].lsn() < lsn {
+            if let Some(segment) = self.segments.pop_front() {
+                released.push((segment.number, segment.length));
+            }
+        }
+        released
+    }
+
+    /// Bytes of the records in live segments.
+    pub(super) fn live_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.end.offset().saturating_sub(SEGMENT_HEADER_BYTES)).sum()
+    }
+
+    /// Bytes of the live segments' files.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.length).sum()
+    }
+
+    /// The numbers of the live segments, ascending.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        self.segments.iter().map(|segment| segment.number).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(segment: u64, offset: u64, lsn: u64) -> LogPosition {
+        LogPosition::new(segment, offset, Lsn::new(lsn), lsn as u32)
+    }
+
+    fn table() -> SegmentTable {
+        let mut table = SegmentTable::default();
+        table.begin_segment(position(1, 512, 1), 1 << 20);
+        table.advance(position(1, 300_000, 10));
+        table.advance(position(1, 310_000, 11));
+        table.begin_segment(position(2, 512, 11), 1 << 20);
+        table.advance(position(2, 1_000, 12));
+        table
+    }
+
+    #[test]
+    fn replay_begins_at_or_before_the_record_that_is_needed() {
+        let table = table();
+        let all = Lsn::new(11);
+        assert_eq!(table.position_after(Lsn::ZERO, all), Some(position(1, 512, 1)));
+        assert_eq!(table.position_after(Lsn::new(8), all), Some(position(1, 512, 1)));
+        assert_eq!(table.position_after(Lsn::new(9), all), Some(position(1, 300_000, 10)));
+        assert_eq!(table.position_after(Lsn::new(10), all), Some(position(2, 512, 11)));
+        assert_eq!(table.position_after(Lsn::new(11), all), Some(position(2, 1_000, 12)));
+    }
+
+    #[test]
+    fn a_segment_whose_header_may_be_lost_is_reached_through_the_one_before() {
+        assert_eq!(table().position_after(Lsn::new(11), Lsn::new(10)), Some(position(1, 310_000, 11)));
+    }
+
+    #[test]
+    fn segments_are_released_when_the_next_one_begins_early_enough() {
+        let mut table = table();
+        assert_eq!(table.release_before(Lsn::new(11)), []);
+        assert_eq!(table.release_before(Lsn::new(12)), [(1, 1 << 20)]);
+        assert_eq!(table.release_before(Lsn::new(99)), []);
+        assert_eq!(table.numbers(), [2]);
+        assert_eq!(table.live_bytes(), 488);
+    }
+}

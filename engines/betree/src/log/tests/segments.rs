@@ -1,0 +1,132 @@
+//! Segments: records across them, positions in them, and their use after release.
+
+use super::*;
+
+#[test]
+fn records_come_back_in_order_across_segments_and_reopenings() {
+    let simulation = Environment::simulated(1);
+    let mut log = create(&simulation);
+    let mut total = 0;
+    for _ in 0..5 {
+        append(&log, 60);
+        total += 60;
+        log.close().unwrap();
+        drop(log);
+        let (reopened, records) = open(&simulation).unwrap();
+        assert_records(&records, 1, total);
+        log = reopened;
+    }
+    assert!(log.end().segment() > 5);
+}
+
+#[test]
+fn records_of_every_length_up_to_many_segments_come_back() {
+    let simulation = Environment::simulated(2);
+    let log = create(&simulation);
+    let lengths = [0, 1, 7, 8, 15_800, 15_872, 15_873, 16_384, 100_000, 3, 5_000_000, 2];
+    for (at, length) in lengths.into_iter().enumerate() {
+        log.append(KIND, &[&vec![at as u8; length]]).unwrap();
+    }
+    log.close().unwrap();
+    let (log, records) = open(&simulation).unwrap();
+    for (at, length) in lengths.into_iter().enumerate() {
+        assert_eq!(records[at].1, vec![at as u8; length]);
+    }
+    assert!(log.release_before(log.appended_lsn()).is_ok());
+    assert!(matches!(log.append(KIND, &[&vec![0; RECORD_BYTES_MAX + 1]]), Err(LogError::TooLong { .. })));
+    append(&log, 1);
+}
+
+#[test]
+fn replay_from_the_position_of_any_record_meets_every_record_after_it() {
+    let simulation = Environment::simulated(3);
+    let log = create(&simulation);
+    let last = append(&log, 200);
+    log.sync(last).unwrap();
+    let positions: Vec<_> = (0..=200).map(|lsn| log.position_of(Lsn::new(lsn))).collect();
+    assert_eq!(positions[200], log.end());
+    drop(log);
+    for (lsn, position) in positions.into_iter().enumerate().step_by(13) {
+        simulation.disk.kill();
+        let encoded = LogPosition::decode(&position.encode());
+        let (_log, records) = open_from(&simulation.environment, encoded, Lsn::new(200)).unwrap();
+        let first = position.lsn().get();
+        assert!(first <= lsn as u64 + 1);
+        assert_records(&records, first, 201 - first);
+    }
+}
+
+#[test]
+fn released_segments_are_used_again_and_their_old_records_never_come_back() {
+    let simulation = Environment::simulated(4);
+    let mut log = create(&simulation);
+    for round in 0..30 {
+        let last = append(&log, 50);
+        log.sync(last).unwrap();
+        let keep = Lsn::new(last.get().saturating_sub(20));
+        log.release_before(keep).unwrap();
+        let files = simulation.environment.files().list(&log.folder()).unwrap();
+        assert!(files.len() <= 6, "{files:?}");
+        assert!(log.live_bytes() <= 4 * (16 << 10));
+        if round % 4 == 3 {
+            let from = log.position_of(keep);
+            if round % 8 == 3 {
+                append(&log, 10);
+                simulation.disk.crash(round);
+            } else {
+                simulation.disk.kill();
+            }
+            drop(log);
+            let (reopened, records) = open_from(&simulation.environment, from, last).unwrap();
+            let count = reopened.appended_lsn().get() + 1 - from.lsn().get();
+            assert_records(&records, from.lsn().get(), count);
+            assert!(reopened.appended_lsn() >= last);
+            log = reopened;
+        }
+    }
+    let statistics = log.statistics();
+    assert!(statistics.file_bytes >= statistics.live_bytes);
+}
+
+#[test]
+fn what_an_older_superblock_needs_is_kept_across_an_open_from_a_newer_position() {
+    let simulation = Environment::simulated(5);
+    let log = create(&simulation);
+    let last = append(&log, 100);
+    log.sync(last).unwrap();
+    let newer = log.position_of(Lsn::new(80));
+    drop(log);
+    simulation.disk.kill();
+    let (log, records) = open_from(&simulation.environment, newer, last).unwrap();
+    assert_records(&records, newer.lsn().get(), 101 - newer.lsn().get());
+    let last = append(&log, 30);
+    log.sync(last).unwrap();
+    drop(log);
+    simulation.disk.kill();
+    let (log, records) = open(&simulation).unwrap();
+    assert_records(&records, 1, 130);
+    drop(log);
+}
+
+#[test]
+fn a_full_disk_refuses_a_record_before_it_has_an_lsn_and_takes_it_when_there_is_room() {
+    let simulation = Environment::simulated(6);
+    let log = create(&simulation);
+    simulation.disk.set_capacity(Some(simulation.disk.used_bytes()));
+    let mut appended = 0;
+    let error = loop {
+        match log.append(KIND, &[&payload(appended + 1)]) {
+            Ok(_lsn) => appended += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, LogError::NoSpace { .. }), "{error}");
+    assert_eq!(log.appended_lsn(), Lsn::new(appended));
+    log.sync(log.appended_lsn()).unwrap();
+    assert!(log.append(KIND, &[&[0; 20_000]]).is_err());
+    simulation.disk.set_capacity(None);
+    append(&log, 40);
+    log.close().unwrap();
+    drop(log);
+    assert_records(&open(&simulation).unwrap().1, 1, appended + 40);
+}

@@ -1,0 +1,57 @@
+//! Those who wait for a record to become logged or durable without a thread of their own.
+
+use std::collections::BTreeMap;
+
+use pando_storage::Lsn;
+use parking_lot::Mutex;
+
+use super::LogError;
+
+/// Called once, on any thread: the record is there, or never will be. It must be quick.
+pub(crate) type LogWaker = Box<dyn FnOnce(Result<(), LogError>) + Send>;
+
+/// Wakers by the record they wait for.
+#[derive(Default)]
+pub(super) struct Wakers {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// The second part of the key keeps those of one record apart, in the order they came.
+    wakers: BTreeMap<(Lsn, u64), LogWaker>,
+    next: u64,
+}
+
+impl Wakers {
+    pub(super) fn add(&self, lsn: Lsn, waker: LogWaker) {
+        let mut waiting = self.waiting.lock();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.wakers.insert((lsn, number), waker);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.lock().wakers.is_empty()
+    }
+
+    /// Calls those whose record has been reached.
+    pub(super) fn serve(&self, reached: Lsn) {
+        let served = {
+            let mut waiting = self.waiting.lock();
+            match waiting.wakers.first_key_value() {
+                Some(((lsn, _), _)) if *lsn <= reached => {}
+                _ => return,
+            }
+            let later = waiting.wakers.split_off(&(reached, u64::MAX));
+            std::mem::replace(&mut waiting.wakers, later)
+        };
+        served.into_values().for_each(|waker| waker(Ok(())));
+    }
+
+    /// Calls all with an error.
+    pub(super) fn fail(&self, error: impl Fn() -> LogError) {
+        let failed = std::mem::take(&mut self.waiting.lock().wakers);
+        failed.into_values().for_each(|waker| waker(Err(error())));
+    }
+}

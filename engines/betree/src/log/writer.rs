@@ -1,0 +1,437 @@
+//! The log itself: append, write through, sync, wait.
+//!
+//! Locks, in the order they may be taken: `sync_turn` (never held during a call to the device), `writer` (held while
+//! batches are written), `appender` (for the copy of a record, and while a segment is begun), `files`, `table`.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pando_environment::{Environment, Task, TaskWaker};
+use pando_storage::Lsn;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::appender::{Appender, Batch};
+use super::record::{RECORD_BYTES_MAX, RecordKind};
+use super::segment::{Salt, Segment};
+use super::segment_files::SegmentFiles;
+use super::segment_table::SegmentTable;
+use super::wakers::{LogWaker, Wakers};
+use super::{LogError, LogPosition};
+
+/// How the log is kept; the defaults suit everything but tests.
+#[derive(Clone, Debug)]
+pub(crate) struct LogOptions {
+    /// Length of a segment's file, in bytes; a longer record gets a longer file.
+    pub(crate) segment_bytes: u64,
+    /// Nothing stays unsynced for longer.
+    pub(crate) flush_interval: Duration,
+    /// Released segments that are kept to be used again.
+    pub(crate) spare_segments_max: usize,
+    /// Appending writes through by itself beyond this many unwritten bytes.
+    pub(crate) unwritten_bytes_max: usize,
+    /// Into a new file zeros are written this far ahead of the records: a sync that only overwrites is 2.6 times as fast
+    /// as one that also changes the file's extents (1.1 against 2.9 ms on ext4).
+    pub(crate) zero_ahead_bytes: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        LogOptions {
+            segment_bytes: 64 << 20,
+            flush_interval: Duration::from_millis(100),
+            spare_segments_max: 2,
+            unwritten_bytes_max: 4 << 20,
+            zero_ahead_bytes: 1 << 20,
+        }
+    }
+}
+
+/// Counts since the log was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogStatistics {
+    pub(crate) syncs: u64,
+    pub(crate) sync_nanos: u64,
+    pub(crate) writes: u64,
+    pub(crate) write_bytes: u64,
+    pub(crate) live_bytes: u64,
+    /// Of the live segments' files.
+    pub(crate) file_bytes: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    syncs: AtomicU64,
+    sync_nanos: AtomicU64,
+    writes: AtomicU64,
+    write_bytes: AtomicU64,
+}
+
+/// The segment that was written last.
+struct Writer {
+    segment: Arc<Segment>,
+}
+
+/// See the [module](self) and the [log](super).
+pub(crate) struct Log {
+    environment: Environment,
+    options: LogOptions,
+    appender: Mutex<Appender>,
+    writer: Mutex<Writer>,
+    files: Mutex<SegmentFiles>,
+    table: Mutex<SegmentTable>,
+    logged: AtomicU64,
+    durable: AtomicU64,
+    /// Whether a sync is in flight.
+    sync_turn: Mutex<bool>,
+    sync_ended: Condvar,
+    logged_wakers: Wakers,
+    durable_wakers: Wakers,
+    poison: OnceLock<Arc<LogError>>,
+    is_closed: AtomicBool,
+    /// Something was appended since the flusher last looked.
+    pub(super) is_dirty: AtomicBool,
+    flusher: Mutex<Option<Task>>,
+    flusher_waker: OnceLock<TaskWaker>,
+    counters: Counters,
+}
+
+impl Log {
+    /// A log that goes on in `segment`, whose header is durable, as everything before it is.
+    pub(super) fn begin(
+        environment: &Environment,
+        options: LogOptions,
+        appender: Appender,
+        segment: Arc<Segment>,
+        files: SegmentFiles,
+        table: SegmentTable,
+    ) -> Log {
+        let last = appender.end().lsn().get() - 1;
+        Log {
+            environment: environment.clone(),
+            options,
+            appender: Mutex::new(appender),
+            writer: Mutex::new(Writer { segment }),
+            files: Mutex::new(files),
+            table: Mutex::new(table),
+            logged: AtomicU64::new(last),
+            durable: AtomicU64::new(last),
+            sync_turn: Mutex::new(false),
+            sync_ended: Condvar::new(),
+            logged_wakers: Wakers::default(),
+            durable_wakers: Wakers::default(),
+            poison: OnceLock::new(),
+            is_closed: AtomicBool::new(false),
+            is_dirty: AtomicBool::new(false),
+            flusher: Mutex::new(None),
+            flusher_waker: OnceLock::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Appends a record, whose payload is the parts one behind the other, and returns its LSN. Only memory is touched,
+    /// unless a segment must be made or too much is unwritten.
+    pub(crate) fn append(&self, kind: RecordKind, payload: &[&[u8]]) -> Result<Lsn, LogError> {
+        let length: usize = payload.iter().map(|part| part.len()).sum();
+        if length > RECORD_BYTES_MAX {
+            return Err(LogError::TooLong { bytes: length, limit: RECORD_BYTES_MAX });
+        }
+        let (lsn, unwritten) = {
+            let mut appender = self.appender.lock();
+            self.check_open()?;
+            if let Some(bytes) = appender.needs_segment(length) {
+                self.begin_segment(&mut appender, bytes)?;
+            }
+            let lsn = appender.append(kind, payload, self.durable_lsn());
+            self.table.lock().advance(appender.end());
+            (lsn, appender.unwritten_bytes())
+        };
+        if !self.is_dirty.swap(true, Ordering::SeqCst) {
+            self.wake_flusher();
+        }
+        if unwritten > self.options.unwritten_bytes_max {
+            self.write_through(lsn)?;
+        }
+        Ok(lsn)
+    }
+
+    fn begin_segment(&self, appender: &mut Appender, bytes: u64) -> Result<(), LogError> {
+        let segment = self.files.lock().take(bytes)?;
+        let salt = Salt::new(self.environment.random().next_u64());
+        let length = segment.length;
+        let start = appender.begin_segment(segment, salt);
+        self.table.lock().begin_segment(start, length);
+        Ok(())
+    }
+
+    /// Returns when every record up to `lsn` is in the kernel: it then survives the death of the process.
+    pub(crate) fn write_through(&self, lsn: Lsn) -> Result<(), LogError> {
+        let lsn = lsn.min(self.appended_lsn());
+        if self.logged_lsn() < lsn {
+            let writer = self.writer.lock();
+            // Whoever held the lock may have written this record too.
+            if self.logged_lsn() < lsn {
+                self.write_batches(writer)?;
+            }
+        }
+        self.check_poison()
+    }
+
+    /// Writes everything appended so far.
+    fn write_batches(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), LogError> {
+        self.check_poison()?;
+        let batches = self.appender.lock().take_batches();
+        for batch in batches {
+            if batch.segment.number != writer.segment.number {
+                // What recovery relies on: a segment is durable before the next one begins.
+                self.sync_segment(&writer.segment)?;
+                self.durable.fetch_max(self.logged.load(Ordering::SeqCst), Ordering::SeqCst);
+                writer.segment = Arc::clone(&batch.segment);
+            }
+            self.write_batch(&batch).map_err(|error| self.poison(error))?;
+            self.logged.fetch_max(batch.last.get(), Ordering::SeqCst);
+            self.appender.lock().give_back(batch.bytes);
+        }
+        drop(writer);
+        self.logged_wakers.serve(self.logged_lsn());
+        self.durable_wakers.serve(self.durable_lsn());
+        Ok(())
+    }
+
+    fn write_batch(&self, batch: &Batch) -> Result<(), LogError> {
+        let segment = &batch.segment;
+        segment.file.write_all_at(&batch.bytes, batch.offset)?;
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        self.counters.write_bytes.fetch_add(batch.bytes.len() as u64, Ordering::Relaxed);
+        let end = batch.offset + batch.bytes.len() as u64;
+        if end > segment.written_to.load(Ordering::Relaxed) {
+            let zeros = self.options.zero_ahead_bytes.min(segment.length - end);
+            if zeros > 0 {
+                segment.file.write_all_at(&vec![0; zeros as usize], end)?;
+            }
+            segment.written_to.store(end + zeros, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Returns when every record up to `lsn` is on the device: it then survives a power cut. Callers share syncs.
+    pub(crate) fn sync(&self, lsn: Lsn) -> Result<(), LogError> {
+        let lsn = lsn.min(self.appended_lsn());
+        while self.durable_lsn() < lsn {
+            self.check_poison()?;
+            let mut is_in_flight = self.sync_turn.lock();
+            if self.durable_lsn() >= lsn {
+                break;
+            }
+            if *is_in_flight {
+                self.sync_ended.wait(&mut is_in_flight);
+                continue;
+            }
+            *is_in_flight = true;
+            drop(is_in_flight);
+            let result = self.sync_once();
+            *self.sync_turn.lock() = false;
+            self.sync_ended.notify_all();
+            self.durable_wakers.serve(self.durable_lsn());
+            result?;
+        }
+        self.check_poison()
+    }
+
+    /// Writes and syncs all that is appended at this moment.
+    fn sync_once(&self) -> Result<(), LogError> {
+        self.write_through(self.appended_lsn())?;
+        let (segment, target) = {
+            let writer = self.writer.lock();
+            (Arc::clone(&writer.segment), self.logged_lsn())
+        };
+        self.sync_segment(&segment)?;
+        self.durable.fetch_max(target.get(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn sync_segment(&self, segment: &Segment) -> Result<(), LogError> {
+        self.check_poison()?;
+        let start = self.environment.clock().monotonic();
+        segment.file.sync_data().map_err(|error| self.poison(error.into()))?;
+        let nanos = self.environment.clock().monotonic().since(start).as_nanos();
+        self.counters.syncs.fetch_add(1, Ordering::Relaxed);
+        self.counters.sync_nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
+        // A sync that others declared failed meanwhile proves nothing.
+        self.check_poison()
+    }
+
+    /// Calls the waker when the record is in the kernel; at once where it is. Another thread's write is not waited for.
+    pub(crate) fn on_logged(&self, lsn: Lsn, waker: LogWaker) {
+        let lsn = lsn.min(self.appended_lsn());
+        if self.logged_lsn() < lsn
+            && let Some(writer) = self.writer.try_lock()
+        {
+            // A failure is remembered as poison, which the waker is told of below.
+            let _poisoned = self.write_batches(writer);
+        }
+        self.logged_wakers.add(lsn, waker);
+        self.logged_wakers.serve(self.logged_lsn());
+        self.after_registration(&self.logged_wakers);
+    }
+
+    /// Calls the waker when the record is on the device; at once where it is. The flusher starts a sync that all waiters
+    /// share.
+    pub(crate) fn on_durable(&self, lsn: Lsn, waker: LogWaker) {
+        let lsn = lsn.min(self.appended_lsn());
+        self.durable_wakers.add(lsn, waker);
+        self.durable_wakers.serve(self.durable_lsn());
+        self.after_registration(&self.durable_wakers);
+    }
+
+    /// Sees to it that somebody serves a waker that was just added.
+    fn after_registration(&self, wakers: &Wakers) {
+        if let Err(error) = self.check_open() {
+            self.fail_wakers(&error);
+        } else if !wakers.is_empty() {
+            self.wake_flusher();
+        }
+    }
+
+    /// The newest record that has an LSN.
+    pub(crate) fn appended_lsn(&self) -> Lsn {
+        Lsn::new(self.appender.lock().end().lsn().get() - 1)
+    }
+
+    /// The newest record in the kernel.
+    pub(crate) fn logged_lsn(&self) -> Lsn {
+        Lsn::new(self.logged.load(Ordering::SeqCst))
+    }
+
+    /// The newest record on the device.
+    pub(crate) fn durable_lsn(&self) -> Lsn {
+        Lsn::new(self.durable.load(Ordering::SeqCst))
+    }
+
+    /// Where replay must begin to meet every record after `lsn`; it may meet some before, too.
+    pub(crate) fn position_of(&self, lsn: Lsn) -> LogPosition {
+        let durable = self.durable_lsn();
+        let table = self.table.lock();
+        table.position_after(lsn, durable).expect("records are released only when no replay needs them")
+    }
+
+    /// Behind the last record.
+    pub(crate) fn end(&self) -> LogPosition {
+        self.appender.lock().end()
+    }
+
+    /// Bytes of records since the log's replay began, those that recovery read included; it only grows.
+    pub(crate) fn appended_bytes(&self) -> u64 {
+        self.appender.lock().appended_bytes()
+    }
+
+    /// Bytes of records in segments that are not released.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.table.lock().live_bytes()
+    }
+
+    /// No replay will begin before `lsn` any more: segments without later records are used again, or removed.
+    pub(crate) fn release_before(&self, lsn: Lsn) -> Result<(), LogError> {
+        let released = self.table.lock().release_before(lsn);
+        let mut files = self.files.lock();
+        for (number, length) in released {
+            files.release(number, length)?;
+        }
+        Ok(())
+    }
+
+    /// Counts and sizes.
+    pub(crate) fn statistics(&self) -> LogStatistics {
+        let table = self.table.lock();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LogStatistics {
+            syncs: count(&self.counters.syncs),
+            sync_nanos: count(&self.counters.sync_nanos),
+            writes: count(&self.counters.writes),
+            write_bytes: count(&self.counters.write_bytes),
+            live_bytes: table.live_bytes(),
+            file_bytes: table.file_bytes(),
+        }
+    }
+
+    /// Syncs what is appended and ends the flusher. Later appends fail.
+    pub(crate) fn close(&self) -> Result<(), LogError> {
+        if self.is_closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        // Dropped outside the lock: the flusher may be about to take it.
+        let flusher = self.flusher.lock().take();
+        drop(flusher);
+        let result = self.sync(self.appended_lsn());
+        self.logged_wakers.fail(|| LogError::Closed);
+        self.durable_wakers.fail(|| LogError::Closed);
+        result
+    }
+
+    /// The log's folder.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.files.lock().folder().clone()
+    }
+
+    pub(super) fn set_flusher(&self, task: Task) {
+        // Only the first one is kept, and there is only one.
+        let _first = self.flusher_waker.set(task.waker());
+        *self.flusher.lock() = Some(task);
+    }
+
+    fn wake_flusher(&self) {
+        if let Some(waker) = self.flusher_waker.get() {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn has_wakers(&self) -> bool {
+        !self.durable_wakers.is_empty() || !self.logged_wakers.is_empty()
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    pub(super) const fn flush_interval(&self) -> Duration {
+        self.options.flush_interval
+    }
+
+    /// Makes the next segment ready, where the active one is half full.
+    pub(super) fn prepare_segment(&self) -> Result<(), LogError> {
+        let is_half_full = self.appender.lock().is_half_full();
+        if is_half_full { self.files.lock().prepare() } else { Ok(()) }
+    }
+
+    fn poison(&self, cause: LogError) -> LogError {
+        let cause = match cause {
+            LogError::Poisoned { cause } => cause,
+            cause => Arc::new(cause),
+        };
+        let error = LogError::Poisoned { cause: Arc::clone(self.poison.get_or_init(|| cause)) };
+        self.fail_wakers(&error);
+        error
+    }
+
+    fn fail_wakers(&self, error: &LogError) {
+        let same = || match error {
+            LogError::Poisoned { cause } => LogError::Poisoned { cause: Arc::clone(cause) },
+            _ => LogError::Closed,
+        };
+        self.logged_wakers.fail(same);
+        self.durable_wakers.fail(same);
+    }
+
+    fn check_poison(&self) -> Result<(), LogError> {
+        match self.poison.get() {
+            None => Ok(()),
+            Some(cause) => Err(LogError::Poisoned { cause: Arc::clone(cause) }),
+        }
+    }
+
+    fn check_open(&self) -> Result<(), LogError> {
+        self.check_poison()?;
+        if self.is_closed.load(Ordering::SeqCst) { Err(LogError::Closed) } else { Ok(()) }
+    }
+}
