@@ -63,6 +63,7 @@ impl Log {
         let mut recovery = Recovery::new(&files, store, from)?;
         recovery.read_all(replay)?;
         recovery.check_end(must_reach)?;
+        // From here on the log is ours to write.
         let Recovery { mut table, end, last, bytes, .. } = recovery;
         let first = last.as_ref().map_or(from.segment(), |_| end.segment() + 1);
         if let Some(last) = last {
@@ -80,6 +81,25 @@ impl Log {
         let log = Arc::new(Log::begin(environment, options, appender, segment, files, table));
         flusher::start(&log)?;
         Ok(log)
+    }
+
+    /// Reads a log as [`open`](Log::open) does and changes nothing; how many records it holds from `from` on.
+    pub(crate) fn check(
+        environment: &Environment,
+        store_folder: &Path,
+        store: StoreId,
+        from: LogPosition,
+        must_reach: Lsn,
+    ) -> Result<u64, LogError> {
+        let files = SegmentFiles::existing(environment, store_folder.join(FOLDER));
+        let mut records = 0;
+        let mut recovery = Recovery::new(&files, store, from)?;
+        recovery.read_all(&mut |_record| {
+            records += 1;
+            Ok(())
+        })?;
+        recovery.check_end(must_reach)?;
+        Ok(records)
     }
 }
 

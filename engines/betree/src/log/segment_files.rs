@@ -54,6 +54,12 @@ impl SegmentFiles {
         })
     }
 
+    /// The files of a folder that is only read, whether it is there or not.
+    pub(super) fn existing(environment: &Environment, folder: PathBuf) -> SegmentFiles {
+        let (environment, spares) = (environment.clone(), VecDeque::new());
+        SegmentFiles { environment, folder, segment_bytes: 0, spares_max: 0, active: 0, spares }
+    }
+
     fn files(&self) -> &dyn FileSystem {
         self.environment.files().as_ref()
     }
@@ -64,6 +70,9 @@ impl SegmentFiles {
 
     /// The numbers of all segment files in the folder, ascending.
     pub(super) fn list(&self) -> Result<Vec<u64>, LogError> {
+        if !self.files().exists(&self.folder)? {
+            return Ok(Vec::new());
+        }
         let mut numbers: Vec<u64> =
             self.files().list(&self.folder)?.iter().filter_map(|name| number_of(name)).collect();
         numbers.sort_unstable();
