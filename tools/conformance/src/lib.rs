@@ -18,6 +18,7 @@
 //! | [`durability`] | receipts, wakers, close, restart, crash |
 //! | [`figures`] | estimates, sizes, live transactions |
 //! | [`threads`] | what must hold for any interleaving |
+//! | [`history`] | every read of many threads, explained by the commits |
 //! | [`model`] | thousands of random operations against plain maps |
 //!
 //! Every engine runs under [`CheckedEngine`](pando_storage::CheckedEngine), which watches the rules of single calls.
@@ -28,6 +29,7 @@
 
 pub mod durability;
 pub mod figures;
+pub mod history;
 pub mod isolation;
 pub mod model;
 pub mod scans;
@@ -139,6 +141,9 @@ macro_rules! every_test {
             concurrent_inserts_of_different_keys_all_arrive
             trees_come_and_go_beside_writers_and_checkpoints
         );
+        $crate::tests_of!($open, history:
+            every_read_is_explained_by_the_commits_that_its_snapshot_sees
+        );
         $crate::tests_of!($open, model:
             random_operations_are_answered_as_by_a_model
         );
@@ -169,7 +174,7 @@ mod tests {
     const LIST: &str = include_str!("lib.rs");
 
     /// The text of every module that has tests.
-    const MODULES: [&str; 8] = [
+    const MODULES: [&str; 9] = [
         include_str!("trees.rs"),
         include_str!("values.rs"),
         include_str!("isolation.rs"),
@@ -177,6 +182,7 @@ mod tests {
         include_str!("durability.rs"),
         include_str!("figures.rs"),
         include_str!("threads.rs"),
+        include_str!("history.rs"),
         include_str!("model.rs"),
     ];
 
