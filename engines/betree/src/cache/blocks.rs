@@ -1,0 +1,162 @@
+//! Reads blocks through the page cache, decodes them, and says what is damaged where.
+
+use std::sync::Arc;
+
+use pando_storage::Patience;
+
+use super::page_cache::{BlockKey, PageCache};
+use crate::counter::Counter;
+use crate::error::BetreeError;
+use crate::format::directory::{Directory, PageEntry};
+use crate::format::inner_node::StoredInnerNode;
+use crate::format::page::Page;
+use crate::space::{BlockStore, Pointer};
+use crate::tree::node::{InnerNode, NodeSlot};
+
+/// Whether what is read from the device is kept in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retention {
+    /// For readers.
+    Keep,
+    /// For merges, which rewrite what they read.
+    Bypass,
+}
+
+/// The blocks of the store, by pointer.
+pub(crate) struct Blocks {
+    store: Arc<BlockStore>,
+    cache: PageCache,
+    /// Memory of inner nodes, which are never evicted.
+    pub(crate) node_bytes: Counter,
+}
+
+impl Blocks {
+    pub(crate) fn new(store: Arc<BlockStore>, cache: PageCache) -> Blocks {
+        Blocks { store, cache, node_bytes: Counter::default() }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<BlockStore> {
+        &self.store
+    }
+
+    pub(crate) fn cache(&self) -> &PageCache {
+        &self.cache
+    }
+
+    /// Reads of pages and directories that memory answered, and those that it did not.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        (self.cache.hits.get(), self.cache.misses.get())
+    }
+
+    /// A leaf's directory.
+    pub(crate) fn directory(
+        &self,
+        pointer: &Pointer,
+        patience: Patience,
+    ) -> Result<Arc<Directory>, BetreeError> {
+        let key = BlockKey::of(pointer);
+        if let Some(directory) = self.cache.directory(&key) {
+            return Ok(directory);
+        }
+        self.miss(patience)?;
+        let bytes = self.store.read_block(pointer)?;
+        let directory = Directory::decode(&bytes)
+            .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
+        let directory = Arc::new(directory);
+        self.cache.insert_directory(key, Arc::clone(&directory));
+        Ok(directory)
+    }
+
+    /// A page.
+    pub(crate) fn page(&self, pointer: &Pointer, patience: Patience) -> Result<Arc<Page>, BetreeError> {
+        let key = BlockKey::of(pointer);
+        if let Some(page) = self.cache.page(&key) {
+            self.cache.hits.add(1);
+            return Ok(page);
+        }
+        self.miss(patience)?;
+        let page = decode_page(pointer, self.store.read_block(pointer)?)?;
+        self.cache.insert_page(key, Arc::clone(&page));
+        Ok(page)
+    }
+
+    /// Neighbouring pages of a leaf, those that are not in memory with as few device reads as possible.
+    pub(crate) fn pages(
+        &self,
+        entries: &[PageEntry],
+        retention: Retention,
+    ) -> Result<Vec<Arc<Page>>, BetreeError> {
+        let mut pages: Vec<Option<Arc<Page>>> =
+            entries.iter().map(|entry| self.cache.peek_page(&BlockKey::of(&entry.pointer))).collect();
+        let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
+        if !missing.is_empty() {
+            self.cache.misses.add(missing.len() as u64);
+            let pointers: Vec<Pointer> = missing.iter().map(|at| entries[*at].pointer).collect();
+            let blocks = self.store.read_neighbours(&pointers)?;
+            for ((at, pointer), bytes) in missing.into_iter().zip(&pointers).zip(blocks) {
+                let page = decode_page(pointer, bytes)?;
+                if retention == Retention::Keep {
+                    self.cache.insert_page(BlockKey::of(pointer), Arc::clone(&page));
+                }
+                pages[at] = Some(page);
+            }
+        }
+        Ok(pages.into_iter().flatten().collect())
+    }
+
+    /// The content of an inner node.
+    pub(crate) fn node<'s>(
+        &self,
+        slot: &'s NodeSlot,
+        patience: Patience,
+    ) -> Result<&'s InnerNode, BetreeError> {
+        if let Some(node) = slot.loaded() {
+            return Ok(node);
+        }
+        self.miss(patience)?;
+        let pointer = slot.stored().expect("a node is in memory or on disk");
+        let bytes = self.store.read_block(&pointer)?;
+        let stored = StoredInnerNode::decode(&bytes)
+            .and_then(|stored| stored.check_height(slot.height()))
+            .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
+        let node = slot.fill(InnerNode::from_stored(stored));
+        self.node_bytes.add(node.heap_bytes() as u64);
+        Ok(node)
+    }
+
+    /// Whether a page is in memory.
+    pub(crate) fn has_page(&self, pointer: &Pointer) -> bool {
+        self.cache.peek_page(&BlockKey::of(pointer)).is_some()
+    }
+
+    /// Keeps a page that was just written.
+    pub(crate) fn keep_page(&self, pointer: &Pointer, page: Arc<Page>) {
+        self.cache.insert_page(BlockKey::of(pointer), page);
+    }
+
+    /// Keeps a directory that was just written.
+    pub(crate) fn keep_directory(&self, pointer: &Pointer, directory: Arc<Directory>) {
+        self.cache.insert_directory(BlockKey::of(pointer), directory);
+    }
+
+    /// Drops a block that the newest version does not use any more.
+    pub(crate) fn forget(&self, pointer: &Pointer) {
+        self.cache.forget(&BlockKey::of(pointer));
+    }
+
+    fn miss(&self, patience: Patience) -> Result<(), BetreeError> {
+        match patience {
+            Patience::CachedOnly => Err(BetreeError::WouldBlock),
+            Patience::MayBlock => {
+                self.cache.misses.add(1);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn decode_page(pointer: &Pointer, bytes: bytes::Bytes) -> Result<Arc<Page>, BetreeError> {
+    let page = Page::decode(bytes)
+        .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
+    Ok(Arc::new(page))
+}

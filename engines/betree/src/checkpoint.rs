@@ -1,0 +1,427 @@
+//! Checkpoints: a durable image of all trees that no client waits for.
+//!
+//! 1. Behind the gate, for an instant: the last LSN. Every record up to it is in some tree's buffers or leaves.
+//! 2. Tree by tree: take its view, write the inner nodes that are not on disk yet, take its space change. What a partition has
+//!    buffered stays there; the log will be replayed from the oldest such record.
+//! 3. Sync the log: nothing of what the image contains may be missing from it.
+//! 4. Write the catalog, the space map and the superblock ([`Checkpoint::commit`](crate::space::Checkpoint::commit)).
+//! 5. Release the log before the position from which *either* superblock replays, and free the old catalog.
+//!
+//! If the log grows long, partitions that have not been merged since the last checkpoint but one are merged first, so that
+//! the position moves on.
+//!
+//! # A failure
+//! changes nothing: the space changes are kept for the next attempt. A failed sync stops the engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pando_environment::{Monotonic, Step};
+use pando_storage::{CommitTimestamp, Lsn, TreeId};
+use parking_lot::Mutex;
+
+use crate::core::Core;
+use crate::error::BetreeError;
+use crate::format::catalog::{self, StoredPartition, StoredRoot, StoredState, StoredTree};
+use crate::space::{
+    BlockKind, CheckpointContents, Compression, ExtentWriter, Pointer, Shutdown, SpaceChange, extents_of,
+};
+use crate::tree::merge::blocks_of_leaf;
+use crate::tree::node::{Child, NodeSlot};
+use crate::tree::tree_state::Tree;
+use crate::tree::view::TreeView;
+
+/// The catalog belongs to no tree.
+const NO_TREE: TreeId = TreeId::new(0);
+/// How often the task looks around when nothing wakes it.
+const TICK: Duration = Duration::from_secs(1);
+/// How long it rests after a failure.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// What checkpoints remember from one to the next.
+#[derive(Default)]
+pub(crate) struct CheckpointState {
+    last: Mutex<Last>,
+    /// Bytes that the log has been given since the last checkpoint.
+    log_bytes: AtomicU64,
+    merge_failure: Mutex<Option<BetreeError>>,
+}
+
+#[derive(Default)]
+struct Last {
+    /// Where the image ended.
+    lsn: Lsn,
+    at: Monotonic,
+    catalog: Option<Pointer>,
+    /// Of attempts that failed.
+    change: SpaceChange,
+    /// Dropped trees whose room some reader still holds.
+    graveyard: Vec<Arc<Tree>>,
+}
+
+/// A tree as an image has it. It holds the version, so that nothing of it is reused before the image is durable.
+struct Captured {
+    stored: StoredTree,
+    view: Arc<TreeView>,
+    change: SpaceChange,
+}
+
+impl CheckpointState {
+    /// Counts what was appended to the log.
+    pub(crate) fn add_log_bytes(&self, bytes: u64) {
+        self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Begins after the checkpoint that the store was opened from.
+    pub(crate) fn start_from(&self, lsn: Lsn, at: Monotonic, catalog: Option<Pointer>) {
+        *self.last.lock() = Last { lsn, at, catalog, ..Last::default() };
+    }
+}
+
+impl Core {
+    /// One step of the checkpointing task.
+    pub(crate) fn checkpoint_step(&self) -> Step {
+        self.refresh_horizon();
+        self.blocks.cache().rebalance(self.buffered_bytes() as u64);
+        self.reclaim();
+        if !self.is_checkpoint_due() {
+            return Step::Wait(TICK.min(self.options.checkpoint_period));
+        }
+        match self.checkpoint(Shutdown::Running) {
+            Ok(()) => Step::Wait(TICK.min(self.options.checkpoint_period)),
+            Err(_) => Step::Wait(RETRY),
+        }
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        if self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
+            return true;
+        }
+        let Some(last) = self.checkpoint.last.try_lock() else { return false };
+        let age = self.environment.clock().monotonic().since(last.at);
+        age >= self.options.checkpoint_period && last.lsn < self.last_lsn()
+    }
+
+    fn log_bytes_since_checkpoint(&self) -> u64 {
+        self.checkpoint.log_bytes.load(Ordering::Relaxed)
+    }
+
+    fn checkpoint_log_bytes(&self) -> u64 {
+        self.options.log_budget_bytes / 8
+    }
+
+    /// Keeps the log within its budget: asks for a checkpoint in time, and makes one where that was not enough.
+    pub(crate) fn guard_log_budget(&self) -> Result<(), BetreeError> {
+        let since = self.log_bytes_since_checkpoint();
+        if since < self.checkpoint_log_bytes() {
+            return Ok(());
+        }
+        self.wake_checkpointer();
+        if since < self.options.log_budget_bytes / 2
+            || self.log().live_bytes() < self.options.log_budget_bytes
+        {
+            return Ok(());
+        }
+        self.counters.stalls.add(1);
+        self.checkpoint(Shutdown::Running).map_err(|error| BetreeError::Stalled(Box::new(error)))
+    }
+
+    /// Makes a checkpoint; waits for one that is under way. Says `Clean` only after all buffers are merged.
+    pub(crate) fn checkpoint(&self, shutdown: Shutdown) -> Result<(), BetreeError> {
+        let mut last = self.checkpoint.last.lock();
+        let began = self.environment.clock().monotonic();
+        let outcome = self.merge_aged(last.lsn).and_then(|()| self.make_image(&mut last, shutdown));
+        match &outcome {
+            Ok(()) => self.counters.checkpoints.add(1),
+            Err(_) => self.counters.failed_checkpoints.add(1),
+        }
+        let nanos = self.environment.clock().monotonic().since(began).as_nanos();
+        self.counters.checkpoint_nanos.add(nanos as u64);
+        outcome
+    }
+
+    /// Merges everything that has been committed so far.
+    pub(crate) fn merge_everything(&self) -> Result<(), BetreeError> {
+        let target = {
+            let _gate = self.gate.write();
+            self.last_lsn()
+        };
+        self.trees_in_order().iter().try_for_each(|tree| self.merge_up_to(tree, target))
+    }
+
+    /// Where the log has grown long, merges what was buffered before the last checkpoint.
+    fn merge_aged(&self, before: Lsn) -> Result<(), BetreeError> {
+        if self.log().live_bytes() < self.options.log_budget_bytes / 4 {
+            return Ok(());
+        }
+        self.trees_in_order().iter().try_for_each(|tree| self.merge_up_to(tree, before))
+    }
+
+    fn make_image(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
+        let log_bytes = self.log_bytes_since_checkpoint();
+        let end = {
+            let _gate = self.gate.write();
+            self.last_lsn()
+        };
+        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        let next_tree = self.naming.lock().next;
+        let mut change = std::mem::take(&mut last.change);
+        let captured = self.capture_all(&mut change, last);
+        let outcome = captured.and_then(|captured| {
+            let from = replay_from(end, &captured);
+            self.log().sync(self.log().appended_lsn())?;
+            let image = Image { end, from, oldest, next_tree, shutdown };
+            self.commit_image(last, &captured, &mut change, image)
+        });
+        match outcome {
+            Ok(()) => {
+                last.lsn = end;
+                last.at = self.environment.clock().monotonic();
+                self.checkpoint.log_bytes.fetch_sub(log_bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => {
+                last.change = change;
+                Err(error)
+            }
+        }
+    }
+
+    /// Captures every tree; dropped ones that nobody reads any more are taken apart. What was captured before an error counts.
+    fn capture_all(&self, change: &mut SpaceChange, last: &mut Last) -> Result<Vec<Captured>, BetreeError> {
+        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        let mut all = Vec::new();
+        for tree in self.trees_in_order() {
+            if tree.is_dropped() && !tree.is_usable_at(oldest) {
+                change.merge(self.take_apart(&tree)?);
+                self.change_trees_locked(|trees| {
+                    trees.remove(&tree.id.get());
+                });
+                last.graveyard.push(tree);
+                continue;
+            }
+            let mut captured = self.capture(&tree)?;
+            change.merge(std::mem::take(&mut captured.change));
+            all.push(captured);
+        }
+        Ok(all)
+    }
+
+    fn change_trees_locked(&self, change: impl FnOnce(&mut crate::core::Trees)) {
+        let _naming = self.naming.lock();
+        self.change_trees(change);
+    }
+
+    fn capture(&self, tree: &Tree) -> Result<Captured, BetreeError> {
+        let mut installed = tree.installed.lock();
+        let view = tree.view_to_keep();
+        if let Some(Child::Inner(root)) = &view.version.root {
+            let mut dirty = Vec::new();
+            collect_dirty(root, &mut dirty);
+            self.write_nodes(tree, &dirty, &mut installed.change)?;
+        }
+        let change = std::mem::take(&mut installed.change);
+        installed.reclaim(&self.blocks);
+        Ok(Captured { stored: stored_tree(tree, &view), view, change })
+    }
+
+    /// Writes nodes, children before parents, level by level: a level is one device write or a few.
+    fn write_nodes(
+        &self,
+        tree: &Tree,
+        dirty: &[Arc<NodeSlot>],
+        change: &mut SpaceChange,
+    ) -> Result<(), BetreeError> {
+        const WRITE_BYTES: u64 = 1 << 20;
+        let mut rest = dirty;
+        while let Some(first) = rest.first() {
+            let height = first.height();
+            let mut writer: ExtentWriter<'_> = self.blocks.store().extent_writer(tree.id);
+            let mut count = 0;
+            while count < rest.len() && rest[count].height() == height && writer.stored_bytes() < WRITE_BYTES
+            {
+                let node = rest[count].loaded().expect("a dirty node is in memory");
+                // Each begins a unit of its own, since each is replaced on its own.
+                writer.next_unit();
+                writer.append(BlockKind::InnerNode, Compression::Zstd(1), &node.to_stored().encode())?;
+                count += 1;
+            }
+            let pointers = writer.place()?.finish()?;
+            for (slot, pointer) in rest.iter().zip(&pointers) {
+                slot.set_stored(*pointer);
+            }
+            for pointer in &pointers {
+                change.attach(extents_of([pointer]));
+            }
+            rest = &rest[count..];
+        }
+        Ok(())
+    }
+
+    /// Frees everything that a dropped tree has. After an error it is whole, and tried again.
+    fn take_apart(&self, tree: &Tree) -> Result<SpaceChange, BetreeError> {
+        let merging = tree.lock_merging();
+        let view = tree.view_to_keep();
+        let mut owners = Vec::new();
+        if let Some(root) = &view.version.root {
+            collect_owners(&self.blocks, root, &mut owners)?;
+        }
+        let mut installed = tree.installed.lock();
+        installed.retire(&view.version, &owners);
+        let bytes = view.buffered_bytes();
+        tree.set_view(&mut installed, TreeView::empty(self.last_lsn()));
+        self.remove_buffered(bytes);
+        let change = std::mem::take(&mut installed.change);
+        drop((view, merging));
+        owners.iter().flatten().for_each(|pointer| self.blocks.forget(pointer));
+        installed.reclaim(&self.blocks);
+        Ok(change)
+    }
+
+    fn commit_image(
+        &self,
+        last: &mut Last,
+        captured: &[Captured],
+        change: &mut SpaceChange,
+        image: Image,
+    ) -> Result<(), BetreeError> {
+        let store = self.blocks.store();
+        let position = self.log().position_of(image.from);
+        let checkpoint = store.begin_checkpoint();
+        let stored: Vec<StoredTree> = captured.iter().map(|captured| captured.stored.clone()).collect();
+        let raw = catalog::encode(&stored);
+        let pointer = checkpoint.write_block(NO_TREE, BlockKind::Catalog, Compression::Zstd(1), &raw)?;
+        let mut whole = change.clone();
+        whole.attach(extents_of([&pointer]));
+        whole.detach(extents_of(last.catalog.as_ref()));
+        let contents = CheckpointContents {
+            catalog: Some(pointer),
+            log_position: position,
+            log_synced_to: self.log().durable_lsn(),
+            last_commit: CommitTimestamp::new(image.end.get()),
+            oldest: image.oldest,
+            next_tree: image.next_tree,
+            shutdown: image.shutdown,
+            change: whole,
+        };
+        let outcome = match checkpoint.commit(contents) {
+            Ok(outcome) => outcome,
+            Err(failed) => {
+                extents_of([&pointer]).into_iter().for_each(|extent| store.abandon(extent));
+                return Err(failed.error.into());
+            }
+        };
+        *change = SpaceChange::new();
+        if let Some(old) = last.catalog.replace(pointer) {
+            extents_of([&old]).into_iter().for_each(|extent| store.free(extent, old.birth()));
+        }
+        self.log().release_before(outcome.log_keep_from)?;
+        Ok(())
+    }
+
+    /// Frees what readers held when it was replaced, if they are gone.
+    fn reclaim(&self) {
+        for tree in self.trees().values() {
+            if let Some(mut installed) = tree.installed.try_lock() {
+                installed.reclaim(&self.blocks);
+            }
+        }
+        if let Some(mut last) = self.checkpoint.last.try_lock() {
+            last.graveyard.retain(|tree| {
+                let mut installed = tree.installed.lock();
+                installed.reclaim(&self.blocks);
+                installed.has_retired()
+            });
+        }
+    }
+
+    /// Remembers how the last merge ended.
+    pub(crate) fn set_merge_failure(&self, error: Option<&BetreeError>) {
+        *self.checkpoint.merge_failure.lock() = error.cloned();
+    }
+
+    /// Why the last merge failed, if it did.
+    pub(crate) fn merge_failure(&self) -> Option<BetreeError> {
+        self.checkpoint.merge_failure.lock().clone()
+    }
+}
+
+/// What an image says beside the trees.
+struct Image {
+    end: Lsn,
+    from: Lsn,
+    oldest: pando_storage::SnapshotTimestamp,
+    next_tree: u32,
+    shutdown: Shutdown,
+}
+
+/// The record after which replay has to begin: all before it are in the leaves.
+fn replay_from(end: Lsn, captured: &[Captured]) -> Lsn {
+    let partitions = captured.iter().flat_map(|captured| &captured.view.partitions);
+    let unmerged = partitions.filter_map(|partition| partition.first_unmerged()).min();
+    match unmerged {
+        Some(first) => end.min(Lsn::new(first.get() - 1)),
+        None => end,
+    }
+}
+
+fn stored_tree(tree: &Tree, view: &TreeView) -> StoredTree {
+    let root = view.version.root.as_ref().map(|root| StoredRoot {
+        height: match root {
+            Child::Leaf(_) => 0,
+            Child::Inner(slot) => slot.height(),
+        },
+        pointer: root.pointer().expect("the capture has written all nodes"),
+    });
+    let partitions = view
+        .partitions
+        .iter()
+        .map(|partition| StoredPartition { lower: partition.lower.clone(), persisted: partition.persisted });
+    StoredTree {
+        id: tree.id,
+        state: if tree.is_dropped() { StoredState::Dropped } else { StoredState::Live },
+        name: tree.name.clone(),
+        options: tree.options.clone(),
+        root,
+        entries: view.version.root.as_ref().map_or(0, Child::entries),
+        content_bytes: view.version.root.as_ref().map_or(0, Child::content_bytes),
+        partitions: partitions.collect(),
+    }
+}
+
+/// The dirty nodes of a subtree, children before parents, one level after the other.
+fn collect_dirty(root: &Arc<NodeSlot>, dirty: &mut Vec<Arc<NodeSlot>>) {
+    if root.stored().is_some() {
+        // What is on disk has only such children as are on disk, too.
+        return;
+    }
+    if let Some(node) = root.loaded() {
+        for child in node.children() {
+            if let Child::Inner(slot) = child {
+                collect_dirty(slot, dirty);
+            }
+        }
+    }
+    let at = dirty.partition_point(|other| other.height() <= root.height());
+    dirty.insert(at, Arc::clone(root));
+}
+
+/// The blocks of every leaf and inner node of a subtree, grouped by owner. Reads every directory.
+pub(crate) fn collect_owners(
+    blocks: &crate::cache::Blocks,
+    child: &Child,
+    owners: &mut Vec<Vec<Pointer>>,
+) -> Result<(), BetreeError> {
+    match child {
+        Child::Leaf(leaf) => owners.push(blocks_of_leaf(blocks, leaf)?),
+        Child::Inner(slot) => {
+            let node = blocks.node(slot, pando_storage::Patience::MayBlock)?;
+            for child in node.children() {
+                collect_owners(blocks, child, owners)?;
+            }
+            owners.extend(slot.stored().map(|pointer| vec![pointer]));
+        }
+    }
+    Ok(())
+}

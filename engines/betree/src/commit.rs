@@ -1,0 +1,82 @@
+//! The commit of a transaction: from a private write set to visible and logged.
+//!
+//! 1. Wait, if buffers or log are fuller than they should be ([`crate::pressure`]).
+//! 2. Write the record's payload.
+//! 3. Behind the gate: append it to the log, whose LSN is the commit's timestamp, and put the writes into the buffers.
+//! 4. Settle the intents, then publish: from here on new snapshots see the commit.
+//! 5. For `Logged`: hand the log's bytes to the kernel. `Synced` is the log's own business, told by a waker.
+//!
+//! Up to the append an error means that nothing has happened. After it nothing but the log's device can fail, and then the
+//! engine takes no further commits.
+
+use pando_storage::{CommitReceipt, CommitTimestamp, Durability, Intent, Lsn, TreeId, WriteSet};
+
+use crate::core::{Core, KeyWrite};
+use crate::error::BetreeError;
+use crate::format::record::{CommitWriter, Kind};
+
+/// How many commits pass between two looks for the oldest snapshot.
+const HORIZON_COMMITS: u64 = 64;
+
+/// Commits a write set that is not empty.
+pub(crate) fn commit(
+    core: &Core,
+    writes: &WriteSet,
+    intents: &[Intent],
+    durability: Durability,
+) -> Result<CommitReceipt, BetreeError> {
+    let limit = core.options.transaction_bytes_max();
+    if writes.bytes() > limit {
+        return Err(BetreeError::TransactionTooLarge { bytes: writes.bytes(), limit });
+    }
+    core.make_room(writes.bytes())?;
+    let sorted = writes.sorted();
+    let mut groups: Vec<(TreeId, Vec<KeyWrite<'_>>)> = Vec::new();
+    for write in &sorted {
+        match groups.last_mut() {
+            Some((tree, group)) if *tree == write.tree => group.push((write.key, write.value)),
+            _ => groups.push((write.tree, vec![(write.key, write.value)])),
+        }
+    }
+    let payload = payload_of(&groups, writes.bytes() + sorted.len() * 8);
+    let lsn = append_and_apply(core, &groups, &payload)?;
+    core.checkpoint.add_log_bytes(payload.len() as u64);
+    let timestamp = CommitTimestamp::new(lsn.get());
+    core.intents.commit(intents, timestamp);
+    core.publisher.publish(timestamp);
+    core.counters.commits.add(1);
+    core.counters.writes.add(sorted.len() as u64);
+    if lsn.get().is_multiple_of(HORIZON_COMMITS) {
+        core.refresh_horizon();
+    }
+    if durability == Durability::Logged {
+        core.log().write_through(lsn)?;
+    }
+    Ok(CommitReceipt { timestamp, lsn })
+}
+
+fn payload_of(groups: &[(TreeId, Vec<KeyWrite<'_>>)], bytes: usize) -> Vec<u8> {
+    let mut writer = CommitWriter::with_capacity(bytes);
+    for (tree, group) in groups {
+        writer.group(*tree, group.len());
+        for (key, value) in group {
+            writer.write(key, *value);
+        }
+    }
+    writer.finish()
+}
+
+fn append_and_apply(
+    core: &Core,
+    groups: &[(TreeId, Vec<KeyWrite<'_>>)],
+    payload: &[u8],
+) -> Result<Lsn, BetreeError> {
+    let _gate = core.gate.read();
+    core.check_open()?;
+    let trees = groups.iter().map(|(tree, _)| core.live_tree(*tree)).collect::<Result<Vec<_>, _>>()?;
+    let lsn = core.log().append(Kind::Commit.into(), &[payload])?;
+    for (tree, (_, group)) in trees.iter().zip(groups) {
+        core.apply(tree, lsn, group);
+    }
+    Ok(lsn)
+}

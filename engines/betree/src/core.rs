@@ -1,0 +1,282 @@
+//! What all parts of an open store share: the blocks, the log, the trees, the order of commits, and the gate between
+//! commits and freezes.
+//!
+//! # The gate
+//! A commit holds the gate's read side from the moment it gets its LSN until its writes are in the buffers. Whoever holds the
+//! write side therefore knows: every record up to the last LSN is applied, and no other. Freezing a buffer and choosing the
+//! position of a checkpoint take it for microseconds.
+//!
+//! # Order of locks
+//! a tree's `merging`, a tree's `installed`, the gate, a buffer, the publisher. Nothing below the gate waits for a device,
+//! but the log where its own memory is full.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use pando_environment::{Environment, TaskWaker};
+use pando_storage::{CommitTimestamp, Intents, Lsn, SnapshotTimestamp, TreeId};
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use crate::cache::Blocks;
+use crate::checkpoint::CheckpointState;
+use crate::counter::Counter;
+use crate::error::BetreeError;
+use crate::log::Log;
+use crate::options::Options;
+use crate::transaction::{Publisher, Snapshots};
+use crate::tree::tree_state::Tree;
+use crate::tree::view::TreeView;
+
+/// The trees by number.
+pub(crate) type Trees = HashMap<u32, Arc<Tree>>;
+
+/// A write on its way into the buffers: key, and value or `None` for a delete.
+pub(crate) type KeyWrite<'w> = (&'w [u8], Option<&'w [u8]>);
+
+/// See the module's head.
+pub(crate) struct Core {
+    pub(crate) environment: Environment,
+    pub(crate) options: Options,
+    pub(crate) blocks: Blocks,
+    /// Absent while the log is being replayed.
+    log: OnceLock<Arc<Log>>,
+    /// The last record replayed: what the log's end is while there is no log.
+    replayed: AtomicU64,
+    trees: ArcSwap<Trees>,
+    /// Held while trees are created and dropped.
+    pub(crate) naming: Mutex<Naming>,
+    pub(crate) gate: RwLock<()>,
+    pub(crate) publisher: Publisher,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) intents: Intents,
+    /// The oldest snapshot, as it was known lately. Never too new.
+    horizon: AtomicU64,
+    /// Bytes in all write buffers.
+    buffered: AtomicIsize,
+    /// Trees that have a partition to be merged.
+    pub(crate) full: Mutex<Vec<Arc<Tree>>>,
+    /// Told whenever a merge has made room.
+    pub(crate) room: Condvar,
+    pub(crate) room_lock: Mutex<()>,
+    /// Delay that commits owe and have not slept yet, in nanoseconds.
+    pub(crate) owed_nanos: AtomicU64,
+    pub(crate) mergers: OnceLock<Vec<TaskWaker>>,
+    pub(crate) checkpointer: OnceLock<TaskWaker>,
+    pub(crate) checkpoint: CheckpointState,
+    is_closed: AtomicBool,
+    pub(crate) counters: Counters,
+}
+
+/// The names in use, and the number of the next tree.
+#[derive(Debug, Default)]
+pub(crate) struct Naming {
+    pub(crate) by_name: HashMap<String, TreeId>,
+    pub(crate) next: u32,
+}
+
+/// What the engine has done since it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) commits: Counter,
+    pub(crate) writes: Counter,
+    pub(crate) gets: Counter,
+    pub(crate) scans: Counter,
+    pub(crate) conflicts: Counter,
+    pub(crate) merges: Counter,
+    pub(crate) merged_entries: Counter,
+    pub(crate) merged_leaves: Counter,
+    pub(crate) failed_merges: Counter,
+    pub(crate) merge_nanos: Counter,
+    pub(crate) delays: Counter,
+    pub(crate) delay_nanos: Counter,
+    pub(crate) stalls: Counter,
+    pub(crate) checkpoints: Counter,
+    pub(crate) failed_checkpoints: Counter,
+    pub(crate) checkpoint_nanos: Counter,
+    pub(crate) replayed_records: Counter,
+    pub(crate) replayed_writes: Counter,
+}
+
+impl Core {
+    pub(crate) fn new(environment: Environment, options: Options, blocks: Blocks) -> Core {
+        Core {
+            environment,
+            options,
+            blocks,
+            log: OnceLock::new(),
+            replayed: AtomicU64::new(0),
+            trees: ArcSwap::default(),
+            naming: Mutex::default(),
+            gate: RwLock::new(()),
+            publisher: Publisher::default(),
+            snapshots: Snapshots::default(),
+            intents: Intents::new(),
+            horizon: AtomicU64::new(0),
+            buffered: AtomicIsize::new(0),
+            full: Mutex::default(),
+            room: Condvar::new(),
+            room_lock: Mutex::new(()),
+            owed_nanos: AtomicU64::new(0),
+            mergers: OnceLock::new(),
+            checkpointer: OnceLock::new(),
+            checkpoint: CheckpointState::default(),
+            is_closed: AtomicBool::new(false),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The log, once it has been replayed.
+    pub(crate) fn log(&self) -> &Arc<Log> {
+        self.log.get().expect("the log is there before any caller has the engine")
+    }
+
+    pub(crate) fn set_log(&self, log: Arc<Log>) {
+        assert!(self.log.set(log).is_ok(), "a store has one log");
+    }
+
+    /// The last record that has been given out. Exact for whoever holds the gate's write side.
+    pub(crate) fn last_lsn(&self) -> Lsn {
+        match self.log.get() {
+            Some(log) => log.appended_lsn(),
+            None => Lsn::new(self.replayed.load(Ordering::SeqCst)),
+        }
+    }
+
+    pub(crate) fn set_replayed(&self, lsn: Lsn) {
+        self.replayed.store(lsn.get(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn check_open(&self) -> Result<(), BetreeError> {
+        if self.is_closed.load(Ordering::Acquire) { Err(BetreeError::Closed) } else { Ok(()) }
+    }
+
+    /// Closes the engine to callers; false if it was closed already.
+    pub(crate) fn set_closed(&self) -> bool {
+        !self.is_closed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn trees(&self) -> arc_swap::Guard<Arc<Trees>> {
+        self.trees.load()
+    }
+
+    /// All trees, by number.
+    pub(crate) fn trees_in_order(&self) -> Vec<Arc<Tree>> {
+        let mut trees: Vec<Arc<Tree>> = self.trees.load().values().cloned().collect();
+        trees.sort_unstable_by_key(|tree| tree.id);
+        trees
+    }
+
+    /// Changes the map of trees. The caller holds `naming`, or is the only thread.
+    pub(crate) fn change_trees(&self, change: impl FnOnce(&mut Trees)) {
+        let mut trees = Trees::clone(&self.trees.load());
+        change(&mut trees);
+        self.trees.store(Arc::new(trees));
+    }
+
+    /// A tree that is not dropped.
+    pub(crate) fn live_tree(&self, id: TreeId) -> Result<Arc<Tree>, BetreeError> {
+        match self.trees.load().get(&id.get()) {
+            Some(tree) if !tree.is_dropped() => Ok(Arc::clone(tree)),
+            _ => Err(BetreeError::NoTree(id)),
+        }
+    }
+
+    /// Calls `read` with the newest view of a tree that a snapshot may use.
+    pub(crate) fn with_view<T>(
+        &self,
+        id: TreeId,
+        snapshot: SnapshotTimestamp,
+        read: impl FnOnce(&Tree, &TreeView) -> Result<T, BetreeError>,
+    ) -> Result<T, BetreeError> {
+        let trees = self.trees.load();
+        match trees.get(&id.get()) {
+            Some(tree) if tree.is_usable_at(snapshot) => read(tree, &tree.view()),
+            _ => Err(BetreeError::NoTree(id)),
+        }
+    }
+
+    /// Puts writes of one record into a tree's buffers; they ascend by key. What the tree has already is left out. The caller
+    /// holds the gate's read side.
+    pub(crate) fn apply(&self, tree: &Arc<Tree>, lsn: Lsn, writes: &[KeyWrite<'_>]) {
+        let timestamp = CommitTimestamp::new(lsn.get());
+        let horizon = SnapshotTimestamp::new(self.horizon.load(Ordering::Acquire));
+        let view = tree.view();
+        let mut rest = writes;
+        let mut growth = 0;
+        while let Some((key, _)) = rest.first() {
+            let at = view.partition_of(key);
+            let count = match view.upper_of(at) {
+                Some(upper) => rest.partition_point(|(key, _)| *key < upper),
+                None => rest.len(),
+            };
+            let (here, after) = rest.split_at(count);
+            rest = after;
+            let partition = &view.partitions[at];
+            if lsn <= partition.persisted {
+                continue;
+            }
+            let owned = here.iter().map(|(key, value)| (*key, value.map(copy_value)));
+            growth += partition.active.apply(lsn, timestamp, horizon, owned);
+            if partition.active.bytes() >= self.options.partition_bytes && partition.frozen.is_none() {
+                self.ask_for_merge(tree);
+            }
+        }
+        let buffered = self.buffered.fetch_add(growth, Ordering::Relaxed) + growth;
+        if buffered > self.merge_from() as isize {
+            self.wake_mergers();
+        }
+    }
+
+    fn ask_for_merge(&self, tree: &Arc<Tree>) {
+        let mut full = self.full.lock();
+        if !full.iter().any(|other| Arc::ptr_eq(other, tree)) {
+            full.push(Arc::clone(tree));
+            drop(full);
+            self.wake_mergers();
+        }
+    }
+
+    /// Bytes in buffers from which on the largest are merged, full or not.
+    pub(crate) fn merge_from(&self) -> usize {
+        self.options.buffer_budget() / 2
+    }
+
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        usize::try_from(self.buffered.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    pub(crate) fn remove_buffered(&self, bytes: usize) {
+        self.buffered.fetch_sub(bytes as isize, Ordering::Relaxed);
+    }
+
+    pub(crate) fn wake_mergers(&self) {
+        for merger in self.mergers.get().into_iter().flatten() {
+            merger.wake();
+        }
+    }
+
+    pub(crate) fn wake_checkpointer(&self) {
+        if let Some(checkpointer) = self.checkpointer.get() {
+            checkpointer.wake();
+        }
+    }
+
+    /// Looks for the oldest snapshot, so that buffers and intents can forget what is older.
+    pub(crate) fn refresh_horizon(&self) {
+        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        self.horizon.fetch_max(oldest.get(), Ordering::AcqRel);
+        self.intents.set_oldest_snapshot(oldest);
+    }
+
+    /// The oldest snapshot, as it was known lately.
+    pub(crate) fn horizon(&self) -> SnapshotTimestamp {
+        SnapshotTimestamp::new(self.horizon.load(Ordering::Acquire))
+    }
+}
+
+fn copy_value(value: &[u8]) -> Bytes {
+    if value.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(value) }
+}

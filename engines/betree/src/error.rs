@@ -1,0 +1,188 @@
+//! What can go wrong in this engine. Callers see [`StorageError`]; the detail here is its source.
+
+use pando_storage::{ErrorKind, StorageError, TreeId};
+
+use crate::format::FormatError;
+use crate::log::LogError;
+use crate::space::SpaceError;
+
+/// An error of the engine.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BetreeError {
+    /// Files of blocks, or the log; [`SpaceError`] or [`LogError`] is its source.
+    #[error("{0}")]
+    Substrate(#[source] StorageError),
+    /// A thread could not be started.
+    #[error("background work cannot start: {0}")]
+    Threads(#[source] std::sync::Arc<pando_environment::EnvironmentError>),
+    /// A block has its checksum, but its content makes no sense.
+    #[error("data.0000, block at byte {offset}: {source}")]
+    Format {
+        /// Where it begins.
+        offset: u64,
+        /// What is wrong.
+        source: FormatError,
+    },
+    /// A log record has its checksum, but its content makes no sense.
+    #[error("the log record {lsn}: {source}")]
+    Record {
+        /// Which one.
+        lsn: pando_storage::Lsn,
+        /// What is wrong.
+        source: FormatError,
+    },
+    /// A block that part of a tree depends on cannot be read. The rest of the tree can.
+    #[error("{tree} ({name}) cannot be read from key {from} to key {to}: {source}")]
+    Range {
+        /// The tree.
+        tree: TreeId,
+        /// Its name.
+        name: String,
+        /// The smallest key concerned, in hexadecimal.
+        from: KeyText,
+        /// The key before which readable keys begin again, in hexadecimal.
+        to: KeyText,
+        /// What is wrong.
+        source: Box<BetreeError>,
+    },
+    /// The answer needs the device.
+    #[error("the answer needs the device")]
+    WouldBlock,
+    /// The engine was closed.
+    #[error("the engine is closed")]
+    Closed,
+    /// No such tree.
+    #[error("{0} does not exist, or not any more")]
+    NoTree(TreeId),
+    /// A tree of that name exists.
+    #[error("a tree named {0:?} exists")]
+    NameTaken(String),
+    /// A name that a tree cannot have.
+    #[error("a tree's name has at most {limit} bytes, this one has {bytes}")]
+    NameTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The greatest.
+        limit: usize,
+    },
+    /// An option that does not exist.
+    #[error("unknown option {name:?}; the options are {known}")]
+    UnknownOption {
+        /// As it was given.
+        name: String,
+        /// Those that exist.
+        known: &'static str,
+    },
+    /// A value that an option cannot have.
+    #[error("option {name} cannot be {value:?}: {expected}")]
+    BadOption {
+        /// The option.
+        name: &'static str,
+        /// As it was given.
+        value: String,
+        /// What it could be.
+        expected: &'static str,
+    },
+    /// A write in a transaction that reads.
+    #[error("the transaction only reads")]
+    ReadOnly,
+    /// A snapshot that cannot be begun at.
+    #[error("the snapshot {asked} is not kept: from {oldest} to {newest} there are some")]
+    NoSnapshot {
+        /// The snapshot wanted.
+        asked: u64,
+        /// The oldest that can be had.
+        oldest: u64,
+        /// The newest.
+        newest: u64,
+    },
+    /// More writes than a commit can have.
+    #[error(
+        "a transaction of {bytes} bytes; at most {limit} can be committed at once: commit in smaller steps"
+    )]
+    TransactionTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The greatest.
+        limit: usize,
+    },
+    /// The write buffers or the log are full, and the background work that empties them fails.
+    #[error("no further writes until background work succeeds again: {0}")]
+    Stalled(#[source] Box<BetreeError>),
+}
+
+impl BetreeError {
+    /// What the caller must do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            BetreeError::Substrate(error) => error.kind(),
+            BetreeError::Threads(_) => ErrorKind::Io,
+            BetreeError::Format { .. } | BetreeError::Record { .. } => ErrorKind::Corrupt,
+            BetreeError::Range { source, .. } => source.kind(),
+            BetreeError::WouldBlock => ErrorKind::WouldBlock,
+            BetreeError::Closed => ErrorKind::Closed,
+            BetreeError::NoTree(_) => ErrorKind::NotFound,
+            BetreeError::NameTaken(_)
+            | BetreeError::NameTooLong { .. }
+            | BetreeError::UnknownOption { .. }
+            | BetreeError::BadOption { .. }
+            | BetreeError::ReadOnly
+            | BetreeError::NoSnapshot { .. }
+            | BetreeError::TransactionTooLarge { .. } => ErrorKind::InvalidInput,
+            BetreeError::Stalled(source) => source.kind(),
+        }
+    }
+}
+
+impl From<SpaceError> for BetreeError {
+    fn from(error: SpaceError) -> BetreeError {
+        BetreeError::Substrate(error.into())
+    }
+}
+
+impl From<LogError> for BetreeError {
+    fn from(error: LogError) -> BetreeError {
+        BetreeError::Substrate(error.into())
+    }
+}
+
+impl From<BetreeError> for StorageError {
+    fn from(error: BetreeError) -> StorageError {
+        match error {
+            BetreeError::WouldBlock => StorageError::would_block(),
+            BetreeError::Substrate(error) => error,
+            error => {
+                let (kind, message) = (error.kind(), error.to_string());
+                StorageError::with_source(kind, message, error)
+            }
+        }
+    }
+}
+
+/// The start of a key in hexadecimal: enough to find the place, not to read the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyText(String);
+
+impl KeyText {
+    const BYTES_MAX: usize = 12;
+
+    /// The text of a key; `None` is the end of the key space on that side.
+    pub fn new(key: Option<&[u8]>) -> KeyText {
+        use std::fmt::Write as _;
+        let Some(key) = key else { return KeyText("(end)".to_owned()) };
+        let mut text = String::from("0x");
+        for byte in key.iter().take(KeyText::BYTES_MAX) {
+            write!(text, "{byte:02x}").expect("writing to a string does not fail");
+        }
+        if key.len() > KeyText::BYTES_MAX {
+            text.push('…');
+        }
+        KeyText(text)
+    }
+}
+
+impl std::fmt::Display for KeyText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,79 @@
+//! What the engine says about itself while it runs.
+
+use std::sync::atomic::Ordering;
+
+use pando_storage::Statistics;
+
+use crate::core::Core;
+
+impl Core {
+    /// Every counter and gauge. Times are in nanoseconds, sizes in bytes, both since the store was opened.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let mut figures = Statistics::new();
+        let counters = &self.counters;
+        for (name, counter) in [
+            ("commits.count", &counters.commits),
+            ("commits.writes", &counters.writes),
+            ("commits.conflicts", &counters.conflicts),
+            ("commits.delays", &counters.delays),
+            ("commits.delay_nanos", &counters.delay_nanos),
+            ("commits.stalls", &counters.stalls),
+            ("reads.gets", &counters.gets),
+            ("reads.scans", &counters.scans),
+            ("merges.count", &counters.merges),
+            ("merges.failed", &counters.failed_merges),
+            ("merges.entries", &counters.merged_entries),
+            ("merges.leaves", &counters.merged_leaves),
+            ("merges.nanos", &counters.merge_nanos),
+            ("checkpoints.count", &counters.checkpoints),
+            ("checkpoints.failed", &counters.failed_checkpoints),
+            ("checkpoints.nanos", &counters.checkpoint_nanos),
+            ("recovery.records", &counters.replayed_records),
+            ("recovery.writes", &counters.replayed_writes),
+        ] {
+            figures.set(name, counter.get());
+        }
+        self.add_memory(&mut figures);
+        self.add_devices(&mut figures);
+        figures.set("snapshots.newest", self.publisher.newest().get());
+        figures.set("snapshots.oldest", self.snapshots.retained(&self.publisher).oldest().get());
+        figures.set("transactions.live", self.snapshots.all().len() as u64);
+        figures.set("trees.count", self.trees().len() as u64);
+        figures
+    }
+
+    fn add_memory(&self, figures: &mut Statistics) {
+        let cache = self.blocks.cache();
+        let (hits, misses) = self.blocks.hits_and_misses();
+        figures.set("cache.page_bytes", cache.page_bytes());
+        figures.set("cache.pages", cache.pages());
+        figures.set("cache.directory_bytes", cache.directory_bytes());
+        figures.set("cache.hits", hits);
+        figures.set("cache.misses", misses);
+        figures.set("cache.limit_bytes", self.options.cache_bytes);
+        figures.set("buffers.bytes", self.buffered_bytes() as u64);
+        figures.set("buffers.budget_bytes", self.options.buffer_budget() as u64);
+        figures.set("nodes.bytes", self.blocks.node_bytes.get());
+        figures.set("intents.count", self.intents.len() as u64);
+        figures.set("commits.owed_nanos", self.owed_nanos.load(Ordering::Relaxed));
+    }
+
+    fn add_devices(&self, figures: &mut Statistics) {
+        let space = self.blocks.store().statistics();
+        figures.set("data.file_bytes", space.file_bytes);
+        figures.set("data.free_bytes", space.free_bytes);
+        figures.set("data.pending_bytes", space.pending_bytes);
+        figures.set("data.reads", space.reads);
+        figures.set("data.read_bytes", space.read_bytes);
+        figures.set("data.writes", space.writes);
+        figures.set("data.write_bytes", space.write_bytes);
+        let log = self.log().statistics();
+        figures.set("log.writes", log.writes);
+        figures.set("log.write_bytes", log.write_bytes);
+        figures.set("log.syncs", log.syncs);
+        figures.set("log.sync_nanos", log.sync_nanos);
+        figures.set("log.live_bytes", log.live_bytes);
+        figures.set("log.file_bytes", log.file_bytes);
+        figures.set("log.appended_bytes", self.log().appended_bytes());
+    }
+}

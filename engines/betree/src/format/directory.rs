@@ -1,0 +1,200 @@
+//! A leaf directory: where the pages of a leaf stand, and which keys each of them covers.
+//!
+//! # Layout
+//! ```text
+//! u8      format version
+//! u8      flags, 0
+//! varint  pages
+//! varint  entries of the whole leaf, varint bytes of its pages before compression
+//! varint  bytes of keys and values of the leaf
+//! varint  filter pointers, 0 (reserved)
+//! per page:
+//!   varint  length of the separator, then its bytes; empty for the first page
+//!   40 B    pointer of the page
+//!   varint  entries, varint newest timestamp among them (0 if none carries one)
+//! ```
+//! A *separator* is the shortest byte string that is greater than every key of the page before and not greater than any key
+//! of its own page. Page `i` covers the keys from its separator up to the next one.
+
+use pando_storage::CommitTimestamp;
+
+use super::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
+use crate::space::{BlockKind, Pointer};
+
+const BLOCK: &str = "leaf directory";
+
+/// A page as its directory knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageEntry {
+    pub(crate) pointer: Pointer,
+    pub(crate) entries: u32,
+    pub(crate) newest: CommitTimestamp,
+}
+
+/// A leaf directory in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Directory {
+    /// All separators, one after the other.
+    separators: Vec<u8>,
+    /// End of each page's separator in `separators`.
+    ends: Vec<u32>,
+    pages: Vec<PageEntry>,
+    entries: u64,
+    content_bytes: u64,
+}
+
+impl Directory {
+    pub(crate) fn new() -> Directory {
+        Directory::default()
+    }
+
+    /// Adds a page behind the others. The first page's separator is empty.
+    pub(crate) fn push(&mut self, separator: &[u8], page: PageEntry) {
+        assert!(self.pages.is_empty() == separator.is_empty(), "only the first separator is empty");
+        assert!(
+            self.pages.len() < 2 || self.separator(self.pages.len() - 1) < separator,
+            "separators of a directory ascend"
+        );
+        self.separators.extend_from_slice(separator);
+        self.ends
+            .push(u32::try_from(self.separators.len()).expect("a leaf's separators are far below 4 GiB"));
+        self.entries += u64::from(page.entries);
+        self.pages.push(page);
+    }
+
+    pub(crate) fn set_content_bytes(&mut self, bytes: u64) {
+        self.content_bytes = bytes;
+    }
+
+    pub(crate) fn pages(&self) -> &[PageEntry] {
+        &self.pages
+    }
+
+    /// Entries of all pages.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Bytes of keys and values of all pages.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    pub(crate) fn separator(&self, page: usize) -> &[u8] {
+        let start = if page == 0 { 0 } else { self.ends[page - 1] as usize };
+        &self.separators[start..self.ends[page] as usize]
+    }
+
+    /// The page that covers a key.
+    pub(crate) fn page_of(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (1, self.pages.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.separator(middle) <= key { low = middle + 1 } else { high = middle }
+        }
+        low - 1
+    }
+
+    /// Memory that the directory takes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of::<Directory>()
+            + self.separators.capacity()
+            + self.ends.capacity() * size_of::<u32>()
+            + self.pages.capacity() * size_of::<PageEntry>()
+    }
+
+    /// An upper bound of the encoded length of a directory with these many pages and bytes of separators.
+    pub(crate) fn encoded_bytes_max(pages: usize, separator_bytes: usize) -> usize {
+        64 + separator_bytes + pages * (3 + Pointer::ENCODED_BYTES + 5 + 10)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out =
+            Vec::with_capacity(Directory::encoded_bytes_max(self.pages.len(), self.separators.len()));
+        out.extend_from_slice(&[FORMAT_VERSION, 0]);
+        write_varint(&mut out, self.pages.len() as u64);
+        write_varint(&mut out, self.entries);
+        write_varint(&mut out, self.pages.iter().map(|page| u64::from(page.pointer.raw_length())).sum());
+        write_varint(&mut out, self.content_bytes);
+        write_varint(&mut out, 0);
+        for (at, page) in self.pages.iter().enumerate() {
+            write_bytes(&mut out, self.separator(at));
+            out.extend_from_slice(&page.pointer.encode());
+            write_varint(&mut out, u64::from(page.entries));
+            write_varint(&mut out, page.newest.get());
+        }
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Directory, FormatError> {
+        let mut fields = Fields::new(BLOCK, bytes);
+        fields.version()?;
+        match fields.u8("flags")? {
+            0 => {}
+            found => return Err(FormatError::Unknown { block: BLOCK, field: "flags", found: found.into() }),
+        }
+        let pages = fields.count("page count", bytes.len() / Pointer::ENCODED_BYTES)?;
+        if pages == 0 {
+            return Err(FormatError::Truncated { block: BLOCK, field: "pages" });
+        }
+        let entries = fields.varint("entry count")?;
+        fields.varint("raw bytes")?;
+        let content_bytes = fields.varint("content bytes")?;
+        fields.reserved("filter count")?;
+        let mut directory = Directory { content_bytes, ..Directory::default() };
+        directory.pages.reserve_exact(pages);
+        directory.ends.reserve_exact(pages);
+        for at in 0..pages {
+            let separator = fields.sized_bytes("separator", fields.remaining())?;
+            let ordered = match at {
+                0 => separator.is_empty(),
+                1 => !separator.is_empty(),
+                _ => directory.separator(at - 1) < separator,
+            };
+            if !ordered {
+                return Err(FormatError::Disorder { block: BLOCK, field: "separator", at });
+            }
+            let page = decode_page(&mut fields, at)?;
+            directory.push(separator, page);
+        }
+        if directory.entries != entries {
+            let limit = directory.entries;
+            return Err(FormatError::OutOfRange {
+                block: BLOCK,
+                field: "entry count",
+                found: entries,
+                limit,
+            });
+        }
+        directory.separators.shrink_to_fit();
+        fields.finish()?;
+        Ok(directory)
+    }
+}
+
+fn decode_page(fields: &mut Fields<'_>, at: usize) -> Result<PageEntry, FormatError> {
+    let pointer = decode_pointer(BLOCK, fields, at)?;
+    if pointer.kind() != BlockKind::Page {
+        return Err(FormatError::Unknown {
+            block: BLOCK,
+            field: "block kind of a page",
+            found: pointer.kind() as u64,
+        });
+    }
+    let entries = fields.count("entries of a page", u32::MAX as usize)? as u32;
+    let newest = CommitTimestamp::new(fields.varint("newest timestamp")?);
+    Ok(PageEntry { pointer, entries, newest })
+}
+
+/// A pointer among the fields of a block.
+pub(super) fn decode_pointer(
+    block: &'static str,
+    fields: &mut Fields<'_>,
+    at: usize,
+) -> Result<Pointer, FormatError> {
+    let bytes = fields.array::<{ Pointer::ENCODED_BYTES }>("pointer")?;
+    Pointer::decode(bytes).map_err(|reason| FormatError::Pointer { block, at, reason })
+}
+
+#[cfg(test)]
+mod tests;

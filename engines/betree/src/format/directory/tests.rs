@@ -1,0 +1,89 @@
+//! Leaf directories: round trip, golden bytes, hostile bytes.
+
+use pando_environment::{Random, SeededRandom};
+use pando_storage::CommitTimestamp;
+
+use super::{Directory, PageEntry};
+use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
+
+pub(crate) fn pointer(kind: BlockKind, sector: u64) -> Pointer {
+    Pointer::new(PointerFields {
+        file: FileId::FIRST,
+        kind,
+        codec: Codec::Zstd,
+        address: BlockAddress::new(sector),
+        disk_length: 1000,
+        raw_length: 4000,
+        birth: Generation::new(5),
+        checksum: 0x1122_3344_5566_7788,
+    })
+    .unwrap()
+}
+
+fn page(sector: u64, entries: u32) -> PageEntry {
+    PageEntry { pointer: pointer(BlockKind::Page, sector), entries, newest: CommitTimestamp::new(7) }
+}
+
+fn example() -> Directory {
+    let mut directory = Directory::new();
+    directory.push(b"", page(16, 10));
+    directory.push(b"b", page(18, 20));
+    directory.push(b"cc", page(20, 30));
+    directory.set_content_bytes(999);
+    directory
+}
+
+#[test]
+fn a_directory_comes_back_and_finds_the_page_of_a_key() {
+    let bytes = example().encode();
+    let directory = Directory::decode(&bytes).unwrap();
+    assert_eq!((directory.entries(), directory.content_bytes(), directory.pages().len()), (60, 999, 3));
+    for (key, expected) in [(&b""[..], 0), (b"a", 0), (b"b", 1), (b"c", 1), (b"cc", 2), (b"zzz", 2)] {
+        assert_eq!(directory.page_of(key), expected, "{key:?}");
+    }
+    assert_eq!(directory.encode(), bytes);
+    assert!(bytes.len() <= Directory::encoded_bytes_max(3, 3));
+}
+
+/// The bytes of docs/data-file.md: a change here is a change of the format.
+#[test]
+fn golden_a_directory_of_one_page() {
+    let mut directory = Directory::new();
+    directory.push(b"", page(16, 10));
+    directory.set_content_bytes(999);
+    let expected = [
+        &[0_u8, 0][..],                         // version, flags
+        &[1, 10, 0xA0, 0x1F, 0xE7, 0x07, 0],    // pages, entries, raw bytes 4000, content bytes 999, filters
+        &[0],                                   // empty separator
+        &pointer(BlockKind::Page, 16).encode(), // see "Pointer"
+        &[10, 7],                               // entries, newest
+    ]
+    .concat();
+    assert_eq!(directory.encode(), expected);
+}
+
+#[test]
+fn separators_out_of_order_are_refused() {
+    let bytes = example().encode();
+    let at = bytes.windows(3).position(|window| window == b"\x02cc").unwrap();
+    let mut changed = bytes;
+    changed[at + 1] = b'a';
+    assert!(Directory::decode(&changed).is_err());
+}
+
+#[test]
+fn changed_bytes_never_panic() {
+    let random = SeededRandom::new(3);
+    let bytes = example().encode();
+    for _ in 0..5_000 {
+        let mut changed = bytes.clone();
+        for _ in 0..1 + random.next_u64() % 3 {
+            let at = random.next_u64() as usize % changed.len();
+            changed[at] = random.next_u64() as u8;
+        }
+        changed.truncate(1 + random.next_u64() as usize % changed.len());
+        if let Ok(directory) = Directory::decode(&changed) {
+            let _page = directory.page_of(b"c");
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! A page: the sorted entries of a small piece of a leaf, read in place.
+//!
+//! # Layout (all numbers little-endian, but the heads)
+//! ```text
+//!  0  u8   format version
+//!  1  u8   flags: bit 0 = slots are u32 (pages over 64 KiB), all others 0
+//!  2  u16  prefix length
+//!  4  u32  entries
+//!  8  u64  base time: the smallest timestamp among the entries that carry one, 0 if none does
+//! 16  u32  length of the whole page
+//! 20  u32  0
+//! 24       prefix: the bytes with which every key begins
+//!          heads: per entry the first 4 bytes of its suffix (the key after the prefix), zero padded, big-endian
+//!          slots: per entry its offset from the start of the page, u16 or u32
+//!          entries, one after the other in key order:
+//!              varint  suffix length × 4 + kind (0 put, 1 put with time, 2 delete with time, 3 reserved)
+//!              varint  timestamp − base time, for kinds 1 and 2
+//!              bytes   the suffix after its first 4 bytes
+//!              bytes   the value, up to the next entry
+//! ```
+//! A binary search touches the heads, which lie side by side, and as a rule one entry. Integers compare as the bytes do
+//! since heads are big-endian.
+//!
+//! # Versions
+//! A key may have several entries, newest first. One that every snapshot sees carries no time (it is as if its time were
+//! 0) and is the last of its key; deletes always carry one, for a delete that every snapshot sees needs no entry.
+//!
+//! # Reserved
+//! Kind 3 is followed by a byte that tells more (references to blobs, merge messages): unknown in this version, refused.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use pando_storage::{CommitTimestamp, SnapshotTimestamp};
+
+use super::{Fields, FormatError};
+
+pub(super) const HEADER_BYTES: usize = 24;
+pub(super) const HEAD_BYTES: usize = 4;
+pub(super) const FLAG_WIDE_SLOTS: u8 = 1;
+const BLOCK: &str = "page";
+
+/// What an entry does; the two lowest bits of its first varint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    Put = 0,
+    PutAt = 1,
+    DeleteAt = 2,
+}
+
+/// A page in memory: the raw bytes and where things stand in them.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    bytes: Bytes,
+    entries: usize,
+    base_time: u64,
+    heads_at: usize,
+    slots_at: usize,
+    wide: bool,
+}
+
+/// One entry: a version of a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Length of the key after the prefix.
+    suffix_len: usize,
+    /// Where the suffix after its head begins in the page.
+    rest_at: usize,
+    value_at: usize,
+    value_end: usize,
+    kind: EntryKind,
+    timestamp: CommitTimestamp,
+}
+
+impl Entry {
+    /// When it was committed; [`CommitTimestamp::ZERO`] if every snapshot sees it.
+    pub(crate) fn timestamp(&self) -> CommitTimestamp {
+        self.timestamp
+    }
+
+    pub(crate) fn is_delete(&self) -> bool {
+        self.kind == EntryKind::DeleteAt
+    }
+}
+
+/// What a page knows of a key at a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Absent,
+    Deleted,
+    Value(Bytes),
+}
+
+impl Page {
+    /// Checks that every offset and length holds, so that reading needs no further checks. Order is not looked at: see
+    /// [`Page::check_order`].
+    pub(crate) fn decode(bytes: Bytes) -> Result<Page, FormatError> {
+        let mut fields = Fields::new(BLOCK, &bytes);
+        fields.version()?;
+        let flags = fields.u8("flags")?;
+        if flags & !FLAG_WIDE_SLOTS != 0 {
+            return Err(FormatError::Unknown { block: BLOCK, field: "flags", found: u64::from(flags) });
+        }
+        let prefix_len = usize::from(fields.u16("prefix length")?);
+        let entries = fields.u32("entry count")? as usize;
+        let base_time = fields.u64("base time")?;
+        let length = fields.u32("length")?;
+        if length as usize != bytes.len() {
+            let limit = bytes.len() as u64;
+            return Err(FormatError::OutOfRange {
+                block: BLOCK,
+                field: "length",
+                found: length.into(),
+                limit,
+            });
+        }
+        let reserved = fields.u32("reserved field")?;
+        if reserved != 0 {
+            return Err(FormatError::Unknown {
+                block: BLOCK,
+                field: "reserved field",
+                found: reserved.into(),
+            });
+        }
+        let wide = flags & FLAG_WIDE_SLOTS != 0;
+        let slot_bytes = if wide { 4 } else { 2 };
+        let heads_at = HEADER_BYTES + prefix_len;
+        let per_entry = HEAD_BYTES + slot_bytes;
+        if entries > bytes.len() / per_entry || heads_at + entries * per_entry > bytes.len() {
+            return Err(FormatError::Truncated { block: BLOCK, field: "slots" });
+        }
+        let slots_at = heads_at + entries * HEAD_BYTES;
+        let page = Page { bytes, entries, base_time, heads_at, slots_at, wide };
+        page.check_entries()?;
+        Ok(page)
+    }
+
+    /// Every slot points behind the one before it, and every entry fits between its slot and the next.
+    fn check_entries(&self) -> Result<(), FormatError> {
+        let mut expected = self.slots_at + self.entries * if self.wide { 4 } else { 2 };
+        for at in 0..self.entries {
+            if self.slot(at) != expected {
+                return Err(FormatError::Disorder { block: BLOCK, field: "slot", at });
+            }
+            expected = if at + 1 < self.entries { self.slot(at + 1) } else { self.bytes.len() };
+            let bytes = self.bytes.get(self.slot(at)..expected).ok_or(FormatError::Disorder {
+                block: BLOCK,
+                field: "slot",
+                at,
+            })?;
+            self.check_entry(bytes)?;
+        }
+        if self.entries == 0 && expected != self.bytes.len() {
+            return Err(FormatError::Trailing { block: BLOCK, bytes: self.bytes.len() - expected });
+        }
+        Ok(())
+    }
+
+    fn check_entry(&self, bytes: &[u8]) -> Result<(), FormatError> {
+        let mut fields = Fields::new(BLOCK, bytes);
+        let first = fields.varint("entry")?;
+        if first & 3 == 3 {
+            return Err(FormatError::Unknown { block: BLOCK, field: "entry kind", found: 3 });
+        }
+        if first & 3 != 0 {
+            let delta = fields.varint("timestamp")?;
+            if self.base_time == 0 || self.base_time.checked_add(delta).is_none() {
+                let limit = u64::MAX - self.base_time;
+                return Err(FormatError::OutOfRange {
+                    block: BLOCK,
+                    field: "timestamp",
+                    found: delta,
+                    limit,
+                });
+            }
+        }
+        let suffix_len = usize::try_from(first >> 2).unwrap_or(usize::MAX);
+        fields.bytes(suffix_len.saturating_sub(HEAD_BYTES), "key")?;
+        if first & 3 == EntryKind::DeleteAt as u64 {
+            fields.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Checks that keys ascend strictly, and times descend within a key. For `verify`: reading does not need it.
+    pub(crate) fn check_order(&self) -> Result<(), FormatError> {
+        let (mut key, mut next) = (Vec::new(), Vec::new());
+        for at in 1..self.entries {
+            self.key_into(at - 1, &mut key);
+            self.key_into(at, &mut next);
+            let fine = match key.cmp(&next) {
+                Ordering::Less => true,
+                Ordering::Equal => self.entry(at - 1).timestamp() > self.entry(at).timestamp(),
+                Ordering::Greater => false,
+            };
+            if !fine {
+                return Err(FormatError::Disorder { block: BLOCK, field: "key", at });
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries, that is versions of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Memory that the page takes: its bytes and what stands around them.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.bytes.len() + size_of::<Page>()
+    }
+
+    pub(crate) fn raw(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    fn prefix(&self) -> &[u8] {
+        &self.bytes[HEADER_BYTES..self.heads_at]
+    }
+
+    fn head(&self, at: usize) -> u32 {
+        let start = self.heads_at + at * HEAD_BYTES;
+        let bytes = self.bytes[start..].first_chunk::<4>().expect("decode checked that the heads lie within");
+        u32::from_be_bytes(*bytes)
+    }
+
+    fn slot(&self, at: usize) -> usize {
+        const WITHIN: &str = "decode checked that the slots lie within";
+        if self.wide {
+            let bytes = self.bytes[self.slots_at + at * 4..].first_chunk::<4>().expect(WITHIN);
+            u32::from_le_bytes(*bytes) as usize
+        } else {
+            let bytes = self.bytes[self.slots_at + at * 2..].first_chunk::<2>().expect(WITHIN);
+            usize::from(u16::from_le_bytes(*bytes))
+        }
+    }
+
+    /// The entry at a place below [`Page::len`].
+    pub(crate) fn entry(&self, at: usize) -> Entry {
+        let start = self.slot(at);
+        let value_end = if at + 1 < self.entries { self.slot(at + 1) } else { self.bytes.len() };
+        let (first, mut rest_at) = self.varint_at(start);
+        let suffix_len = (first >> 2) as usize;
+        let (kind, timestamp) = match first & 3 {
+            0 => (EntryKind::Put, 0),
+            kind => {
+                let (delta, after) = self.varint_at(rest_at);
+                rest_at = after;
+                let kind = if kind == 1 { EntryKind::PutAt } else { EntryKind::DeleteAt };
+                (kind, self.base_time + delta)
+            }
+        };
+        let value_at = rest_at + suffix_len.saturating_sub(HEAD_BYTES);
+        Entry { suffix_len, rest_at, value_at, value_end, kind, timestamp: CommitTimestamp::new(timestamp) }
+    }
+
+    /// A varint that `decode` has checked, and the place after it.
+    fn varint_at(&self, mut at: usize) -> (u64, usize) {
+        let mut value = 0;
+        let mut shift = 0;
+        loop {
+            let byte = self.bytes[at];
+            at += 1;
+            value |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return (value, at);
+            }
+            shift += 7;
+        }
+    }
+
+    /// Writes the whole key of an entry into `key`, replacing what is there.
+    pub(crate) fn key_into(&self, at: usize, key: &mut Vec<u8>) {
+        let entry = self.entry(at);
+        key.clear();
+        key.extend_from_slice(self.prefix());
+        let head = self.head(at).to_be_bytes();
+        key.extend_from_slice(&head[..entry.suffix_len.min(HEAD_BYTES)]);
+        key.extend_from_slice(&self.bytes[entry.rest_at..entry.value_at]);
+    }
+
+    /// The value of an entry; empty for a delete.
+    pub(crate) fn value(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.value_at..entry.value_end]
+    }
+
+    /// Whether two entries are versions of one key.
+    pub(crate) fn same_key(&self, left: usize, right: usize) -> bool {
+        if self.head(left) != self.head(right) {
+            return false;
+        }
+        let (left, right) = (self.entry(left), self.entry(right));
+        left.suffix_len == right.suffix_len
+            && self.bytes[left.rest_at..left.value_at] == self.bytes[right.rest_at..right.value_at]
+    }
+
+    /// The newest version of `key` that the snapshot sees.
+    pub(crate) fn find(&self, key: &[u8], snapshot: SnapshotTimestamp) -> Found {
+        let Some(target) = self.target(key) else { return Found::Absent };
+        // Versions of one key stand newest first: the first that is not too new is the one.
+        let at = self.partition_point(target, |page, at| !snapshot.sees(page.entry(at).timestamp()));
+        if at == self.entries || self.compare(at, target) != Ordering::Equal {
+            return Found::Absent;
+        }
+        let entry = self.entry(at);
+        if entry.is_delete() {
+            return Found::Deleted;
+        }
+        Found::Value(self.bytes.slice(entry.value_at..entry.value_end))
+    }
+
+    /// The first entry whose key is at or after `key`: the newest version of that key.
+    pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
+        match self.beside_prefix(key) {
+            Ordering::Less => 0,
+            Ordering::Greater => self.entries,
+            Ordering::Equal => match self.target(key) {
+                Some(target) => self.partition_point(target, |_, _| false),
+                None => 0,
+            },
+        }
+    }
+
+    /// The first entry whose key is after `key`.
+    pub(crate) fn upper_bound(&self, key: &[u8]) -> usize {
+        match self.beside_prefix(key) {
+            Ordering::Less => 0,
+            Ordering::Greater => self.entries,
+            Ordering::Equal => match self.target(key) {
+                Some(target) => self.partition_point(target, |_, _| true),
+                None => 0,
+            },
+        }
+    }
+
+    /// Where a key stands beside all keys with the page's prefix; equal if it has the prefix itself.
+    fn beside_prefix(&self, key: &[u8]) -> Ordering {
+        let prefix = self.prefix();
+        let shared = key.len().min(prefix.len());
+        key[..shared].cmp(&prefix[..shared]).then(key.len().cmp(&prefix.len()).min(Ordering::Equal))
+    }
+
+    /// The key as the page stores it, if it has the prefix.
+    fn target<'k>(&self, key: &'k [u8]) -> Option<Target<'k>> {
+        let suffix = key.strip_prefix(self.prefix())?;
+        Some(Target::new(suffix))
+    }
+
+    fn compare(&self, at: usize, target: Target<'_>) -> Ordering {
+        self.head(at).cmp(&target.head).then_with(|| {
+            let entry = self.entry(at);
+            let rest = &self.bytes[entry.rest_at..entry.value_at];
+            // Equal heads may differ in padding: with equal rests the shorter key is the smaller.
+            rest.cmp(target.rest).then(entry.suffix_len.cmp(&target.suffix_len))
+        })
+    }
+
+    /// The first entry that is not before the target; of those with the same key, the first for which `skip` is false.
+    fn partition_point(&self, target: Target<'_>, skip: impl Fn(&Page, usize) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.entries);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let before = match self.compare(middle, target) {
+                Ordering::Less => true,
+                Ordering::Equal => skip(self, middle),
+                Ordering::Greater => false,
+            };
+            if before { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// A key without the page's prefix, cut as the page cuts its own.
+#[derive(Clone, Copy)]
+struct Target<'k> {
+    head: u32,
+    rest: &'k [u8],
+    suffix_len: usize,
+}
+
+impl<'k> Target<'k> {
+    fn new(suffix: &'k [u8]) -> Target<'k> {
+        Target {
+            head: head_of(suffix),
+            rest: suffix.get(HEAD_BYTES..).unwrap_or_default(),
+            suffix_len: suffix.len(),
+        }
+    }
+}
+
+/// The first bytes of a suffix as the number that stands among the heads.
+pub(super) fn head_of(suffix: &[u8]) -> u32 {
+    let mut head = [0; HEAD_BYTES];
+    let taken = suffix.len().min(HEAD_BYTES);
+    head[..taken].copy_from_slice(&suffix[..taken]);
+    u32::from_be_bytes(head)
+}
+
+#[cfg(test)]
+mod tests;

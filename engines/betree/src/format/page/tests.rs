@@ -1,0 +1,206 @@
+//! Pages: what is built is found again, and bytes that are no page are refused.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use pando_environment::{Random, SeededRandom};
+use pando_storage::{CommitTimestamp, SnapshotTimestamp};
+
+use super::super::page_builder::PageBuilder;
+use super::{Found, Page};
+
+type Model = BTreeMap<(Vec<u8>, std::cmp::Reverse<u64>), Option<Vec<u8>>>;
+
+fn build(model: &Model) -> Page {
+    let mut builder = PageBuilder::new();
+    for ((key, timestamp), value) in model {
+        builder.push(key, CommitTimestamp::new(timestamp.0), value.as_deref());
+    }
+    Page::decode(Bytes::from(builder.finish())).unwrap()
+}
+
+fn expected(model: &Model, key: &[u8], snapshot: u64) -> Found {
+    let from = (key.to_vec(), std::cmp::Reverse(snapshot));
+    match model.range(from..).next() {
+        Some(((have, _), Some(value))) if have == key => Found::Value(Bytes::copy_from_slice(value)),
+        Some(((have, _), None)) if have == key => Found::Deleted,
+        _ => Found::Absent,
+    }
+}
+
+fn random_model(random: &SeededRandom, entries: usize) -> Model {
+    let mut model = Model::new();
+    let prefix = vec![b'p'; random.next_u64() as usize % 6];
+    for _ in 0..entries {
+        let mut key = prefix.clone();
+        // Few letters and lengths around that of a head, zero bytes among them: the cases that padding could confuse.
+        for _ in 0..random.next_u64() % 8 {
+            key.push([0, 1, b'a', 0xFF][random.next_u64() as usize % 4]);
+        }
+        let timestamp = random.next_u64() % 4;
+        let value =
+            (timestamp == 0 || random.next_u64() % 3 > 0).then(|| vec![b'v'; random.next_u64() as usize % 9]);
+        model.insert((key, std::cmp::Reverse(timestamp * 100)), value);
+    }
+    model
+}
+
+#[test]
+fn every_version_of_every_key_is_found_at_every_snapshot() {
+    for seed in 0..300 {
+        let random = SeededRandom::new(seed);
+        let model = random_model(&random, 1 + seed as usize % 60);
+        let page = build(&model);
+        assert_eq!(page.len(), model.len(), "seed {seed}");
+        page.check_order().unwrap();
+        let mut keys: Vec<Vec<u8>> = model.keys().map(|(key, _)| key.clone()).collect();
+        let near: Vec<Vec<u8>> = keys
+            .iter()
+            .flat_map(|key| [[key.as_slice(), &[0]].concat(), key[..key.len() / 2].to_vec()])
+            .collect();
+        keys.extend(near);
+        keys.extend([b"o".to_vec(), b"q".to_vec(), vec![]]);
+        for key in &keys {
+            for snapshot in [0, 50, 100, 150, 250, 1000] {
+                let found = page.find(key, SnapshotTimestamp::new(snapshot));
+                assert_eq!(
+                    found,
+                    expected(&model, key, snapshot),
+                    "seed {seed}, key {key:?}, snapshot {snapshot}"
+                );
+            }
+            let before = model.keys().filter(|(have, _)| have < key).count();
+            let up_to = model.keys().filter(|(have, _)| have <= key).count();
+            assert_eq!(
+                (page.lower_bound(key), page.upper_bound(key)),
+                (before, up_to),
+                "seed {seed}, key {key:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn entries_come_out_as_they_went_in() {
+    let random = SeededRandom::new(7);
+    let model = random_model(&random, 80);
+    let page = build(&model);
+    let mut key = Vec::new();
+    for (at, ((expected, timestamp), value)) in model.iter().enumerate() {
+        page.key_into(at, &mut key);
+        let entry = page.entry(at);
+        assert_eq!(
+            (&key, entry.timestamp().get(), entry.is_delete()),
+            (expected, timestamp.0, value.is_none())
+        );
+        assert_eq!(page.value(&entry), value.as_deref().unwrap_or_default());
+    }
+}
+
+#[test]
+fn a_page_over_64_kilobytes_has_wide_slots() {
+    let mut builder = PageBuilder::new();
+    let value = vec![7; 40_000];
+    for key in [b"a", b"b", b"c"] {
+        builder.push(key, CommitTimestamp::ZERO, Some(&value));
+    }
+    let page = Page::decode(Bytes::from(builder.finish())).unwrap();
+    assert_eq!(page.find(b"c", SnapshotTimestamp::ZERO), Found::Value(Bytes::from(value)));
+    assert!(builder.is_empty());
+}
+
+#[test]
+fn the_builder_knows_the_size_within_four_bytes_an_entry() {
+    let mut builder = PageBuilder::new();
+    for number in 0..200_u32 {
+        let key = format!("common prefix {number:05}");
+        let said = builder.bytes_with(key.as_bytes(), 20);
+        builder.push(key.as_bytes(), CommitTimestamp::ZERO, Some(&[1; 20]));
+        let mut copy = PageBuilder::new();
+        for earlier in 0..=number {
+            copy.push(
+                format!("common prefix {earlier:05}").as_bytes(),
+                CommitTimestamp::ZERO,
+                Some(&[1; 20]),
+            );
+        }
+        let real = copy.finish().len();
+        assert!(
+            said <= real && real - said <= 4 * (number as usize + 2),
+            "{number}: {said} said, {real} real"
+        );
+    }
+}
+
+#[test]
+fn an_entry_that_all_see_costs_nothing_for_its_time() {
+    let page = |timestamp| {
+        let mut builder = PageBuilder::new();
+        builder.push(b"key", CommitTimestamp::new(timestamp), Some(b"value"));
+        builder.finish().len()
+    };
+    assert_eq!(page(1_000_000) - page(0), 1);
+}
+
+/// The bytes of docs/data-file.md: a change here is a change of the format.
+#[test]
+fn golden_a_page_of_three_versions_of_two_keys() {
+    let mut builder = PageBuilder::new();
+    builder.push(b"app", CommitTimestamp::new(300), Some(b"new"));
+    builder.push(b"app", CommitTimestamp::new(290), None);
+    builder.push(b"apple", CommitTimestamp::ZERO, Some(b"old"));
+    let expected = [
+        &[0_u8, 0][..],               // version, flags
+        &[3, 0],                      // prefix length
+        &[3, 0, 0, 0],                // entries
+        &[0x22, 1, 0, 0, 0, 0, 0, 0], // base time 290
+        &[57, 0, 0, 0],               // length
+        &[0, 0, 0, 0],                // reserved
+        b"app",                       // prefix
+        &[0, 0, 0, 0, 0, 0, 0, 0],    // heads of two empty suffixes
+        b"le\0\0",                    // head of "le"
+        &[45, 0, 50, 0, 52, 0],       // slots
+        &[1, 10],                     // put with time, empty suffix; 300 − 290
+        b"new",
+        &[2, 0],                // delete with time, empty suffix; 290 − 290
+        &[8, b'o', b'l', b'd'], // put, suffix of 2 bytes, all in the head
+    ]
+    .concat();
+    let mut expected = expected;
+    expected[16] = expected.len() as u8;
+    assert_eq!(builder.finish(), expected);
+}
+
+#[test]
+fn random_bytes_are_refused_and_changed_pages_never_panic() {
+    let random = SeededRandom::new(11);
+    for _ in 0..2_000 {
+        let mut bytes = vec![0; random.next_u64() as usize % 200];
+        random.fill(&mut bytes);
+        read_everything(bytes);
+    }
+    for round in 0..4_000 {
+        let model = random_model(&random, 1 + round % 20);
+        let mut bytes = build(&model).raw().to_vec();
+        for _ in 0..1 + random.next_u64() % 4 {
+            let at = random.next_u64() as usize % bytes.len();
+            bytes[at] = random.next_u64() as u8;
+        }
+        bytes.truncate(bytes.len() - (random.next_u64() % 8 / 7) as usize);
+        read_everything(bytes);
+    }
+}
+
+/// Whatever a decoder accepts can be read without a panic.
+fn read_everything(bytes: Vec<u8>) {
+    let Ok(page) = Page::decode(Bytes::from(bytes)) else { return };
+    let mut key = Vec::new();
+    for at in 0..page.len() {
+        page.key_into(at, &mut key);
+        let entry = page.entry(at);
+        let _value = page.value(&entry).len();
+        let _found = page.find(&key, SnapshotTimestamp::MAX);
+        let _bounds = (page.lower_bound(&key), page.upper_bound(&key));
+    }
+    let _order = page.check_order();
+}

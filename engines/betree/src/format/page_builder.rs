@@ -1,0 +1,210 @@
+//! Builds pages out of entries that arrive in order.
+
+use pando_storage::CommitTimestamp;
+
+use super::page::{EntryKind, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES, head_of};
+use super::{FORMAT_VERSION, varint_len, write_varint};
+
+/// Collects entries until the caller finds the page large enough.
+///
+/// # Invariants
+/// Entries arrive in key order and, within a key, newest first: asserted where they are pushed.
+#[derive(Debug, Default)]
+pub(crate) struct PageBuilder {
+    /// Keys and values, one after the other.
+    arena: Vec<u8>,
+    entries: Vec<Pending>,
+    /// Length of what all keys begin with.
+    prefix_len: usize,
+    /// Bytes of keys, values and entry headers before the prefix is taken off.
+    content_bytes: usize,
+    base_time: u64,
+    newest: CommitTimestamp,
+}
+
+#[derive(Debug)]
+struct Pending {
+    key_at: usize,
+    value_at: usize,
+    end: usize,
+    kind: EntryKind,
+    timestamp: u64,
+}
+
+impl PageBuilder {
+    pub(crate) fn new() -> PageBuilder {
+        PageBuilder::default()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The newest time of an entry that carries one.
+    pub(crate) fn newest(&self) -> CommitTimestamp {
+        self.newest
+    }
+
+    /// The key of the entry pushed last.
+    pub(crate) fn last_key(&self) -> Option<&[u8]> {
+        self.entries.last().map(|last| &self.arena[last.key_at..last.value_at])
+    }
+
+    /// The key of the entry pushed first.
+    pub(crate) fn first_key(&self) -> Option<&[u8]> {
+        self.entries.first().map(|first| &self.arena[first.key_at..first.value_at])
+    }
+
+    /// The size of the page with one more entry, within a few bytes.
+    pub(crate) fn bytes_with(&self, key: &[u8], value_len: usize) -> usize {
+        let shared = match self.first_key() {
+            None => key.len(),
+            Some(first) => shared_prefix(&first[..self.prefix_len], key),
+        };
+        let count = self.entries.len() + 1;
+        let content = self.content_bytes + entry_bytes(key.len(), value_len);
+        HEADER_BYTES + shared + content - count * shared
+    }
+
+    /// Adds a version of a key: a value, or `None` for a delete. [`CommitTimestamp::ZERO`] means that every snapshot sees it.
+    pub(crate) fn push(&mut self, key: &[u8], timestamp: CommitTimestamp, value: Option<&[u8]>) {
+        if let Some(last) = self.entries.last() {
+            let last_key = &self.arena[last.key_at..last.value_at];
+            assert!(
+                last_key < key || (last_key == key && last.timestamp > timestamp.get()),
+                "entries of a page ascend by key and descend by time"
+            );
+            self.prefix_len = shared_prefix(&last_key[..self.prefix_len], key);
+        } else {
+            self.prefix_len = key.len();
+        }
+        let kind = match (value, timestamp) {
+            (Some(_), CommitTimestamp::ZERO) => EntryKind::Put,
+            (Some(_), _) => EntryKind::PutAt,
+            (None, timestamp) => {
+                assert!(
+                    timestamp > CommitTimestamp::ZERO,
+                    "a delete that every snapshot sees needs no entry"
+                );
+                EntryKind::DeleteAt
+            }
+        };
+        if kind != EntryKind::Put {
+            let time = timestamp.get();
+            self.base_time = if self.base_time == 0 { time } else { self.base_time.min(time) };
+            self.newest = self.newest.max(timestamp);
+        }
+        let value = value.unwrap_or_default();
+        let key_at = self.arena.len();
+        self.arena.extend_from_slice(key);
+        let value_at = self.arena.len();
+        self.arena.extend_from_slice(value);
+        self.entries.push(Pending {
+            key_at,
+            value_at,
+            end: self.arena.len(),
+            kind,
+            timestamp: timestamp.get(),
+        });
+        self.content_bytes += entry_bytes(key.len(), value.len());
+    }
+
+    /// The page of all that was pushed; the builder is empty again.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        let narrow = self.encode(SlotWidth::Narrow);
+        let page = match narrow {
+            Some(page) => page,
+            None => self.encode(SlotWidth::Wide).expect("a page is far smaller than 4 GiB"),
+        };
+        self.arena.clear();
+        self.entries.clear();
+        (self.prefix_len, self.content_bytes, self.base_time) = (0, 0, 0);
+        self.newest = CommitTimestamp::ZERO;
+        page
+    }
+
+    /// `None` if an offset does not fit its slot.
+    fn encode(&self, width: SlotWidth) -> Option<Vec<u8>> {
+        let slot_bytes = width.bytes();
+        let prefix = match self.entries.first() {
+            Some(first) => &self.arena[first.key_at..first.key_at + self.prefix_len],
+            None => &[],
+        };
+        let mut page = Vec::with_capacity(HEADER_BYTES + self.content_bytes + 16 * self.entries.len());
+        page.push(FORMAT_VERSION);
+        page.push(if slot_bytes == 4 { FLAG_WIDE_SLOTS } else { 0 });
+        page.extend_from_slice(&u16::try_from(prefix.len()).ok()?.to_le_bytes());
+        page.extend_from_slice(&u32::try_from(self.entries.len()).ok()?.to_le_bytes());
+        page.extend_from_slice(&self.base_time.to_le_bytes());
+        page.extend_from_slice(&[0; 8]);
+        page.extend_from_slice(prefix);
+        for entry in &self.entries {
+            let suffix = &self.arena[entry.key_at + prefix.len()..entry.value_at];
+            page.extend_from_slice(&head_of(suffix).to_be_bytes());
+        }
+        let slots_at = page.len();
+        page.resize(slots_at + self.entries.len() * slot_bytes, 0);
+        for (at, entry) in self.entries.iter().enumerate() {
+            let slot = slots_at + at * slot_bytes;
+            width.write(&mut page, slot)?;
+            self.encode_entry(entry, prefix.len(), &mut page);
+        }
+        let length = u32::try_from(page.len()).ok()?;
+        page[16..20].copy_from_slice(&length.to_le_bytes());
+        Some(page)
+    }
+
+    fn encode_entry(&self, entry: &Pending, prefix_len: usize, page: &mut Vec<u8>) {
+        let suffix = &self.arena[entry.key_at + prefix_len..entry.value_at];
+        write_varint(page, (suffix.len() as u64) << 2 | entry.kind as u64);
+        if entry.kind != EntryKind::Put {
+            write_varint(page, entry.timestamp - self.base_time);
+        }
+        page.extend_from_slice(suffix.get(HEAD_BYTES..).unwrap_or_default());
+        page.extend_from_slice(&self.arena[entry.value_at..entry.end]);
+    }
+}
+
+/// How wide the offsets of a page are.
+#[derive(Clone, Copy)]
+enum SlotWidth {
+    Narrow,
+    Wide,
+}
+
+impl SlotWidth {
+    const fn bytes(self) -> usize {
+        match self {
+            SlotWidth::Narrow => 2,
+            SlotWidth::Wide => 4,
+        }
+    }
+
+    /// Writes the page's present end into a slot; `None` if it does not fit.
+    fn write(self, page: &mut [u8], slot: usize) -> Option<()> {
+        let offset = page.len();
+        match self {
+            SlotWidth::Narrow => {
+                page[slot..slot + 2].copy_from_slice(&u16::try_from(offset).ok()?.to_le_bytes())
+            }
+            SlotWidth::Wide => {
+                page[slot..slot + 4].copy_from_slice(&u32::try_from(offset).ok()?.to_le_bytes())
+            }
+        }
+        Some(())
+    }
+}
+
+/// Bytes of an entry with a narrow slot and a short time, whole key included.
+fn entry_bytes(key_len: usize, value_len: usize) -> usize {
+    HEAD_BYTES + 2 + varint_len((key_len as u64) << 2) + key_len.saturating_sub(HEAD_BYTES) + value_len
+}
+
+/// How many bytes two keys share at their start.
+pub(crate) fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}

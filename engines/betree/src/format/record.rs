@@ -1,0 +1,160 @@
+//! The payloads of the engine's log records. The LSN of a record is the timestamp of its commit.
+//!
+//! # Layout
+//! ```text
+//! kind 1, commit:
+//!   groups until the end: varint tree, varint writes, then per write
+//!     varint  key length × 2 + (0 put | 1 delete), the key
+//!     varint  value length, the value (puts only)
+//! kind 2, create tree: varint number, name, varint options; per option: name, value (texts with their length before them)
+//! kind 3, drop tree:   varint number
+//! ```
+
+use pando_storage::{KEY_BYTES_MAX, TreeId, VALUE_BYTES_MAX};
+
+use super::{Fields, FormatError, write_bytes, write_varint};
+use crate::log::RecordKind;
+
+const BLOCK: &str = "log record";
+
+/// What a record does; the number that the log keeps with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Commit = 1,
+    CreateTree = 2,
+    DropTree = 3,
+}
+
+impl Kind {
+    /// The kind of this number, if there is one.
+    pub(crate) fn from_number(number: u8) -> Option<Kind> {
+        match number {
+            1 => Some(Kind::Commit),
+            2 => Some(Kind::CreateTree),
+            3 => Some(Kind::DropTree),
+            _ => None,
+        }
+    }
+}
+
+impl From<Kind> for RecordKind {
+    fn from(kind: Kind) -> RecordKind {
+        RecordKind::new(kind as u8)
+    }
+}
+
+/// What is wrong with a record of this kind.
+pub(crate) fn unknown_kind(number: u8) -> FormatError {
+    FormatError::Unknown { block: BLOCK, field: "kind", found: number.into() }
+}
+
+/// Writes the payload of a commit, group by group.
+#[derive(Debug, Default)]
+pub(crate) struct CommitWriter {
+    payload: Vec<u8>,
+}
+
+impl CommitWriter {
+    pub(crate) fn with_capacity(bytes: usize) -> CommitWriter {
+        CommitWriter { payload: Vec::with_capacity(bytes) }
+    }
+
+    /// Begins the writes of a tree; exactly `writes` of them must follow.
+    pub(crate) fn group(&mut self, tree: TreeId, writes: usize) {
+        write_varint(&mut self.payload, u64::from(tree.get()));
+        write_varint(&mut self.payload, writes as u64);
+    }
+
+    pub(crate) fn write(&mut self, key: &[u8], value: Option<&[u8]>) {
+        let deletes = u64::from(value.is_none());
+        write_varint(&mut self.payload, (key.len() as u64) << 1 | deletes);
+        self.payload.extend_from_slice(key);
+        if let Some(value) = value {
+            write_bytes(&mut self.payload, value);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.payload
+    }
+}
+
+/// Hands out the writes of a commit's payload, in the order in which they were written.
+pub(crate) fn read_commit<'a, E: From<FormatError>>(
+    payload: &'a [u8],
+    mut visit: impl FnMut(TreeId, &'a [u8], Option<&'a [u8]>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut fields = Fields::new(BLOCK, payload);
+    while fields.remaining() > 0 {
+        let tree = tree_number(&mut fields)?;
+        let writes = fields.count("write count", fields.remaining())?;
+        for _ in 0..writes {
+            let first = fields.count("key length", KEY_BYTES_MAX * 2 + 1)?;
+            let key = fields.bytes(first >> 1, "key")?;
+            let value = match first & 1 {
+                0 => Some(fields.sized_bytes("value", VALUE_BYTES_MAX)?),
+                _ => None,
+            };
+            visit(tree, key, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the payload of a tree's creation.
+pub(crate) fn write_create_tree(tree: TreeId, name: &str, options: &[(String, String)]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    write_varint(&mut payload, u64::from(tree.get()));
+    write_bytes(&mut payload, name.as_bytes());
+    write_varint(&mut payload, options.len() as u64);
+    for (name, value) in options {
+        write_bytes(&mut payload, name.as_bytes());
+        write_bytes(&mut payload, value.as_bytes());
+    }
+    payload
+}
+
+/// Reads the payload of a tree's creation: its number, name and options.
+pub(crate) fn read_create_tree(
+    payload: &[u8],
+) -> Result<(TreeId, String, Vec<(String, String)>), FormatError> {
+    let mut fields = Fields::new(BLOCK, payload);
+    let tree = tree_number(&mut fields)?;
+    let name = text(&mut fields, "tree name")?;
+    let mut options = Vec::new();
+    for _ in 0..fields.count("option count", fields.remaining())? {
+        options.push((text(&mut fields, "option name")?, text(&mut fields, "option value")?));
+    }
+    fields.finish()?;
+    Ok((tree, name, options))
+}
+
+/// Writes the payload of a tree's end.
+pub(crate) fn write_drop_tree(tree: TreeId) -> Vec<u8> {
+    let mut payload = Vec::new();
+    write_varint(&mut payload, u64::from(tree.get()));
+    payload
+}
+
+/// Reads the payload of a tree's end.
+pub(crate) fn read_drop_tree(payload: &[u8]) -> Result<TreeId, FormatError> {
+    let mut fields = Fields::new(BLOCK, payload);
+    let tree = tree_number(&mut fields)?;
+    fields.finish()?;
+    Ok(tree)
+}
+
+fn tree_number(fields: &mut Fields<'_>) -> Result<TreeId, FormatError> {
+    Ok(TreeId::new(fields.count("tree number", u32::MAX as usize)? as u32))
+}
+
+fn text(fields: &mut Fields<'_>, field: &'static str) -> Result<String, FormatError> {
+    let bytes = fields.sized_bytes(field, fields.remaining())?;
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(FormatError::Disorder { block: BLOCK, field, at: 0 }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Which buffer is merged next, and the steps from a full buffer to a new version.
+//!
+//! 1. *Choose*: a partition whose last merge failed, else a full one, else (where memory runs short) the largest.
+//! 2. *Freeze*: behind the gate, its active buffer becomes the frozen one and an empty one takes new writes. Where the
+//!    partition has grown to many leaves, several partitions take its place.
+//! 3. *Merge* into leaves, at leisure: nobody waits but who wants room.
+//! 4. *Install* the new version.
+
+use std::sync::Arc;
+
+use pando_environment::Step;
+use pando_storage::Lsn;
+use parking_lot::MutexGuard;
+
+use crate::core::Core;
+use crate::error::BetreeError;
+use crate::tree::buffer::SharedBuffer;
+use crate::tree::merge::{MergeInput, merge};
+use crate::tree::path::leaf_bounds;
+use crate::tree::tree_state::Tree;
+use crate::tree::view::{Frozen, Partition, TreeView};
+
+/// Leaves under one partition; with more it is divided, so that each buffer stays small and each merge short.
+const PARTITION_LEAVES: usize = 32;
+
+/// How long a merger rests after a failure: a full disk does not get room by being asked at once again.
+const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// How a look for work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Merged,
+    /// There is nothing to merge, or others are at it.
+    Nothing,
+}
+
+impl Core {
+    /// One step of a merging task.
+    pub(crate) fn merge_step(&self) -> Step {
+        match self.merge_one() {
+            Ok(Progress::Merged) => Step::Again,
+            Ok(Progress::Nothing) => Step::Sleep,
+            Err(_) => Step::Wait(RETRY),
+        }
+    }
+
+    /// Merges one partition, if one is due.
+    pub(crate) fn merge_one(&self) -> Result<Progress, BetreeError> {
+        let next = self.full.lock().pop();
+        if let Some(tree) = next {
+            let Some(merging) = tree.try_lock_merging() else {
+                // Whoever is at this tree looks at it once more when the merge is done.
+                return Ok(Progress::Nothing);
+            };
+            let least = self.options.partition_bytes;
+            let outcome = self.merge_largest(&tree, &merging, least);
+            drop(merging);
+            if outcome.is_err() || self.has_full_partition(&tree) {
+                self.full.lock().push(Arc::clone(&tree));
+            }
+            return outcome;
+        }
+        if self.buffered_bytes() <= self.merge_from() {
+            return Ok(Progress::Nothing);
+        }
+        let Some(tree) = self.heaviest_tree() else { return Ok(Progress::Nothing) };
+        let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
+        self.merge_largest(&tree, &merging, 1)
+    }
+
+    /// Merges all that a tree has buffered of records up to `target`.
+    pub(crate) fn merge_up_to(&self, tree: &Tree, target: Lsn) -> Result<(), BetreeError> {
+        let merging = tree.lock_merging();
+        loop {
+            let view = tree.view_to_keep();
+            let due =
+                |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= target);
+            let Some(at) = view.partitions.iter().position(due) else { return Ok(()) };
+            self.merge_partition(tree, &merging, &view, at)?;
+        }
+    }
+
+    fn has_full_partition(&self, tree: &Tree) -> bool {
+        tree.view()
+            .partitions
+            .iter()
+            .any(|partition| partition.active.bytes() >= self.options.partition_bytes)
+    }
+
+    fn heaviest_tree(&self) -> Option<Arc<Tree>> {
+        let trees = self.trees();
+        let largest = |tree: &Arc<Tree>| {
+            let view = tree.view();
+            let pending = view.partitions.iter().any(|partition| partition.frozen.is_some());
+            let active = view.partitions.iter().map(|partition| partition.active.bytes()).max().unwrap_or(0);
+            if pending { usize::MAX } else { active }
+        };
+        trees.values().max_by_key(|tree| largest(tree)).cloned()
+    }
+
+    /// Merges a tree's largest buffer of at least so many bytes, or one that is frozen already.
+    fn merge_largest(
+        &self,
+        tree: &Tree,
+        merging: &MutexGuard<'_, ()>,
+        least: usize,
+    ) -> Result<Progress, BetreeError> {
+        let view = tree.view_to_keep();
+        let weight = |partition: &Arc<Partition>| match &partition.frozen {
+            Some(_) => usize::MAX,
+            None => partition.active.bytes(),
+        };
+        let heaviest = view.partitions.iter().enumerate().max_by_key(|(_, partition)| weight(partition));
+        let Some((at, partition)) = heaviest else { return Ok(Progress::Nothing) };
+        if weight(partition) < least {
+            return Ok(Progress::Nothing);
+        }
+        self.merge_partition(tree, merging, &view, at)?;
+        Ok(Progress::Merged)
+    }
+
+    fn merge_partition(
+        &self,
+        tree: &Tree,
+        _merging: &MutexGuard<'_, ()>,
+        view: &TreeView,
+        at: usize,
+    ) -> Result<(), BetreeError> {
+        let began = self.environment.clock().monotonic();
+        let outcome = self.try_merge(tree, view, at);
+        match &outcome {
+            Ok(()) => self.counters.merges.add(1),
+            Err(_) => self.counters.failed_merges.add(1),
+        }
+        let nanos = self.environment.clock().monotonic().since(began).as_nanos();
+        self.counters.merge_nanos.add(nanos as u64);
+        self.set_merge_failure(outcome.as_ref().err());
+        outcome
+    }
+
+    fn try_merge(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<(), BetreeError> {
+        let frozen = match &view.partitions[at].frozen {
+            Some(frozen) => Arc::clone(frozen),
+            None => self.freeze(tree, view, at)?,
+        };
+        let before = tree.view_to_keep();
+        let retained = self.snapshots.retained(&self.publisher);
+        let bytes = frozen.buffer.bytes();
+        let merged = merge(MergeInput {
+            blocks: &self.blocks,
+            tree: tree.id,
+            settings: tree.settings,
+            version: &before.version,
+            buffer: &frozen.buffer.read(),
+            retained: &retained,
+        })?;
+        drop(before);
+        self.counters.merged_entries.add(merged.entries);
+        self.counters.merged_leaves.add(merged.edits.iter().map(|edit| edit.leaves.len() as u64).sum());
+        tree.install(&self.blocks, &frozen, merged)?;
+        self.remove_buffered(bytes);
+        let _lock = self.room_lock.lock();
+        self.room.notify_all();
+        Ok(())
+    }
+
+    /// Freezes the active buffer of a partition.
+    fn freeze(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<Arc<Frozen>, BetreeError> {
+        let lower = &view.partitions[at].lower;
+        let bounds = leaf_bounds(&view.version, &self.blocks, lower, view.upper_of(at))?;
+        let mut lowers = vec![lower.clone()];
+        if bounds.len() >= PARTITION_LEAVES {
+            // Every second part's worth of leaves begins a partition, so that neither half is full at once.
+            lowers.extend(bounds.into_iter().skip(PARTITION_LEAVES / 2 - 1).step_by(PARTITION_LEAVES / 2));
+        }
+        let mut fresh: Vec<(Box<[u8]>, Arc<SharedBuffer>)> =
+            lowers.into_iter().map(|lower| (lower, Arc::new(SharedBuffer::new()))).collect();
+        let mut installed = tree.installed.lock();
+        let _gate = self.gate.write();
+        // Only merges change partitions, and this tree's merge is ours: the place is still the same.
+        let current = tree.view_to_keep();
+        let partition = &current.partitions[at];
+        let cut = self.last_lsn();
+        let frozen = Arc::new(Frozen { buffer: Arc::clone(&partition.active), cut });
+        let mut partitions = current.partitions.clone();
+        let persisted = partition.persisted;
+        let replacements = fresh.drain(..).map(|(lower, active)| {
+            Arc::new(Partition { lower, active, frozen: Some(Arc::clone(&frozen)), persisted })
+        });
+        partitions.splice(at..=at, replacements);
+        tree.set_view(&mut installed, TreeView { partitions, version: Arc::clone(&current.version) });
+        Ok(frozen)
+    }
+}

@@ -1,0 +1,136 @@
+//! The engine's options: typed, with a name each, unknown names refused.
+
+use std::time::Duration;
+
+use crate::error::BetreeError;
+use crate::tree::settings::{TreeSettings, parse_size};
+
+/// Whether the data file is read and written past the kernel's page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectIo {
+    /// Where the file system can, buffered otherwise.
+    Auto,
+    /// Never.
+    Off,
+}
+
+/// How a store is opened. The defaults suit a server of its own; the sizes are to be set to the machine's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Memory for pages, leaf directories and write buffers together, in bytes; at least 1 MiB.
+    pub cache_bytes: u64,
+    /// The log that replay may have to read after a crash, in bytes: about 1 GB is read in 15 s.
+    pub log_budget_bytes: u64,
+    /// The time between two checkpoints, unless the log grows by an eighth of its budget before.
+    pub checkpoint_period: Duration,
+    /// See [`DirectIo`].
+    pub direct_io: DirectIo,
+    /// Threads that merge buffers into leaves; 0 means half the processors, at least one.
+    pub merge_threads: usize,
+    /// Bytes that one root partition buffers before it is merged.
+    pub partition_bytes: usize,
+    pub(crate) tree: TreeSettings,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cache_bytes: 256 << 20,
+            log_budget_bytes: 1 << 30,
+            checkpoint_period: Duration::from_secs(60),
+            direct_io: DirectIo::Auto,
+            merge_threads: 0,
+            partition_bytes: 2 << 20,
+            tree: TreeSettings::default(),
+        }
+    }
+}
+
+const KNOWN: &str = "cache, logBudget, checkpointPeriod (seconds), directIo (auto, off), mergeThreads, partitionSize, \
+                     compression, pageSize, leafSize, fanout";
+
+impl Options {
+    /// These options with some changed by name: sizes as `256MB`, times in seconds.
+    ///
+    /// # Errors
+    /// A name that does not exist, or a value that the option cannot have.
+    pub fn with_entries(mut self, entries: &[(String, String)]) -> Result<Options, BetreeError> {
+        for (name, value) in entries {
+            match name.as_str() {
+                "cache" => {
+                    let size = parse_size("cache", value, 1 << 20..=usize::MAX, "a size of at least 1MB")?;
+                    self.cache_bytes = size as u64;
+                }
+                "logBudget" => {
+                    let size =
+                        parse_size("logBudget", value, 1 << 20..=1 << 40, "a size from 1MB to 1024GB")?;
+                    self.log_budget_bytes = size as u64;
+                }
+                "checkpointPeriod" => {
+                    let seconds =
+                        parse_size("checkpointPeriod", value, 1..=86_400, "seconds, from 1 to 86400")?;
+                    self.checkpoint_period = Duration::from_secs(seconds as u64);
+                }
+                "directIo" => self.direct_io = parse_direct_io(value)?,
+                "mergeThreads" => {
+                    self.merge_threads = parse_size("mergeThreads", value, 0..=64, "a number from 0 to 64")?;
+                }
+                "partitionSize" => {
+                    let range = 256..=64 << 20;
+                    self.partition_bytes =
+                        parse_size("partitionSize", value, range, "a size from 256B to 64MB")?;
+                }
+                "compression" | "pageSize" | "leafSize" | "fanout" => {
+                    self.tree = self.tree.with_options(&[(name.clone(), value.clone())])?;
+                }
+                _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
+            }
+        }
+        Ok(self)
+    }
+
+    /// Bytes that all write buffers together may take.
+    pub(crate) fn buffer_budget(&self) -> usize {
+        (self.cache_bytes / 4) as usize
+    }
+
+    /// Bytes that a commit may have: it stands in the write set, in the log's buffer and in the write buffers at once.
+    pub(crate) fn transaction_bytes_max(&self) -> usize {
+        const RECORD_BYTES_MAX: u64 = 400 << 20;
+        self.cache_bytes.clamp(64 << 20, RECORD_BYTES_MAX) as usize
+    }
+
+    /// Threads for merging.
+    pub(crate) fn merge_threads(&self) -> usize {
+        match self.merge_threads {
+            0 => std::thread::available_parallelism().map_or(1, |count| (count.get() / 2).max(1)),
+            some => some,
+        }
+    }
+}
+
+fn parse_direct_io(value: &str) -> Result<DirectIo, BetreeError> {
+    match value {
+        "auto" => Ok(DirectIo::Auto),
+        "off" => Ok(DirectIo::Off),
+        other => {
+            Err(BetreeError::BadOption { name: "directIo", value: other.to_owned(), expected: "auto or off" })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_set_by_name_and_unknown_ones_refused() {
+        let entry = |name: &str, value: &str| [(name.to_owned(), value.to_owned())];
+        let options = Options::default().with_entries(&entry("cache", "1GB")).unwrap();
+        assert_eq!(options.cache_bytes, 1 << 30);
+        let error = Options::default().with_entries(&entry("cash", "1GB")).unwrap_err();
+        assert!(error.to_string().contains("logBudget"), "{error}");
+        assert!(Options::default().with_entries(&entry("directIo", "perhaps")).is_err());
+        assert!(Options::default().with_entries(&entry("leafSize", "8KB")).is_err(), "smaller than a page");
+    }
+}

@@ -1,0 +1,267 @@
+//! Opening a store: from the newest superblock and the log to trees that are as they were after the last surviving commit.
+//!
+//! 1. The superblock leads to the catalog, and the catalog to the roots. Nothing below a root is read before it is asked for.
+//! 2. The log is replayed from the superblock's position, record by record, straight into the buffers, as commits are. A
+//!    partition skips what its leaves have. Merging goes on meanwhile, so that memory stays within its budget.
+//! 3. There is nothing to undo: what is in the log was committed.
+//!
+//! Creating and dropping trees stand in the log between the commits, and the catalog may know of them already: both are
+//! idempotent. Writes to a tree that the catalog does not know, and whose creation lies before the replay, were followed by
+//! its end: they are passed over.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_environment::{Access, Environment, Task};
+use pando_storage::{CommitTimestamp, Lsn, StorageError, TreeId};
+
+use crate::cache::{Blocks, PageCache};
+use crate::core::{Core, KeyWrite};
+use crate::error::BetreeError;
+use crate::format::catalog::{self, StoredState, StoredTree};
+use crate::format::record::{Kind, read_commit, read_create_tree, read_drop_tree, unknown_kind};
+use crate::log::{Log, LogOptions, LogRecord};
+use crate::options::{DirectIo, Options};
+use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
+use crate::tree::node::{Child, LeafChild, NodeSlot};
+use crate::tree::tree_state::Tree;
+use crate::tree::view::{Partition, TreeView, Version};
+
+/// An engine's shared part and its background tasks.
+pub(crate) struct Opened {
+    pub(crate) core: Arc<Core>,
+    pub(crate) tasks: Vec<Task>,
+}
+
+/// Opens the store in a folder, or makes one.
+pub(crate) fn open(
+    environment: &Environment,
+    folder: &Path,
+    options: Options,
+) -> Result<Opened, BetreeError> {
+    let access = match options.direct_io {
+        DirectIo::Auto => Access::Direct,
+        DirectIo::Off => Access::Buffered,
+    };
+    let space = SpaceOptions { access, ..SpaceOptions::default() };
+    let (store, state) = if BlockStore::exists(environment, folder)? {
+        let (store, state) = BlockStore::open(environment, folder, space)?;
+        (store, Some(state))
+    } else {
+        (BlockStore::create(environment, folder, space)?, None)
+    };
+    let store = Arc::new(store);
+    let cache = PageCache::new(options.cache_bytes, options.tree.page_bytes);
+    let blocks = Blocks::new(Arc::clone(&store), cache);
+    let core = Arc::new(Core::new(environment.clone(), options, blocks));
+    let log_options = LogOptions::default();
+    let mut tasks = Vec::new();
+    match state {
+        None => {
+            core.naming.lock().next = 1;
+            core.set_log(Log::create(environment, folder, store.store_id(), log_options)?);
+            core.start_mergers(&mut tasks)?;
+        }
+        Some(state) => recover(&core, folder, &state, log_options, &mut tasks)?,
+    }
+    core.start_checkpointer(&mut tasks)?;
+    Ok(Opened { core, tasks })
+}
+
+fn recover(
+    core: &Arc<Core>,
+    folder: &Path,
+    state: &OpenedState,
+    log_options: LogOptions,
+    tasks: &mut Vec<Task>,
+) -> Result<(), BetreeError> {
+    let superblock = &state.superblock;
+    load_trees(core, superblock)?;
+    let end = Lsn::new(superblock.last_commit().get());
+    core.set_replayed(Lsn::new(superblock.log_position().lsn().get().saturating_sub(1)));
+    core.publisher.start_at(superblock.last_commit());
+    core.checkpoint.start_from(end, core.environment.clock().monotonic(), superblock.catalog());
+    core.start_mergers(tasks)?;
+    let mut replay = |record: LogRecord<'_>| replay(core, &record).map_err(StorageError::from);
+    let log = Log::open(
+        &core.environment,
+        folder,
+        superblock.store(),
+        log_options,
+        superblock.log_position(),
+        superblock.log_synced_to(),
+        &mut replay,
+    )?;
+    let last = log.appended_lsn().max(end);
+    core.checkpoint.add_log_bytes(log.live_bytes());
+    core.set_log(log);
+    core.publisher.start_at(CommitTimestamp::new(last.get()));
+    core.refresh_horizon();
+    Ok(())
+}
+
+fn load_trees(core: &Core, superblock: &Superblock) -> Result<(), BetreeError> {
+    let mut naming = core.naming.lock();
+    naming.next = superblock.next_tree().max(1);
+    let Some(pointer) = superblock.catalog() else { return Ok(()) };
+    let raw = core.blocks.store().read_block(&pointer)?;
+    let offset = pointer.address().byte_offset();
+    let stored = catalog::decode(&raw).map_err(|source| BetreeError::Format { offset, source })?;
+    let mut trees = Vec::new();
+    for stored in stored {
+        naming.next = naming.next.max(stored.id.get() + 1);
+        if stored.state == StoredState::Live {
+            naming.by_name.insert(stored.name.clone(), stored.id);
+        }
+        trees.push(Arc::new(load_tree(core, stored)?));
+    }
+    core.change_trees(|map| map.extend(trees.into_iter().map(|tree| (tree.id.get(), tree))));
+    Ok(())
+}
+
+fn load_tree(core: &Core, stored: StoredTree) -> Result<Tree, BetreeError> {
+    let settings = core.options.tree.with_options(&stored.options)?;
+    let root = stored.root.map(|root| match root.height {
+        0 => Child::Leaf(LeafChild {
+            directory: root.pointer,
+            entries: stored.entries,
+            content_bytes: stored.content_bytes,
+        }),
+        height => {
+            let slot = NodeSlot::on_disk(root.pointer, height, stored.entries, stored.content_bytes);
+            Child::Inner(Arc::new(slot))
+        }
+    });
+    let partitions = stored.partitions.into_iter();
+    let partitions = partitions.map(|stored| Arc::new(Partition::empty(stored.lower, stored.persisted)));
+    let view = TreeView { partitions: partitions.collect(), version: Arc::new(Version { root }) };
+    let tree = Tree::new(stored.id, stored.name, stored.options, settings, view);
+    if stored.state == StoredState::Dropped {
+        tree.set_dropped(CommitTimestamp::ZERO);
+    }
+    Ok(tree)
+}
+
+fn replay(core: &Arc<Core>, record: &LogRecord<'_>) -> Result<(), BetreeError> {
+    let lsn = record.lsn;
+    let damaged = |source| BetreeError::Record { lsn, source };
+    core.counters.replayed_records.add(1);
+    match Kind::from_number(record.kind.number()) {
+        Some(Kind::Commit) => replay_commit(core, lsn, record.payload)?,
+        Some(Kind::CreateTree) => {
+            let (id, name, options) = read_create_tree(record.payload).map_err(damaged)?;
+            core.set_replayed(lsn);
+            replay_create(core, id, name, options, lsn)?;
+        }
+        Some(Kind::DropTree) => {
+            let id = read_drop_tree(record.payload).map_err(damaged)?;
+            core.set_replayed(lsn);
+            replay_drop(core, id, CommitTimestamp::new(lsn.get()));
+        }
+        None => return Err(damaged(unknown_kind(record.kind.number()))),
+    }
+    if lsn.get() > core.publisher.newest().get() {
+        core.publisher.start_at(CommitTimestamp::new(lsn.get()));
+    }
+    Ok(())
+}
+
+fn replay_commit(core: &Arc<Core>, lsn: Lsn, payload: &[u8]) -> Result<(), BetreeError> {
+    core.make_replay_room()?;
+    // As in a commit: whoever takes the gate's write side finds the record applied whole or not at all.
+    let _gate = core.gate.read();
+    core.set_replayed(lsn);
+    let mut group: Vec<KeyWrite<'_>> = Vec::new();
+    let mut of: Option<TreeId> = None;
+    let flush = |of: Option<TreeId>, group: &mut Vec<KeyWrite<'_>>| {
+        if let Some(tree) = of.and_then(|id| core.trees().get(&id.get()).cloned()) {
+            core.apply(&tree, lsn, group);
+            core.counters.replayed_writes.add(group.len() as u64);
+        }
+        group.clear();
+    };
+    read_commit(payload, |tree, key, value| {
+        if of != Some(tree) {
+            flush(of, &mut group);
+            of = Some(tree);
+        }
+        group.push((key, value));
+        Ok(())
+    })
+    .map_err(|source: crate::format::FormatError| BetreeError::Record { lsn, source })?;
+    flush(of, &mut group);
+    Ok(())
+}
+
+fn replay_create(
+    core: &Core,
+    id: TreeId,
+    name: String,
+    options: Vec<(String, String)>,
+    lsn: Lsn,
+) -> Result<(), BetreeError> {
+    let mut naming = core.naming.lock();
+    // A tree below the catalog's next number that the catalog does not have was dropped before the checkpoint.
+    let known = id.get() < naming.next;
+    naming.next = naming.next.max(id.get() + 1);
+    if known {
+        return Ok(());
+    }
+    naming.by_name.insert(name.clone(), id);
+    let settings = core.options.tree.with_options(&options)?;
+    let tree = Arc::new(Tree::new(id, name, options, settings, TreeView::empty(lsn)));
+    core.change_trees(|trees| {
+        trees.insert(id.get(), tree);
+    });
+    Ok(())
+}
+
+fn replay_drop(core: &Core, id: TreeId, at: CommitTimestamp) {
+    let mut naming = core.naming.lock();
+    if let Some(tree) = core.trees().get(&id.get())
+        && tree.set_dropped(at)
+        && naming.by_name.get(&tree.name) == Some(&id)
+    {
+        naming.by_name.remove(&tree.name);
+    }
+}
+
+impl Core {
+    /// Merges while replay fills buffers faster than the tasks empty them.
+    fn make_replay_room(&self) -> Result<(), BetreeError> {
+        while self.buffered_bytes() >= self.options.buffer_budget() {
+            self.merge_one()?;
+        }
+        Ok(())
+    }
+
+    fn start_mergers(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {
+        let mut wakers = Vec::new();
+        for number in 0..self.options.merge_threads() {
+            let core = Arc::downgrade(self);
+            let step = move || match core.upgrade() {
+                Some(core) => core.merge_step(),
+                None => pando_environment::Step::Done,
+            };
+            let task = self.environment.spawner().spawn(&format!("betree-merge-{number}"), Box::new(step));
+            let task = task.map_err(|error| BetreeError::Threads(Arc::new(error)))?;
+            wakers.push(task.waker());
+            tasks.push(task);
+        }
+        assert!(self.mergers.set(wakers).is_ok(), "the mergers are started once");
+        Ok(())
+    }
+
+    fn start_checkpointer(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {
+        let core = Arc::downgrade(self);
+        let step = move || match core.upgrade() {
+            Some(core) => core.checkpoint_step(),
+            None => pando_environment::Step::Done,
+        };
+        let task = self.environment.spawner().spawn("betree-image", Box::new(step));
+        let task = task.map_err(|error| BetreeError::Threads(Arc::new(error)))?;
+        assert!(self.checkpointer.set(task.waker()).is_ok(), "the checkpointer is started once");
+        tasks.push(task);
+        Ok(())
+    }
+}

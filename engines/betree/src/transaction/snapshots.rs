@@ -1,0 +1,159 @@
+//! The snapshots of live transactions: what no merge may forget.
+//!
+//! Beginning a transaction takes the lock of one shard of sixteen, the thread's own: no two threads meet there as a rule.
+//!
+//! # Why no snapshot is ever missed
+//! A merge reads the newest visible time *before* it looks at the shards. A transaction reads it while it holds its shard's
+//! lock. So one that the merge did not find in the shard begins after the merge's look at it, and therefore has a snapshot
+//! at least as new as the newest that the merge assumes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pando_environment::Monotonic;
+use pando_storage::{SnapshotTimestamp, TransactionId};
+use parking_lot::Mutex;
+
+use super::Publisher;
+use crate::counter::stripe;
+use crate::tree::retain::Retained;
+
+const SHARDS: usize = 16;
+
+/// What is known of a live transaction from outside.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) id: TransactionId,
+    pub(crate) snapshot: SnapshotTimestamp,
+    pub(crate) began: Monotonic,
+    pub(crate) writes: AtomicU64,
+    shard: usize,
+    slot: usize,
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Shard {
+    slots: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    live: Vec<Option<Arc<Live>>>,
+    free: Vec<usize>,
+    numbers: u64,
+}
+
+/// See the module's head.
+#[derive(Default)]
+pub(crate) struct Snapshots {
+    shards: [Shard; SHARDS],
+    /// Held while a past snapshot is begun at, and while the list is made: nothing is forgotten in between.
+    past: Mutex<()>,
+}
+
+impl Snapshots {
+    /// Begins at the newest snapshot.
+    pub(crate) fn begin(&self, publisher: &Publisher, began: Monotonic) -> Arc<Live> {
+        let shard = stripe(SHARDS);
+        let mut slots = self.shards[shard].slots.lock();
+        let snapshot = publisher.newest();
+        slots.add(shard, snapshot, began)
+    }
+
+    /// Begins at a past snapshot, which some live transaction must hold, or at the newest; `None` if nobody holds it.
+    pub(crate) fn begin_at(
+        &self,
+        publisher: &Publisher,
+        began: Monotonic,
+        snapshot: SnapshotTimestamp,
+    ) -> Option<Arc<Live>> {
+        let _past = self.past.lock();
+        if snapshot != publisher.newest() && !self.all().iter().any(|live| live.snapshot == snapshot) {
+            return None;
+        }
+        let shard = stripe(SHARDS);
+        Some(self.shards[shard].slots.lock().add(shard, snapshot, began))
+    }
+
+    pub(crate) fn end(&self, live: &Live) {
+        let mut slots = self.shards[live.shard].slots.lock();
+        slots.live[live.slot] = None;
+        slots.free.push(live.slot);
+    }
+
+    /// The snapshots that a merge has to respect.
+    pub(crate) fn retained(&self, publisher: &Publisher) -> Retained {
+        let _past = self.past.lock();
+        let newest = publisher.newest();
+        let live =
+            self.all().iter().map(|live| live.snapshot).filter(|snapshot| *snapshot <= newest).collect();
+        Retained::new(live, newest)
+    }
+
+    /// All live transactions, in no order.
+    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(shard.slots.lock().live.iter().flatten().map(Arc::clone));
+        }
+        all
+    }
+}
+
+impl Slots {
+    fn add(&mut self, shard: usize, snapshot: SnapshotTimestamp, began: Monotonic) -> Arc<Live> {
+        self.numbers += 1;
+        let number = self.numbers * SHARDS as u64 + shard as u64;
+        let slot = self.free.pop().unwrap_or(self.live.len());
+        let live = Arc::new(Live {
+            id: TransactionId::new(number),
+            snapshot,
+            began,
+            writes: AtomicU64::new(0),
+            shard,
+            slot,
+        });
+        if slot == self.live.len() {
+            self.live.push(None);
+        }
+        self.live[slot] = Some(Arc::clone(&live));
+        live
+    }
+}
+
+impl Live {
+    pub(crate) fn set_writes(&self, writes: usize) {
+        self.writes.store(writes as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_storage::CommitTimestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_past_snapshot_can_be_begun_at_while_somebody_holds_it() {
+        let (snapshots, publisher) = (Snapshots::default(), Publisher::default());
+        publisher.start_at(CommitTimestamp::new(4));
+        let first = snapshots.begin(&publisher, Monotonic::default());
+        publisher.publish(CommitTimestamp::new(5));
+        let past = SnapshotTimestamp::new(4);
+        let second = snapshots.begin_at(&publisher, Monotonic::default(), past).expect("it is held");
+        snapshots.end(&first);
+        assert_eq!(snapshots.retained(&publisher).oldest(), past);
+        snapshots.end(&second);
+        assert_eq!(snapshots.retained(&publisher).oldest(), SnapshotTimestamp::new(5));
+        assert!(snapshots.begin_at(&publisher, Monotonic::default(), past).is_none());
+    }
+
+    #[test]
+    fn no_two_live_transactions_have_one_number() {
+        let (snapshots, publisher) = (Snapshots::default(), Publisher::default());
+        let live: Vec<_> = (0..100).map(|_| snapshots.begin(&publisher, Monotonic::default())).collect();
+        let numbers: std::collections::HashSet<_> = live.iter().map(|live| live.id).collect();
+        assert_eq!(numbers.len(), 100);
+    }
+}

@@ -1,0 +1,192 @@
+//! A transaction: a snapshot, a private write set over it, and the intents that keep other writers away.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pando_storage::limits::{check_key, check_value};
+use pando_storage::{
+    Batch, BatchLimits, Claim, CommitReceipt, CommitTimestamp, Direction, Durability, Estimate, Intent,
+    KeyRange, Lsn, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId,
+    WriteSet,
+};
+
+use super::Live;
+use crate::commit::commit;
+use crate::core::Core;
+use crate::error::{BetreeError, KeyText};
+use crate::tree::lookup::{self, Damaged};
+use crate::tree::scan::{ScanRequest, scan};
+use crate::tree::tree_state::Tree;
+
+/// See the module's head. Dropping it rolls it back.
+pub(crate) struct BetreeTransaction {
+    core: Arc<Core>,
+    live: Arc<Live>,
+    mode: Mode,
+    writes: WriteSet,
+    intents: Vec<Intent>,
+}
+
+impl BetreeTransaction {
+    pub(crate) fn new(core: Arc<Core>, live: Arc<Live>, mode: Mode) -> BetreeTransaction {
+        BetreeTransaction { core, live, mode, writes: WriteSet::new(), intents: Vec::new() }
+    }
+
+    /// Makes sure that this transaction may write the key: the tree is there, and the key is claimed unless blind.
+    fn prepare(&mut self, tree: TreeId, key: &[u8], claim: Claim) -> Result<(), StorageError> {
+        self.core.check_open()?;
+        if self.mode == Mode::Read {
+            return Err(BetreeError::ReadOnly.into());
+        }
+        check_key(key)?;
+        self.core.live_tree(tree)?;
+        if claim == Claim::Intent {
+            let intent = self.core.intents.acquire(self.live.id, self.live.snapshot, tree, key);
+            if intent.is_err() {
+                self.core.counters.conflicts.add(1);
+            }
+            self.intents.push(intent?);
+        }
+        Ok(())
+    }
+
+    fn put_claiming(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        value: &[u8],
+        claim: Claim,
+    ) -> Result<(), StorageError> {
+        check_value(value)?;
+        self.prepare(tree, key, claim)?;
+        self.writes.put(tree, key, value, claim);
+        self.live.set_writes(self.writes.keys());
+        Ok(())
+    }
+
+    fn delete_claiming(&mut self, tree: TreeId, key: &[u8], claim: Claim) -> Result<(), StorageError> {
+        self.prepare(tree, key, claim)?;
+        self.writes.delete(tree, key, claim);
+        self.live.set_writes(self.writes.keys());
+        Ok(())
+    }
+}
+
+/// An error of a read, with the keys that it concerns.
+fn read_error(tree: &Tree, damaged: Damaged) -> BetreeError {
+    match damaged.range {
+        None => damaged.error,
+        Some(range) => BetreeError::Range {
+            tree: tree.id,
+            name: tree.name.clone(),
+            from: KeyText::new(range.0.as_deref()),
+            to: KeyText::new(range.1.as_deref()),
+            source: Box::new(damaged.error),
+        },
+    }
+}
+
+impl Transaction for BetreeTransaction {
+    fn snapshot(&self) -> SnapshotTimestamp {
+        self.live.snapshot
+    }
+
+    fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError> {
+        check_key(key)?;
+        self.core.check_open()?;
+        self.core.counters.gets.add(1);
+        let snapshot = self.live.snapshot;
+        let found = self.core.with_view(tree, snapshot, |tree, view| {
+            if let Some(write) = self.writes.latest(tree.id, key) {
+                return Ok(write.value.map(Bytes::copy_from_slice));
+            }
+            lookup::get(view, &self.core.blocks, key, snapshot, patience)
+                .map_err(|damaged| read_error(tree, damaged))
+        });
+        Ok(found?)
+    }
+
+    fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        self.put_claiming(tree, key, value, Claim::Intent)
+    }
+
+    fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
+        self.delete_claiming(tree, key, Claim::Intent)
+    }
+
+    fn put_blind(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        self.put_claiming(tree, key, value, Claim::Blind)
+    }
+
+    fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
+        self.delete_claiming(tree, key, Claim::Blind)
+    }
+
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        limits: BatchLimits,
+        patience: Patience,
+        batch: &mut Batch,
+    ) -> Result<ScanEnd, StorageError> {
+        self.core.check_open()?;
+        self.core.counters.scans.add(1);
+        let snapshot = self.live.snapshot;
+        // The tree must be there even if the range is empty and nothing is read.
+        self.core.with_view(tree, snapshot, |_, _| Ok(()))?;
+        self.writes.scan_over(tree, range, direction, limits, batch, &mut |range, batch| {
+            batch.clear();
+            let request = ScanRequest { range, direction, limits, patience, snapshot };
+            let end = self.core.with_view(tree, snapshot, |tree, view| {
+                scan(view, &self.core.blocks, request, batch).map_err(|damaged| read_error(tree, damaged))
+            });
+            Ok(end?)
+        })
+    }
+
+    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
+        self.core.check_open()?;
+        let estimate = self.core.with_view(tree, self.live.snapshot, |_, view| {
+            crate::tree::estimate::estimate(view, &self.core.blocks, range, patience)
+        });
+        Ok(estimate?)
+    }
+
+    fn savepoint(&mut self) -> Savepoint {
+        self.writes.savepoint()
+    }
+
+    fn rollback_to(&mut self, savepoint: Savepoint) {
+        self.writes.rollback_to(savepoint);
+        self.live.set_writes(self.writes.keys());
+    }
+
+    fn commit(self: Box<Self>, durability: Durability) -> Result<CommitReceipt, StorageError> {
+        self.core.check_open()?;
+        if self.writes.is_empty() {
+            let timestamp = CommitTimestamp::new(self.live.snapshot.get());
+            return Ok(CommitReceipt { timestamp, lsn: Lsn::ZERO });
+        }
+        Ok(commit(&self.core, &self.writes, &self.intents, durability)?)
+    }
+
+    fn rollback(self: Box<Self>) {}
+
+    fn as_dyn(&self) -> &dyn Transaction {
+        self
+    }
+
+    fn as_dyn_mut(&mut self) -> &mut dyn Transaction {
+        self
+    }
+}
+
+impl Drop for BetreeTransaction {
+    /// The end of every transaction. After a commit there are no intents left to release.
+    fn drop(&mut self) {
+        self.core.intents.release(&self.intents);
+        self.core.snapshots.end(&self.live);
+    }
+}

@@ -1,0 +1,350 @@
+//! The mutable part of a tree: committed writes that have not been merged into leaves yet.
+//!
+//! # Terms
+//! - *Chain*: the versions of one key in a buffer, newest first.
+//! - *Horizon*: the oldest snapshot that any transaction, present or future, can have. Of the versions at or before it
+//!   only the newest can ever be seen.
+//!
+//! # Invariants
+//! - Times descend strictly within a chain.
+//! - A frozen buffer never changes: whoever holds it reads without waiting for anybody.
+//! - The byte count is what the entries take with their share of the map's nodes, within about a tenth.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
+use parking_lot::{RwLock, RwLockReadGuard};
+
+/// A key's place in the map: its slot, at the fill of a B-tree that grows in order.
+const SLOT_BYTES: usize = 144;
+/// What the allocator takes beside the bytes it gives.
+const ALLOCATION_BYTES: usize = 16;
+
+/// A key that is kept within the map's node if it is short, as most are: a comparison then follows no pointer.
+#[derive(Clone)]
+pub(crate) enum BufferKey {
+    Inline { len: u8, bytes: [u8; BufferKey::INLINE_BYTES] },
+    Heap(Box<[u8]>),
+}
+
+impl BufferKey {
+    const INLINE_BYTES: usize = 30;
+
+    pub(crate) fn new(key: &[u8]) -> BufferKey {
+        if key.len() > BufferKey::INLINE_BYTES {
+            return BufferKey::Heap(key.into());
+        }
+        let mut bytes = [0; BufferKey::INLINE_BYTES];
+        bytes[..key.len()].copy_from_slice(key);
+        BufferKey::Inline { len: key.len() as u8, bytes }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self {
+            BufferKey::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            BufferKey::Heap(bytes) => bytes,
+        }
+    }
+
+    fn heap_bytes(key: &[u8]) -> usize {
+        if key.len() > BufferKey::INLINE_BYTES { key.len() + ALLOCATION_BYTES } else { 0 }
+    }
+}
+
+impl Borrow<[u8]> for BufferKey {
+    fn borrow(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl PartialEq for BufferKey {
+    fn eq(&self, other: &BufferKey) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for BufferKey {}
+
+impl PartialOrd for BufferKey {
+    fn partial_cmp(&self, other: &BufferKey) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for BufferKey {
+    fn cmp(&self, other: &BufferKey) -> std::cmp::Ordering {
+        self.as_slice().cmp(other.as_slice())
+    }
+}
+
+/// One version of a key: a value, or `None` for a delete.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    pub(crate) timestamp: CommitTimestamp,
+    pub(crate) value: Option<Bytes>,
+}
+
+impl Version {
+    fn heap_bytes(&self) -> usize {
+        match &self.value {
+            Some(value) if !value.is_empty() => value.len() + ALLOCATION_BYTES,
+            _ => 0,
+        }
+    }
+}
+
+/// The versions of a key, at least one.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    newest: Version,
+    /// Newest first; nearly always absent.
+    older: Option<Box<Vec<Version>>>,
+}
+
+impl Chain {
+    /// The newest version that the snapshot sees.
+    pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> Option<&Version> {
+        self.versions().find(|version| snapshot.sees(version.timestamp))
+    }
+
+    /// All versions, newest first.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = &Version> + '_ {
+        let older = self.older.as_deref().map(Vec::as_slice).unwrap_or_default();
+        std::iter::once(&self.newest).chain(older)
+    }
+
+    /// Puts a version in its place: nearly always before all others, but two commits that wrote a key blindly may come
+    /// here in another order than to the log.
+    fn push(&mut self, version: Version) {
+        if version.timestamp > self.newest.timestamp {
+            let before = std::mem::replace(&mut self.newest, version);
+            self.older.get_or_insert_default().insert(0, before);
+            return;
+        }
+        assert!(version.timestamp < self.newest.timestamp, "a commit writes a key once");
+        let older = self.older.get_or_insert_default();
+        let at = older.partition_point(|other| other.timestamp > version.timestamp);
+        older.insert(at, version);
+    }
+
+    /// Drops the versions that no snapshot can see any more; the bytes that they took.
+    fn prune(&mut self, horizon: SnapshotTimestamp) -> usize {
+        let Some(older) = &mut self.older else { return 0 };
+        let kept = if horizon.sees(self.newest.timestamp) {
+            0
+        } else {
+            older.iter().position(|version| horizon.sees(version.timestamp)).map_or(older.len(), |at| at + 1)
+        };
+        let dropped = older.drain(kept..).map(|version| version.heap_bytes() + size_of::<Version>()).sum();
+        if older.is_empty() {
+            self.older = None;
+        }
+        dropped
+    }
+}
+
+/// An ordered map of chains.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    chains: BTreeMap<BufferKey, Chain>,
+    bytes: usize,
+}
+
+impl std::fmt::Debug for BufferKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "key of {} bytes", self.as_slice().len())
+    }
+}
+
+impl Buffer {
+    /// Adds a version of a key.
+    pub(crate) fn push(&mut self, key: &[u8], version: Version, horizon: SnapshotTimestamp) {
+        let added = version.heap_bytes();
+        if let Some(chain) = self.chains.get_mut(key) {
+            chain.push(version);
+            self.bytes += added + size_of::<Version>();
+            self.bytes -= chain.prune(horizon);
+            return;
+        }
+        self.bytes += added + SLOT_BYTES + BufferKey::heap_bytes(key);
+        self.chains.insert(BufferKey::new(key), Chain { newest: version, older: None });
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Chain> {
+        self.chains.get(key)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.chains.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chains.is_empty()
+    }
+
+    /// The chains of a range, ascending.
+    pub(crate) fn range(
+        &self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> impl DoubleEndedIterator<Item = (&[u8], &Chain)> + '_ {
+        // `BTreeMap::range` panics where the bounds cross.
+        let range = (!crosses(lower, upper)).then(|| self.chains.range::<[u8], _>((lower, upper)));
+        range.into_iter().flatten().map(|(key, chain)| (key.as_slice(), chain))
+    }
+}
+
+/// Whether no key can lie between two bounds.
+pub(crate) fn crosses(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+    match (lower, upper) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+        (
+            Bound::Included(lower) | Bound::Excluded(lower),
+            Bound::Included(upper) | Bound::Excluded(upper),
+        ) => lower >= upper,
+    }
+}
+
+/// The bounds of a range, borrowed.
+pub(crate) fn bounds_of(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (range.lower.as_ref().map(Vec::as_slice), range.upper.as_ref().map(Vec::as_slice))
+}
+
+/// A buffer shared between those who fill it, read it and merge it.
+#[derive(Debug)]
+pub(crate) struct SharedBuffer {
+    buffer: RwLock<Buffer>,
+    bytes: AtomicUsize,
+    /// The first record that has a write here; 0 while there is none.
+    first_lsn: AtomicU64,
+}
+
+impl SharedBuffer {
+    pub(crate) fn new() -> SharedBuffer {
+        SharedBuffer { buffer: RwLock::default(), bytes: AtomicUsize::new(0), first_lsn: AtomicU64::new(0) }
+    }
+
+    /// Applies writes of one commit, in any order of keys; the growth in bytes.
+    pub(crate) fn apply<'w>(
+        &self,
+        lsn: Lsn,
+        timestamp: CommitTimestamp,
+        horizon: SnapshotTimestamp,
+        writes: impl Iterator<Item = (&'w [u8], Option<Bytes>)>,
+    ) -> isize {
+        let mut buffer = self.buffer.write();
+        let before = buffer.bytes();
+        for (key, value) in writes {
+            buffer.push(key, Version { timestamp, value }, horizon);
+        }
+        let after = buffer.bytes();
+        self.bytes.store(after, Ordering::Relaxed);
+        // The smallest, since commits may come to a buffer in another order than to the log.
+        let first = self.first_lsn.load(Ordering::Relaxed);
+        if first == 0 || lsn.get() < first {
+            self.first_lsn.store(lsn.get(), Ordering::Release);
+        }
+        after as isize - before as isize
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Buffer> {
+        self.buffer.read()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is nothing: without a lock, so that a lookup passes an empty buffer at the cost of one load.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first_lsn.load(Ordering::Acquire) == 0
+    }
+
+    /// The first record that has a write here.
+    pub(crate) fn first_lsn(&self) -> Option<Lsn> {
+        match self.first_lsn.load(Ordering::Acquire) {
+            0 => None,
+            lsn => Some(Lsn::new(lsn)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(timestamp: u64, value: &'static str) -> Version {
+        Version {
+            timestamp: CommitTimestamp::new(timestamp),
+            value: Some(Bytes::from_static(value.as_bytes())),
+        }
+    }
+
+    fn seen(buffer: &Buffer, snapshot: u64) -> Option<&[u8]> {
+        buffer.get(b"key")?.visible(SnapshotTimestamp::new(snapshot))?.value.as_deref()
+    }
+
+    #[test]
+    fn a_snapshot_sees_the_newest_version_that_is_not_newer_than_itself() {
+        let mut buffer = Buffer::default();
+        for (timestamp, value) in [(3, "three"), (5, "five"), (9, "nine")] {
+            buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO);
+        }
+        assert_eq!(seen(&buffer, 2), None);
+        assert_eq!(seen(&buffer, 4), Some(&b"three"[..]));
+        assert_eq!(seen(&buffer, 8), Some(&b"five"[..]));
+        assert_eq!(seen(&buffer, 9), Some(&b"nine"[..]));
+    }
+
+    #[test]
+    fn versions_that_come_out_of_order_are_put_in_order() {
+        let mut buffer = Buffer::default();
+        for (timestamp, value) in [(5, "five"), (3, "three"), (9, "nine"), (7, "seven")] {
+            buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO);
+        }
+        let values: Vec<_> = (3..=9).map(|snapshot| seen(&buffer, snapshot).unwrap()).collect();
+        assert_eq!(values, [&b"three"[..], b"three", b"five", b"five", b"seven", b"seven", b"nine"]);
+    }
+
+    #[test]
+    fn overwriting_a_key_that_no_old_snapshot_needs_takes_no_more_memory() {
+        let mut buffer = Buffer::default();
+        for timestamp in 1..=1000 {
+            buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(timestamp - 1));
+        }
+        assert!(buffer.bytes() < 500, "{} bytes", buffer.bytes());
+        assert_eq!(seen(&buffer, 1000), Some(&b"value"[..]));
+        assert_eq!(seen(&buffer, 999), Some(&b"value"[..]));
+    }
+
+    #[test]
+    fn a_version_that_the_horizon_sees_is_kept_as_long_as_no_newer_one_is_seen_by_it() {
+        let mut buffer = Buffer::default();
+        for timestamp in [3, 5, 7, 9] {
+            buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(6));
+        }
+        assert_eq!(seen(&buffer, 6), Some(&b"value"[..]));
+        assert_eq!(buffer.get(b"key").map(|chain| chain.versions().count()), Some(3));
+    }
+
+    #[test]
+    fn long_and_short_keys_stand_in_one_order() {
+        let mut buffer = Buffer::default();
+        let long = [b'b'; 100];
+        for key in [&b"c"[..], &long, b"a", b""] {
+            buffer.push(key, version(1, "value"), SnapshotTimestamp::ZERO);
+        }
+        let keys: Vec<&[u8]> = buffer.range(Bound::Unbounded, Bound::Unbounded).map(|(key, _)| key).collect();
+        assert_eq!(keys, [&b""[..], b"a", &long, b"c"]);
+        assert_eq!(buffer.range(Bound::Included(b"c"), Bound::Excluded(b"a")).count(), 0);
+    }
+}

@@ -1,0 +1,174 @@
+//! How much lies in a range, roughly: counters of subtrees that lie within, directories at the ends, nothing else.
+
+use std::ops::Bound;
+
+use pando_storage::{Estimate, KeyRange, Patience};
+
+use super::buffer::bounds_of;
+use super::node::{Child, LeafChild};
+use super::view::TreeView;
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+
+/// Entries of a buffer that are counted one by one; what lies beyond is guessed from the buffer's size.
+const COUNTED_MAX: usize = 256;
+
+/// Estimates a range of a tree. Reads inner nodes and at most two directories.
+pub(crate) fn estimate(
+    view: &TreeView,
+    blocks: &Blocks,
+    range: &KeyRange,
+    patience: Patience,
+) -> Result<Estimate, BetreeError> {
+    let mut sum = Estimate::default();
+    if range.is_empty() {
+        return Ok(sum);
+    }
+    if let Some(root) = &view.version.root {
+        add_child(root, None, None, blocks, range, patience, &mut sum)?;
+    }
+    for (at, partition) in view.partitions.iter().enumerate() {
+        let upper = view.upper_of(at);
+        if position(Some(&partition.lower), upper, range) == Position::Outside {
+            continue;
+        }
+        if !partition.active.is_empty() {
+            add_buffer(&partition.active.read(), range, &mut sum);
+        }
+    }
+    Ok(sum)
+}
+
+/// The whole tree, from its counters.
+pub(crate) fn estimate_all(view: &TreeView) -> Estimate {
+    let mut sum = Estimate::default();
+    if let Some(root) = &view.version.root {
+        sum.entries += root.entries();
+        sum.bytes += root.content_bytes();
+    }
+    for partition in &view.partitions {
+        if !partition.active.is_empty() {
+            let buffer = partition.active.read();
+            sum.entries += buffer.len() as u64;
+            sum.bytes += buffer.bytes() as u64;
+        }
+    }
+    sum
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    Within,
+    Across,
+    Outside,
+}
+
+/// How the keys `[lower, upper)` lie to a range.
+fn position(lower: Option<&[u8]>, upper: Option<&[u8]>, range: &KeyRange) -> Position {
+    let ends_before = match (upper, &range.lower) {
+        (Some(upper), Bound::Included(from)) => upper <= from.as_slice(),
+        (Some(upper), Bound::Excluded(from)) => upper <= from.as_slice(),
+        _ => false,
+    };
+    let begins_after = lower.is_some_and(|lower| !range.is_below_upper(lower));
+    if ends_before || begins_after {
+        return Position::Outside;
+    }
+    let begins_within = match (lower, &range.lower) {
+        (_, Bound::Unbounded) => true,
+        (None, _) => false,
+        (Some(lower), _) => range.is_above_lower(lower),
+    };
+    let ends_within = match (upper, &range.upper) {
+        (_, Bound::Unbounded) => true,
+        (None, _) => false,
+        (Some(upper), Bound::Included(to) | Bound::Excluded(to)) => upper <= to.as_slice(),
+    };
+    if begins_within && ends_within { Position::Within } else { Position::Across }
+}
+
+fn add_child(
+    child: &Child,
+    lower: Option<&[u8]>,
+    upper: Option<&[u8]>,
+    blocks: &Blocks,
+    range: &KeyRange,
+    patience: Patience,
+    sum: &mut Estimate,
+) -> Result<(), BetreeError> {
+    match position(lower, upper, range) {
+        Position::Outside => return Ok(()),
+        Position::Within => {
+            sum.entries += child.entries();
+            sum.bytes += child.content_bytes();
+            return Ok(());
+        }
+        Position::Across => {}
+    }
+    match child {
+        Child::Leaf(leaf) => add_leaf(leaf, lower, upper, blocks, range, patience, sum),
+        Child::Inner(slot) => {
+            let node = blocks.node(slot, patience)?;
+            for (at, child) in node.children().iter().enumerate() {
+                let begins = if at == 0 { lower } else { Some(&*node.pivots()[at]) };
+                let ends = node.pivots().get(at + 1).map(|next| &**next).or(upper);
+                add_child(child, begins, ends, blocks, range, patience, sum)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Pages within the range count whole; a page at its end counts exactly if it is in memory, else half.
+fn add_leaf(
+    leaf: &LeafChild,
+    lower: Option<&[u8]>,
+    upper: Option<&[u8]>,
+    blocks: &Blocks,
+    range: &KeyRange,
+    patience: Patience,
+    sum: &mut Estimate,
+) -> Result<(), BetreeError> {
+    let directory = blocks.directory(&leaf.directory, patience)?;
+    let mut entries = 0;
+    for (at, page) in directory.pages().iter().enumerate() {
+        let begins = if at == 0 { lower } else { Some(directory.separator(at)) };
+        let ends = if at + 1 < directory.pages().len() { Some(directory.separator(at + 1)) } else { upper };
+        let all = u64::from(page.entries);
+        entries += match position(begins, ends, range) {
+            Position::Outside => 0,
+            Position::Within => all,
+            Position::Across => match blocks.page(&page.pointer, Patience::CachedOnly) {
+                Ok(page) => entries_within(&page, range),
+                Err(_) => all.div_ceil(2),
+            },
+        };
+    }
+    let all = leaf.entries.max(1);
+    sum.entries += entries;
+    sum.bytes += (u128::from(leaf.content_bytes) * u128::from(entries) / u128::from(all)) as u64;
+    Ok(())
+}
+
+fn entries_within(page: &crate::format::page::Page, range: &KeyRange) -> u64 {
+    let from = match &range.lower {
+        Bound::Included(key) => page.lower_bound(key),
+        Bound::Excluded(key) => page.upper_bound(key),
+        Bound::Unbounded => 0,
+    };
+    let to = match &range.upper {
+        Bound::Included(key) => page.upper_bound(key),
+        Bound::Excluded(key) => page.lower_bound(key),
+        Bound::Unbounded => page.len(),
+    };
+    to.saturating_sub(from) as u64
+}
+
+fn add_buffer(buffer: &super::buffer::Buffer, range: &KeyRange, sum: &mut Estimate) {
+    let (lower, upper) = bounds_of(range);
+    let counted = buffer.range(lower, upper).take(COUNTED_MAX).count();
+    let entries = if counted < COUNTED_MAX { counted } else { buffer.len().div_ceil(2).max(counted) };
+    let each = buffer.bytes() / buffer.len().max(1);
+    sum.entries += entries as u64;
+    sum.bytes += (entries * each) as u64;
+}

@@ -1,0 +1,230 @@
+//! Writes leaves out of entries that arrive in order: pages one after the other, then the directory, in one extent.
+//!
+//! 1. An entry that would make the page too large begins the next page; versions of one key stay in one page.
+//! 2. A page that makes the leaf large enough ends the leaf: it is compressed page by page as it grows, placed, and written
+//!    with its directory in one device write.
+//! 3. The caller learns where each leaf begins: a *separator*, the shortest key that divides it from what came before.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pando_storage::{CommitTimestamp, TreeId};
+
+use super::node::LeafChild;
+use super::settings::TreeSettings;
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+use crate::format::directory::{Directory, PageEntry};
+use crate::format::page::Page;
+use crate::format::page_builder::{PageBuilder, shared_prefix};
+use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
+
+/// Whether a page that is being written goes into the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Residency {
+    /// What it replaces was in memory.
+    Keep,
+    /// Nobody has read it lately.
+    Leave,
+}
+
+/// A leaf that was written.
+#[derive(Debug)]
+pub(crate) struct NewLeaf {
+    /// The smallest key that it is for.
+    pub(crate) lower: Box<[u8]>,
+    pub(crate) child: LeafChild,
+}
+
+struct PendingPage {
+    separator: Vec<u8>,
+    block: BlockIndex,
+    entries: u32,
+    newest: CommitTimestamp,
+    kept: Option<Bytes>,
+}
+
+/// The leaf being written.
+struct OpenLeaf<'s> {
+    extent: ExtentWriter<'s>,
+    pages: Vec<PendingPage>,
+    raw_bytes: usize,
+    content_bytes: u64,
+}
+
+/// See the module's head.
+pub(crate) struct LeafWriter<'s> {
+    blocks: &'s Blocks,
+    tree: TreeId,
+    settings: TreeSettings,
+    page: PageBuilder,
+    /// Where the page being built begins.
+    separator: Vec<u8>,
+    page_residency: Residency,
+    leaf: Option<OpenLeaf<'s>>,
+    /// A leaf ends once its pages have so many bytes.
+    target_bytes: usize,
+    last_key: Vec<u8>,
+    /// Leaves of the present stretch.
+    leaves: Vec<NewLeaf>,
+    /// All that was written, also by stretches that have ended.
+    written: Vec<Extent>,
+    /// Entries pushed.
+    pub(crate) entries: u64,
+}
+
+impl<'s> LeafWriter<'s> {
+    pub(crate) fn new(blocks: &'s Blocks, tree: TreeId, settings: TreeSettings) -> LeafWriter<'s> {
+        LeafWriter {
+            blocks,
+            tree,
+            settings,
+            page: PageBuilder::new(),
+            separator: Vec::new(),
+            page_residency: Residency::Leave,
+            leaf: None,
+            target_bytes: settings.leaf_bytes,
+            last_key: Vec::new(),
+            leaves: Vec::new(),
+            written: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// Begins a stretch of leaves: the first begins at `lower`, each ends once it has `target_bytes`.
+    pub(crate) fn begin(&mut self, lower: &[u8], target_bytes: usize) {
+        assert!(
+            self.leaf.is_none() && self.page.is_empty(),
+            "a stretch begins after the one before has ended"
+        );
+        self.separator = lower.to_vec();
+        self.target_bytes = target_bytes;
+    }
+
+    /// Adds a version of a key, in the order of the page builder.
+    pub(crate) fn push(
+        &mut self,
+        key: &[u8],
+        timestamp: CommitTimestamp,
+        value: Option<&[u8]>,
+        residency: Residency,
+    ) -> Result<(), BetreeError> {
+        let value_len = value.map_or(0, <[u8]>::len);
+        if self.page.last_key().is_some_and(|last| last != key)
+            && self.page.bytes_with(key, value_len) > self.settings.page_bytes
+        {
+            self.finish_page()?;
+            if self.open_bytes() >= self.target_bytes {
+                self.finish_leaf()?;
+            }
+            self.separator = separator(&self.last_key, key);
+        }
+        if self.page.is_empty() {
+            self.page_residency = residency;
+        }
+        self.page.push(key, timestamp, value);
+        self.entries += 1;
+        let leaf = self.leaf.get_or_insert_with(|| OpenLeaf {
+            extent: self.blocks.store().extent_writer(self.tree),
+            pages: Vec::new(),
+            raw_bytes: 0,
+            content_bytes: 0,
+        });
+        leaf.content_bytes += (key.len() + value_len) as u64;
+        Ok(())
+    }
+
+    /// Bytes of the pages of the leaf being written.
+    pub(crate) fn open_bytes(&self) -> usize {
+        self.leaf.as_ref().map_or(0, |leaf| leaf.raw_bytes)
+    }
+
+    /// Whether the stretch has an entry that is in no finished leaf yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.leaf.is_some()
+    }
+
+    /// Ends the stretch; its leaves.
+    pub(crate) fn end(&mut self) -> Result<Vec<NewLeaf>, BetreeError> {
+        if !self.page.is_empty() {
+            self.finish_page()?;
+        }
+        if self.leaf.is_some() {
+            self.finish_leaf()?;
+        }
+        Ok(std::mem::take(&mut self.leaves))
+    }
+
+    /// Everything that was written.
+    pub(crate) fn into_written(self) -> Vec<Extent> {
+        self.written
+    }
+
+    /// What was written so far, to be given up after an error.
+    pub(crate) fn written(&self) -> &[Extent] {
+        &self.written
+    }
+
+    fn finish_page(&mut self) -> Result<(), BetreeError> {
+        let leaf = self.leaf.as_mut().expect("a page that has entries belongs to a leaf");
+        self.last_key.clear();
+        self.last_key.extend_from_slice(self.page.last_key().expect("only pages with entries are finished"));
+        let entries = u32::try_from(self.page.len()).expect("a page's entries are counted in 32 bits");
+        let newest = self.page.newest();
+        let raw = self.page.finish();
+        leaf.raw_bytes += raw.len();
+        let block = leaf.extent.append(BlockKind::Page, self.settings.compression, &raw)?;
+        let keep = self.page_residency == Residency::Keep || self.blocks.cache().has_room();
+        let kept = keep.then(|| Bytes::from(raw));
+        let separator = std::mem::take(&mut self.separator);
+        leaf.pages.push(PendingPage { separator, block, entries, newest, kept });
+        Ok(())
+    }
+
+    fn finish_leaf(&mut self) -> Result<(), BetreeError> {
+        let leaf = self.leaf.take().expect("a leaf is finished once it was begun");
+        let separators: usize = leaf.pages.iter().skip(1).map(|page| page.separator.len()).sum();
+        let room = Directory::encoded_bytes_max(leaf.pages.len(), separators);
+        let placed = leaf.extent.place_with_directory(room)?;
+        let mut directory = Directory::new();
+        for (at, page) in leaf.pages.iter().enumerate() {
+            let separator = if at == 0 { &[][..] } else { &page.separator };
+            let pointer = placed.pointer(page.block);
+            directory.push(separator, PageEntry { pointer, entries: page.entries, newest: page.newest });
+        }
+        directory.set_content_bytes(leaf.content_bytes);
+        let compression = self.settings.compression;
+        let (pointer, pages) =
+            placed.finish_with_directory(BlockKind::LeafDirectory, compression, &directory.encode())?;
+        self.written.extend(extents_of(pages.iter().chain([&pointer])));
+        let child =
+            LeafChild { directory: pointer, entries: directory.entries(), content_bytes: leaf.content_bytes };
+        let lower = leaf.pages[0].separator.as_slice().into();
+        for (page, pointer) in leaf.pages.into_iter().zip(&pages) {
+            let Some(raw) = page.kept else { continue };
+            let page = Page::decode(raw).expect("a page that was just built can be read");
+            self.blocks.keep_page(pointer, Arc::new(page));
+        }
+        self.blocks.keep_directory(&pointer, Arc::new(directory));
+        self.leaves.push(NewLeaf { lower, child });
+        Ok(())
+    }
+}
+
+/// The shortest key that is greater than `before` and not greater than `key`.
+pub(crate) fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
+    assert!(before < key, "a separator stands between two different keys in order");
+    key[..=shared_prefix(before, key)].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_separator_is_as_short_as_can_be() {
+        assert_eq!(separator(b"abcd", b"abxyz"), b"abx");
+        assert_eq!(separator(b"ab", b"abc"), b"abc");
+        assert_eq!(separator(b"", b"q"), b"q");
+    }
+}

@@ -1,0 +1,81 @@
+//! Point queries: active buffer, frozen buffer, leaf.
+//!
+//! At most one device read: the nodes are in memory once visited, leaf directories stay in the cache before all else.
+
+use bytes::Bytes;
+use pando_storage::{Patience, SnapshotTimestamp};
+
+use super::buffer::SharedBuffer;
+use super::path::{Target, find_leaf};
+use super::view::TreeView;
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+use crate::format::page::Found;
+
+/// The value of a key at a snapshot. An error of a leaf carries the range of keys that it concerns.
+pub(crate) fn get(
+    view: &TreeView,
+    blocks: &Blocks,
+    key: &[u8],
+    snapshot: SnapshotTimestamp,
+    patience: Patience,
+) -> Result<Option<Bytes>, Damaged> {
+    let partition = &view.partitions[view.partition_of(key)];
+    if let Some(value) = in_buffer(&partition.active, key, snapshot) {
+        return Ok(value);
+    }
+    if let Some(frozen) = &partition.frozen
+        && let Some(value) = in_buffer(&frozen.buffer, key, snapshot)
+    {
+        return Ok(value);
+    }
+    let place =
+        find_leaf(&view.version, blocks, Target::Covering(key), patience).map_err(Damaged::anywhere)?;
+    let Some(place) = place else { return Ok(None) };
+    let within = |error| Damaged::new(error, place.lower, place.upper);
+    let directory = blocks.directory(&place.leaf.directory, patience).map_err(within)?;
+    let at = directory.page_of(key);
+    let page = blocks.page(&directory.pages()[at].pointer, patience).map_err(|error| {
+        let lower = if at == 0 { place.lower } else { Some(directory.separator(at)) };
+        let upper =
+            if at + 1 < directory.pages().len() { Some(directory.separator(at + 1)) } else { place.upper };
+        Damaged::new(error, lower, upper)
+    })?;
+    match page.find(key, snapshot) {
+        Found::Value(value) => Ok(Some(value)),
+        Found::Absent | Found::Deleted => Ok(None),
+    }
+}
+
+/// What a buffer knows of a key: nothing, or a value, or that it is deleted.
+fn in_buffer(buffer: &SharedBuffer, key: &[u8], snapshot: SnapshotTimestamp) -> Option<Option<Bytes>> {
+    if buffer.is_empty() {
+        return None;
+    }
+    let buffer = buffer.read();
+    let version = buffer.get(key)?.visible(snapshot)?;
+    Some(version.value.clone())
+}
+
+/// An error and the keys that cannot be read because of it.
+#[derive(Debug)]
+pub(crate) struct Damaged {
+    pub(crate) error: BetreeError,
+    /// Smallest key concerned, and the key before which it ends; `None` where that is not known or the tree ends.
+    pub(crate) range: Option<Box<(Option<Vec<u8>>, Option<Vec<u8>>)>>,
+}
+
+impl Damaged {
+    pub(crate) fn new(error: BetreeError, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Damaged {
+        // To wait for the device is no damage, and on the way of every uncached read.
+        let range = match &error {
+            BetreeError::WouldBlock => None,
+            _ => Some(Box::new((lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec)))),
+        };
+        Damaged { error, range }
+    }
+
+    pub(crate) fn anywhere(error: BetreeError) -> Damaged {
+        Damaged::new(error, None, None)
+    }
+}

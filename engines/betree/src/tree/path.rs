@@ -1,0 +1,116 @@
+//! Descends from the root of a version to the leaf that covers a key.
+
+use std::sync::Arc;
+
+use pando_storage::Patience;
+
+use super::node::{Child, LeafChild, NodeSlot};
+use super::view::Version;
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+
+/// Which leaf a descent is to find.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'k> {
+    /// The leaf that covers this key.
+    Covering(&'k [u8]),
+    /// The leaf that covers the keys just before this one.
+    Before(&'k [u8]),
+    /// The leftmost leaf.
+    First,
+    /// The rightmost leaf.
+    Last,
+}
+
+impl Target<'_> {
+    /// The place of the child to go into, among children that begin at these pivots; the first pivot is empty.
+    pub(crate) fn among(self, pivots: &[Box<[u8]>]) -> usize {
+        match self {
+            Target::Covering(key) => pivots.partition_point(|pivot| &**pivot <= key) - 1,
+            Target::Before(key) => pivots.partition_point(|pivot| &**pivot < key).max(1) - 1,
+            Target::First => 0,
+            Target::Last => pivots.len() - 1,
+        }
+    }
+}
+
+/// A leaf and the keys that it covers.
+#[derive(Clone, Debug)]
+pub(crate) struct LeafPlace<'v> {
+    pub(crate) leaf: LeafChild,
+    /// The smallest key of the leaf; `None` at the left end of the tree.
+    pub(crate) lower: Option<&'v [u8]>,
+    /// The key before which it ends; `None` at the right end of the tree.
+    pub(crate) upper: Option<&'v [u8]>,
+    /// Its parent, unless it is the root.
+    pub(crate) parent: Option<&'v Arc<NodeSlot>>,
+}
+
+/// The leaf that a target names; `None` in a tree without leaves.
+pub(crate) fn find_leaf<'v>(
+    version: &'v Version,
+    blocks: &Blocks,
+    target: Target<'_>,
+    patience: Patience,
+) -> Result<Option<LeafPlace<'v>>, BetreeError> {
+    let Some(mut child) = version.root.as_ref() else { return Ok(None) };
+    let (mut lower, mut upper, mut parent) = (None, None, None);
+    loop {
+        match child {
+            Child::Leaf(leaf) => return Ok(Some(LeafPlace { leaf: *leaf, lower, upper, parent })),
+            Child::Inner(slot) => {
+                let node = blocks.node(slot, patience)?;
+                let at = target.among(node.pivots());
+                if at > 0 {
+                    lower = Some(&*node.pivots()[at]);
+                }
+                if let Some(next) = node.pivots().get(at + 1) {
+                    upper = Some(&**next);
+                }
+                parent = Some(slot);
+                child = &node.children()[at];
+            }
+        }
+    }
+}
+
+/// The lower bounds of all leaves whose ranges begin within `(lower, upper)`, ascending. Loads the nodes on the way.
+pub(crate) fn leaf_bounds(
+    version: &Version,
+    blocks: &Blocks,
+    lower: &[u8],
+    upper: Option<&[u8]>,
+) -> Result<Vec<Box<[u8]>>, BetreeError> {
+    let mut bounds = Vec::new();
+    if let Some(Child::Inner(slot)) = &version.root {
+        collect_bounds(slot, blocks, lower, upper, &mut bounds)?;
+    }
+    Ok(bounds)
+}
+
+fn collect_bounds(
+    slot: &NodeSlot,
+    blocks: &Blocks,
+    lower: &[u8],
+    upper: Option<&[u8]>,
+    bounds: &mut Vec<Box<[u8]>>,
+) -> Result<(), BetreeError> {
+    let node = blocks.node(slot, Patience::MayBlock)?;
+    for (at, child) in node.children().iter().enumerate() {
+        let begins = &node.pivots()[at];
+        let ends = node.pivots().get(at + 1);
+        if upper.is_some_and(|upper| &**begins >= upper) {
+            break;
+        }
+        if ends.is_some_and(|ends| &**ends <= lower) {
+            continue;
+        }
+        if &**begins > lower {
+            bounds.push(begins.clone());
+        }
+        if let Child::Inner(slot) = child {
+            collect_bounds(slot, blocks, lower, upper, bounds)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Which versions of a key are still needed: pure, asked by every merge.
+//!
+//! # The rule
+//! Of a key's versions, newest first, one is needed if it is newer than the newest snapshot, or if some snapshot sees it and
+//! nothing newer. One that all snapshots see loses its time. A delete below which nothing is kept says what the absence of
+//! an entry says, and goes.
+//!
+//! ```text
+//! snapshots 4 and 9, newest 20        versions   25    17    12    8    6    3    2
+//!                                     needed     yes   yes   no    yes  no   yes  no
+//! ```
+
+use bytes::Bytes;
+use pando_storage::{CommitTimestamp, SnapshotTimestamp};
+
+/// The snapshots that exist, and the newest that one can begin at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Retained {
+    /// Snapshots of live transactions, ascending; the newest visible one is always the last.
+    snapshots: Vec<SnapshotTimestamp>,
+}
+
+impl Retained {
+    /// `live` in any order, all at most `newest`.
+    pub(crate) fn new(mut live: Vec<SnapshotTimestamp>, newest: SnapshotTimestamp) -> Retained {
+        live.push(newest);
+        live.sort_unstable();
+        live.dedup();
+        assert!(live.last() == Some(&newest), "no snapshot is newer than the newest");
+        Retained { snapshots: live }
+    }
+
+    /// The oldest snapshot.
+    pub(crate) fn oldest(&self) -> SnapshotTimestamp {
+        self.snapshots[0]
+    }
+
+    /// Whether a version is needed whose next newer version has the time `newer` (`None`: it is the newest).
+    fn needs(&self, timestamp: CommitTimestamp, newer: Option<CommitTimestamp>) -> bool {
+        // The first snapshot that sees it: does it see the newer one, too?
+        let at = self.snapshots.partition_point(|snapshot| !snapshot.sees(timestamp));
+        match (self.snapshots.get(at), newer) {
+            (None, _) => true,
+            (Some(_), None) => true,
+            (Some(snapshot), Some(newer)) => !snapshot.sees(newer),
+        }
+    }
+}
+
+/// A version on its way through a merge. Of two with the same time, the first is the one that counts.
+#[derive(Clone, Debug)]
+pub(crate) struct MergedVersion {
+    pub(crate) timestamp: CommitTimestamp,
+    pub(crate) value: Option<Bytes>,
+}
+
+/// Takes out of a key's versions (newest first) what nobody needs, and the time from what all see.
+pub(crate) fn retain(versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    let mut newer = None;
+    versions.retain(|version| {
+        if newer.is_some_and(|newer| newer <= version.timestamp) {
+            // The same write twice: a replay brought what a leaf had already.
+            return false;
+        }
+        let needed = retained.needs(version.timestamp, newer);
+        newer = Some(version.timestamp);
+        needed
+    });
+    while versions.last().is_some_and(|last| last.value.is_none()) {
+        versions.pop();
+    }
+    if let Some(last) = versions.last_mut()
+        && retained.oldest().sees(last.timestamp)
+    {
+        last.timestamp = CommitTimestamp::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(snapshots: &[u64], newest: u64, versions: &[(u64, bool)]) -> Vec<u64> {
+        let live = snapshots.iter().map(|snapshot| SnapshotTimestamp::new(*snapshot)).collect();
+        let retained = Retained::new(live, SnapshotTimestamp::new(newest));
+        let mut versions = versions
+            .iter()
+            .map(|(timestamp, put)| MergedVersion {
+                timestamp: CommitTimestamp::new(*timestamp),
+                value: put.then(Bytes::new),
+            })
+            .collect();
+        retain(&mut versions, &retained);
+        versions.iter().map(|version| version.timestamp.get()).collect()
+    }
+
+    #[test]
+    fn the_example_of_the_module_holds() {
+        let versions = [25, 17, 12, 8, 6, 3, 2].map(|timestamp| (timestamp, true));
+        assert_eq!(kept(&[4, 9], 20, &versions), [25, 17, 8, 0]);
+    }
+
+    #[test]
+    fn without_old_snapshots_only_the_newest_version_is_kept_and_loses_its_time() {
+        assert_eq!(kept(&[], 9, &[(9, true), (5, true), (1, true)]), [0]);
+    }
+
+    #[test]
+    fn a_delete_goes_unless_an_older_version_must_stay_hidden_from_some() {
+        assert_eq!(kept(&[], 9, &[(9, false), (5, true)]), []);
+        assert_eq!(kept(&[6], 9, &[(9, false), (5, true)]), [9, 0]);
+        assert_eq!(kept(&[3], 9, &[(9, false), (5, true)]), []);
+    }
+
+    #[test]
+    fn a_version_that_came_twice_is_kept_once() {
+        assert_eq!(kept(&[], 3, &[(7, true), (7, true)]), [7]);
+    }
+}

@@ -1,0 +1,139 @@
+//! How a tree is laid out. Settings apply to what is written from now on; what stands on disk says for itself how it is
+//! read.
+
+use crate::error::BetreeError;
+use crate::space::Compression;
+
+/// The layout of a tree's leaves and nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TreeSettings {
+    /// Bytes of a page before compression: the unit of reading. One entry may be larger.
+    pub(crate) page_bytes: usize,
+    /// Bytes of a leaf's pages before compression: the unit of merging.
+    pub(crate) leaf_bytes: usize,
+    /// Children of an inner node at most.
+    pub(crate) fanout: usize,
+    pub(crate) compression: Compression,
+}
+
+impl Default for TreeSettings {
+    fn default() -> TreeSettings {
+        TreeSettings {
+            page_bytes: 16 * 1024,
+            leaf_bytes: 512 * 1024,
+            fanout: 32,
+            compression: Compression::Zstd(1),
+        }
+    }
+}
+
+const KNOWN: &str = "compression (none, lz4, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
+                     fanout (4 … 512)";
+
+impl TreeSettings {
+    /// These settings with some of them changed by name, each at most once.
+    pub(crate) fn with_options(mut self, entries: &[(String, String)]) -> Result<TreeSettings, BetreeError> {
+        for (name, value) in entries {
+            match name.as_str() {
+                "compression" => self.compression = parse_compression(value)?,
+                "pageSize" => {
+                    let expected = "a size from 64B to 128KB";
+                    self.page_bytes = parse_size("pageSize", value, 64..=128 << 10, expected)?;
+                }
+                "leafSize" => {
+                    let expected = "a size from 512B to 8MB";
+                    self.leaf_bytes = parse_size("leafSize", value, 512..=8 << 20, expected)?;
+                }
+                "fanout" => self.fanout = parse_size("fanout", value, 4..=512, "a number from 4 to 512")?,
+                _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
+            }
+        }
+        if self.leaf_bytes < self.page_bytes {
+            let value = self.leaf_bytes.to_string();
+            return Err(BetreeError::BadOption {
+                name: "leafSize",
+                value,
+                expected: "at least the pageSize",
+            });
+        }
+        Ok(self)
+    }
+}
+
+/// A compression by name: `none`, `lz4`, `zstd` or `zstd-LEVEL`.
+pub(crate) fn parse_compression(value: &str) -> Result<Compression, BetreeError> {
+    let bad = || BetreeError::BadOption {
+        name: "compression",
+        value: value.to_owned(),
+        expected: "none, lz4, zstd, or zstd-1 to zstd-19",
+    };
+    match value {
+        "none" => Ok(Compression::None),
+        "lz4" => Ok(Compression::Lz4),
+        "zstd" => Ok(Compression::Zstd(1)),
+        other => match other.strip_prefix("zstd-").and_then(|level| level.parse::<i8>().ok()) {
+            Some(level @ 1..=19) => Ok(Compression::Zstd(level)),
+            _ => Err(bad()),
+        },
+    }
+}
+
+/// A number with an optional unit: `16KB`, `1MB`, `64B`, `32`.
+pub(crate) fn parse_size(
+    name: &'static str,
+    value: &str,
+    range: std::ops::RangeInclusive<usize>,
+    expected: &'static str,
+) -> Result<usize, BetreeError> {
+    let bad = || BetreeError::BadOption { name, value: value.to_owned(), expected };
+    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let factor = match &value[digits.len()..] {
+        "" | "B" => 1,
+        "KB" | "kB" | "KiB" | "k" | "K" => 1 << 10,
+        "MB" | "MiB" | "M" => 1 << 20,
+        "GB" | "GiB" | "G" => 1 << 30,
+        _ => return Err(bad()),
+    };
+    let number: usize = digits.trim().parse().map_err(|_| bad())?;
+    match number.checked_mul(factor) {
+        Some(size) if range.contains(&size) => Ok(size),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(entries: &[(&str, &str)]) -> Result<TreeSettings, BetreeError> {
+        let entries: Vec<_> =
+            entries.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        TreeSettings::default().with_options(&entries)
+    }
+
+    #[test]
+    fn options_are_read_by_name_and_unit() {
+        let settings =
+            parse(&[("compression", "lz4"), ("pageSize", "8KB"), ("leafSize", "1MB"), ("fanout", "16")]);
+        let expected =
+            TreeSettings { page_bytes: 8192, leaf_bytes: 1 << 20, fanout: 16, compression: Compression::Lz4 };
+        assert_eq!(settings.unwrap(), expected);
+    }
+
+    #[test]
+    fn unknown_names_and_impossible_values_are_refused() {
+        for entry in [
+            ("colour", "blue"),
+            ("compression", "gzip"),
+            ("compression", "zstd-99"),
+            ("pageSize", "-1"),
+            ("pageSize", "16XB"),
+            ("pageSize", "99999999999999999999"),
+            ("pageSize", "99999999999999999GB"),
+            ("leafSize", "1KB"),
+            ("fanout", "1"),
+        ] {
+            assert!(parse(&[entry]).is_err(), "{entry:?}");
+        }
+    }
+}

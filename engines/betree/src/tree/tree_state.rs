@@ -1,0 +1,183 @@
+//! A tree while its store is open: its view, and what a checkpoint must know about it.
+//!
+//! # Locks
+//! - `merging`: held by whoever merges a buffer of this tree, so that one merge is under way at a time.
+//! - `installed`: held while the view is replaced, and while a checkpoint writes the tree's inner nodes; readers and commits
+//!   never wait for it. Who holds both took `merging` first; the engine's gate comes after both.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwap;
+use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::merge::Merged;
+use super::rebuild::rebuild;
+use super::settings::TreeSettings;
+use super::view::{Frozen, Partition, TreeView, Version};
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+use crate::space::{Extent, Generation, Pointer, SpaceChange, extents_of};
+
+/// See the module's head.
+pub(crate) struct Tree {
+    pub(crate) id: TreeId,
+    pub(crate) name: String,
+    /// As they were given, to be stored.
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) settings: TreeSettings,
+    view: ArcSwap<TreeView>,
+    merging: Mutex<()>,
+    pub(crate) installed: Mutex<Installed>,
+    /// When it was dropped; 0 while it is live.
+    dropped_at: AtomicU64,
+}
+
+/// What belongs to the newest view of a tree.
+#[derive(Default)]
+pub(crate) struct Installed {
+    /// What the view gained and lost of the file since the last capture.
+    pub(crate) change: SpaceChange,
+    /// What older versions still hold, oldest first.
+    retired: VecDeque<Retired>,
+}
+
+/// Room that is free once nobody reads a version any more.
+struct Retired {
+    version: Weak<Version>,
+    extents: Vec<(Extent, Generation)>,
+}
+
+impl Installed {
+    /// Frees what no reader holds any more; bytes freed. Versions go in order: a newer one shares extents with the older.
+    pub(crate) fn reclaim(&mut self, blocks: &Blocks) {
+        while let Some(oldest) = self.retired.front() {
+            if oldest.version.strong_count() > 0 {
+                return;
+            }
+            for (extent, birth) in &oldest.extents {
+                blocks.store().free(*extent, *birth);
+            }
+            self.retired.pop_front();
+        }
+    }
+
+    /// Whether some reader still holds a version that has been replaced.
+    pub(crate) fn has_retired(&self) -> bool {
+        !self.retired.is_empty()
+    }
+
+    /// The blocks of one owner leave the view; `version` is the last that has them.
+    pub(crate) fn retire(&mut self, version: &Arc<Version>, owners: &[Vec<Pointer>]) {
+        let mut extents = Vec::new();
+        for blocks in owners {
+            let Some(birth) = blocks.iter().map(Pointer::birth).max() else { continue };
+            let owned = extents_of(blocks);
+            self.change.detach(owned.iter().copied());
+            extents.extend(owned.into_iter().map(|extent| (extent, birth)));
+        }
+        self.retired.push_back(Retired { version: Arc::downgrade(version), extents });
+    }
+}
+
+impl Tree {
+    pub(crate) fn new(
+        id: TreeId,
+        name: String,
+        options: Vec<(String, String)>,
+        settings: TreeSettings,
+        view: TreeView,
+    ) -> Tree {
+        Tree {
+            id,
+            name,
+            options,
+            settings,
+            view: ArcSwap::from_pointee(view),
+            merging: Mutex::new(()),
+            installed: Mutex::default(),
+            dropped_at: AtomicU64::new(0),
+        }
+    }
+
+    /// The newest view, for a moment: cheap, and holding up nobody.
+    pub(crate) fn view(&self) -> arc_swap::Guard<Arc<TreeView>> {
+        self.view.load()
+    }
+
+    /// The newest view, to keep.
+    pub(crate) fn view_to_keep(&self) -> Arc<TreeView> {
+        self.view.load_full()
+    }
+
+    /// Replaces the view. The caller holds `installed`.
+    pub(crate) fn set_view(&self, _installed: &mut MutexGuard<'_, Installed>, view: TreeView) {
+        self.view.store(Arc::new(view));
+    }
+
+    pub(crate) fn lock_merging(&self) -> MutexGuard<'_, ()> {
+        self.merging.lock()
+    }
+
+    pub(crate) fn try_lock_merging(&self) -> Option<MutexGuard<'_, ()>> {
+        self.merging.try_lock()
+    }
+
+    /// Whether a transaction of this snapshot may use it: those that began before it was dropped may.
+    pub(crate) fn is_usable_at(&self, snapshot: SnapshotTimestamp) -> bool {
+        match self.dropped_at.load(Ordering::Acquire) {
+            0 => true,
+            dropped => !snapshot.sees(CommitTimestamp::new(dropped)),
+        }
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped_at.load(Ordering::Acquire) != 0
+    }
+
+    /// Marks it dropped; false if it was already.
+    pub(crate) fn set_dropped(&self, at: CommitTimestamp) -> bool {
+        self.dropped_at.compare_exchange(0, at.get().max(1), Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Puts a merge into effect: the leaves it wrote take their places, and the frozen buffer goes.
+    pub(crate) fn install(
+        &self,
+        blocks: &Blocks,
+        frozen: &Arc<Frozen>,
+        merged: Merged,
+    ) -> Result<(), BetreeError> {
+        let mut installed = self.installed.lock();
+        let before = self.view.load_full();
+        let outcome = rebuild(before.version.root.as_ref(), merged.edits, self.settings.fanout, blocks);
+        let rebuilt = match outcome {
+            Ok(rebuilt) => rebuilt,
+            Err(error) => {
+                merged.written.iter().for_each(|extent| blocks.store().abandon(*extent));
+                return Err(error);
+            }
+        };
+        let partitions = before.partitions.iter().map(|partition| match &partition.frozen {
+            Some(own) if Arc::ptr_eq(own, frozen) => Arc::new(Partition {
+                lower: partition.lower.clone(),
+                active: Arc::clone(&partition.active),
+                frozen: None,
+                persisted: frozen.cut,
+            }),
+            _ => Arc::clone(partition),
+        });
+        let view =
+            TreeView { partitions: partitions.collect(), version: Arc::new(Version { root: rebuilt.root }) };
+        installed.change.attach(merged.written);
+        let mut owners = merged.replaced;
+        owners.extend(rebuilt.replaced.into_iter().map(|pointer| vec![pointer]));
+        installed.retire(&before.version, &owners);
+        self.set_view(&mut installed, view);
+        drop(before);
+        owners.iter().flatten().for_each(|pointer| blocks.forget(pointer));
+        installed.reclaim(blocks);
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! What a reader takes hold of: the partitions of a tree with their buffers, and the version of its nodes below.
+//!
+//! # Terms
+//! - *Root partition*: a contiguous range of keys with one *active* buffer, which takes new writes, and sometimes a
+//!   *frozen* one, which is being merged into leaves.
+//! - *Version*: an immutable root. What a newer version does not use any more is freed when no view holds the older.
+//! - *Persisted LSN* of a partition: the version has every write to it up to this record, and none after.
+//!
+//! # Invariants
+//! - Lower bounds ascend strictly; the first is empty: every key has one partition.
+//! - A view never changes. A new one is made, under the tree's install lock, when a buffer is frozen or a merge is done.
+//! - Between frozen and active buffer lies an exact cut: the frozen one has all writes up to [`Frozen::cut`], the active
+//!   one all later ones.
+
+use std::sync::Arc;
+
+use pando_storage::Lsn;
+
+use super::buffer::SharedBuffer;
+use super::node::Child;
+
+/// A buffer that takes no more writes.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    pub(crate) buffer: Arc<SharedBuffer>,
+    /// The last record of the log whose writes it may have.
+    pub(crate) cut: Lsn,
+}
+
+/// A root partition; it reaches up to the next one's lower bound.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) lower: Box<[u8]>,
+    pub(crate) active: Arc<SharedBuffer>,
+    pub(crate) frozen: Option<Arc<Frozen>>,
+    pub(crate) persisted: Lsn,
+}
+
+impl Partition {
+    /// A partition without writes.
+    pub(crate) fn empty(lower: Box<[u8]>, persisted: Lsn) -> Partition {
+        Partition { lower, active: Arc::new(SharedBuffer::new()), frozen: None, persisted }
+    }
+
+    /// The first record whose writes are in the partition's buffers and not in its leaves.
+    pub(crate) fn first_unmerged(&self) -> Option<Lsn> {
+        let frozen = self.frozen.as_ref().and_then(|frozen| frozen.buffer.first_lsn());
+        [frozen, self.active.first_lsn()].into_iter().flatten().min()
+    }
+
+    /// Whether its buffers hold nothing.
+    pub(crate) fn is_merged(&self) -> bool {
+        self.frozen.is_none() && self.active.is_empty()
+    }
+}
+
+/// The nodes and leaves of a tree at some time.
+#[derive(Debug, Default)]
+pub(crate) struct Version {
+    /// `None` for a tree without leaves.
+    pub(crate) root: Option<Child>,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct TreeView {
+    pub(crate) partitions: Vec<Arc<Partition>>,
+    pub(crate) version: Arc<Version>,
+}
+
+impl TreeView {
+    /// The view of a tree without anything.
+    pub(crate) fn empty(persisted: Lsn) -> TreeView {
+        let partition = Partition::empty(Box::default(), persisted);
+        TreeView { partitions: vec![Arc::new(partition)], version: Arc::default() }
+    }
+
+    /// The place of the partition that a key belongs to.
+    pub(crate) fn partition_of(&self, key: &[u8]) -> usize {
+        if self.partitions.len() == 1 {
+            return 0;
+        }
+        // The first lower bound is empty, so that at least one is at or before any key.
+        self.partitions.partition_point(|partition| &*partition.lower <= key) - 1
+    }
+
+    /// Where a partition ends: the next one's lower bound.
+    pub(crate) fn upper_of(&self, partition: usize) -> Option<&[u8]> {
+        self.partitions.get(partition + 1).map(|next| &*next.lower)
+    }
+
+    /// Bytes in all buffers. A frozen buffer that several partitions share counts once.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        let mut last: Option<&Arc<Frozen>> = None;
+        let mut bytes = 0;
+        for partition in &self.partitions {
+            bytes += partition.active.bytes();
+            if let Some(frozen) = &partition.frozen
+                && !last.is_some_and(|last| Arc::ptr_eq(last, frozen))
+            {
+                bytes += frozen.buffer.bytes();
+                last = Some(frozen);
+            }
+        }
+        bytes
+    }
+}

@@ -1,0 +1,305 @@
+//! The offline check: every pointer, checksum, count, order and extent of a store.
+//!
+//! 1. From the superblock to the catalog, from there into each tree, down to each page. A block that cannot be read or makes
+//!    no sense is *damage*; the walk goes on beside it.
+//! 2. In each node and leaf: keys ascend, lie within what the parent gives the child, and as many as the counters say.
+//! 3. All extents that were reached, each once, are those of the space map; the rest of the file is free.
+//!
+//! Nothing is changed, and the store must not be open. The log is checked by whoever opens it: a record that is damaged
+//! refuses to be replayed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_environment::{Access, Environment};
+use pando_storage::{CommitTimestamp, StorageError, TreeId};
+
+use crate::cache::{Blocks, PageCache};
+use crate::error::{BetreeError, KeyText};
+use crate::format::catalog::{self, StoredTree};
+use crate::format::directory::Directory;
+use crate::format::inner_node::StoredInnerNode;
+use crate::format::page::Page;
+use crate::space::{BlockStore, Extent, Pointer, SpaceOptions, extents_of};
+
+/// What was found in a store.
+#[derive(Debug, Default)]
+pub struct VerifyReport {
+    /// Each tree that the catalog has.
+    pub trees: Vec<TreeReport>,
+    /// Everything that is wrong; empty for a sound store.
+    pub damage: Vec<Damage>,
+    /// Bytes of the data file.
+    pub file_bytes: u64,
+    /// Bytes of it that are in use by the last durable image.
+    pub used_bytes: u64,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.damage.is_empty()
+    }
+}
+
+/// What was found in a tree. What the log still holds is not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeReport {
+    /// Its number.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// Levels of inner nodes.
+    pub height: u8,
+    /// Inner nodes.
+    pub inner_nodes: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Pages.
+    pub pages: u64,
+    /// Entries: versions of keys.
+    pub entries: u64,
+    /// Bytes of pages before compression.
+    pub raw_bytes: u64,
+    /// Bytes of pages and directories as stored.
+    pub stored_bytes: u64,
+}
+
+/// Something that is wrong, where, and which keys it concerns.
+#[derive(Debug)]
+pub struct Damage {
+    /// The tree, if it is in one.
+    pub tree: Option<TreeId>,
+    /// The smallest key that may be concerned.
+    pub from: KeyText,
+    /// The key before which it ends.
+    pub to: KeyText,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// Checks the store in a folder.
+///
+/// # Errors
+/// The store is open elsewhere, or nothing of it can be read: no superblock, no space map. All else is in the report.
+pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, StorageError> {
+    let space = SpaceOptions { access: Access::Buffered, ..SpaceOptions::default() };
+    let (store, state) = BlockStore::open(environment, folder, space)?;
+    let blocks = Blocks::new(Arc::new(store), PageCache::new(1 << 20, 16 << 10));
+    let mut walk = Walk { blocks: &blocks, report: VerifyReport::default(), reached: Vec::new() };
+    if let Some(pointer) = state.superblock.catalog() {
+        walk.catalog(&pointer);
+    }
+    let Walk { mut report, reached, .. } = walk;
+    report.file_bytes = blocks.store().statistics().file_bytes;
+    match blocks.store().audit(&reached) {
+        Ok(audit) => report.used_bytes = audit.used_units * crate::space::UNIT_BYTES,
+        // Where a directory could not be read, its pages are missing from the walk: that is not a second damage.
+        Err(_) if !report.damage.is_empty() => {}
+        Err(error) => report.damage.push(outside_trees(error.to_string())),
+    }
+    Ok(report)
+}
+
+fn outside_trees(problem: String) -> Damage {
+    Damage { tree: None, from: KeyText::new(None), to: KeyText::new(None), problem }
+}
+
+/// The keys that a child may hold.
+#[derive(Clone, Copy)]
+struct Range<'k> {
+    lower: Option<&'k [u8]>,
+    upper: Option<&'k [u8]>,
+}
+
+impl Range<'_> {
+    fn contains(&self, key: &[u8]) -> bool {
+        self.lower.is_none_or(|lower| lower <= key) && self.upper.is_none_or(|upper| key < upper)
+    }
+}
+
+struct Walk<'b> {
+    blocks: &'b Blocks,
+    report: VerifyReport,
+    reached: Vec<Extent>,
+}
+
+impl Walk<'_> {
+    fn damage(&mut self, tree: TreeId, range: Range<'_>, problem: impl ToString) {
+        self.report.damage.push(Damage {
+            tree: Some(tree),
+            from: KeyText::new(range.lower),
+            to: KeyText::new(range.upper),
+            problem: problem.to_string(),
+        });
+    }
+
+    /// A block, decoded.
+    fn read<T>(
+        &self,
+        pointer: &Pointer,
+        decode: impl FnOnce(bytes::Bytes) -> Result<T, crate::FormatError>,
+    ) -> Result<T, BetreeError> {
+        let bytes = self.blocks.store().read_block(pointer)?;
+        let offset = pointer.address().byte_offset();
+        decode(bytes).map_err(|source| BetreeError::Format { offset, source })
+    }
+
+    fn catalog(&mut self, pointer: &Pointer) {
+        self.reached.extend(extents_of([pointer]));
+        match self.read(pointer, |bytes| catalog::decode(&bytes)) {
+            Ok(trees) => trees.into_iter().for_each(|tree| self.tree(&tree)),
+            Err(error) => self.report.damage.push(outside_trees(error.to_string())),
+        }
+    }
+
+    fn tree(&mut self, stored: &StoredTree) {
+        let mut report =
+            TreeReport { number: stored.id.get(), name: stored.name.clone(), ..TreeReport::default() };
+        if let Some(root) = stored.root {
+            report.height = root.height;
+            let everything = Range { lower: None, upper: None };
+            let said = (stored.entries, stored.content_bytes);
+            self.child(stored.id, &root.pointer, root.height, everything, said, &mut report);
+        }
+        self.report.trees.push(report);
+    }
+
+    /// A subtree; `said` are the counters in its parent.
+    fn child(
+        &mut self,
+        tree: TreeId,
+        pointer: &Pointer,
+        height: u8,
+        range: Range<'_>,
+        said: (u64, u64),
+        report: &mut TreeReport,
+    ) {
+        let before = self.report.damage.len();
+        let found = match height {
+            0 => self.leaf(tree, pointer, range, report),
+            _ => self.inner_node(tree, pointer, height, range, report),
+        };
+        if self.report.damage.len() == before && found != said {
+            self.damage(
+                tree,
+                range,
+                format!("{} entries of {} bytes counted, {found:?} found", said.0, said.1),
+            );
+        }
+    }
+
+    fn inner_node(
+        &mut self,
+        tree: TreeId,
+        pointer: &Pointer,
+        height: u8,
+        range: Range<'_>,
+        report: &mut TreeReport,
+    ) -> (u64, u64) {
+        self.reached.extend(extents_of([pointer]));
+        report.inner_nodes += 1;
+        let node = self.read(pointer, |bytes| StoredInnerNode::decode(&bytes)?.check_height(height));
+        let node = match node {
+            Ok(node) => node,
+            Err(error) => {
+                self.damage(tree, range, error);
+                return (0, 0);
+            }
+        };
+        let mut sum = (0, 0);
+        for (at, child) in node.children.iter().enumerate() {
+            if at > 0 && !range.contains(&child.pivot) {
+                self.damage(tree, range, "a pivot lies outside its node's range");
+            }
+            let lower = if at == 0 { range.lower } else { Some(&*child.pivot) };
+            let upper = node.children.get(at + 1).map(|next| &*next.pivot).or(range.upper);
+            let said = (child.entries, child.content_bytes);
+            self.child(tree, &child.pointer, height - 1, Range { lower, upper }, said, report);
+            sum = (sum.0 + said.0, sum.1 + said.1);
+        }
+        sum
+    }
+
+    fn leaf(
+        &mut self,
+        tree: TreeId,
+        pointer: &Pointer,
+        range: Range<'_>,
+        report: &mut TreeReport,
+    ) -> (u64, u64) {
+        report.leaves += 1;
+        report.stored_bytes += u64::from(pointer.disk_length());
+        let directory = match self.read(pointer, |bytes| Directory::decode(&bytes)) {
+            Ok(directory) => directory,
+            Err(error) => {
+                self.reached.extend(extents_of([pointer]));
+                self.damage(tree, range, error);
+                return (0, 0);
+            }
+        };
+        let blocks = directory.pages().iter().map(|page| &page.pointer).chain([pointer]);
+        self.reached.extend(extents_of(blocks));
+        let mut content_bytes = 0;
+        for at in 0..directory.pages().len() {
+            let lower = if at == 0 { range.lower } else { Some(directory.separator(at)) };
+            let last = at + 1 == directory.pages().len();
+            let upper = if last { range.upper } else { Some(directory.separator(at + 1)) };
+            if at > 0 && !range.contains(directory.separator(at)) {
+                self.damage(tree, range, "a separator lies outside its leaf's range");
+            }
+            content_bytes += self.page(tree, &directory, at, Range { lower, upper }, report);
+        }
+        if content_bytes != directory.content_bytes() {
+            let problem = format!("{} bytes counted, {content_bytes} found", directory.content_bytes());
+            self.damage(tree, range, problem);
+        }
+        (directory.entries(), directory.content_bytes())
+    }
+
+    /// A page; the bytes of its keys and values.
+    fn page(
+        &mut self,
+        tree: TreeId,
+        directory: &Directory,
+        at: usize,
+        range: Range<'_>,
+        report: &mut TreeReport,
+    ) -> u64 {
+        let entry = &directory.pages()[at];
+        report.pages += 1;
+        report.raw_bytes += u64::from(entry.pointer.raw_length());
+        report.stored_bytes += u64::from(entry.pointer.disk_length());
+        let page = match self.read(&entry.pointer, Page::decode) {
+            Ok(page) => page,
+            Err(error) => {
+                self.damage(tree, range, error);
+                return 0;
+            }
+        };
+        report.entries += page.len() as u64;
+        if let Err(error) = page.check_order() {
+            self.damage(tree, range, error);
+        }
+        let (mut key, mut content_bytes, mut newest) = (Vec::new(), 0, CommitTimestamp::ZERO);
+        for at in 0..page.len() {
+            page.key_into(at, &mut key);
+            let entry = page.entry(at);
+            content_bytes += (key.len() + page.value(&entry).len()) as u64;
+            newest = newest.max(entry.timestamp());
+            if !range.contains(&key) {
+                self.damage(tree, range, format!("entry {at} of a page lies outside the page's range"));
+            }
+        }
+        if page.len() != entry.entries as usize || newest != entry.newest {
+            let problem = format!(
+                "{} entries up to {:?} counted, {} up to {newest:?} found",
+                entry.entries,
+                entry.newest,
+                page.len()
+            );
+            self.damage(tree, range, problem);
+        }
+        content_bytes
+    }
+}

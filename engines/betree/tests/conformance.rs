@@ -1,0 +1,18 @@
+//! The engine `betree` keeps every promise of the storage contract: as a server opens it, and with everything tiny, so that
+//! each test splits leaves, evicts pages and merges buffers.
+
+use pando_betree::{Betree, Options};
+use pando_environment::Environment;
+
+pando_conformance::engine_conformance!(usual, |folder| {
+    Betree::open(&Environment::real(), folder, Options::default()).expect("the store opens")
+});
+
+pando_conformance::engine_conformance!(tiny, |folder| {
+    let entries = [("pageSize", "256B"), ("leafSize", "2KB"), ("fanout", "4")];
+    let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+    options.cache_bytes = 64 << 10;
+    options.partition_bytes = 2 << 10;
+    Betree::open(&Environment::real(), folder, options).expect("the store opens")
+});
