@@ -22,6 +22,7 @@ mod fault;
 mod handle;
 mod inode;
 mod namespace;
+mod sparse_bytes;
 
 pub use disk::SimulatedDisk;
 pub use fault::{Fault, FaultRule};

@@ -139,6 +139,16 @@ impl SimulatedDisk {
         state.inodes.get_mut(&number).expect("every name has its inode").corrupt(change);
     }
 
+    /// Flips one bit of a file behind everyone's back; `bit` counts from the file's beginning.
+    ///
+    /// # Panics
+    /// If there is no such file, or it is shorter.
+    pub fn flip_bit(&self, path: &Path, bit: usize) {
+        let mut state = self.state.lock();
+        let number = state.namespace.find(path).expect("the file to corrupt is there");
+        state.inodes.get_mut(&number).expect("every name has its inode").flip_bit(bit);
+    }
+
     /// A file's bytes as reads would see them.
     ///
     /// # Panics
@@ -146,7 +156,7 @@ impl SimulatedDisk {
     pub fn content(&self, path: &Path) -> Vec<u8> {
         let state = self.state.lock();
         let number = state.namespace.find(path).expect("the file to look at is there");
-        state.inodes.get(&number).expect("every name has its inode").content().to_vec()
+        state.inodes.get(&number).expect("every name has its inode").content()
     }
 
     pub(super) fn read(

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::SECTOR_BYTES;
+use super::sparse_bytes::SparseBytes;
 use crate::SeededRandom;
 
 type Sector = [u8; SECTOR_BYTES];
@@ -26,7 +27,7 @@ pub(super) enum Survival {
 
 #[derive(Clone, Default)]
 pub(super) struct Inode {
-    content: Vec<u8>,
+    content: SparseBytes,
     durable_length: usize,
     dirty: BTreeMap<usize, DirtySector>,
     /// What each sector held before its last write, for stale reads.
@@ -35,13 +36,15 @@ pub(super) struct Inode {
 
 impl Inode {
     pub(super) fn length(&self) -> usize {
-        self.content.len()
+        self.content.length()
     }
 
     pub(super) fn read(&self, buffer: &mut [u8], offset: usize) -> bool {
-        let Some(range) = self.content.get(offset..offset.saturating_add(buffer.len())) else { return false };
-        buffer.copy_from_slice(range);
-        true
+        let is_within = offset.checked_add(buffer.len()).is_some_and(|end| end <= self.length());
+        if is_within {
+            self.content.read(buffer, offset);
+        }
+        is_within
     }
 
     /// As [`read`](Inode::read), but with every sector as it was before its last write.
@@ -68,32 +71,43 @@ impl Inode {
             self.remember(sector, old);
             self.previous.insert(sector, old);
         }
-        if end > self.content.len() {
-            self.content.resize(end, 0);
+        if end > self.length() {
+            self.content.set_length(end);
         }
-        self.content[offset..end].copy_from_slice(bytes);
+        self.content.write(bytes, offset);
     }
 
     pub(super) fn set_length(&mut self, length: usize) {
-        for sector in length / SECTOR_BYTES..self.content.len().div_ceil(SECTOR_BYTES) {
+        for sector in length / SECTOR_BYTES..self.length().div_ceil(SECTOR_BYTES) {
             let old = self.sector(sector);
             self.remember(sector, old);
         }
-        self.content.resize(length, 0);
+        self.content.set_length(length);
     }
 
     /// Changes bytes behind everyone's back, as decay on the medium does: durable at once.
     pub(super) fn corrupt(&mut self, change: impl FnOnce(&mut [u8])) {
-        change(&mut self.content);
+        let mut bytes = self.content();
+        change(&mut bytes);
+        self.content.write(&bytes, 0);
     }
 
-    pub(super) fn content(&self) -> &[u8] {
-        &self.content
+    pub(super) fn flip_bit(&mut self, bit: usize) {
+        let mut byte = [0];
+        self.content.read(&mut byte, bit / 8);
+        byte[0] ^= 1 << (bit % 8);
+        self.content.write(&byte, bit / 8);
+    }
+
+    pub(super) fn content(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length()];
+        self.content.read(&mut bytes, 0);
+        bytes
     }
 
     pub(super) fn sync(&mut self) {
         self.dirty.retain(|_, sector| sector.dropped);
-        self.durable_length = self.content.len();
+        self.durable_length = self.length();
     }
 
     /// A sync that failed: the kernel forgets that these sectors are dirty without having written them.
@@ -104,32 +118,29 @@ impl Inode {
     pub(super) fn crash(&mut self, survival: Survival, random: &SeededRandom) {
         let length = match survival {
             Survival::Nothing => self.durable_length,
-            Survival::Everything => self.content.len(),
+            Survival::Everything => self.length(),
             Survival::Mixture if random.below(2) == 0 => self.durable_length,
-            Survival::Mixture => self.content.len(),
+            Survival::Mixture => self.length(),
         };
-        let dirty = std::mem::take(&mut self.dirty);
-        let reach = length.max(self.content.len()).next_multiple_of(SECTOR_BYTES);
-        self.content.resize(reach, 0);
-        for (sector, versions) in dirty {
-            let range = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
-            if range.end > self.content.len() {
-                continue;
+        let reach = length.max(self.length()).next_multiple_of(SECTOR_BYTES);
+        self.content.set_length(reach);
+        for (sector, versions) in std::mem::take(&mut self.dirty) {
+            if (sector + 1) * SECTOR_BYTES <= reach {
+                let newest = self.sector(sector);
+                let survivor = choose(&versions, newest, survival, random);
+                self.content.write(&survivor, sector * SECTOR_BYTES);
             }
-            let mut newest = [0; SECTOR_BYTES];
-            newest.copy_from_slice(&self.content[range.clone()]);
-            self.content[range].copy_from_slice(&choose(&versions, newest, survival, random));
         }
-        self.content.truncate(length);
+        self.content.set_length(length);
         self.durable_length = length;
         self.previous.clear();
     }
 
     fn sector(&self, sector: usize) -> Sector {
         let mut bytes = [0; SECTOR_BYTES];
-        let start = (sector * SECTOR_BYTES).min(self.content.len());
-        let end = (start + SECTOR_BYTES).min(self.content.len());
-        bytes[..end - start].copy_from_slice(&self.content[start..end]);
+        let start = (sector * SECTOR_BYTES).min(self.length());
+        let end = (start + SECTOR_BYTES).min(self.length());
+        self.content.read(&mut bytes[..end - start], start);
         bytes
     }
 
@@ -138,7 +149,7 @@ impl Inode {
             self.dirty.entry(sector).or_insert_with(|| DirtySector { older: Vec::new(), dropped: false });
         // A version that a failed sync dropped never reaches the medium; neither does one beyond what a test can tell
         // apart, so the list stays short.
-        if !versions.dropped && (versions.older.is_empty() || versions.older.len() < 4) {
+        if !versions.dropped && versions.older.len() < 4 {
             versions.older.push(old);
         }
         versions.dropped = false;

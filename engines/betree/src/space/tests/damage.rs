@@ -58,15 +58,14 @@ fn every_flipped_bit_of_a_block_is_detected() {
         let pointer = store.write_block(TREE, BlockKind::Page, compression, &content(1, 700)).unwrap();
         let start = pointer.address().byte_offset() as usize;
         for bit in 0..pointer.disk_length() as usize * 8 {
-            let flip = |bytes: &mut [u8]| bytes[start + bit / 8] ^= 1 << (bit % 8);
-            simulation.disk.corrupt(&data_path(), flip);
+            simulation.disk.flip_bit(&data_path(), start * 8 + bit);
             assert!(matches!(
                 problem(store.read_block(&pointer).unwrap_err()),
                 BlockProblem::Checksum { .. }
             ));
             assert!(store.read_image(&pointer).is_err());
             assert!(store.read_neighbours(&[pointer]).is_err());
-            simulation.disk.corrupt(&data_path(), flip);
+            simulation.disk.flip_bit(&data_path(), start * 8 + bit);
         }
         assert_eq!(store.read_block(&pointer).unwrap(), content(1, 700));
     }
