@@ -54,7 +54,7 @@ pub(crate) fn open(
     let cache = PageCache::new(options.cache_bytes, options.tree.page_bytes);
     let blocks = Blocks::new(Arc::clone(&store), cache);
     let core = Arc::new(Core::new(environment.clone(), options, blocks));
-    let log_options = LogOptions::default();
+    let log_options = LogOptions::for_budget(core.options.log_budget_bytes);
     let mut tasks = Vec::new();
     match state {
         None => {

@@ -36,6 +36,13 @@ pub(crate) struct LogOptions {
     pub(crate) zero_ahead_bytes: u64,
 }
 
+impl LogOptions {
+    /// For a log that is to stay within so many bytes: sixteen segments of it, 64 KiB to 64 MiB each.
+    pub(crate) fn for_budget(bytes: u64) -> LogOptions {
+        LogOptions { segment_bytes: (bytes / 16).clamp(64 << 10, 64 << 20), ..LogOptions::default() }
+    }
+}
+
 impl Default for LogOptions {
     fn default() -> Self {
         LogOptions {
