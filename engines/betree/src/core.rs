@@ -270,11 +270,6 @@ impl Core {
         self.horizon.fetch_max(oldest.get(), Ordering::AcqRel);
         self.intents.set_oldest_snapshot(oldest);
     }
-
-    /// The oldest snapshot, as it was known lately.
-    pub(crate) fn horizon(&self) -> SnapshotTimestamp {
-        SnapshotTimestamp::new(self.horizon.load(Ordering::Acquire))
-    }
 }
 
 fn copy_value(value: &[u8]) -> Bytes {

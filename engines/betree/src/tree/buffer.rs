@@ -152,6 +152,8 @@ impl Chain {
 pub(crate) struct Buffer {
     chains: BTreeMap<BufferKey, Chain>,
     bytes: usize,
+    /// Bytes of keys and newest values, for estimates.
+    content_bytes: usize,
 }
 
 impl std::fmt::Debug for BufferKey {
@@ -164,13 +166,16 @@ impl Buffer {
     /// Adds a version of a key.
     pub(crate) fn push(&mut self, key: &[u8], version: Version, horizon: SnapshotTimestamp) {
         let added = version.heap_bytes();
+        self.content_bytes += version.value.as_ref().map_or(0, Bytes::len);
         if let Some(chain) = self.chains.get_mut(key) {
+            self.content_bytes -= chain.newest.value.as_ref().map_or(0, Bytes::len);
             chain.push(version);
             self.bytes += added + size_of::<Version>();
             self.bytes -= chain.prune(horizon);
             return;
         }
         self.bytes += added + SLOT_BYTES + BufferKey::heap_bytes(key);
+        self.content_bytes += key.len();
         self.chains.insert(BufferKey::new(key), Chain { newest: version, older: None });
     }
 
@@ -182,12 +187,14 @@ impl Buffer {
         self.bytes
     }
 
+    /// Keys.
     pub(crate) fn len(&self) -> usize {
         self.chains.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.chains.is_empty()
+    /// Bytes of keys and newest values.
+    pub(crate) fn content_bytes(&self) -> usize {
+        self.content_bytes
     }
 
     /// The chains of a range, ascending.

@@ -1,12 +1,13 @@
 //! How much lies in a range, roughly: counters of subtrees that lie within, directories at the ends, nothing else.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use pando_storage::{Estimate, KeyRange, Patience};
 
-use super::buffer::bounds_of;
+use super::buffer::{SharedBuffer, bounds_of};
 use super::node::{Child, LeafChild};
-use super::view::TreeView;
+use super::view::{Frozen, TreeView};
 use crate::cache::Blocks;
 use crate::error::BetreeError;
 
@@ -27,13 +28,19 @@ pub(crate) fn estimate(
     if let Some(root) = &view.version.root {
         add_child(root, None, None, blocks, range, patience, &mut sum)?;
     }
+    let mut frozen_before: Option<&Arc<Frozen>> = None;
     for (at, partition) in view.partitions.iter().enumerate() {
         let upper = view.upper_of(at);
         if position(Some(&partition.lower), upper, range) == Position::Outside {
             continue;
         }
-        if !partition.active.is_empty() {
-            add_buffer(&partition.active.read(), range, &mut sum);
+        add_buffer(&partition.active, range, &mut sum);
+        // Partitions that came of one share its frozen buffer.
+        if let Some(frozen) = &partition.frozen
+            && !frozen_before.is_some_and(|before| Arc::ptr_eq(before, frozen))
+        {
+            add_buffer(&frozen.buffer, range, &mut sum);
+            frozen_before = Some(frozen);
         }
     }
     Ok(sum)
@@ -46,12 +53,10 @@ pub(crate) fn estimate_all(view: &TreeView) -> Estimate {
         sum.entries += root.entries();
         sum.bytes += root.content_bytes();
     }
-    for partition in &view.partitions {
-        if !partition.active.is_empty() {
-            let buffer = partition.active.read();
-            sum.entries += buffer.len() as u64;
-            sum.bytes += buffer.bytes() as u64;
-        }
+    for buffer in view.buffers().filter(|buffer| !buffer.is_empty()) {
+        let buffer = buffer.read();
+        sum.entries += buffer.len() as u64;
+        sum.bytes += buffer.content_bytes() as u64;
     }
     sum
 }
@@ -164,11 +169,14 @@ fn entries_within(page: &crate::format::page::Page, range: &KeyRange) -> u64 {
     to.saturating_sub(from) as u64
 }
 
-fn add_buffer(buffer: &super::buffer::Buffer, range: &KeyRange, sum: &mut Estimate) {
+fn add_buffer(buffer: &SharedBuffer, range: &KeyRange, sum: &mut Estimate) {
+    if buffer.is_empty() {
+        return;
+    }
+    let buffer = buffer.read();
     let (lower, upper) = bounds_of(range);
     let counted = buffer.range(lower, upper).take(COUNTED_MAX).count();
     let entries = if counted < COUNTED_MAX { counted } else { buffer.len().div_ceil(2).max(counted) };
-    let each = buffer.bytes() / buffer.len().max(1);
     sum.entries += entries as u64;
-    sum.bytes += (entries * each) as u64;
+    sum.bytes += (buffer.content_bytes() * entries / buffer.len().max(1)) as u64;
 }

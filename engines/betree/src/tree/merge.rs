@@ -30,7 +30,7 @@ use crate::cache::{Blocks, Retention};
 use crate::error::BetreeError;
 use crate::format::directory::Directory;
 use crate::format::page::Page;
-use crate::space::{Extent, Pointer, extents_of};
+use crate::space::{Extent, Pointer};
 
 /// A leaf and what takes its place; nothing if it has become empty.
 #[derive(Debug)]
@@ -310,11 +310,6 @@ fn merged_version(version: &super::buffer::Version) -> MergedVersion {
 fn content_bytes(key: &[u8], chain: &Chain) -> usize {
     let values = chain.versions().map(|version| version.value.as_ref().map_or(0, Bytes::len) + key.len() + 8);
     values.sum()
-}
-
-/// The extents that a leaf owns, of which `blocks` are pages and directory.
-pub(crate) fn extents_of_leaf(blocks: &[Pointer]) -> Vec<Extent> {
-    extents_of(blocks)
 }
 
 /// The blocks of a leaf that stands in a version, read from its directory.

@@ -166,12 +166,6 @@ impl InnerNode {
         &self.pivots
     }
 
-    /// The child that covers a key.
-    pub(crate) fn child_of(&self, key: &[u8]) -> usize {
-        // The first pivot is empty, so that at least one is at or before any key.
-        self.pivots.partition_point(|pivot| &**pivot <= key) - 1
-    }
-
     /// Memory that the node takes, without its children's.
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<NodeSlot>()

@@ -47,11 +47,6 @@ impl Partition {
         let frozen = self.frozen.as_ref().and_then(|frozen| frozen.buffer.first_lsn());
         [frozen, self.active.first_lsn()].into_iter().flatten().min()
     }
-
-    /// Whether its buffers hold nothing.
-    pub(crate) fn is_merged(&self) -> bool {
-        self.frozen.is_none() && self.active.is_empty()
-    }
 }
 
 /// The nodes and leaves of a tree at some time.
@@ -89,19 +84,23 @@ impl TreeView {
         self.partitions.get(partition + 1).map(|next| &*next.lower)
     }
 
-    /// Bytes in all buffers. A frozen buffer that several partitions share counts once.
-    pub(crate) fn buffered_bytes(&self) -> usize {
+    /// All buffers. A frozen one that several partitions share comes once.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = &Arc<SharedBuffer>> + '_ {
         let mut last: Option<&Arc<Frozen>> = None;
-        let mut bytes = 0;
-        for partition in &self.partitions {
-            bytes += partition.active.bytes();
-            if let Some(frozen) = &partition.frozen
-                && !last.is_some_and(|last| Arc::ptr_eq(last, frozen))
-            {
-                bytes += frozen.buffer.bytes();
-                last = Some(frozen);
-            }
-        }
-        bytes
+        self.partitions.iter().flat_map(move |partition| {
+            let frozen = partition.frozen.as_ref();
+            let is_new = match (last, frozen) {
+                (Some(last), Some(frozen)) => !Arc::ptr_eq(last, frozen),
+                (None, _) | (_, None) => true,
+            };
+            last = frozen;
+            let frozen = frozen.filter(|_| is_new).map(|frozen| &frozen.buffer);
+            [Some(&partition.active), frozen].into_iter().flatten()
+        })
+    }
+
+    /// Bytes in all buffers.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        self.buffers().map(|buffer| buffer.bytes()).sum()
     }
 }
