@@ -13,7 +13,7 @@
 //! namespace, and both read a namespace up to its first NUL only.
 //!
 //! Bytes must have been validated. Where they are not sound, the walk of the document at fault ends there, as if it had no
-//! more fields; nothing panics.
+//! more fields (a value that cannot be read is less than one that can); nothing panics.
 //!
 //! Not here: the order of index keys, in which an array stands for its values (`keyorder` encodes, `catalog` unwinds);
 //! collations.
@@ -21,6 +21,7 @@
 use std::cmp::Ordering;
 
 use crate::number_order::compare_numbers;
+use crate::raw_element::{Elements, RawElement};
 use crate::raw_value::RawJavaScriptWithScope;
 use crate::{Document, ElementType, RawArray, RawDbPointer, RawDocument, RawValue, Value};
 
@@ -228,33 +229,52 @@ fn compare_code_with_scope(a: RawJavaScriptWithScope<'_>, b: RawJavaScriptWithSc
 /// Orders two documents: at the first field that differs by the bracket of its value, else by its name, else by its value;
 /// if one ends first, that one is less.
 pub fn compare_documents(a: &RawDocument, b: &RawDocument) -> Ordering {
-    let (mut a, mut b) = (a.iter().map_while(Result::ok), b.iter().map_while(Result::ok));
+    // Equal bytes are common, and equal values; the converse does not hold.
+    if a.as_bytes() == b.as_bytes() {
+        return Ordering::Equal;
+    }
+    compare_elements(Elements::new(a), Elements::new(b), |a, b| a.name.cmp(b.name))
+}
+
+/// Orders two arrays value by value; if one ends first, that one is less.
+pub fn compare_arrays(a: &RawArray, b: &RawArray) -> Ordering {
+    let (a, b) = (a.as_document(), b.as_document());
+    compare_elements(Elements::new(a), Elements::new(b), |_, _| Ordering::Equal)
+}
+
+/// Names and strings are compared as the bytes they are: nothing is decoded that need not be.
+#[inline]
+fn compare_elements(
+    mut a: Elements<'_>,
+    mut b: Elements<'_>,
+    names: impl Fn(&RawElement<'_>, &RawElement<'_>) -> Ordering,
+) -> Ordering {
     loop {
-        let ((a_name, a), (b_name, b)) = match (a.next(), b.next()) {
-            (Some(a), Some(b)) => (a, b),
-            (a, b) => return a.is_some().cmp(&b.is_some()),
+        let (a, b) = match (a.next_element(), b.next_element()) {
+            (Some(Ok(a)), Some(Ok(b))) => (a, b),
+            (a, b) => return matches!(a, Some(Ok(_))).cmp(&matches!(b, Some(Ok(_)))),
         };
-        let order = canonical_type(a.element_type())
-            .cmp(&canonical_type(b.element_type()))
-            .then_with(|| a_name.as_bytes().cmp(b_name.as_bytes()))
-            .then_with(|| compare_values(a, b));
+        let order = canonical_type(a.kind)
+            .cmp(&canonical_type(b.kind))
+            .then_with(|| names(&a, &b))
+            .then_with(|| compare_element_values(&a, &b));
         if order.is_ne() {
             return order;
         }
     }
 }
 
-/// Orders two arrays value by value; if one ends first, that one is less.
-pub fn compare_arrays(a: &RawArray, b: &RawArray) -> Ordering {
-    let (mut a, mut b) = (a.iter().map_while(Result::ok), b.iter().map_while(Result::ok));
-    loop {
-        let order = match (a.next(), b.next()) {
-            (Some(a), Some(b)) => compare_values(a, b),
-            (a, b) => return a.is_some().cmp(&b.is_some()),
-        };
-        if order.is_ne() {
-            return order;
-        }
+/// Of elements in the same bracket.
+#[inline]
+fn compare_element_values(a: &RawElement<'_>, b: &RawElement<'_>) -> Ordering {
+    if let (ElementType::String, ElementType::String) = (a.kind, b.kind) {
+        // The length before the text and the zero byte behind it change nothing for texts that are equal up to there: the
+        // zero byte is least.
+        return a.value[4..].cmp(&b.value[4..]);
+    }
+    match (a.decode(), b.decode()) {
+        (Ok(a), Ok(b)) => compare_values(a, b),
+        (a, b) => a.is_ok().cmp(&b.is_ok()),
     }
 }
 

@@ -111,27 +111,57 @@ fn prefixed(bytes: &[u8], least: i32, extra: usize) -> Option<usize> {
     usize::try_from(length).ok()?.checked_add(extra)
 }
 
+/// Bytes of the values of each type byte that have one length; else `VARIABLE`. A table, because the branches of a `match`
+/// over mixed types are mispredicted.
+const FIXED: [u8; 0x14] = {
+    let mut lengths = [VARIABLE; 0x14];
+    let fixed = [
+        (ElementType::Double, 8),
+        (ElementType::DateTime, 8),
+        (ElementType::Timestamp, 8),
+        (ElementType::Int64, 8),
+        (ElementType::Int32, 4),
+        (ElementType::ObjectId, 12),
+        (ElementType::Boolean, 1),
+        (ElementType::Decimal128, 16),
+        (ElementType::Undefined, 0),
+        (ElementType::Null, 0),
+    ];
+    let mut index = 0;
+    while index < fixed.len() {
+        lengths[fixed[index].0 as usize] = fixed[index].1;
+        index += 1;
+    }
+    lengths
+};
+const VARIABLE: u8 = 0xFF;
+
 /// How many of `bytes` the value takes; `None` if it does not fit or its lengths cannot be.
 #[inline]
 pub(crate) fn value_length(kind: ElementType, bytes: &[u8]) -> Option<usize> {
-    let length = match kind {
-        ElementType::Double | ElementType::DateTime | ElementType::Timestamp | ElementType::Int64 => 8,
-        ElementType::Int32 => 4,
-        ElementType::ObjectId => 12,
-        ElementType::Boolean => 1,
-        ElementType::Decimal128 => 16,
-        ElementType::Undefined | ElementType::Null | ElementType::MinKey | ElementType::MaxKey => 0,
-        ElementType::String | ElementType::JavaScript | ElementType::Symbol => prefixed(bytes, 1, 4)?,
-        ElementType::Document | ElementType::Array => prefixed(bytes, 5, 0)?,
-        ElementType::Binary => prefixed(bytes, 0, 5)?,
-        ElementType::DbPointer => prefixed(bytes, 1, 4 + 12)?,
-        ElementType::JavaScriptWithScope => prefixed(bytes, 4 + 5 + 5, 0)?,
-        ElementType::Regex => {
-            let pattern = find_zero(bytes)? + 1;
-            pattern + find_zero(&bytes[pattern..])? + 1
-        }
+    let length = match FIXED.get(usize::from(kind.as_byte())) {
+        Some(&VARIABLE) => variable_length(kind, bytes)?,
+        Some(length) => usize::from(*length),
+        // MinKey and MaxKey.
+        None => 0,
     };
     (length <= bytes.len()).then_some(length)
+}
+
+#[inline]
+fn variable_length(kind: ElementType, bytes: &[u8]) -> Option<usize> {
+    match kind {
+        ElementType::String | ElementType::JavaScript | ElementType::Symbol => prefixed(bytes, 1, 4),
+        ElementType::Document | ElementType::Array => prefixed(bytes, 5, 0),
+        ElementType::Binary => prefixed(bytes, 0, 5),
+        ElementType::DbPointer => prefixed(bytes, 1, 4 + 12),
+        ElementType::JavaScriptWithScope => prefixed(bytes, 4 + 5 + 5, 0),
+        ElementType::Regex => {
+            let pattern = find_zero(bytes)? + 1;
+            Some(pattern + find_zero(&bytes[pattern..])? + 1)
+        }
+        _ => unreachable!("the other types have one length"),
+    }
 }
 
 #[inline]

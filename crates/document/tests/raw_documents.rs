@@ -1,5 +1,7 @@
 //! Raw documents: what is read is what was written, and unsound bytes are refused wherever the fault is.
 
+use proptest::prelude::*;
+
 use pando_document::{
     Binary, Decimal128, Document, DocumentError, JavaScriptWithScope, Limits, ObjectId, RawDocument,
     RawDocumentBuf, Regex, Timestamp, Value, doc, validate,
@@ -110,4 +112,26 @@ fn fields_are_set_in_place_and_removed_in_order() {
     assert_eq!(document.insert("c", 3), None);
     assert_eq!(document.remove("b"), Some(Value::Int32(2)));
     assert_eq!(document, doc! { "a": "x", "c": 3 });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn noise_in_the_frame_of_a_document_is_read_or_refused_and_never_panics(
+        content in proptest::collection::vec(prop_oneof![0..0x14u8, Just(0u8), Just(5), any::<u8>()], 0..60),
+    ) {
+        let length = i32::try_from(content.len() + 5).unwrap();
+        let bytes = [&length.to_le_bytes()[..], &content, &[0]].concat();
+        let document = RawDocument::from_bytes(&bytes).unwrap();
+        let accepted = validate(&bytes, &Limits::STORED).is_ok();
+        assert_eq!(Document::from_raw(document).is_ok(), accepted, "a copy reads all that is validated");
+        let _ = (document.get("a"), format!("{document:?} {document}"));
+        assert!(pando_document::compare_documents(document, document).is_eq());
+        let owned = pando_document::RawValue::Document(document).to_owned();
+        if accepted {
+            let owned = owned.as_document().unwrap();
+            assert_eq!(&Document::from_raw(&owned.to_raw()).unwrap(), owned);
+        }
+    }
 }
