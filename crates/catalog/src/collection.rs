@@ -29,6 +29,8 @@ pub struct CollectionSize {
 /// A collection as it is at one moment.
 pub struct Collection {
     namespace: Namespace,
+    /// `database.collection`, spelled once: every reply has it.
+    full_name: String,
     uuid: [u8; 16],
     options: RawDocumentBuf,
     primary: TreeId,
@@ -58,6 +60,7 @@ impl Collection {
         let Parts { namespace, uuid, options, primary, primary_name, primary_truncated, indexes, latch } =
             parts;
         Collection {
+            full_name: namespace.to_string(),
             namespace,
             uuid,
             options,
@@ -87,6 +90,11 @@ impl Collection {
     /// Its name.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
+    }
+
+    /// Its name as `database.collection`.
+    pub fn full_name(&self) -> &str {
+        &self.full_name
     }
 
     /// Its identity, which a rename keeps.

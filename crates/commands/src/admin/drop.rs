@@ -1,0 +1,26 @@
+//! `drop`: a collection with its indexes.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::arguments::{Arguments, collection_name};
+use crate::context::Context;
+use crate::{CommandError, Request};
+
+/// Drops the collection.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_patience()?;
+    let name = collection_name(request.command()?.1)?;
+    for argument in Arguments::new("drop", request.body) {
+        return Err(argument?.unknown());
+    }
+    let namespace = context.namespace(name)?;
+    let dropped = context.catalog().drop_collection(&namespace)?;
+    let indexes = i32::try_from(dropped.indexes().len() + 1).unwrap_or(i32::MAX);
+    reply.append("nIndexesWas", RawValue::Int32(indexes));
+    reply.append("ns", RawValue::String(&namespace.to_string()));
+    Ok(())
+}

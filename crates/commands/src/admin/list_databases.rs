@@ -1,0 +1,77 @@
+//! `listDatabases`: the databases that have a collection, and what they take on the device.
+
+use pando_document::{DocumentWriter, RawDocument};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::{CommandError, Request};
+
+/// How much is said of each database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    NameOnly,
+    Everything,
+}
+
+/// Answers the databases.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let mut filter = None;
+    let mut detail = Detail::Everything;
+    for argument in Arguments::new("listDatabases", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "filter" => {
+                filter = Some(Filter::parse(argument.document()?, &ParseScope::at(context.shared.now_ms()))?)
+            }
+            "nameOnly" if argument.lenient_boolean()? => detail = Detail::NameOnly,
+            "nameOnly" | "authorizedDatabases" => {}
+            _ => return Err(argument.unknown()),
+        }
+    }
+    let mut total: i64 = 0;
+    let mut list = reply.array("databases");
+    for database in context.catalog().databases() {
+        let bytes = match detail {
+            Detail::NameOnly => 0,
+            Detail::Everything => bytes_on_disk(context, &database)?,
+        };
+        let mut description = Vec::new();
+        describe(&database, bytes, detail, &mut description);
+        let description = RawDocument::from_bytes(&description)?;
+        if filter.as_ref().map_or(Ok(true), |filter| filter.matches(description))? {
+            total += bytes;
+            list.push_document(description);
+        }
+    }
+    list.finish();
+    if detail == Detail::Everything {
+        reply.append_i64("totalSize", total);
+        reply.append_i64("totalSizeMb", total / (1024 * 1024));
+    }
+    Ok(())
+}
+
+fn bytes_on_disk(context: &Context<'_>, database: &str) -> Result<i64, CommandError> {
+    let mut bytes: u64 = 0;
+    for collection in context.catalog().collections(database) {
+        let size = collection.size()?;
+        bytes += size.storage_bytes + size.index_bytes.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    }
+    Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
+fn describe(database: &str, bytes: i64, detail: Detail, out: &mut Vec<u8>) {
+    let mut description = DocumentWriter::begin(out);
+    description.append_str("name", database);
+    if detail == Detail::Everything {
+        description.append_i64("sizeOnDisk", bytes);
+        description.append_bool("empty", false);
+    }
+    description.finish();
+}

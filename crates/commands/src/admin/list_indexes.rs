@@ -1,0 +1,46 @@
+//! `listIndexes`: the specifications of a collection's indexes, `_id_` first.
+
+use pando_document::DocumentWriter;
+
+use crate::arguments::{Arguments, collection_name};
+use crate::context::Context;
+use crate::cursor_reply::{self, Keeping, ListSource};
+use crate::cursors::OpenCursor;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Answers a cursor over the specifications.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let name = collection_name(request.command()?.1)?;
+    let mut batch_size = None;
+    for argument in Arguments::new("listIndexes", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "cursor" => batch_size = cursor_batch_size(argument.document()?)?,
+            "includeBuildUUIDs" | "includeIndexBuildInfo" => {}
+            _ => return Err(argument.unknown()),
+        }
+    }
+    let namespace = context.namespace(name)?;
+    let Some(collection) = context.catalog().collection(context.database, name) else {
+        return Err(CommandError::failed(
+            ErrorCode::NamespaceNotFound,
+            format!("ns does not exist: {namespace}"),
+        ));
+    };
+    let specifications =
+        collection.describe_indexes().into_iter().map(|index| index.specification.into_vec()).collect();
+    let cursor = OpenCursor::new(namespace.to_string(), Box::new(ListSource::new(specifications)));
+    cursor_reply::open(context, cursor, batch_size.or(Some(u64::MAX)), Keeping::Keep, reply)
+}
+
+/// `batchSize` of a command's `cursor` field.
+pub(super) fn cursor_batch_size(cursor: &pando_document::RawDocument) -> Result<Option<u64>, CommandError> {
+    match cursor.get("batchSize")? {
+        Some(value) => Ok(value.as_i64_exact().and_then(|size| u64::try_from(size).ok())),
+        None => Ok(None),
+    }
+}

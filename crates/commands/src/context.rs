@@ -1,0 +1,93 @@
+//! What a command works with: the server's state, the connection, and how patient the caller is.
+
+use std::sync::Arc;
+
+use pando_catalog::{Begin, Catalog, CommitReceipt, Durability, Lease, Namespace, Patience, Transaction};
+
+use crate::commands::Shared;
+use crate::cursors::Cursors;
+use crate::{CommandError, ConnectionState, Request, StorageError};
+
+/// The surroundings of one request.
+pub(crate) struct Context<'c> {
+    pub shared: &'c Arc<Shared>,
+    pub connection: &'c mut ConnectionState,
+    pub patience: Patience,
+    pub database: &'c str,
+    /// The last commit of this request, and how far it must have got before the client is answered.
+    wait: Option<(CommitReceipt, Durability)>,
+}
+
+impl<'c> Context<'c> {
+    pub fn new(
+        shared: &'c Arc<Shared>,
+        connection: &'c mut ConnectionState,
+        patience: Patience,
+        database: &'c str,
+    ) -> Context<'c> {
+        Context { shared, connection, patience, database, wait: None }
+    }
+
+    pub fn catalog(&self) -> &'c Catalog {
+        &self.shared.catalog
+    }
+
+    pub fn cursors(&self) -> &'c Cursors {
+        &self.shared.cursors
+    }
+
+    /// Answers `WouldBlock` where the caller has no patience: for commands that may take long whatever is cached.
+    pub fn require_patience(&self) -> Result<(), CommandError> {
+        match self.patience {
+            Patience::MayBlock => Ok(()),
+            Patience::CachedOnly => Err(CommandError::WouldBlock),
+        }
+    }
+
+    /// The namespace of a collection of this request's database.
+    pub fn namespace(&self, collection: &str) -> Result<Namespace, CommandError> {
+        Ok(Namespace::new(self.database, collection)?)
+    }
+
+    /// Begins a reader of the newest snapshot.
+    pub fn begin_read(&self) -> Result<Box<dyn Transaction>, StorageError> {
+        self.catalog().begin(Begin::READ)
+    }
+
+    /// The collection for a statement that writes; created if there is none.
+    pub fn lease_or_create(&self, namespace: &Namespace) -> Result<Lease, CommandError> {
+        loop {
+            let found = self.catalog().lease(namespace.database(), namespace.collection(), self.patience)?;
+            if let Some(lease) = found {
+                return Ok(lease);
+            }
+            // Creating waits for the device.
+            self.require_patience()?;
+            let options = pando_document::RawDocumentBuf::new();
+            match self.catalog().create_collection(namespace, options, self.shared.new_uuid()) {
+                Ok(_) | Err(pando_catalog::CatalogError::CollectionExists { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Commits, and remembers what the client wants to wait for.
+    pub fn commit(
+        &mut self,
+        transaction: Box<dyn Transaction>,
+        durability: Durability,
+    ) -> Result<(), CommandError> {
+        let receipt = transaction.commit(durability)?;
+        self.wait = Some((receipt, durability));
+        Ok(())
+    }
+
+    /// What is to be waited for before the reply is sent.
+    pub fn take_wait(&mut self) -> Option<(CommitReceipt, Durability)> {
+        self.wait.take()
+    }
+}
+
+/// A command's function: reads the request, writes its fields into the reply.
+pub(crate) type Run =
+    fn(&mut Context<'_>, &Request<'_>, &mut pando_document::DocumentWriter<'_>) -> Result<(), CommandError>;

@@ -1,0 +1,97 @@
+//! `distinct`: the different values of a field, arrays taken apart, in the order in which they are met.
+
+use std::collections::HashSet;
+
+use pando_document::{DocumentWriter, RawDocument, RawValue, Value};
+use pando_keyorder::{Direction, TypeBits};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+use pando_query::path::{Leaves, Path};
+
+use super::matching::{self, Selection};
+use super::statement_fields::refuse_collation;
+use crate::arguments::{Arguments, collection_name, missing};
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Bytes of values at most: they have to fit one reply.
+const VALUES_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Answers the values.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let name = collection_name(request.command()?.1)?;
+    let mut query = RawDocument::empty();
+    let mut key = None;
+    let mut hint = None;
+    for argument in Arguments::new("distinct", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "key" => key = Some(argument.string()?),
+            "query" if argument.value.is_null() => {}
+            "query" => query = argument.document()?,
+            "hint" => hint = Some(argument.value),
+            "collation" => refuse_collation(argument.document()?)?,
+            _ => return Err(argument.unknown()),
+        }
+    }
+    let path = Path::new(key.ok_or_else(|| missing("distinct", "key"))?);
+    let namespace = context.namespace(name)?;
+    let filter = Filter::parse(query, &ParseScope::at(context.shared.now_ms()))?;
+    let transaction = context.begin_read()?;
+    let mut values = Values::default();
+    if let Some(collection) = context.catalog().collection(namespace.database(), namespace.collection()) {
+        let selection = Selection::new(filter, None, hint, None)?;
+        matching::for_each(&selection, &collection, &*transaction, context.patience, |document| {
+            values.add_leaves(document, &path)
+        })?;
+    }
+    transaction.rollback();
+    let mut list = reply.array("values");
+    for value in &values.list {
+        list.push_value(value);
+    }
+    list.finish();
+    Ok(())
+}
+
+/// Values, each once.
+#[derive(Default)]
+struct Values {
+    seen: HashSet<Vec<u8>>,
+    list: Vec<Value>,
+    bytes: usize,
+}
+
+impl Values {
+    fn add_leaves(&mut self, document: &RawDocument, path: &Path) -> Result<(), CommandError> {
+        let mut failed = None;
+        path.any(document, Leaves::Whole, &mut |leaf| {
+            let outcome = match leaf.value {
+                Some(RawValue::Array(array)) => array.iter().try_for_each(|element| self.add(element?)),
+                Some(value) => self.add(value),
+                None => Ok(()),
+            };
+            failed = outcome.err();
+            Ok(failed.is_some())
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Adds a value that is equal to none so far. Equal values have equal key bytes, whatever their types.
+    fn add(&mut self, value: RawValue<'_>) -> Result<(), CommandError> {
+        let mut identity = Vec::new();
+        pando_keyorder::encode(value, Direction::Ascending, &mut identity, &mut TypeBits::new());
+        self.bytes += identity.len();
+        if self.bytes > VALUES_BYTES_MAX {
+            return Err(CommandError::failed(ErrorCode::Location(17217), "distinct too big, 16mb cap"));
+        }
+        if self.seen.insert(identity) {
+            self.list.push(value.to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! `find`: documents of one collection.
+//!
+//! # Steps
+//! 1. The fields are read. `{_id: x}` and nothing that needs a plan goes the short way: one lookup, projected into the reply.
+//! 2. Otherwise filter, sort and projection are parsed, planned and executed; the first batch goes into the reply, and the rest stays in
+//!    a cursor that owns executor and transaction.
+
+use std::sync::Arc;
+
+use pando_catalog::{Collection, Patience, Transaction};
+use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_query::execute::{Executor, Revisits};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+use pando_query::plan::{plan, point_lookup};
+use pando_query::projection::Projection;
+
+use super::find_request::{FindRequest, ParsedFind};
+use super::matching::project;
+use crate::context::Context;
+use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT};
+use crate::cursors::{CursorSource, OpenCursor};
+use crate::{CommandError, Request};
+
+/// Finds.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let find = FindRequest::read(request.body)?;
+    if let Some(collection) = context.catalog().collection(context.database, find.collection)
+        && let Some(id) = short_way(&find)
+    {
+        return find_point(context, &find, &collection, id, reply);
+    }
+    let namespace = context.namespace(find.collection)?;
+    let parsed = ParsedFind::parse(&find, context.shared.now_ms())?;
+    let source: Box<dyn CursorSource> = match context.catalog().collection(context.database, find.collection)
+    {
+        Some(collection) => {
+            let transaction = context.begin_read()?;
+            Box::new(FindSource::new(collection, transaction, parsed, find.disk_use)?)
+        }
+        None => Box::new(cursor_reply::ListSource::new(Vec::new())),
+    };
+    let cursor = OpenCursor { expiry: find.expiry, ..OpenCursor::new(namespace.to_string(), source) };
+    cursor_reply::open(context, cursor, find.batch_size, find.keeping, reply)
+}
+
+/// The `_id` of a request that is answered by one lookup.
+fn short_way<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
+    let plain = find.hint.is_none()
+        && find.min.is_none()
+        && find.max.is_none()
+        && find.skip == 0
+        && find.batch_size.unwrap_or(FIRST_BATCH_DEFAULT) > 1
+        && find.sort.is_none();
+    if plain { point_lookup(find.filter) } else { None }
+}
+
+/// One lookup, projected straight into the reply.
+fn find_point(
+    context: &Context<'_>,
+    find: &FindRequest<'_>,
+    collection: &Arc<Collection>,
+    id: RawValue<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let key = collection.primary_key_of(id);
+    let transaction = context.begin_read()?;
+    let found = collection.fetch(&*transaction, key.as_bytes(), context.patience)?;
+    let mut cursor = reply.document("cursor");
+    let mut batch = cursor.array("firstBatch");
+    if let Some(bytes) = &found {
+        let document = RawDocument::from_bytes(bytes)?;
+        match find.projection {
+            None => batch.push_document(document),
+            Some(projection) => {
+                let scope = ParseScope::with_let(context.shared.now_ms(), find.variables)?;
+                let projection = Projection::parse(projection, &scope)?;
+                let mut projected = Vec::with_capacity(bytes.len());
+                // An equality of `_id` matches by no array element.
+                projection.apply(document, None, &mut projected)?;
+                batch.push_document_bytes(&projected);
+            }
+        }
+    }
+    batch.finish();
+    cursor.append_i64("id", 0);
+    cursor.append_str("ns", collection.full_name());
+    cursor.finish();
+    Ok(())
+}
+
+/// What delivers the documents of a find.
+pub(crate) struct FindSource {
+    transaction: Box<dyn Transaction>,
+    executor: Executor,
+    projection: Option<Projection>,
+    filter: Filter,
+}
+
+impl FindSource {
+    /// Plans a find against the indexes of this moment; the transaction has begun before.
+    pub fn new(
+        collection: Arc<Collection>,
+        transaction: Box<dyn Transaction>,
+        parsed: ParsedFind<'_>,
+        disk_use: pando_query::sort::DiskUse,
+    ) -> Result<FindSource, CommandError> {
+        let plan = plan(&parsed.specification(), &collection.describe_indexes())?;
+        let executor = Executor::new(collection, plan, disk_use, Revisits::Impossible)?;
+        Ok(FindSource { transaction, executor, projection: parsed.projection, filter: parsed.filter })
+    }
+}
+
+impl CursorSource for FindSource {
+    fn next(&mut self, patience: Patience, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        let Some(row) = self.executor.next(&*self.transaction, patience)? else { return Ok(false) };
+        document.clear();
+        match &self.projection {
+            None => document.extend_from_slice(row.document.as_bytes()),
+            Some(projection) => project(projection, &self.filter, row.document, document)?,
+        }
+        Ok(true)
+    }
+}

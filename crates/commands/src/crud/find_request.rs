@@ -1,0 +1,163 @@
+//! The fields of `find`, read and parsed.
+
+use pando_document::{RawDocument, RawValue};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds};
+use pando_query::projection::Projection;
+use pando_query::sort::{DiskUse, Sort};
+
+use super::statement_fields::refuse_collation;
+use crate::arguments::{Argument, Arguments, collection_name};
+use crate::cursor_reply::Keeping;
+use crate::cursors::Expiry;
+use crate::{CommandError, ErrorCode};
+
+/// A `find` as the client sent it: checked, not yet parsed.
+pub(crate) struct FindRequest<'a> {
+    pub collection: &'a str,
+    pub filter: &'a RawDocument,
+    pub projection: Option<&'a RawDocument>,
+    pub sort: Option<&'a RawDocument>,
+    pub hint: Option<RawValue<'a>>,
+    pub min: Option<&'a RawDocument>,
+    pub max: Option<&'a RawDocument>,
+    pub variables: &'a RawDocument,
+    pub skip: u64,
+    pub limit: Option<u64>,
+    pub batch_size: Option<u64>,
+    pub keeping: Keeping,
+    pub expiry: Expiry,
+    pub disk_use: DiskUse,
+}
+
+impl<'a> FindRequest<'a> {
+    /// Reads the fields of a command document.
+    pub fn read(body: &'a RawDocument) -> Result<FindRequest<'a>, CommandError> {
+        let (_, collection) = match body.iter().next() {
+            Some(first) => first?,
+            None => return Err(CommandError::failed(ErrorCode::FailedToParse, "the find command is empty")),
+        };
+        let mut request = FindRequest {
+            collection: collection_name(collection)?,
+            filter: RawDocument::empty(),
+            projection: None,
+            sort: None,
+            hint: None,
+            min: None,
+            max: None,
+            variables: RawDocument::empty(),
+            skip: 0,
+            limit: None,
+            batch_size: None,
+            keeping: Keeping::Keep,
+            expiry: Expiry::TimesOut,
+            disk_use: DiskUse::Allowed,
+        };
+        for argument in Arguments::new("FindCommandRequest", body) {
+            request.take(argument?)?;
+        }
+        Ok(request)
+    }
+
+    fn take(&mut self, argument: Argument<'a>) -> Result<(), CommandError> {
+        match argument.name {
+            "filter" => self.filter = object(argument)?,
+            "projection" => {
+                self.projection = Some(object(argument)?).filter(|projection| !projection.is_empty())
+            }
+            "sort" => self.sort = Some(object(argument)?).filter(|sort| !sort.is_empty()),
+            "hint" => self.hint = Some(argument.value),
+            "min" => self.min = Some(object(argument)?).filter(|min| !min.is_empty()),
+            "max" => self.max = Some(object(argument)?).filter(|max| !max.is_empty()),
+            "let" => self.variables = argument.document()?,
+            "skip" => self.skip = argument.natural()?,
+            "limit" => self.limit = Some(argument.natural()?).filter(|limit| *limit > 0),
+            "batchSize" => self.batch_size = Some(argument.natural()?),
+            "singleBatch" if argument.boolean()? => self.keeping = Keeping::SingleBatch,
+            "noCursorTimeout" if argument.boolean()? => self.expiry = Expiry::Never,
+            "allowDiskUse" => {
+                self.disk_use = if argument.boolean()? { DiskUse::Allowed } else { DiskUse::Forbidden };
+            }
+            "collation" => refuse_collation(argument.document()?)?,
+            "singleBatch"
+            | "noCursorTimeout"
+            | "allowPartialResults"
+            | "oplogReplay"
+            | "includeQueryStatsMetrics" => {}
+            "tailable" | "awaitData" | "returnKey" | "showRecordId" => {
+                if argument.boolean()? {
+                    return Err(CommandError::failed(
+                        ErrorCode::CommandNotSupported,
+                        format!("the option '{}' of find is not supported yet", argument.name),
+                    ));
+                }
+            }
+            _ => return Err(argument.unknown()),
+        }
+        Ok(())
+    }
+}
+
+/// A document, with the words that `find` has for anything else.
+fn object(argument: Argument<'_>) -> Result<&RawDocument, CommandError> {
+    match argument.value {
+        RawValue::Document(document) => Ok(document),
+        _ => Err(CommandError::failed(
+            ErrorCode::TypeMismatch,
+            format!("Expected field {}to be of type object", argument.name),
+        )),
+    }
+}
+
+/// A `find`, parsed: what is planned and executed.
+pub(crate) struct ParsedFind<'a> {
+    pub filter: Filter,
+    pub sort: Sort,
+    pub projection: Option<Projection>,
+    hint: Option<Hint>,
+    needed_paths: Option<Vec<String>>,
+    skip: u64,
+    limit: Option<u64>,
+    min: Option<&'a RawDocument>,
+    max: Option<&'a RawDocument>,
+}
+
+impl<'a> ParsedFind<'a> {
+    /// Parses filter, sort, projection and hint.
+    pub fn parse(request: &FindRequest<'a>, now_ms: i64) -> Result<ParsedFind<'a>, CommandError> {
+        let scope = ParseScope::with_let(now_ms, request.variables)?;
+        let projection = match request.projection {
+            Some(projection) => Some(Projection::parse(projection, &scope)?),
+            None => None,
+        };
+        Ok(ParsedFind {
+            filter: Filter::parse(request.filter, &scope)?,
+            sort: request.sort.map_or(Ok(Sort::Unordered), Sort::parse)?,
+            needed_paths: projection.as_ref().and_then(Projection::needed_paths),
+            projection,
+            hint: request.hint.map_or(Ok(None), Hint::parse)?,
+            skip: request.skip,
+            limit: request.limit,
+            min: request.min,
+            max: request.max,
+        })
+    }
+
+    /// What the planner is asked.
+    pub fn specification(&self) -> FindSpecification<'_> {
+        FindSpecification {
+            sort: &self.sort,
+            needs: match &self.needed_paths {
+                Some(paths) => ProjectionNeeds::Paths(paths),
+                None => ProjectionNeeds::Everything,
+            },
+            skip: self.skip,
+            limit: self.limit,
+            hint: self.hint.as_ref(),
+            min: self.min,
+            max: self.max,
+            ..FindSpecification::matching(&self.filter)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `insert`: a batch of documents into one collection.
+//!
+//! # Steps
+//! 1. The request is checked whole; nothing is written if it is malformed.
+//! 2. One transaction takes all documents, each behind a savepoint: one that fails is undone alone. An ordered batch ends there,
+//!    an unordered one goes on.
+//! 3. The transaction commits: one log record and one sync serve the whole batch.
+//! 4. A conflict with another transaction starts the batch again from step 2.
+
+use pando_catalog::{Begin, Collection, Patience, Transaction};
+use pando_document::{DocumentWriter, RawDocument};
+
+use super::retry;
+use super::stored_document;
+use super::write_reply::{FailedWrite, Order, count, write_errors};
+use crate::arguments::{Arguments, collection_name, missing};
+use crate::context::Context;
+use crate::error::{Failure, write_failure};
+use crate::identity::WRITE_BATCH_MAX;
+use crate::write_concern::WriteConcern;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Documents in a batch that may be inserted on a thread that serves many clients; a larger one would hold the others up.
+const INLINE_DOCUMENTS_MAX: usize = 16;
+
+/// Inserts the documents.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let name = collection_name(request.command()?.1)?;
+    let mut order = Order::Ordered;
+    for argument in Arguments::new("insert", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "documents" => {}
+            "ordered" if argument.boolean()? => order = Order::Ordered,
+            "ordered" => order = Order::Unordered,
+            "bypassDocumentValidation" => {
+                argument.lenient_boolean()?;
+            }
+            _ => return Err(argument.unknown()),
+        }
+    }
+    let documents =
+        request.documents("insert", "documents")?.ok_or_else(|| missing("insert", "documents"))?;
+    check_batch_length(documents.len())?;
+    if documents.len() > INLINE_DOCUMENTS_MAX {
+        context.require_patience()?;
+    }
+    let concern = WriteConcern::of(request.body)?;
+    if name.starts_with('$') {
+        return Err(CommandError::failed(
+            ErrorCode::InvalidNamespace,
+            format!("Invalid collection name: {name}"),
+        ));
+    }
+    let namespace = context.namespace(name)?;
+
+    let (inserted, failed) = retry::on_conflict(context, |context| {
+        let collection = context.lease_or_create(&namespace)?;
+        let mut transaction = context.catalog().begin(Begin::WRITE)?;
+        let outcome = insert_all(context, &collection, &mut *transaction, &documents, order)?;
+        context.commit(transaction, concern.durability)?;
+        Ok(outcome)
+    })?;
+    reply.append("n", count(inserted));
+    write_errors(reply, &failed);
+    Ok(())
+}
+
+/// Refuses batches that are empty or too long.
+pub(super) fn check_batch_length(length: usize) -> Result<(), CommandError> {
+    if (1..=WRITE_BATCH_MAX).contains(&length) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        ErrorCode::InvalidLength,
+        format!("Write batch sizes must be between 1 and {WRITE_BATCH_MAX}. Got {length} operations."),
+    )
+    .into())
+}
+
+/// Inserts each document behind a savepoint. Errors that concern the whole transaction end the batch.
+fn insert_all(
+    context: &Context<'_>,
+    collection: &Collection,
+    transaction: &mut dyn Transaction,
+    documents: &[&RawDocument],
+    order: Order,
+) -> Result<(u64, Vec<FailedWrite>), CommandError> {
+    let mut inserted = 0;
+    let mut failed = Vec::new();
+    let mut stored = Vec::new();
+    for (index, document) in documents.iter().enumerate() {
+        let savepoint = transaction.savepoint();
+        match insert_one(context, collection, transaction, document, &mut stored, context.patience) {
+            Ok(()) => inserted += 1,
+            Err(CommandError::WouldBlock) => return Err(CommandError::WouldBlock),
+            Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
+                return Err(CommandError::Failed(failure));
+            }
+            Err(CommandError::Failed(failure)) => {
+                transaction.rollback_to(savepoint);
+                failed.push(FailedWrite { index, failure: *failure });
+                if order == Order::Ordered {
+                    break;
+                }
+            }
+        }
+    }
+    Ok((inserted, failed))
+}
+
+/// Whether a failure is not one document's but the transaction's.
+pub(super) fn ends_transaction(failure: &Failure) -> bool {
+    matches!(
+        failure.code,
+        ErrorCode::WriteConflict
+            | ErrorCode::QueryPlanKilled
+            | ErrorCode::OutOfDiskSpace
+            | ErrorCode::ShutdownInProgress
+            | ErrorCode::LockTimeout
+    )
+}
+
+fn insert_one(
+    context: &Context<'_>,
+    collection: &Collection,
+    transaction: &mut dyn Transaction,
+    document: &RawDocument,
+    stored: &mut Vec<u8>,
+    patience: Patience,
+) -> Result<(), CommandError> {
+    stored_document::prepare(context.shared, document, stored)?;
+    collection
+        .insert(transaction, RawDocument::from_bytes(stored)?, patience)
+        .map_err(|error| write_failure(error, &collection.namespace().to_string()))
+}

@@ -1,0 +1,111 @@
+//! The documents that a statement is about: its filter planned and executed against one collection.
+
+use std::sync::Arc;
+
+use pando_catalog::{Collection, Patience, Transaction};
+use pando_document::{RawDocument, RawValue};
+use pando_query::execute::{Executor, Revisits};
+use pando_query::filter::Filter;
+use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, plan};
+use pando_query::projection::Projection;
+use pando_query::sort::{DiskUse, Sort};
+
+use crate::CommandError;
+
+/// Which documents, in which order, how many.
+pub(super) struct Selection {
+    pub filter: Filter,
+    sort: Sort,
+    hint: Option<Hint>,
+    limit: Option<u64>,
+}
+
+impl Selection {
+    /// Parses sort and hint.
+    pub fn new(
+        filter: Filter,
+        sort: Option<&RawDocument>,
+        hint: Option<RawValue<'_>>,
+        limit: Option<u64>,
+    ) -> Result<Selection, CommandError> {
+        let sort = match sort {
+            Some(sort) => Sort::parse(sort)?,
+            None => Sort::Unordered,
+        };
+        let hint = match hint {
+            Some(hint) => Hint::parse(hint)?,
+            None => None,
+        };
+        Ok(Selection { filter, sort, hint, limit })
+    }
+
+    fn executor(
+        &self,
+        collection: &Arc<Collection>,
+        needs: ProjectionNeeds<'_>,
+    ) -> Result<Executor, CommandError> {
+        let specification = FindSpecification {
+            sort: &self.sort,
+            hint: self.hint.as_ref(),
+            limit: self.limit,
+            needs,
+            ..FindSpecification::matching(&self.filter)
+        };
+        let plan = plan(&specification, &collection.describe_indexes())?;
+        Ok(Executor::new(Arc::clone(collection), plan, DiskUse::Allowed, Revisits::Impossible)?)
+    }
+}
+
+/// The primary keys of the documents, all of them, before any is changed.
+pub(super) fn keys(
+    selection: &Selection,
+    collection: &Arc<Collection>,
+    transaction: &dyn Transaction,
+    patience: Patience,
+) -> Result<Vec<Vec<u8>>, CommandError> {
+    let mut executor = selection.executor(collection, ProjectionNeeds::Everything)?;
+    let mut found = Vec::new();
+    while let Some(row) = executor.next(transaction, patience)? {
+        found.push(row.primary_key.to_vec());
+    }
+    Ok(found)
+}
+
+/// How many documents there are.
+pub(super) fn count(
+    selection: &Selection,
+    collection: &Arc<Collection>,
+    transaction: &dyn Transaction,
+    patience: Patience,
+) -> Result<u64, CommandError> {
+    Ok(selection.executor(collection, ProjectionNeeds::Nothing)?.count(transaction, patience)?)
+}
+
+/// Shows each document to `visit`.
+pub(super) fn for_each(
+    selection: &Selection,
+    collection: &Arc<Collection>,
+    transaction: &dyn Transaction,
+    patience: Patience,
+    mut visit: impl FnMut(&RawDocument) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let mut executor = selection.executor(collection, ProjectionNeeds::Everything)?;
+    while let Some(row) = executor.next(transaction, patience)? {
+        visit(row.document)?;
+    }
+    Ok(())
+}
+
+/// Appends the projection of a document that a filter has found.
+pub(super) fn project(
+    projection: &Projection,
+    filter: &Filter,
+    document: &RawDocument,
+    out: &mut Vec<u8>,
+) -> Result<(), CommandError> {
+    let matched_index = match projection.needs_matched_index() {
+        true => filter.matches_with_position(document)?.1,
+        false => None,
+    };
+    Ok(projection.apply(document, matched_index, out)?)
+}

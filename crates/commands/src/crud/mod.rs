@@ -1,0 +1,18 @@
+//! Commands that read and write documents.
+
+pub(crate) mod count;
+pub(crate) mod delete;
+pub(crate) mod distinct;
+pub(crate) mod find;
+pub(crate) mod find_and_modify;
+pub(crate) mod find_request;
+pub(crate) mod get_more;
+pub(crate) mod insert;
+pub(crate) mod kill_cursors;
+mod matching;
+mod retry;
+mod statement_fields;
+mod stored_document;
+pub(crate) mod update;
+mod update_statement;
+mod write_reply;

@@ -1,0 +1,50 @@
+//! Running a statement again when another transaction was first.
+//!
+//! A statement that meets a conflict has changed nothing that anybody saw: it is rolled back and begins again on a newer
+//! snapshot. On a thread that serves many clients it tries a few times at once and then asks for one that may wait; there it
+//! backs off a little longer each time, so that the transaction in its way can finish.
+
+use std::time::Duration;
+
+use pando_catalog::Patience;
+
+use crate::CommandError;
+use crate::context::Context;
+
+/// Tries without waiting before the request moves to a thread that may wait.
+const QUICK_TRIES: u32 = 3;
+/// Tries in all before the client is told of the conflict.
+const TRIES_MAX: u32 = 2_000;
+/// The longest pause between two tries.
+const PAUSE_MAX: Duration = Duration::from_millis(5);
+
+/// Runs `statement` until it ends in something other than a conflict.
+pub(super) fn on_conflict<T>(
+    context: &mut Context<'_>,
+    mut statement: impl FnMut(&mut Context<'_>) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    let mut tries = 0;
+    loop {
+        match statement(context) {
+            Err(error) if error.is_conflict() => {
+                tries += 1;
+                if tries >= QUICK_TRIES && context.patience == Patience::CachedOnly {
+                    return Err(CommandError::WouldBlock);
+                }
+                if tries >= TRIES_MAX {
+                    return Err(error);
+                }
+                pause(tries);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn pause(tries: u32) {
+    if tries < QUICK_TRIES {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep((Duration::from_micros(50) * (tries - QUICK_TRIES + 1)).min(PAUSE_MAX));
+    }
+}

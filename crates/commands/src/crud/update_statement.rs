@@ -1,0 +1,181 @@
+//! One update of a batch, or that of a `findAndModify`: which documents, and what becomes of them.
+//!
+//! # Steps
+//! 1. The keys of the documents that match are collected first: a document that the update moves within an index is not met
+//!    a second time.
+//! 2. Each document is fetched, changed and written with its index entries.
+//! 3. Where none matched and an upsert is wanted, the document that the update makes of the filter's equalities is inserted.
+
+use std::sync::Arc;
+
+use pando_catalog::{Bytes, Collection, Transaction};
+use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp, Value};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
+
+use super::matching::{self, Selection};
+use super::stored_document;
+use crate::context::Context;
+use crate::error::write_failure;
+use crate::{CommandError, ErrorCode};
+
+/// How many documents an update may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The first that matches.
+    One,
+    /// All that match.
+    Many,
+}
+
+/// What happens where no document matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Upsert {
+    /// Nothing.
+    No,
+    /// A document is inserted.
+    Yes,
+}
+
+/// An update, parsed.
+pub(super) struct UpdateStatement<'a> {
+    pub query: &'a RawDocument,
+    pub selection: Selection,
+    pub update: Update,
+    pub reach: Reach,
+    pub upsert: Upsert,
+}
+
+/// The parts of an update as a request gives them.
+#[derive(Clone)]
+pub(super) struct UpdateParts<'a> {
+    pub query: &'a RawDocument,
+    pub update: RawValue<'a>,
+    pub array_filters: Option<&'a RawArray>,
+    pub sort: Option<&'a RawDocument>,
+    pub hint: Option<RawValue<'a>>,
+    pub reach: Reach,
+    pub upsert: Upsert,
+}
+
+/// What an update did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UpdateOutcome {
+    /// Documents that matched.
+    pub matched: u64,
+    /// Documents that changed.
+    pub modified: u64,
+    /// The `_id` of the document that was inserted.
+    pub upserted: Option<Value>,
+    /// The first document before the update.
+    pub before: Option<Bytes>,
+    /// The first document after it.
+    pub after: Option<RawDocumentBuf>,
+}
+
+impl<'a> UpdateStatement<'a> {
+    /// Parses the parts.
+    pub fn parse(parts: UpdateParts<'a>, scope: &ParseScope) -> Result<UpdateStatement<'a>, CommandError> {
+        let update = Update::parse(parts.update, parts.array_filters, scope)?;
+        if parts.reach == Reach::Many && update.is_replacement() {
+            return Err(CommandError::failed(
+                ErrorCode::FailedToParse,
+                "multi update is not supported for replacement-style update",
+            ));
+        }
+        let filter = Filter::parse(parts.query, scope)?;
+        let limit = match parts.reach {
+            Reach::One => Some(1),
+            Reach::Many => None,
+        };
+        let selection = Selection::new(filter, parts.sort, parts.hint, limit)?;
+        Ok(UpdateStatement {
+            query: parts.query,
+            selection,
+            update,
+            reach: parts.reach,
+            upsert: parts.upsert,
+        })
+    }
+
+    /// Carries the update out.
+    pub fn run(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &mut dyn Transaction,
+    ) -> Result<UpdateOutcome, CommandError> {
+        let keys = matching::keys(&self.selection, collection, transaction, context.patience)?;
+        let mut outcome = UpdateOutcome::default();
+        for key in keys {
+            let Some(old) = collection.fetch(transaction, &key, context.patience)? else { continue };
+            self.change(context, collection, transaction, &key, old, &mut outcome)?;
+        }
+        if outcome.matched == 0 && self.upsert == Upsert::Yes {
+            self.insert(context, collection, transaction, &mut outcome)?;
+        }
+        Ok(outcome)
+    }
+
+    fn change(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &mut dyn Transaction,
+        key: &[u8],
+        old: Bytes,
+        outcome: &mut UpdateOutcome,
+    ) -> Result<(), CommandError> {
+        let document = RawDocument::from_bytes(&old)?;
+        let matched_index = match self.update.needs_matched_index() {
+            true => self.selection.filter.matches_with_position(document)?.1,
+            false => None,
+        };
+        outcome.matched += 1;
+        let applied =
+            self.update.apply(document, &update_context(context, ApplyKind::Update, matched_index))?;
+        let after = match applied {
+            Applied::Unchanged => document.to_owned(),
+            Applied::Changed(new) => {
+                collection
+                    .replace(transaction, key, document, &new, context.patience)
+                    .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
+                outcome.modified += 1;
+                new
+            }
+        };
+        if outcome.before.is_none() {
+            outcome.after = Some(after);
+            outcome.before = Some(old);
+        }
+        Ok(())
+    }
+
+    fn insert(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &mut dyn Transaction,
+        outcome: &mut UpdateOutcome,
+    ) -> Result<(), CommandError> {
+        let new_id = context.shared.new_object_id();
+        let made =
+            self.update.insert(self.query, &update_context(context, ApplyKind::Insert, None), new_id)?;
+        let mut stored = Vec::new();
+        stored_document::prepare(context.shared, &made, &mut stored)?;
+        let stored = RawDocumentBuf::from_vec(stored)?;
+        collection
+            .insert(transaction, &stored, context.patience)
+            .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
+        outcome.upserted = stored.get("_id")?.map(|id| id.to_owned());
+        outcome.after = Some(stored);
+        Ok(())
+    }
+}
+
+fn update_context(context: &Context<'_>, kind: ApplyKind, matched_index: Option<usize>) -> UpdateContext {
+    let now_millis = context.shared.now_ms();
+    let time = u32::try_from(now_millis / 1000).unwrap_or(u32::MAX);
+    UpdateContext { matched_index, now_millis, timestamp: Timestamp { time, increment: 1 }, kind }
+}

@@ -1,0 +1,50 @@
+//! Replies of commands that carry a batch of writes: how many, and which failed how.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::error::Failure;
+
+/// A write of a batch that failed.
+#[derive(Debug)]
+pub(super) struct FailedWrite {
+    /// Its place in the batch.
+    pub index: usize,
+    /// What the client is told.
+    pub failure: Failure,
+}
+
+/// Whether the writes behind a failed one are still carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The first failure ends the batch.
+    Ordered,
+    /// Every write is tried.
+    Unordered,
+}
+
+/// Writes the `writeErrors` field, if there are any.
+pub(super) fn write_errors(reply: &mut DocumentWriter<'_>, failed: &[FailedWrite]) {
+    if failed.is_empty() {
+        return;
+    }
+    let mut errors = reply.array("writeErrors");
+    for FailedWrite { index, failure } in failed {
+        let mut one = errors.document();
+        one.append("index", RawValue::Int32(i32::try_from(*index).unwrap_or(i32::MAX)));
+        one.append("code", RawValue::Int32(failure.code.code()));
+        one.append("errmsg", RawValue::String(&failure.message));
+        for (name, value) in failure.details.iter() {
+            one.append_value(name, value);
+        }
+        one.finish();
+    }
+    errors.finish();
+}
+
+/// A count as replies show it.
+pub(super) fn count(number: u64) -> RawValue<'static> {
+    match i32::try_from(number) {
+        Ok(small) => RawValue::Int32(small),
+        Err(_) => RawValue::Int64(i64::try_from(number).unwrap_or(i64::MAX)),
+    }
+}

@@ -1,0 +1,151 @@
+//! The `cursor` field of a reply: one batch, and the number to ask for the next with.
+//!
+//! # Steps of a batch
+//! 1. Documents that an earlier, interrupted batch had fetched already (the *carry*) come first.
+//! 2. Documents are fetched until there are `count_max` of them or the reply is full. One that no longer fits goes to the carry.
+//! 3. If fetching would block, what was fetched goes to the carry, so that asking again loses nothing.
+
+use pando_catalog::Patience;
+use pando_document::{DocumentWriter, RawDocument};
+
+use crate::CommandError;
+use crate::context::Context;
+use crate::cursors::{CursorSource, OpenCursor};
+
+/// Bytes of documents in one batch at most; one document always fits.
+const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Documents in a first batch where the client does not say.
+pub(crate) const FIRST_BATCH_DEFAULT: u64 = 101;
+
+/// Whether more may come after a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchEnd {
+    /// The batch is full.
+    Full,
+    /// The source is exhausted.
+    Exhausted,
+}
+
+/// A batch of documents, back to back.
+#[derive(Default)]
+pub(crate) struct DocumentBatch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl DocumentBatch {
+    fn push(&mut self, document: &[u8]) {
+        self.bytes.extend_from_slice(document);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn documents(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
+    }
+}
+
+/// Fetches a batch from a cursor.
+pub(crate) fn fetch(
+    cursor: &mut OpenCursor,
+    count_max: u64,
+    patience: Patience,
+) -> Result<(DocumentBatch, BatchEnd), CommandError> {
+    let mut batch = DocumentBatch::default();
+    let mut carried = std::mem::take(&mut cursor.carry).into_iter();
+    let mut document = Vec::new();
+    loop {
+        if batch.ends.len() as u64 >= count_max {
+            cursor.carry.extend(carried);
+            return Ok((batch, BatchEnd::Full));
+        }
+        if let Some(next) = carried.next() {
+            document = next;
+        } else {
+            match cursor.source.next(patience, &mut document) {
+                Ok(true) => {}
+                Ok(false) => return Ok((batch, BatchEnd::Exhausted)),
+                Err(error) => {
+                    cursor.carry = batch.documents().map(<[u8]>::to_vec).collect();
+                    return Err(error);
+                }
+            }
+        }
+        if !batch.ends.is_empty() && batch.bytes.len() + document.len() > BATCH_BYTES_MAX {
+            cursor.carry.push(std::mem::take(&mut document));
+            cursor.carry.extend(carried);
+            return Ok((batch, BatchEnd::Full));
+        }
+        batch.push(&document);
+    }
+}
+
+/// Whether a cursor that is not exhausted is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// For `getMore`.
+    Keep,
+    /// The client wants one batch only.
+    SingleBatch,
+}
+
+/// Answers a new cursor with its first batch.
+pub(crate) fn open(
+    context: &Context<'_>,
+    mut cursor: OpenCursor,
+    first_batch: Option<u64>,
+    keeping: Keeping,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let count_max = first_batch.or(cursor.batch_size).unwrap_or(FIRST_BATCH_DEFAULT);
+    let (batch, end) = fetch(&mut cursor, count_max, context.patience)?;
+    let namespace = cursor.namespace.clone();
+    let id = match (end, keeping) {
+        (BatchEnd::Full, Keeping::Keep) => context.cursors().open(cursor, context.shared.now_ms()),
+        (BatchEnd::Exhausted, _) | (_, Keeping::SingleBatch) => 0,
+    };
+    write(reply, "firstBatch", &batch, id, &namespace)
+}
+
+/// Writes the `cursor` field.
+pub(crate) fn write(
+    reply: &mut DocumentWriter<'_>,
+    batch_name: &str,
+    batch: &DocumentBatch,
+    id: i64,
+    namespace: &str,
+) -> Result<(), CommandError> {
+    let mut cursor = reply.document("cursor");
+    let mut documents = cursor.array(batch_name);
+    for document in batch.documents() {
+        documents.push_document(RawDocument::from_bytes(document)?);
+    }
+    documents.finish();
+    cursor.append_i64("id", id);
+    cursor.append_str("ns", namespace);
+    cursor.finish();
+    Ok(())
+}
+
+/// A source over documents that are all there.
+pub(crate) struct ListSource {
+    documents: std::vec::IntoIter<Vec<u8>>,
+}
+
+impl ListSource {
+    pub fn new(documents: Vec<Vec<u8>>) -> ListSource {
+        ListSource { documents: documents.into_iter() }
+    }
+}
+
+impl CursorSource for ListSource {
+    fn next(&mut self, _patience: Patience, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        match self.documents.next() {
+            Some(next) => {
+                *document = next;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+}

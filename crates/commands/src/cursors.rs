@@ -1,0 +1,221 @@
+//! Open cursors: results that did not fit the first batch, kept for `getMore`.
+//!
+//! A cursor is taken out of the table while a `getMore` works on it and put back afterwards, so that no lock is held while it
+//! runs, and a second `getMore` on the same cursor meanwhile is told that the cursor is in use.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::error::Failure;
+use crate::{CommandError, ErrorCode};
+
+/// How long an unused cursor lives: ten minutes unless told otherwise, as in MongoDB.
+#[derive(Clone, Copy, Debug)]
+pub struct CursorTimeout(pub Duration);
+
+impl Default for CursorTimeout {
+    fn default() -> CursorTimeout {
+        CursorTimeout(Duration::from_secs(600))
+    }
+}
+
+/// Whether a cursor is forgotten when nobody uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// After the time-out.
+    TimesOut,
+    /// Never (`noCursorTimeout`).
+    Never,
+}
+
+/// An open cursor.
+pub(crate) struct OpenCursor {
+    /// `database.collection`.
+    pub namespace: String,
+    /// What delivers the rest.
+    pub source: Box<dyn CursorSource>,
+    /// Documents a batch, where `getMore` does not say.
+    pub batch_size: Option<u64>,
+    pub expiry: Expiry,
+    /// Documents that were fetched and not delivered.
+    pub carry: Vec<Vec<u8>>,
+}
+
+impl OpenCursor {
+    /// A cursor that times out, before its first batch.
+    pub fn new(namespace: String, source: Box<dyn CursorSource>) -> OpenCursor {
+        OpenCursor { namespace, source, batch_size: None, expiry: Expiry::TimesOut, carry: Vec::new() }
+    }
+}
+
+/// What delivers the documents of a cursor.
+pub(crate) trait CursorSource: Send {
+    /// The next document, copied into `document` (emptied first); false at the end. After `WouldBlock` it may be called again
+    /// with more patience and goes on where it stood.
+    fn next(
+        &mut self,
+        patience: pando_catalog::Patience,
+        document: &mut Vec<u8>,
+    ) -> Result<bool, CommandError>;
+}
+
+enum Slot {
+    Free {
+        cursor: OpenCursor,
+        used_ms: i64,
+    },
+    InUse,
+    /// Killed while in use: not put back.
+    Killed,
+}
+
+/// All open cursors.
+pub(crate) struct Cursors {
+    slots: Mutex<HashMap<i64, Slot>>,
+    next_id: AtomicI64,
+    timeout: CursorTimeout,
+}
+
+impl Cursors {
+    pub fn new(timeout: CursorTimeout) -> Cursors {
+        Cursors { slots: Mutex::new(HashMap::new()), next_id: AtomicI64::new(1), timeout }
+    }
+
+    /// Keeps a cursor and gives it a number. Numbers are scattered, so that a stale one does not hit a later cursor.
+    pub fn open(&self, cursor: OpenCursor, now_ms: i64) -> i64 {
+        let mut slots = self.slots.lock();
+        loop {
+            let id = scatter(self.next_id.fetch_add(1, Ordering::Relaxed));
+            if let Entry::Vacant(vacant) = slots.entry(id) {
+                vacant.insert(Slot::Free { cursor, used_ms: now_ms });
+                return id;
+            }
+        }
+    }
+
+    /// Takes a cursor out for a `getMore`.
+    pub fn take(&self, id: i64) -> Result<OpenCursor, CommandError> {
+        let mut slots = self.slots.lock();
+        match slots.get_mut(&id) {
+            None | Some(Slot::Killed) => {
+                Err(Failure::new(ErrorCode::CursorNotFound, format!("cursor id {id} not found")).into())
+            }
+            Some(Slot::InUse) => {
+                Err(Failure::new(ErrorCode::Location(12051), format!("cursor id {id} is already in use"))
+                    .into())
+            }
+            Some(slot @ Slot::Free { .. }) => match std::mem::replace(slot, Slot::InUse) {
+                Slot::Free { cursor, .. } => Ok(cursor),
+                Slot::InUse | Slot::Killed => {
+                    unreachable!("the slot was seen to be free under the same lock")
+                }
+            },
+        }
+    }
+
+    /// Puts a cursor back after a `getMore`, unless it was killed meanwhile.
+    pub fn put_back(&self, id: i64, cursor: OpenCursor, now_ms: i64) {
+        let mut slots = self.slots.lock();
+        match slots.get_mut(&id) {
+            Some(slot @ Slot::InUse) => *slot = Slot::Free { cursor, used_ms: now_ms },
+            _ => {
+                slots.remove(&id);
+            }
+        }
+    }
+
+    /// Forgets a cursor that is exhausted.
+    pub fn close(&self, id: i64) {
+        self.slots.lock().remove(&id);
+    }
+
+    /// Kills a cursor; false where there is none.
+    pub fn kill(&self, id: i64) -> bool {
+        let mut slots = self.slots.lock();
+        match slots.get_mut(&id) {
+            None | Some(Slot::Killed) => false,
+            Some(slot @ Slot::InUse) => {
+                *slot = Slot::Killed;
+                true
+            }
+            Some(Slot::Free { .. }) => slots.remove(&id).is_some(),
+        }
+    }
+
+    /// Cursors that are open.
+    pub fn len(&self) -> usize {
+        self.slots.lock().len()
+    }
+
+    /// Forgets cursors that have not been used for too long.
+    pub fn expire(&self, now_ms: i64) {
+        let limit = i64::try_from(self.timeout.0.as_millis()).unwrap_or(i64::MAX);
+        self.slots.lock().retain(|_, slot| match slot {
+            Slot::Free { cursor, used_ms } => {
+                cursor.expiry == Expiry::Never || now_ms.saturating_sub(*used_ms) < limit
+            }
+            Slot::InUse | Slot::Killed => true,
+        });
+    }
+
+    /// Forgets every cursor.
+    pub fn clear(&self) {
+        self.slots.lock().clear();
+    }
+}
+
+/// Spreads consecutive numbers over the positive 63 bits.
+fn scatter(sequence: i64) -> i64 {
+    let mut x = sequence.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x ^= x >> 32;
+    x = x.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    x ^= x >> 32;
+    (x >> 1).max(1).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_catalog::Patience;
+
+    use super::*;
+
+    struct Empty;
+
+    impl CursorSource for Empty {
+        fn next(&mut self, _patience: Patience, _document: &mut Vec<u8>) -> Result<bool, CommandError> {
+            Ok(false)
+        }
+    }
+
+    fn cursor(expiry: Expiry) -> OpenCursor {
+        OpenCursor { expiry, ..OpenCursor::new("a.b".to_owned(), Box::new(Empty)) }
+    }
+
+    #[test]
+    fn a_cursor_in_use_cannot_be_taken_twice_and_is_gone_when_killed_meanwhile() {
+        let cursors = Cursors::new(CursorTimeout::default());
+        let id = cursors.open(cursor(Expiry::TimesOut), 0);
+        let taken = cursors.take(id).unwrap();
+        assert!(cursors.take(id).is_err());
+        assert!(cursors.kill(id));
+        cursors.put_back(id, taken, 0);
+        assert!(cursors.take(id).is_err());
+        assert_eq!(cursors.len(), 0);
+    }
+
+    #[test]
+    fn unused_cursors_expire_and_those_without_timeout_do_not() {
+        let cursors = Cursors::new(CursorTimeout(Duration::from_millis(10)));
+        let short = cursors.open(cursor(Expiry::TimesOut), 0);
+        let long = cursors.open(cursor(Expiry::Never), 0);
+        cursors.expire(5);
+        assert_eq!(cursors.len(), 2);
+        cursors.expire(10);
+        assert!(cursors.take(short).is_err());
+        assert!(cursors.take(long).is_ok());
+    }
+}

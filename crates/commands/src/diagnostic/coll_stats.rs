@@ -1,0 +1,71 @@
+//! `collStats`: how much a collection holds and takes. Counts and sizes come from directories, so they are estimates.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::arguments::{Arguments, collection_name};
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Answers sizes.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_patience()?;
+    let name = collection_name(request.command()?.1)?;
+    let mut scale = 1;
+    for argument in Arguments::new("collStats", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "scale" => scale = scale_of(argument.integer()?)?,
+            _ => return Err(argument.unknown()),
+        }
+    }
+    let namespace = context.namespace(name)?;
+    let size = match context.catalog().collection(context.database, name) {
+        Some(collection) => collection.size()?,
+        None => pando_catalog::CollectionSize::default(),
+    };
+    let index_total: u64 = size.index_bytes.iter().map(|(_, bytes)| bytes).sum();
+    reply.append_str("ns", &namespace.to_string());
+    reply.append("size", scaled(size.data_bytes, scale));
+    reply.append("count", scaled(size.documents, 1));
+    if let Some(average) = size.data_bytes.checked_div(size.documents) {
+        reply.append("avgObjSize", scaled(average, 1));
+    }
+    reply.append("numOrphanDocs", RawValue::Int32(0));
+    reply.append("storageSize", scaled(size.storage_bytes, scale));
+    reply.append("freeStorageSize", RawValue::Int32(0));
+    reply.append("capped", RawValue::Boolean(false));
+    reply.append("nindexes", scaled(size.index_bytes.len() as u64, 1));
+    reply.array("indexBuilds").finish();
+    reply.append("totalIndexSize", scaled(index_total, scale));
+    reply.append("totalSize", scaled(index_total + size.storage_bytes, scale));
+    let mut sizes = reply.document("indexSizes");
+    for (name, bytes) in &size.index_bytes {
+        sizes.append(name, scaled(*bytes, scale));
+    }
+    sizes.finish();
+    reply.append("scaleFactor", scaled(scale, 1));
+    Ok(())
+}
+
+/// A scale from a request: at least 1.
+pub(super) fn scale_of(number: i64) -> Result<u64, CommandError> {
+    match u64::try_from(number) {
+        Ok(scale) if scale >= 1 => Ok(scale),
+        _ => Err(CommandError::failed(
+            ErrorCode::Location(51024),
+            format!("BSON field 'scale' value must be >= 1, actual value '{number}'"),
+        )),
+    }
+}
+
+fn scaled(bytes: u64, scale: u64) -> RawValue<'static> {
+    let number = bytes / scale;
+    match i32::try_from(number) {
+        Ok(small) => RawValue::Int32(small),
+        Err(_) => RawValue::Int64(i64::try_from(number).unwrap_or(i64::MAX)),
+    }
+}

@@ -1,0 +1,32 @@
+//! `getLog`: what shells ask at their start for warnings. The server's log goes to its standard error; nothing is kept here.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Answers the names of the logs, or an empty log.
+pub(crate) fn run(
+    _context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    match request.command()?.1 {
+        RawValue::String("*") => {
+            let mut names = reply.array("names");
+            names.push(RawValue::String("global"));
+            names.push(RawValue::String("startupWarnings"));
+            names.finish();
+            Ok(())
+        }
+        RawValue::String("global" | "startupWarnings") => {
+            reply.append("totalLinesWritten", RawValue::Int32(0));
+            reply.array("log").finish();
+            Ok(())
+        }
+        RawValue::String(name) => {
+            Err(CommandError::failed(ErrorCode::OperationFailed, format!("No log named '{name}'")))
+        }
+        _ => Err(CommandError::failed(ErrorCode::TypeMismatch, "Argument to getLog must be of type String")),
+    }
+}

@@ -1,0 +1,43 @@
+//! `getParameter`: settings by name, or all of them for `'*'`.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// The feature compatibility version that goes with [`crate::MONGODB_VERSION`].
+const FEATURE_COMPATIBILITY_VERSION: &str = "7.0";
+
+const PARAMETERS: [&str; 1] = ["featureCompatibilityVersion"];
+
+/// Answers the parameters that the request names.
+pub(crate) fn run(
+    _context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let all = match request.command()?.1 {
+        RawValue::String("*") => true,
+        RawValue::Document(options) => {
+            matches!(options.get("allParameters")?, Some(value) if value.to_bool())
+        }
+        _ => false,
+    };
+    let mut found = 0;
+    for name in PARAMETERS {
+        if all || request.body.get(name)?.is_some() {
+            found += 1;
+            write_parameter(name, reply);
+        }
+    }
+    if found == 0 {
+        return Err(CommandError::failed(ErrorCode::InvalidOptions, "no option found to get"));
+    }
+    Ok(())
+}
+
+fn write_parameter(name: &str, reply: &mut DocumentWriter<'_>) {
+    let mut parameter = reply.document(name);
+    parameter.append("version", RawValue::String(FEATURE_COMPATIBILITY_VERSION));
+    parameter.finish();
+}

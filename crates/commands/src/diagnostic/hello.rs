@@ -1,0 +1,71 @@
+//! `hello` and its older name `isMaster`: the first thing a driver asks.
+//!
+//! The persona is a standalone server. `topologyVersion` is left out, so that drivers poll instead of holding a request open.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::context::Context;
+use crate::identity::{
+    BSON_OBJECT_BYTES_MAX, MAX_WIRE_VERSION, MESSAGE_BYTES_MAX, MIN_WIRE_VERSION, SESSION_TIMEOUT_MINUTES,
+    WRITE_BATCH_MAX,
+};
+use crate::{CommandError, Request};
+
+/// Compressors that this server speaks, in the order in which it prefers them.
+pub(crate) const COMPRESSORS: [&str; 3] = ["zstd", "snappy", "zlib"];
+
+/// `hello`.
+pub(crate) fn run_hello(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    reply.append("isWritablePrimary", RawValue::Boolean(true));
+    answer(context, request, reply)
+}
+
+/// `isMaster`, as clients of before 2021 ask.
+pub(crate) fn run_is_master(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    if matches!(request.body.get("helloOk")?, Some(value) if value.to_bool()) {
+        reply.append("helloOk", RawValue::Boolean(true));
+    }
+    reply.append("ismaster", RawValue::Boolean(true));
+    answer(context, request, reply)
+}
+
+fn answer(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    if let Some(RawValue::Document(client)) = request.body.get("client")? {
+        context.connection.remember_client(client.to_owned());
+    }
+    reply.append("maxBsonObjectSize", RawValue::Int32(BSON_OBJECT_BYTES_MAX));
+    reply.append("maxMessageSizeBytes", RawValue::Int32(MESSAGE_BYTES_MAX));
+    let batch = i32::try_from(WRITE_BATCH_MAX).expect("100,000 fits 32 bits");
+    reply.append("maxWriteBatchSize", RawValue::Int32(batch));
+    reply.append("localTime", RawValue::DateTime(context.shared.now_ms()));
+    reply.append("logicalSessionTimeoutMinutes", RawValue::Int32(SESSION_TIMEOUT_MINUTES));
+    let connection = i32::try_from(context.connection.id()).unwrap_or(i32::MAX);
+    reply.append("connectionId", RawValue::Int32(connection));
+    reply.append("minWireVersion", RawValue::Int32(MIN_WIRE_VERSION));
+    reply.append("maxWireVersion", RawValue::Int32(MAX_WIRE_VERSION));
+    reply.append("readOnly", RawValue::Boolean(false));
+    if let Some(RawValue::Array(offered)) = request.body.get("compression")? {
+        let mut common = reply.array("compression");
+        for name in offered.iter() {
+            if let RawValue::String(name) = name?
+                && COMPRESSORS.contains(&name)
+            {
+                common.push(RawValue::String(name));
+            }
+        }
+        common.finish();
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! `listCommands`: the names in the registry.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::context::Context;
+use crate::registry::{COMMANDS, Scope};
+use crate::{CommandError, Request};
+
+/// Answers a document with a field for each command.
+pub(crate) fn run(
+    _context: &mut Context<'_>,
+    _request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let mut commands = reply.document("commands");
+    for row in COMMANDS {
+        let mut one = commands.document(row.name);
+        one.append("help", RawValue::String(""));
+        one.append("requiresAuth", RawValue::Boolean(false));
+        one.append("secondaryOk", RawValue::Boolean(true));
+        one.append("adminOnly", RawValue::Boolean(row.scope == Scope::Admin));
+        one.finish();
+    }
+    commands.finish();
+    Ok(())
+}

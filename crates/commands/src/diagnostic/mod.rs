@@ -1,0 +1,16 @@
+//! Commands that say what the server is and how it is.
+
+pub(crate) mod build_info;
+pub(crate) mod coll_stats;
+pub(crate) mod connection_status;
+pub(crate) mod db_stats;
+pub(crate) mod get_cmd_line_opts;
+pub(crate) mod get_last_error;
+pub(crate) mod get_log;
+pub(crate) mod get_parameter;
+pub(crate) mod hello;
+pub(crate) mod host_info;
+pub(crate) mod list_commands;
+pub(crate) mod ping;
+pub(crate) mod server_status;
+pub(crate) mod whatsmyuri;

@@ -1,0 +1,15 @@
+//! `ping`: whether anybody is there.
+
+use pando_document::DocumentWriter;
+
+use crate::context::Context;
+use crate::{CommandError, Request};
+
+/// Answers `ok`.
+pub(crate) fn run(
+    _context: &mut Context<'_>,
+    _request: &Request<'_>,
+    _reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    Ok(())
+}

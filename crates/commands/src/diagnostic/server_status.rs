@@ -1,0 +1,47 @@
+//! `serverStatus`: what the server has done since it started, and every figure that the engine keeps.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::context::Context;
+use crate::identity::{MONGODB_VERSION, PANDO_VERSION};
+use crate::{CommandError, Request};
+
+/// Answers the figures.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    _request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let now = context.shared.now_ms();
+    let up = now.saturating_sub(context.shared.started_ms);
+    reply.append_str("host", &context.shared.options.address);
+    reply.append_str("version", MONGODB_VERSION);
+    reply.append_str("process", "pando");
+    reply.append_i64("pid", i64::from(std::process::id()));
+    reply.append_f64("uptime", (up / 1000) as f64);
+    reply.append_i64("uptimeMillis", up);
+    reply.append("localTime", RawValue::DateTime(now));
+    let mut storage = reply.document("storageEngine");
+    storage.append_str("name", context.catalog().engine().name());
+    storage.append_bool("supportsCommittedReads", true);
+    storage.append_bool("persistent", true);
+    storage.finish();
+    let mut metrics = reply.document("metrics");
+    let mut cursors = metrics.document("cursor");
+    let mut open = cursors.document("open");
+    open.append_i64("total", i64::try_from(context.cursors().len()).unwrap_or(i64::MAX));
+    open.finish();
+    cursors.finish();
+    metrics.finish();
+    let mut pando = reply.document("pando");
+    pando.append_str("version", PANDO_VERSION);
+    let mut engine = pando.document("engine");
+    for (name, value) in context.catalog().engine().statistics().iter() {
+        engine.append_i64(name, i64::try_from(value).unwrap_or(i64::MAX));
+    }
+    engine.finish();
+    let transactions = context.catalog().engine().live_transactions();
+    pando.append_i64("liveTransactions", i64::try_from(transactions.len()).unwrap_or(i64::MAX));
+    pando.finish();
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! From the errors of the layers below to what a client is told.
+//!
+//! Every error ends in one of two: the command failed, with a code and a sentence ([`Failure`]), or the answer needs the
+//! device and the caller had no patience ([`CommandError::WouldBlock`]), which is no failure and reaches no client.
+
+use pando_catalog::{CatalogError, ErrorKind, NameError, StorageError, WriteError};
+use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf};
+use pando_query::QueryError;
+
+use crate::error_code::ErrorCode;
+use crate::query_codes::code_of_query;
+
+/// Why a command did not answer.
+#[derive(Debug)]
+pub enum CommandError {
+    /// The client is told.
+    Failed(Box<Failure>),
+    /// Nothing has changed; handle the request again where waiting for the device is allowed.
+    WouldBlock,
+}
+
+/// What a client is told.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// MongoDB's code.
+    pub code: ErrorCode,
+    /// A sentence.
+    pub message: String,
+    /// What drivers may do about it.
+    pub labels: Vec<&'static str>,
+    /// Further fields beside code and message, such as `keyPattern`.
+    pub details: Document,
+}
+
+impl Failure {
+    /// A failure without labels and details.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), labels: Vec::new(), details: Document::new() }
+    }
+
+    /// Whether another transaction was first, and the statement may be run again.
+    pub fn is_conflict(&self) -> bool {
+        self.code == ErrorCode::WriteConflict
+    }
+}
+
+impl CommandError {
+    /// A failure with this code and sentence.
+    pub fn failed(code: ErrorCode, message: impl Into<String>) -> CommandError {
+        CommandError::Failed(Box::new(Failure::new(code, message)))
+    }
+
+    /// Whether the statement may be run again on a newer snapshot.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, CommandError::Failed(failure) if failure.is_conflict())
+    }
+}
+
+impl From<Failure> for CommandError {
+    fn from(failure: Failure) -> CommandError {
+        CommandError::Failed(Box::new(failure))
+    }
+}
+
+impl From<DocumentError> for CommandError {
+    fn from(error: DocumentError) -> CommandError {
+        CommandError::failed(ErrorCode::InvalidBson, error.to_string())
+    }
+}
+
+impl From<StorageError> for CommandError {
+    fn from(error: StorageError) -> CommandError {
+        let code = match error.kind() {
+            ErrorKind::WouldBlock => return CommandError::WouldBlock,
+            ErrorKind::Conflict => {
+                return CommandError::failed(
+                    ErrorCode::WriteConflict,
+                    "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.",
+                );
+            }
+            ErrorKind::Busy => ErrorCode::LockTimeout,
+            ErrorKind::NotFound => ErrorCode::QueryPlanKilled,
+            ErrorKind::InvalidInput => ErrorCode::BadValue,
+            ErrorKind::Corrupt => ErrorCode::DataCorruptionDetected,
+            ErrorKind::Io => ErrorCode::OutOfDiskSpace,
+            ErrorKind::Closed => ErrorCode::ShutdownInProgress,
+        };
+        CommandError::failed(code, error.to_string())
+    }
+}
+
+impl From<NameError> for CommandError {
+    fn from(error: NameError) -> CommandError {
+        CommandError::failed(ErrorCode::InvalidNamespace, error.to_string())
+    }
+}
+
+impl From<CatalogError> for CommandError {
+    fn from(error: CatalogError) -> CommandError {
+        let code = match &error {
+            CatalogError::Name(_) => ErrorCode::InvalidNamespace,
+            CatalogError::CollectionExists { .. } => ErrorCode::NamespaceExists,
+            CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
+            CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
+            CatalogError::DamagedEntry { .. } => ErrorCode::DataCorruptionDetected,
+            CatalogError::Write(_) | CatalogError::Storage(_) => {
+                return match error {
+                    CatalogError::Storage(storage) => storage.into(),
+                    other => CommandError::failed(ErrorCode::InternalError, other.to_string()),
+                };
+            }
+        };
+        CommandError::failed(code, error.to_string())
+    }
+}
+
+impl From<QueryError> for CommandError {
+    fn from(error: QueryError) -> CommandError {
+        if let Some(storage) = error.storage() {
+            return storage.clone().into();
+        }
+        CommandError::failed(code_of_query(&error.kind), error.to_string())
+    }
+}
+
+/// What a client is told of a document that could not be written to the collection `namespace`.
+pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
+    match error {
+        WriteError::DuplicateKey { index, key_pattern, key } => {
+            duplicate_key(namespace, &index, key_pattern, key).into()
+        }
+        WriteError::ParallelArrays { first, second } => CommandError::failed(
+            ErrorCode::CannotIndexParallelArrays,
+            format!("cannot index parallel arrays [{second}] [{first}]"),
+        ),
+        WriteError::NoId => {
+            CommandError::failed(ErrorCode::InternalError, "a document without _id reached the catalog")
+        }
+        WriteError::Document(error) => error.into(),
+        WriteError::DamagedEntry { .. } => {
+            CommandError::failed(ErrorCode::DataCorruptionDetected, error.to_string())
+        }
+        WriteError::Storage(error) => error.into(),
+    }
+}
+
+fn duplicate_key(namespace: &str, index: &str, pattern: RawDocumentBuf, key: RawDocumentBuf) -> Failure {
+    let shown = pando_query::shell_text::document_text(&key);
+    let mut failure = Failure::new(
+        ErrorCode::DuplicateKey,
+        format!("E11000 duplicate key error collection: {namespace} index: {index} dup key: {shown}"),
+    );
+    failure.details.push("keyPattern", owned(&pattern));
+    failure.details.push("keyValue", owned(&key));
+    failure
+}
+
+fn owned(document: &RawDocument) -> pando_document::Value {
+    pando_document::RawValue::Document(document).to_owned()
+}

@@ -1,0 +1,21 @@
+//! What this server says it is.
+
+/// The MongoDB version whose behaviour clients may expect: drivers and tools choose by it.
+pub const MONGODB_VERSION: &str = "7.0.0";
+/// The parts of [`MONGODB_VERSION`] as `versionArray` shows them.
+pub const MONGODB_VERSION_PARTS: [i32; 4] = [7, 0, 0, 0];
+/// The newest wire version spoken: MongoDB 7.0's, until `bulkWrite` exists.
+pub const MAX_WIRE_VERSION: i32 = 21;
+/// The oldest wire version spoken.
+pub const MIN_WIRE_VERSION: i32 = 0;
+/// Pando's own version.
+pub const PANDO_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Largest document, in bytes.
+pub const BSON_OBJECT_BYTES_MAX: i32 = 16 * 1024 * 1024;
+/// Largest message, in bytes.
+pub const MESSAGE_BYTES_MAX: i32 = 48_000_000;
+/// Most writes in one command.
+pub const WRITE_BATCH_MAX: usize = 100_000;
+/// How long a session lives without use, in minutes.
+pub const SESSION_TIMEOUT_MINUTES: i32 = 30;

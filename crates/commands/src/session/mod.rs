@@ -1,0 +1,6 @@
+//! Sessions: accepted and numbered, so that drivers use them; no state hangs on one yet.
+
+pub(crate) mod end_sessions;
+pub(crate) mod logout;
+pub(crate) mod start_session;
+pub(crate) mod transactions;

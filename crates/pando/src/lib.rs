@@ -1,0 +1,51 @@
+//! Pando in your own process: open a folder, use typed collections, no socket and no server.
+//!
+//! ```
+//! use pandodb::{Pando, doc};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct City {
+//!     #[serde(rename = "_id")]
+//!     name: String,
+//!     people: i64,
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let pando = Pando::open(folder)?;
+//! let cities = pando.database("atlas").collection::<City>("cities");
+//! cities.insert_one(&City { name: "Utrecht".into(), people: 374_000 })?;
+//! cities.create_index(doc! { "people": -1 })?;
+//! for city in cities.find(doc! { "people": { "$gt": 100_000 } })? {
+//!     println!("{}", city?.name);
+//! }
+//! pando.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A folder is used by one process at a time. Writes are on the device when a call returns, unless the options say otherwise.
+//! Everything that a MongoDB client can ask a server can be asked here by [`Database::run_command`].
+//!
+//! # Not here
+//! What commands mean (crate `pando-commands`), and the server around them (crate `pando-server`), which opens its engine
+//! through [`open_commands`] like everybody else.
+#![warn(missing_docs)]
+
+mod collection;
+mod database;
+mod engine_choice;
+mod error;
+mod options;
+mod store;
+
+pub use bson::{self, doc};
+pub use collection::{Collection, Find, UpdateResult};
+pub use database::Database;
+pub use engine_choice::{EngineName, open_commands};
+pub use error::{Error, WriteErrorDetail};
+pub use options::{DurabilityChoice, EngineOptions, Options};
+pub use pando_commands::{Commands, CommandsOptions};
+pub use store::Pando;

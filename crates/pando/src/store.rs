@@ -1,0 +1,99 @@
+//! An open store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+use pando_commands::{Commands, CommandsOptions, ConnectionState, Handled, Patience, ReplyWhen, Request};
+use pando_document::RawDocument;
+use pando_environment::Environment;
+use parking_lot::Mutex;
+
+use crate::{Database, DurabilityChoice, Error, Options, open_commands};
+
+/// An open store. Cheap to clone; all clones are one store, which stays open until [`Pando::close`] or until the last is dropped.
+#[derive(Clone)]
+pub struct Pando {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    commands: Commands,
+    connection: Mutex<ConnectionState>,
+    durability: DurabilityChoice,
+}
+
+impl Pando {
+    /// Opens the store in a folder, making both where there are none, with the default options.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Pando, Error> {
+        Pando::open_with(folder, &Options::default())
+    }
+
+    /// Opens the store in a folder.
+    pub fn open_with(folder: impl AsRef<Path>, options: &Options) -> Result<Pando, Error> {
+        let commands = open_commands(
+            options.engine,
+            folder.as_ref(),
+            &options.engine_options,
+            Environment::real(),
+            CommandsOptions::default(),
+        )
+        .map_err(Error::Open)?;
+        let connection = Mutex::new(ConnectionState::new(1, "embedded"));
+        Ok(Pando { shared: Arc::new(Shared { commands, connection, durability: options.durability }) })
+    }
+
+    /// A database. It comes into being with its first collection.
+    pub fn database(&self, name: &str) -> Database {
+        Database::new(self.clone(), name.to_owned())
+    }
+
+    /// The names of all databases.
+    pub fn list_database_names(&self) -> Result<Vec<String>, Error> {
+        let reply = self.run("admin", bson::doc! { "listDatabases": 1, "nameOnly": true })?;
+        let databases = reply.get_array("databases").map(Vec::as_slice).unwrap_or_default();
+        Ok(databases
+            .iter()
+            .filter_map(|database| database.as_document()?.get_str("name").ok().map(str::to_owned))
+            .collect())
+    }
+
+    /// Ends cleanly. A store that is dropped without it is opened again by replaying its log, and loses nothing either.
+    pub fn close(self) -> Result<(), Error> {
+        self.shared.commands.close().map_err(|error| Error::Stopped(Box::new(error)))
+    }
+
+    /// Runs a command against a database, and waits for the device where the command asks for that.
+    pub(crate) fn run(&self, database: &str, mut command: Document) -> Result<Document, Error> {
+        command.insert("$db", database);
+        let mut bytes = Vec::new();
+        command.to_writer(&mut bytes)?;
+        let body = RawDocument::from_bytes(&bytes).map_err(|error| Error::Open(Box::new(error)))?;
+        let mut reply = Vec::new();
+        // The state of a connection is its number and name, which no command of this process changes.
+        let mut connection = self.shared.connection.lock().clone();
+        let handled =
+            self.shared.commands.handle(&mut connection, &Request::of(body), Patience::MayBlock, &mut reply);
+        if let Handled::Reply(ReplyWhen::Durable(wait)) = handled {
+            wait.wait().map_err(|error| Error::Stopped(Box::new(error)))?;
+        }
+        let reply = Document::from_reader(reply.as_slice())?;
+        match reply.get("ok") {
+            Some(Bson::Double(1.0) | Bson::Int32(1) | Bson::Int64(1)) => Ok(reply),
+            _ => Err(Error::Command {
+                code: reply.get_i32("code").unwrap_or(0),
+                code_name: reply.get_str("codeName").unwrap_or_default().to_owned(),
+                message: reply.get_str("errmsg").unwrap_or_default().to_owned(),
+                reply,
+            }),
+        }
+    }
+
+    /// The write concern that the options mean.
+    pub(crate) fn write_concern(&self) -> Document {
+        match self.shared.durability {
+            DurabilityChoice::Synced => bson::doc! { "w": 1, "j": true },
+            DurabilityChoice::Logged => bson::doc! { "w": 1 },
+        }
+    }
+}
