@@ -84,6 +84,16 @@ fn position(place: usize, value: RawValue<'_>) -> Result<u32, QueryError> {
 }
 
 impl BitsTest {
+    /// What is asked of the bits.
+    pub fn wanted(&self) -> BitsWanted {
+        self.wanted
+    }
+
+    /// The positions, ascending.
+    pub fn positions(&self) -> &[u32] {
+        &self.positions
+    }
+
     /// Whether a value has bits, and they are as wanted.
     pub(crate) fn holds(&self, value: RawValue<'_>) -> bool {
         match value {

@@ -35,9 +35,11 @@ mod parse;
 mod regex;
 mod regex_syntax;
 mod size;
+mod to_document;
 mod type_set;
 
 pub use bits::{BitsTest, BitsWanted};
+pub(crate) use comparison::is_nan;
 pub use comparison::{Comparison, Operator};
 pub use elem_match::ElementTest;
 pub use in_list::InList;
@@ -47,7 +49,7 @@ pub use node::{FieldTest, Node, Test};
 pub use regex::RegexTest;
 pub use type_set::TypeSet;
 
-use pando_document::RawDocument;
+use pando_document::{Document, RawDocument};
 
 use crate::QueryError;
 use crate::expression::ParseScope;
@@ -67,6 +69,11 @@ impl Filter {
         parse::filter(document, scope).map(|root| Filter { root })
     }
 
+    /// The filter that holds where all of these do.
+    pub(crate) fn all_of(nodes: Vec<Node>) -> Filter {
+        Filter { root: Node::all_of(nodes) }
+    }
+
     /// The filter that holds for every document.
     pub fn everything() -> Filter {
         Filter { root: Node::And(Vec::new()) }
@@ -74,7 +81,7 @@ impl Filter {
 
     /// Whether it holds for every document, as an empty filter does.
     pub fn is_everything(&self) -> bool {
-        matches!(&self.root, Node::And(nodes) if nodes.is_empty())
+        self.root.is_trivial()
     }
 
     /// Whether a document matches.
@@ -91,6 +98,11 @@ impl Filter {
         let mut position = None;
         let matched = self.root.matches(document, &mut position)?;
         Ok((matched, if matched { position } else { None }))
+    }
+
+    /// The filter as `explain` prints it: every operator spelled out.
+    pub fn to_document(&self) -> Document {
+        to_document::of_node(&self.root)
     }
 
     /// The tree.

@@ -48,6 +48,11 @@ fn part(name: &str, value: RawValue<'_>) -> Result<i64, QueryError> {
 }
 
 impl Modulo {
+    /// Divisor and remainder.
+    pub fn parts(&self) -> (i64, i64) {
+        (self.divisor, self.remainder)
+    }
+
     /// Whether a value is a number with this remainder.
     pub(crate) fn holds(&self, value: RawValue<'_>) -> bool {
         // i64::MIN by -1 overflows in the machine; the remainder is 0 as for every other number.

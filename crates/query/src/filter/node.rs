@@ -71,9 +71,21 @@ impl Node {
         Node::Not(Box::new(self))
     }
 
-    /// The conjunction; a single node stays itself.
-    pub(crate) fn all_of(mut nodes: Vec<Node>) -> Node {
-        if nodes.len() == 1 { nodes.swap_remove(0) } else { Node::And(nodes) }
+    /// The conjunction; a single node stays itself, and conjunctions within dissolve.
+    pub(crate) fn all_of(nodes: Vec<Node>) -> Node {
+        let mut flat = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match node {
+                Node::And(inner) => flat.extend(inner),
+                node => flat.push(node),
+            }
+        }
+        if flat.len() == 1 { flat.swap_remove(0) } else { Node::And(flat) }
+    }
+
+    /// Whether it holds for everything.
+    pub(crate) fn is_trivial(&self) -> bool {
+        matches!(self, Node::And(nodes) if nodes.is_empty())
     }
 
     /// Whether a document matches. `position` receives what the positional `$` stands for.

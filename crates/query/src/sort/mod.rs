@@ -14,5 +14,6 @@ mod sorter;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use pattern::natural_direction;
 pub use pattern::{Sort, SortPart, SortPattern};
 pub use sorter::{DiskUse, MEMORY_BYTES_MAX, Sorter};

@@ -1,0 +1,12 @@
+//! What an execution has done so far, as `explain` and the log of slow requests show it.
+
+/// Counts since the executor was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Index entries stepped over, and lookups by primary key.
+    pub keys_examined: u64,
+    /// Documents looked at.
+    pub documents_examined: u64,
+    /// Rows given.
+    pub returned: u64,
+}

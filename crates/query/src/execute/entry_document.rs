@@ -1,0 +1,77 @@
+//! A document made from an index entry, for covered plans: the indexed fields and nothing else.
+//!
+//! In a key, a missing field and null are alike. So where a key holds null (or anything that is not a plain value) the
+//! document itself has to be looked at.
+
+use pando_catalog::IndexDescription;
+use pando_document::{Document, DocumentWriter, Value};
+use pando_keyorder::Direction;
+
+use crate::QueryError;
+
+/// Makes documents of entries.
+#[derive(Clone, Debug)]
+pub(super) struct EntryDocument {
+    directions: Vec<Direction>,
+    paths: Vec<Vec<String>>,
+}
+
+impl EntryDocument {
+    pub fn new(index: &IndexDescription) -> EntryDocument {
+        EntryDocument {
+            directions: index.fields.iter().map(|field| field.direction).collect(),
+            paths: index
+                .fields
+                .iter()
+                .map(|field| field.path.split('.').map(str::to_owned).collect())
+                .collect(),
+        }
+    }
+
+    /// Writes the document of an entry; false where the entry does not tell enough.
+    pub fn write(&self, fields: &[u8], type_bits: &[u8], out: &mut Vec<u8>) -> Result<bool, QueryError> {
+        let Ok(values) = pando_keyorder::decode(fields, type_bits, &self.directions) else {
+            return Ok(false);
+        };
+        if values.iter().any(|value| matches!(value, Value::Null | Value::Undefined)) {
+            return Ok(false);
+        }
+        out.clear();
+        if self.paths.iter().all(|path| path.len() == 1) {
+            let mut writer = DocumentWriter::begin(out);
+            for (path, value) in self.paths.iter().zip(&values) {
+                writer.append_value(&path[0], value);
+            }
+            writer.finish();
+            return Ok(true);
+        }
+        let mut document = Document::new();
+        for (path, value) in self.paths.iter().zip(values) {
+            if !put(&mut document, path, value) {
+                return Ok(false);
+            }
+        }
+        out.extend_from_slice(document.to_raw().as_bytes());
+        Ok(true)
+    }
+}
+
+/// Puts a value at a path; false where another field of the index stands in the way.
+fn put(document: &mut Document, path: &[String], value: Value) -> bool {
+    let Some((last, way)) = path.split_last() else { return false };
+    let mut place = document;
+    for name in way {
+        if place.get(name).is_none() {
+            place.push(name, Value::Document(Document::new()));
+        }
+        match place.get_mut(name) {
+            Some(Value::Document(inner)) => place = inner,
+            _ => return false,
+        }
+    }
+    if place.get(last).is_some() {
+        return false;
+    }
+    place.push(last, value);
+    true
+}

@@ -1,0 +1,272 @@
+//! The executor: steps through a plan, row by row.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pando_catalog::{Bytes, Collection, Patience, StorageError, Transaction};
+use pando_document::{RawDocument, RawValue};
+
+use super::Counters;
+use super::source::{Found, Source, Step, Surroundings};
+use crate::QueryError;
+use crate::filter::Filter;
+use crate::plan::{Access, Plan};
+use crate::sort::{DiskUse, SortPattern, Sorter};
+
+/// Entries examined without patience before the thread is given back.
+const WORK_BUDGET: u32 = 256;
+
+/// Whether the caller's writes may put documents it has seen in the way of the scan again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revisits {
+    /// The caller only reads.
+    Impossible,
+    /// The caller changes documents as it goes: what was given once is not given again, wherever its entries have moved.
+    Prevented,
+}
+
+/// A row of the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'e> {
+    /// The document's primary key.
+    pub primary_key: &'e [u8],
+    /// The document; of a covered plan the indexed fields.
+    pub document: &'e RawDocument,
+}
+
+/// A plan under way.
+#[derive(Debug)]
+pub struct Executor {
+    collection: Arc<Collection>,
+    source: Source,
+    residual: Option<Filter>,
+    /// Primary keys that have come already, where one may come again.
+    seen: Option<HashSet<Box<[u8]>>>,
+    sort: Option<Sorting>,
+    skip: u64,
+    limit: Option<u64>,
+    found: Found,
+    /// A key whose document is still to be fetched.
+    pending: Pending,
+    /// A document that needs no copy of its own.
+    fetched: Option<Bytes>,
+    counters: Cell<Counters>,
+    budget: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    Fetch,
+}
+
+#[derive(Debug)]
+struct Sorting {
+    pattern: SortPattern,
+    sorter: Sorter,
+    key: Vec<u8>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Filling,
+    Emptying,
+}
+
+impl Executor {
+    /// An executor of a plan.
+    ///
+    /// # Errors
+    /// An index of the plan is gone.
+    pub fn new(
+        collection: Arc<Collection>,
+        plan: Plan,
+        disk_use: DiskUse,
+        revisits: Revisits,
+    ) -> Result<Executor, QueryError> {
+        let repeats = match &plan.access {
+            Access::Nothing | Access::PrimaryKey(_) | Access::Collection(_) => false,
+            Access::Index(access) => {
+                access.gives_duplicates() || (revisits == Revisits::Prevented && !access.is_primary())
+            }
+            Access::Union(_) => true,
+        };
+        let sort_limit = plan.sort_limit();
+        let sort = plan.sort.map(|pattern| Sorting {
+            pattern,
+            sorter: Sorter::new(sort_limit, disk_use),
+            key: Vec::new(),
+            phase: Phase::Filling,
+        });
+        Ok(Executor {
+            source: Source::new(&collection, plan.access, plan.coverage)?,
+            collection,
+            residual: plan.residual,
+            seen: repeats.then(HashSet::new),
+            sort,
+            skip: plan.skip,
+            limit: plan.limit,
+            found: Found::default(),
+            pending: Pending::Nothing,
+            fetched: None,
+            counters: Cell::new(Counters::default()),
+            budget: WORK_BUDGET,
+        })
+    }
+
+    /// The executor of `{ _id: id }` (see [`point_lookup`](crate::plan::point_lookup)), without filter and plan.
+    pub fn point(collection: Arc<Collection>, id: RawValue<'_>) -> Executor {
+        let key = collection.primary_key_of(id).into_bytes();
+        Executor {
+            source: Source::Point(Some(key)),
+            collection,
+            residual: None,
+            seen: None,
+            sort: None,
+            skip: 0,
+            limit: None,
+            found: Found::default(),
+            pending: Pending::Nothing,
+            fetched: None,
+            counters: Cell::new(Counters::default()),
+            budget: WORK_BUDGET,
+        }
+    }
+
+    /// The next row; `None` at the end.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](pando_catalog::ErrorKind::WouldBlock) without patience, where the device is needed or the work budget
+    /// is used up: call again with [`Patience::MayBlock`]. Other errors end the execution.
+    pub fn next<'e>(
+        &'e mut self,
+        transaction: &dyn Transaction,
+        patience: Patience,
+    ) -> Result<Option<Row<'e>>, QueryError> {
+        loop {
+            if self.limit == Some(0) || !self.advance(transaction, patience)? {
+                return Ok(None);
+            }
+            if self.skip == 0 {
+                break;
+            }
+            self.skip -= 1;
+        }
+        if let Some(limit) = &mut self.limit {
+            *limit -= 1;
+        }
+        self.counters.get_mut().returned += 1;
+        Ok(Some(self.row()?))
+    }
+
+    /// Counts the rows that are left, skip and limit applied.
+    pub fn count(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<u64, QueryError> {
+        while self.next(transaction, patience)?.is_some() {}
+        Ok(self.counters.get().returned)
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> Counters {
+        self.counters.get()
+    }
+
+    /// The collection that is read.
+    pub fn collection(&self) -> &Arc<Collection> {
+        &self.collection
+    }
+
+    fn row(&self) -> Result<Row<'_>, QueryError> {
+        let bytes = self.fetched.as_deref().unwrap_or(&self.found.document);
+        Ok(Row { primary_key: &self.found.primary_key, document: RawDocument::from_bytes(bytes)? })
+    }
+
+    /// Moves to the next candidate in the order of the answer; false at the end.
+    fn advance(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<bool, QueryError> {
+        match self.sort.as_ref().map(|sort| sort.phase) {
+            None => return self.find(transaction, patience),
+            Some(Phase::Filling) => self.fill(transaction, patience)?,
+            Some(Phase::Emptying) => {}
+        }
+        let next = self.sort.as_mut().and_then(|sort| sort.sorter.pop());
+        let Some((primary_key, document)) = next else { return Ok(false) };
+        self.found.primary_key = primary_key;
+        self.fetched = Some(document);
+        Ok(true)
+    }
+
+    /// Takes all candidates into the sorter. After `WouldBlock` it goes on where it was.
+    fn fill(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<(), QueryError> {
+        while self.find(transaction, patience)? {
+            let bytes = match self.fetched.take() {
+                Some(bytes) => bytes,
+                None => Bytes::copy_from_slice(&self.found.document),
+            };
+            let Some(sort) = &mut self.sort else { unreachable!("only a sort is filled") };
+            sort.key.clear();
+            sort.pattern.append_key(RawDocument::from_bytes(&bytes)?, &mut sort.key)?;
+            sort.sorter.push(&sort.key, &self.found.primary_key, bytes)?;
+        }
+        if let Some(sort) = &mut self.sort {
+            sort.phase = Phase::Emptying;
+        }
+        Ok(())
+    }
+
+    /// Moves to the next candidate that passes the filter, in the order of the access; false at the end.
+    fn find(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<bool, QueryError> {
+        loop {
+            self.spend(patience)?;
+            let surroundings = Surroundings {
+                collection: &self.collection,
+                transaction,
+                patience,
+                filter: self.residual.as_ref(),
+                counters: &self.counters,
+            };
+            if self.pending == Pending::Nothing {
+                self.fetched = None;
+                match self.source.step(&surroundings, &mut self.found)? {
+                    Step::End => return Ok(false),
+                    Step::Nothing => continue,
+                    Step::Document if is_new(&mut self.seen, &self.found) => return Ok(true),
+                    Step::Key if is_new(&mut self.seen, &self.found) => self.pending = Pending::Fetch,
+                    Step::Document | Step::Key => continue,
+                }
+            }
+            let document = self.collection.fetch(transaction, &self.found.primary_key, patience)?;
+            self.pending = Pending::Nothing;
+            let Some(document) = document else { continue };
+            surroundings.count_document();
+            if let Some(filter) = &self.residual
+                && !filter.matches(RawDocument::from_bytes(&document)?)?
+            {
+                continue;
+            }
+            self.fetched = Some(document);
+            return Ok(true);
+        }
+    }
+
+    /// Counts one piece of work; without patience only so many are done before the thread is given back.
+    fn spend(&mut self, patience: Patience) -> Result<(), QueryError> {
+        match patience {
+            Patience::MayBlock => self.budget = WORK_BUDGET,
+            Patience::CachedOnly if self.budget == 0 => {
+                self.budget = WORK_BUDGET;
+                return Err(StorageError::would_block().into());
+            }
+            Patience::CachedOnly => self.budget -= 1,
+        }
+        Ok(())
+    }
+}
+
+/// Whether a primary key comes for the first time.
+fn is_new(seen: &mut Option<HashSet<Box<[u8]>>>, found: &Found) -> bool {
+    match seen {
+        Some(seen) => seen.insert(found.primary_key.as_slice().into()),
+        None => true,
+    }
+}

@@ -1,0 +1,29 @@
+//! Executing: a plan, a collection and a transaction become documents, one at a time.
+//!
+//! # Terms
+//! - *Candidate*: a document (or, of a covered plan, an index entry made into one) that the access has found.
+//! - *Row*: a candidate that is part of the answer: primary key and document.
+//! - *Work budget*: how many entries may be examined without patience before the thread is given back.
+//!
+//! # Steps of [`Executor::next`]
+//! 1. The [`source`] steps to the next document or index entry; a document that came already is passed over.
+//! 2. An entry's document is fetched, unless the plan is covered.
+//! 3. The residual filter is asked.
+//! 4. With a sort in memory, all candidates go into the sorter first, and rows come out of it.
+//! 5. `skip` and `limit` are counted.
+//!
+//! # Invariants
+//! - After `WouldBlock` nothing is lost or repeated: the same call with more patience goes on at the same entry.
+//! - An executor owns all that it needs and is `Send`; the transaction is given at each call, and must be the same one.
+//!
+//! # Not here
+//! Projections, which commands apply to rows; batches and cursors (crate `commands`); writing (crate `catalog`).
+
+mod counters;
+mod entry_document;
+mod executor;
+mod key_ranges;
+mod source;
+
+pub use counters::Counters;
+pub use executor::{Executor, Revisits, Row};

@@ -1,0 +1,141 @@
+//! Plans that leave no choice: `hint`, `min` and `max`.
+
+use pando_catalog::{IndexDescription, Visibility};
+use pando_document::{RawDocument, RawValue};
+use pando_keyorder::{TypeBits, encode};
+
+use super::{Access, FindSpecification, Hint, Plan, ScanBounds, candidate, index_bounds, predicates};
+use crate::sort::Sort;
+use crate::{QueryError, QueryErrorKind};
+
+/// The plan that the request asks for, where it does.
+pub(super) fn plan(
+    find: &FindSpecification<'_>,
+    indexes: &[IndexDescription],
+) -> Result<Option<Plan>, QueryError> {
+    let bounded_by_keys = find.min.is_some() || find.max.is_some();
+    match find.hint {
+        None if bounded_by_keys => Err(planner_error(
+            QueryErrorKind::MinMaxWithoutHint,
+            "When using min()/max() a hint of which index to use must be provided",
+        )),
+        None => Ok(match find.sort {
+            // The order of the collection is that of the collection scan.
+            Sort::Natural(_) => Some(candidate::of_collection(find, &[]).plan),
+            Sort::Unordered | Sort::By(_) => None,
+        }),
+        Some(Hint::Natural(_)) if bounded_by_keys => Err(planner_error(
+            QueryErrorKind::NoQueryExecutionPlans,
+            "min and max are incompatible with $natural",
+        )),
+        Some(Hint::Natural(direction)) => {
+            let mut plan = candidate::of_collection(find, &[]).plan;
+            if let (Access::Collection(way), Sort::Unordered | Sort::By(_)) = (&mut plan.access, find.sort) {
+                *way = super::natural(*direction);
+            }
+            Ok(Some(plan))
+        }
+        Some(hint) => {
+            let index = hinted(hint, indexes)?;
+            let mut plan = through(find, index);
+            if bounded_by_keys {
+                bound_by_keys(find, index, &mut plan)?;
+            }
+            Ok(Some(plan))
+        }
+    }
+}
+
+fn planner_error(kind: QueryErrorKind, message: &str) -> QueryError {
+    QueryError::new(kind, format!("error processing query: planner returned error :: caused by :: {message}"))
+}
+
+/// The index that a hint names.
+fn hinted<'i>(hint: &Hint, indexes: &'i [IndexDescription]) -> Result<&'i IndexDescription, QueryError> {
+    let fits = |index: &&IndexDescription| match hint {
+        Hint::Name(name) => index.name == *name,
+        Hint::Pattern(pattern) => has_pattern(index, pattern),
+        Hint::Natural(_) => false,
+    };
+    indexes.iter().filter(|index| index.hidden == Visibility::Visible).find(fits).ok_or_else(|| {
+        planner_error(QueryErrorKind::BadValue, "hint provided does not correspond to an existing index")
+    })
+}
+
+fn has_pattern(index: &IndexDescription, pattern: &RawDocument) -> bool {
+    match index.specification.get("key") {
+        Ok(Some(RawValue::Document(key))) => pando_document::compare_documents(key, pattern).is_eq(),
+        _ => false,
+    }
+}
+
+fn through(find: &FindSpecification<'_>, index: &IndexDescription) -> Plan {
+    let nodes = predicates::conjunction(find.filter);
+    let bounds = index_bounds::of_index(index, &predicates::of_conjunction(nodes));
+    candidate::through_index(find, nodes, index, bounds).plan
+}
+
+/// Puts `min` and `max` in the place of the bounds that the filter gives: the filter is asked again, the order stays.
+fn bound_by_keys(
+    find: &FindSpecification<'_>,
+    index: &IndexDescription,
+    plan: &mut Plan,
+) -> Result<(), QueryError> {
+    if let (Some(min), Some(max)) = (find.min, find.max)
+        && !min.is_empty()
+        && !max.is_empty()
+        && !same_names(min, max)?
+    {
+        return Err(QueryError::new(
+            QueryErrorKind::MinMaxDiffer,
+            "min and max must have the same field names",
+        ));
+    }
+    let min = find.min.map(|min| key_of(min, index)).transpose()?.flatten();
+    let max = find.max.map(|max| key_of(max, index)).transpose()?.flatten();
+    if let (Some(min), Some(max)) = (&min, &max)
+        && min >= max
+    {
+        return Err(planner_error(
+            QueryErrorKind::MinNotBelowMax,
+            "The value provided for min() does not come before the value provided for max() in the hinted index",
+        ));
+    }
+    let unbounded = index_bounds::IndexBounds::unbounded(index);
+    let nodes = predicates::conjunction(find.filter);
+    *plan = candidate::through_index(find, nodes, index, unbounded).plan;
+    if let Access::Index(access) = &mut plan.access {
+        access.bounds = ScanBounds::Keys { min, max };
+    }
+    Ok(())
+}
+
+fn same_names(min: &RawDocument, max: &RawDocument) -> Result<bool, QueryError> {
+    let (mut a, mut b) = (min.iter(), max.iter());
+    loop {
+        match (a.next().transpose()?, b.next().transpose()?) {
+            (None, None) => return Ok(true),
+            (Some((left, _)), Some((right, _))) if left == right => {}
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// The field bytes of a key that names all fields of the index in their order; `None` for an empty one.
+fn key_of(key: &RawDocument, index: &IndexDescription) -> Result<Option<Vec<u8>>, QueryError> {
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(32);
+    let mut fields = index.fields.iter();
+    for part in key {
+        let (name, value) = part?;
+        let field = fields.next().filter(|field| field.path == name).ok_or_else(does_not_fit)?;
+        encode(value, field.direction, &mut bytes, &mut TypeBits::new());
+    }
+    if fields.next().is_some() { Err(does_not_fit()) } else { Ok(Some(bytes)) }
+}
+
+fn does_not_fit() -> QueryError {
+    planner_error(QueryErrorKind::HintDoesNotFitMinMax, "The index chosen is not compatible with min/max")
+}

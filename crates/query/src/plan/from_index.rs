@@ -1,0 +1,95 @@
+//! What an index can do besides finding: give its entries in the order of a sort, and stand for documents.
+
+use pando_catalog::{IndexDescription, Multikey, Truncation};
+
+use super::ScanDirection;
+use super::interval::Intervals;
+use super::specification::ProjectionNeeds;
+use crate::filter::{ElementTest, FieldTest, Node, Test};
+use crate::sort::SortPattern;
+
+/// The direction in which a scan of the index gives the order of a pattern, if either does.
+///
+/// A field with a single value does not matter for the order. The others of the pattern must be the index's next ones, all
+/// in the index's directions or all against them. A field with arrays gives the right order only if no array field is
+/// bounded: the key by which a document sorts might be out of bounds.
+pub(super) fn sort_direction(
+    pattern: &SortPattern,
+    index: &IndexDescription,
+    bounds: &[Intervals],
+) -> Option<ScanDirection> {
+    if index.truncated == Truncation::Truncated {
+        return None;
+    }
+    let is_single = |at: usize| {
+        index.multikey[at] == Multikey::No && bounds[at].is_points() && bounds[at].list().len() == 1
+    };
+    let bounded_array =
+        (0..index.fields.len()).any(|at| index.multikey[at] == Multikey::Yes && !bounds[at].is_all());
+    let mut direction: Option<ScanDirection> = None;
+    let mut at = 0;
+    for part in pattern.parts() {
+        let of_part = |at: usize| index.fields[at].path == part.path.as_str();
+        if (0..index.fields.len()).any(|at| of_part(at) && is_single(at)) {
+            continue;
+        }
+        while at < index.fields.len() && !of_part(at) && (is_single(at) || is_array_point(index, bounds, at))
+        {
+            at += 1;
+        }
+        if at == index.fields.len() || !of_part(at) || (index.multikey[at] == Multikey::Yes && bounded_array)
+        {
+            return None;
+        }
+        let this = match index.fields[at].direction == part.direction {
+            true => ScanDirection::Forward,
+            false => ScanDirection::Backward,
+        };
+        if direction.is_some_and(|have| have != this) {
+            return None;
+        }
+        direction = Some(this);
+        at += 1;
+    }
+    Some(direction.unwrap_or(ScanDirection::Forward))
+}
+
+/// Whether every entry within bounds has the same value here, though documents have others besides.
+fn is_array_point(index: &IndexDescription, bounds: &[Intervals], at: usize) -> bool {
+    index.multikey[at] == Multikey::Yes && bounds[at].is_points() && bounds[at].list().len() == 1
+}
+
+/// Whether entries hold all that is needed of a document: by the projection, by the filter that is left, and by a sort.
+pub(super) fn covers(
+    index: &IndexDescription,
+    needs: ProjectionNeeds<'_>,
+    residual: &[&Node],
+    sort: Option<&SortPattern>,
+) -> bool {
+    let paths = match needs {
+        ProjectionNeeds::Everything => return false,
+        ProjectionNeeds::Paths(paths) => paths,
+        ProjectionNeeds::Nothing => &[],
+    };
+    if index.is_multikey() || index.truncated == Truncation::Truncated {
+        return false;
+    }
+    let has = |path: &str| index.fields.iter().any(|field| field.path == path);
+    paths.iter().all(|path| has(path))
+        && residual.iter().all(|node| reads_only(node, &has))
+        && sort.is_none_or(|sort| sort.parts().iter().all(|part| has(part.path.as_str())))
+}
+
+fn reads_only(node: &Node, has: &impl Fn(&str) -> bool) -> bool {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+            nodes.iter().all(|node| reads_only(node, has))
+        }
+        Node::Not(node) => reads_only(node, has),
+        Node::Field(FieldTest { path, test }) => {
+            has(path.as_str()) && !matches!(test, Test::Element(ElementTest::Document(_)))
+        }
+        Node::Expression(_) => false,
+        Node::Never => true,
+    }
+}

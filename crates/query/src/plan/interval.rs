@@ -1,0 +1,233 @@
+//! Sets of values as intervals of order-preserving bytes.
+//!
+//! # Terms
+//! - *Cut*: a place between values: just before or just after all keys that begin with some value's bytes. No value's bytes
+//!   are a prefix of another's, so cuts are ordered by their bytes and then by their side.
+//! - *Interval*: what lies between two cuts. *Intervals*: a sorted list of disjoint ones, not touching each other.
+//!
+//! Sets are made and combined in ascending order; [`Intervals::directed`] turns them for a descending field.
+
+use pando_document::{RawValue, Value};
+use pando_keyorder::{Direction, TypeBits, encode};
+
+/// Which side of a value's bytes a cut is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Before all keys that begin with the bytes.
+    Before,
+    /// After them.
+    After,
+}
+
+/// A place between values.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cut {
+    /// The value's bytes.
+    pub bytes: Vec<u8>,
+    /// Which side.
+    pub side: Side,
+}
+
+impl Cut {
+    /// The place just before a value.
+    pub fn before(value: RawValue<'_>) -> Cut {
+        Cut { bytes: encoded(value), side: Side::Before }
+    }
+
+    /// The place just after a value.
+    pub fn after(value: RawValue<'_>) -> Cut {
+        Cut { bytes: encoded(value), side: Side::After }
+    }
+
+    fn inverted(self) -> Cut {
+        let side = match self.side {
+            Side::Before => Side::After,
+            Side::After => Side::Before,
+        };
+        Cut { bytes: self.bytes.into_iter().map(|byte| !byte).collect(), side }
+    }
+}
+
+fn encoded(value: RawValue<'_>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(16);
+    encode(value, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+    bytes
+}
+
+/// What lies between two cuts, the lower before the upper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The lower end.
+    pub lower: Cut,
+    /// The upper end.
+    pub upper: Cut,
+}
+
+impl Interval {
+    /// One value.
+    pub fn point(value: RawValue<'_>) -> Interval {
+        let bytes = encoded(value);
+        Interval {
+            lower: Cut { bytes: bytes.clone(), side: Side::Before },
+            upper: Cut { bytes, side: Side::After },
+        }
+    }
+
+    /// Whether it holds one value only.
+    pub fn is_point(&self) -> bool {
+        self.lower.bytes == self.upper.bytes
+    }
+
+    /// Whether a key's part lies within.
+    pub fn contains(&self, part: &[u8]) -> bool {
+        self.compare(part).is_eq()
+    }
+
+    /// Where a key's part lies: less than, within or greater than the interval.
+    pub fn compare(&self, part: &[u8]) -> std::cmp::Ordering {
+        use std::cmp::Ordering;
+        match (part.cmp(&self.lower.bytes), self.lower.side) {
+            (Ordering::Less, _) | (Ordering::Equal, Side::After) => return Ordering::Less,
+            _ => {}
+        }
+        match (part.cmp(&self.upper.bytes), self.upper.side) {
+            (Ordering::Greater, _) | (Ordering::Equal, Side::Before) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+/// A set of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intervals {
+    list: Vec<Interval>,
+}
+
+impl Intervals {
+    /// No value.
+    pub fn none() -> Intervals {
+        Intervals { list: Vec::new() }
+    }
+
+    /// Every value, MinKey and MaxKey included.
+    pub fn all() -> Intervals {
+        Intervals::between(Cut::before(RawValue::MinKey), Cut::after(RawValue::MaxKey))
+    }
+
+    /// One value.
+    pub fn point(value: RawValue<'_>) -> Intervals {
+        Intervals { list: vec![Interval::point(value)] }
+    }
+
+    /// What lies between two cuts; nothing if they are the wrong way round.
+    pub fn between(lower: Cut, upper: Cut) -> Intervals {
+        if lower < upper { Intervals { list: vec![Interval { lower, upper }] } } else { Intervals::none() }
+    }
+
+    /// The intervals in their order.
+    pub fn list(&self) -> &[Interval] {
+        &self.list
+    }
+
+    /// Whether no value is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether every value is in the set, in ascending bytes or descending ones.
+    pub fn is_all(&self) -> bool {
+        let all = |bytes: &[u8]| matches!(bytes, [0x08 | 0xF0 | 0x0F | 0xF7]);
+        match self.list.as_slice() {
+            [only] => all(&only.lower.bytes) && all(&only.upper.bytes) && !only.is_point(),
+            _ => false,
+        }
+    }
+
+    /// Whether there are only single values in it, and at least one.
+    pub fn is_points(&self) -> bool {
+        !self.is_empty() && self.list.iter().all(Interval::is_point)
+    }
+
+    /// What is in either set.
+    #[must_use]
+    pub fn union(mut self, other: Intervals) -> Intervals {
+        self.list.extend(other.list);
+        Intervals::joined(self.list)
+    }
+
+    /// The union of many sets.
+    pub fn union_of(sets: impl IntoIterator<Item = Intervals>) -> Intervals {
+        Intervals::joined(sets.into_iter().flat_map(|set| set.list).collect())
+    }
+
+    /// Sorts intervals and joins those that overlap or touch.
+    fn joined(mut list: Vec<Interval>) -> Intervals {
+        list.sort_by(|a, b| a.lower.cmp(&b.lower).then_with(|| a.upper.cmp(&b.upper)));
+        let mut joined: Vec<Interval> = Vec::with_capacity(list.len());
+        for next in list {
+            match joined.last_mut() {
+                Some(last) if next.lower <= last.upper => last.upper = last.upper.clone().max(next.upper),
+                _ => joined.push(next),
+            }
+        }
+        Intervals { list: joined }
+    }
+
+    /// What is in both sets.
+    #[must_use]
+    pub fn intersection(self, other: &Intervals) -> Intervals {
+        let (mut a, mut b) = (self.list.iter().peekable(), other.list.iter().peekable());
+        let mut list = Vec::new();
+        while let (Some(left), Some(right)) = (a.peek(), b.peek()) {
+            let lower = (&left.lower).max(&right.lower);
+            let upper = (&left.upper).min(&right.upper);
+            if lower < upper {
+                list.push(Interval { lower: lower.clone(), upper: upper.clone() });
+            }
+            if left.upper < right.upper {
+                a.next();
+            } else {
+                b.next();
+            }
+        }
+        Intervals { list }
+    }
+
+    /// What is not in the set.
+    #[must_use]
+    pub fn complement(self) -> Intervals {
+        let mut list = Vec::with_capacity(self.list.len() + 1);
+        let mut from = Cut::before(RawValue::MinKey);
+        for interval in self.list {
+            if from < interval.lower {
+                list.push(Interval { lower: from, upper: interval.lower });
+            }
+            from = interval.upper;
+        }
+        let end = Cut::after(RawValue::MaxKey);
+        if from < end {
+            list.push(Interval { lower: from, upper: end });
+        }
+        Intervals { list }
+    }
+
+    /// The set in the order of a field: of a descending one, every bit inverted and the order turned.
+    #[must_use]
+    pub fn directed(self, direction: Direction) -> Intervals {
+        match direction {
+            Direction::Ascending => self,
+            Direction::Descending => {
+                let turned = |interval: Interval| Interval {
+                    lower: interval.upper.inverted(),
+                    upper: interval.lower.inverted(),
+                };
+                Intervals { list: self.list.into_iter().rev().map(turned).collect() }
+            }
+        }
+    }
+}
+
+/// The value that a cut in the order of a field is at, as far as its bytes tell: number types are the commonest ones.
+pub(super) fn value_of(cut: &Cut, direction: Direction) -> Option<Value> {
+    pando_keyorder::decode(&cut.bytes, &[], &[direction]).ok()?.into_iter().next()
+}

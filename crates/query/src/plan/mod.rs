@@ -1,0 +1,205 @@
+//! Planning: from a parsed find and the descriptions of indexes to a plan. Pure: no data is read.
+//!
+//! # Terms
+//! - *Access*: how candidates are found: by primary key, through one index, through several, or by looking at all documents.
+//! - *Bounds*: intervals of values for each field of an index, see [`interval`].
+//! - *Residual*: what of the filter the bounds do not settle, to be asked of each candidate.
+//! - *Covered*: entries hold all that is needed, so no document is fetched.
+//!
+//! # Steps
+//! 1. `_id` equal to a plain value is a lookup by primary key, whatever else the filter says.
+//! 2. The filter's conjunction is taken apart into tests ([`predicates`]); each usable index gets the bounds that they put on
+//!    its fields ([`index_bounds`], [`predicate_bounds`]).
+//! 3. Each index that narrows the search, or gives the order of the sort, is a candidate, as is the collection itself. The
+//!    cheapest by [`cost`] wins.
+//! 4. If none narrows but an `$or` has an index for each branch, the union of those scans wins.
+//! 5. `hint`, `min` and `max` leave no choice ([`forced`]).
+//!
+//! # Invariants
+//! - A plan finds every document that matches, and none twice.
+//! - It leaves a test out only if its index bounds imply it, and a sort only if the scan gives its order.
+//! - Hidden, sparse, partial and truncated indexes, and those that met arrays, are used only as far as that holds.
+//!
+//! # Not here
+//! Carrying a plan out: [`execute`](crate::execute).
+
+mod brackets;
+mod candidate;
+mod cost;
+mod explain;
+mod forced;
+mod from_index;
+mod index_bounds;
+pub mod interval;
+mod point_lookup;
+mod predicate_bounds;
+mod predicates;
+mod specification;
+mod union;
+
+use pando_catalog::{IndexDescription, Truncation};
+use pando_keyorder::Direction;
+
+pub use explain::{ExecutionStatistics, ExplainedProjection, execution_stats, query_planner, winning_plan};
+pub use interval::{Cut, Interval, Intervals, Side};
+pub use point_lookup::point_lookup;
+pub use specification::{FindSpecification, Hint, ProjectionNeeds};
+
+use crate::QueryError;
+use crate::filter::{Filter, Literal};
+use crate::sort::{Sort, SortPattern};
+
+/// The name of the index that the documents themselves are.
+pub const PRIMARY_INDEX: &str = "_id_";
+
+/// How a find is carried out.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How candidates are found.
+    pub access: Access,
+    /// What they still have to pass; `None`: nothing.
+    pub residual: Option<Filter>,
+    /// Where their fields come from.
+    pub coverage: Coverage,
+    /// The sort in memory, where the access does not give the order.
+    pub sort: Option<SortPattern>,
+    /// How many of the first are left out.
+    pub skip: u64,
+    /// How many are given at most; `None` for all.
+    pub limit: Option<u64>,
+}
+
+/// How candidates are found.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// Nothing can match.
+    Nothing,
+    /// The document with this `_id`.
+    PrimaryKey(Literal),
+    /// All documents, in the order of primary keys or against it.
+    Collection(ScanDirection),
+    /// The entries of an index within bounds.
+    Index(IndexAccess),
+    /// The entries of several scans, each document once.
+    Union(Vec<IndexAccess>),
+}
+
+/// Which way a scan goes through keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanDirection {
+    /// From the least key.
+    Forward,
+    /// From the greatest key.
+    Backward,
+}
+
+/// Where a candidate's fields come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    /// From the document.
+    Document,
+    /// From the index entry.
+    Entry,
+}
+
+/// A scan of an index.
+#[derive(Clone, Debug)]
+pub struct IndexAccess {
+    /// The index, as it was when planned. [`PRIMARY_INDEX`] is the documents themselves.
+    pub index: IndexDescription,
+    /// Which entries.
+    pub bounds: ScanBounds,
+    /// Which way.
+    pub direction: ScanDirection,
+}
+
+/// Which entries of an index a scan is about.
+#[derive(Clone, Debug)]
+pub enum ScanBounds {
+    /// By field, in the field's direction.
+    Fields(Vec<Intervals>),
+    /// From `min` (inclusive) to `max` (exclusive), of all fields at once.
+    Keys {
+        /// Field bytes of the least key.
+        min: Option<Vec<u8>>,
+        /// Field bytes of the first key beyond.
+        max: Option<Vec<u8>>,
+    },
+}
+
+impl IndexAccess {
+    /// Whether the index is the documents themselves.
+    pub fn is_primary(&self) -> bool {
+        self.index.name == PRIMARY_INDEX
+    }
+
+    /// Whether one document may turn up at several entries.
+    pub fn gives_duplicates(&self) -> bool {
+        let is_one_key = match &self.bounds {
+            ScanBounds::Fields(fields) => {
+                fields.iter().all(|field| field.is_points() && field.list().len() == 1)
+            }
+            ScanBounds::Keys { .. } => false,
+        };
+        // Bounds longer than cut keys are widened, and then may overlap.
+        self.index.truncated == Truncation::Truncated || (self.index.is_multikey() && !is_one_key)
+    }
+}
+
+impl Plan {
+    /// Whether candidates are found in the order of `_id` or of an index, so that results are not all held in memory.
+    pub fn is_streaming(&self) -> bool {
+        self.sort.is_none()
+    }
+
+    /// How many documents a sort in memory has to keep; `None` for all.
+    pub fn sort_limit(&self) -> Option<u64> {
+        self.limit.map(|limit| limit.saturating_add(self.skip))
+    }
+}
+
+/// Plans a find.
+///
+/// `indexes` are all of the collection, `_id_` among them ([`Collection::describe_indexes`](pando_catalog::Collection)).
+///
+/// # Errors
+/// A hint that fits no index; `min` and `max` that do not fit the hint.
+pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Result<Plan, QueryError> {
+    if let Some(plan) = forced::plan(find, indexes)? {
+        return Ok(plan);
+    }
+    if let Some(plan) = point_lookup::plan(find, indexes) {
+        return Ok(plan);
+    }
+    let nodes = predicates::conjunction(find.filter);
+    let predicates = predicates::of_conjunction(nodes);
+    let usable: Vec<&IndexDescription> = indexes.iter().filter(|index| candidate::is_usable(index)).collect();
+    let mut candidates: Vec<candidate::Candidate> = usable
+        .iter()
+        .filter(|index| index_bounds::has_all_matches(index, &predicates))
+        .filter_map(|index| candidate::of_index(find, nodes, &predicates, index))
+        .collect();
+    let narrowed = candidates.iter().any(|candidate| candidate.narrows);
+    if !narrowed && let Some(union) = union::of_branches(find, nodes, &usable) {
+        candidates.push(union);
+    }
+    candidates.push(candidate::of_collection(find, &candidates));
+    let best = candidates.into_iter().reduce(|best, next| if next.cost < best.cost { next } else { best });
+    Ok(best.expect("the collection itself is always a candidate").plan)
+}
+
+/// The direction in which a collection scan goes for a `$natural` sort or hint.
+fn natural(direction: Direction) -> ScanDirection {
+    match direction {
+        Direction::Ascending => ScanDirection::Forward,
+        Direction::Descending => ScanDirection::Backward,
+    }
+}
+
+/// The direction of a collection scan for a sort.
+fn natural_of(sort: &Sort) -> ScanDirection {
+    match sort {
+        Sort::Natural(direction) => natural(*direction),
+        Sort::Unordered | Sort::By(_) => ScanDirection::Forward,
+    }
+}

@@ -1,0 +1,56 @@
+//! The lookup of one document by its `_id`: the plan of most requests, found without planning.
+
+use pando_catalog::IndexDescription;
+use pando_document::{RawDocument, RawValue};
+
+use super::{Access, Coverage, FindSpecification, PRIMARY_INDEX, Plan, candidate};
+use crate::filter::{Node, Operator, Test};
+
+/// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that is looked up by its key: what takes the
+/// shortest path of all, unparsed ([`Executor::point`](crate::execute::Executor::point)).
+pub fn point_lookup(filter: &RawDocument) -> Option<RawValue<'_>> {
+    let mut fields = filter.iter();
+    let Some(Ok(("_id", value))) = fields.next() else { return None };
+    let is_plain = match value {
+        RawValue::Document(document) => match document.iter().next() {
+            None => true,
+            Some(first) => !first.ok()?.0.starts_with('$'),
+        },
+        value => is_key(value),
+    };
+    (is_plain && fields.next().is_none()).then_some(value)
+}
+
+/// Whether equality with a value is equality of primary keys: not of null (which a missing field is), nor of arrays (which no
+/// `_id` is), nor of patterns (which match).
+fn is_key(value: RawValue<'_>) -> bool {
+    !matches!(value, RawValue::Null | RawValue::Undefined | RawValue::Array(_) | RawValue::Regex(_))
+}
+
+/// The plan of a filter that wants `_id` to be equal to a plain value, among other things.
+pub(super) fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Option<Plan> {
+    if !indexes.iter().any(|index| index.name == PRIMARY_INDEX) {
+        return None;
+    }
+    let nodes = super::predicates::conjunction(find.filter);
+    let (at, literal) = nodes.iter().enumerate().find_map(|(at, node)| match node {
+        Node::Field(field) if field.path.as_str() == "_id" => match &field.test {
+            Test::Comparison(comparison) if comparison.operator == Operator::Equal => {
+                is_key(comparison.literal.raw()).then_some((at, &comparison.literal))
+            }
+            _ => None,
+        },
+        _ => None,
+    })?;
+    let residual: Vec<&Node> =
+        nodes.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, node)| node).collect();
+    Some(Plan {
+        access: Access::PrimaryKey(literal.clone()),
+        residual: candidate::residual_of(&residual),
+        coverage: Coverage::Document,
+        // One document is in any order.
+        sort: None,
+        skip: find.skip,
+        limit: find.limit,
+    })
+}

@@ -1,0 +1,239 @@
+//! What one test of a field says about the keys of an index on that field.
+//!
+//! # Terms
+//! - *Bounds*: intervals such that each document that passes the test has at least one key within.
+//! - *Exact*: each key within belongs to a document that passes, so that the test need not be asked again.
+//!
+//! # Rules
+//! - A missing field is null in an index, an empty array `undefined`, and arrays stand element by element. So tests that tell
+//!   null from missing, or look at an array as a whole, are never exact.
+//! - A comparison with an array literal finds the array where it stands as a value, and by its first element where it is
+//!   the field's value.
+//! - On a field that has met arrays, a negation's bounds hold every document that passes, and others.
+
+use pando_catalog::Multikey;
+use pando_document::{CanonicalType, ElementType, RawArray, RawValue, canonical_type};
+
+use super::brackets;
+use super::interval::{Cut, Intervals};
+use crate::filter::{Comparison, ElementTest, InList, Node, Operator, RegexTest, Test, TypeSet};
+
+/// Whether bounds stand for their test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tightness {
+    /// They do.
+    Exact,
+    /// The test is to be asked again.
+    Inexact,
+}
+
+/// The bounds of one test.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    pub intervals: Intervals,
+    pub tightness: Tightness,
+}
+
+impl Bounds {
+    fn exact(intervals: Intervals) -> Bounds {
+        Bounds { intervals, tightness: Tightness::Exact }
+    }
+
+    fn inexact(intervals: Intervals) -> Bounds {
+        Bounds { intervals, tightness: Tightness::Inexact }
+    }
+}
+
+/// The bounds of a test; `None` where it says nothing about keys.
+pub(super) fn of_test(test: &Test) -> Option<Bounds> {
+    match test {
+        Test::Comparison(comparison) => Some(of_comparison(comparison)),
+        Test::In(list) => Some(of_list(list)),
+        Test::Regex(regex) => Some(of_regex(regex)),
+        Test::Exists => Some(Bounds::inexact(Intervals::all())),
+        Test::Type(types) => of_types(*types),
+        Test::Modulo(_) => Some(Bounds::inexact(bracket(CanonicalType::Number))),
+        Test::Element(ElementTest::Value(node)) => of_element(node),
+        Test::Size(_) | Test::Bits(_) | Test::Element(ElementTest::Document(_)) => None,
+    }
+}
+
+/// The bounds of a negated test on a field that has met arrays or not.
+pub(super) fn of_negation(test: &Test, multikey: Multikey) -> Option<Bounds> {
+    let literal_is_plain = |value: RawValue<'_>| !matches!(value, RawValue::Null | RawValue::Array(_));
+    match test {
+        Test::Comparison(comparison) if literal_is_plain(comparison.literal.raw()) => {}
+        Test::In(list)
+            if list.regexes().is_empty()
+                && list.values().iter().all(|value| literal_is_plain(value.raw())) => {}
+        // With arrays, null also stands for a path that leads through an empty one, which is not null.
+        Test::Comparison(comparison) if matches!(comparison.literal.raw(), RawValue::Null) => {
+            let kept = of_comparison(comparison).intervals.complement();
+            return (multikey == Multikey::No).then_some(Bounds::inexact(kept));
+        }
+        // Missing fields are null in the index.
+        Test::Exists => return Some(Bounds::inexact(Intervals::point(RawValue::Null))),
+        _ => return None,
+    }
+    let bounds = of_test(test)?;
+    (bounds.tightness == Tightness::Exact).then(|| Bounds::exact(bounds.intervals.complement()))
+}
+
+/// Whether a test never holds where the field is missing, so that a sparse index has every document that passes.
+pub(super) fn implies_existence(test: &Test) -> bool {
+    match test {
+        Test::Comparison(comparison) => {
+            !matches!(comparison.literal.raw(), RawValue::Null | RawValue::MinKey | RawValue::MaxKey)
+        }
+        Test::In(list) => !list.values().iter().any(|value| matches!(value.raw(), RawValue::Null)),
+        Test::Regex(_)
+        | Test::Exists
+        | Test::Type(_)
+        | Test::Modulo(_)
+        | Test::Size(_)
+        | Test::Bits(_)
+        | Test::Element(_) => true,
+    }
+}
+
+fn bracket(canonical: CanonicalType) -> Intervals {
+    let whole = Intervals::between(brackets::lower(canonical), brackets::upper(canonical));
+    match canonical {
+        CanonicalType::Number => Intervals::point(RawValue::Double(f64::NAN)).union(whole),
+        _ => whole,
+    }
+}
+
+fn of_comparison(comparison: &Comparison) -> Bounds {
+    let literal = comparison.literal.raw();
+    match (literal, comparison.operator) {
+        (RawValue::Null, Operator::Greater | Operator::Less) => Bounds::exact(Intervals::none()),
+        (RawValue::Null, _) => {
+            let points = Intervals::point(RawValue::Undefined).union(Intervals::point(RawValue::Null));
+            Bounds::inexact(points)
+        }
+        (RawValue::Array(array), Operator::Equal) => of_array(array, literal),
+        // Any element may be the one that makes the array greater.
+        (RawValue::Array(_), _) => Bounds::inexact(Intervals::all()),
+        (literal, Operator::Equal) => Bounds::exact(Intervals::point(literal)),
+        (literal, operator) if crate::filter::is_nan(literal) => match operator {
+            Operator::GreaterOrEqual | Operator::LessOrEqual => Bounds::exact(Intervals::point(literal)),
+            Operator::Equal | Operator::Greater | Operator::Less => Bounds::exact(Intervals::none()),
+        },
+        (literal, operator) => Bounds::exact(of_range(literal, operator)),
+    }
+}
+
+fn of_range(literal: RawValue<'_>, operator: Operator) -> Intervals {
+    let canonical = canonical_type(literal.element_type());
+    // MinKey and MaxKey compare with values of every bracket.
+    let (least, greatest) = match canonical {
+        CanonicalType::MinKey | CanonicalType::MaxKey => {
+            (Cut::before(RawValue::MinKey), Cut::after(RawValue::MaxKey))
+        }
+        canonical => (brackets::lower(canonical), brackets::upper(canonical)),
+    };
+    match operator {
+        Operator::Equal => Intervals::point(literal),
+        Operator::Greater => Intervals::between(Cut::after(literal), greatest),
+        Operator::GreaterOrEqual => Intervals::between(Cut::before(literal), greatest),
+        Operator::Less => Intervals::between(least, Cut::before(literal)),
+        Operator::LessOrEqual => Intervals::between(least, Cut::after(literal)),
+    }
+}
+
+/// An array is found by its first element, or as it stands where it is itself an element.
+fn of_array(array: &RawArray, literal: RawValue<'_>) -> Bounds {
+    let first = match array.iter().next() {
+        Some(Ok(first)) => first,
+        Some(Err(_)) | None => RawValue::Undefined,
+    };
+    Bounds::inexact(Intervals::point(first).union(Intervals::point(literal)))
+}
+
+fn of_list(list: &InList) -> Bounds {
+    let mut tightness = Tightness::Exact;
+    let mut sets = Vec::with_capacity(list.values().len());
+    for value in list.values() {
+        let comparison = Comparison { operator: Operator::Equal, literal: value.clone() };
+        let bounds = of_comparison(&comparison);
+        if bounds.tightness == Tightness::Inexact {
+            tightness = Tightness::Inexact;
+        }
+        sets.push(bounds.intervals);
+    }
+    for regex in list.regexes() {
+        tightness = Tightness::Inexact;
+        sets.push(of_regex(regex).intervals);
+    }
+    Bounds { intervals: Intervals::union_of(sets), tightness }
+}
+
+fn of_regex(regex: &RegexTest) -> Bounds {
+    let strings = match regex.literal_prefix() {
+        Some(prefix) => {
+            let upper = match successor(&prefix) {
+                Some(next) => Cut::before(RawValue::String(&next)),
+                None => brackets::upper(CanonicalType::String),
+            };
+            Intervals::between(Cut::before(RawValue::String(&prefix)), upper)
+        }
+        None => bracket(CanonicalType::String),
+    };
+    let itself =
+        RawValue::Regex(pando_document::RawRegex { pattern: regex.pattern(), options: regex.options() });
+    Bounds::inexact(strings.union(Intervals::point(itself)))
+}
+
+/// The least string that is greater than all that begin with a prefix.
+fn successor(prefix: &str) -> Option<String> {
+    let mut characters: Vec<char> = prefix.chars().collect();
+    while let Some(last) = characters.pop() {
+        // Surrogates are no characters, so the one before them is followed by the one behind them.
+        let next = if last == '\u{D7FF}' { Some('\u{E000}') } else { char::from_u32(u32::from(last) + 1) };
+        if let Some(next) = next {
+            characters.push(next);
+            return Some(characters.into_iter().collect());
+        }
+    }
+    None
+}
+
+fn of_types(types: TypeSet) -> Option<Bounds> {
+    // Arrays stand element by element, and a key's undefined or null may be an empty array or a missing field.
+    if types.contains(ElementType::Array) || types.contains(ElementType::Undefined) {
+        return None;
+    }
+    let sets = types.iter().map(|kind| bracket(canonical_type(kind)));
+    Some(Bounds::inexact(Intervals::union_of(sets)))
+}
+
+/// `$elemMatch` on values: one element meets all, so the bounds of its tests meet.
+fn of_element(node: &Node) -> Option<Bounds> {
+    let nodes = match node {
+        Node::And(nodes) => nodes.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    let mut met: Option<Intervals> = None;
+    for node in nodes {
+        let Node::Field(field) = node else { continue };
+        // An element that is itself an array is compared whole, and stands whole in the index.
+        let Some(bounds) = of_element_test(&field.test) else { continue };
+        met = Some(match met {
+            Some(have) => have.intersection(&bounds),
+            None => bounds,
+        });
+    }
+    met.map(Bounds::inexact)
+}
+
+fn of_element_test(test: &Test) -> Option<Intervals> {
+    match test {
+        Test::Comparison(comparison) => match comparison.literal.raw() {
+            literal @ RawValue::Array(_) => Some(of_range(literal, comparison.operator)),
+            _ => Some(of_comparison(comparison).intervals),
+        },
+        Test::In(_) | Test::Regex(_) | Test::Modulo(_) => of_test(test).map(|bounds| bounds.intervals),
+        Test::Exists | Test::Type(_) | Test::Size(_) | Test::Bits(_) | Test::Element(_) => None,
+    }
+}

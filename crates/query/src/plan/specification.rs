@@ -1,0 +1,92 @@
+//! What a planner is asked, as plain data.
+
+use pando_document::{RawDocument, RawDocumentBuf, RawValue};
+use pando_keyorder::Direction;
+
+use crate::filter::Filter;
+use crate::sort::{Sort, SortPattern};
+use crate::{QueryError, QueryErrorKind};
+
+/// A find, parsed.
+#[derive(Clone, Copy, Debug)]
+pub struct FindSpecification<'a> {
+    /// Which documents.
+    pub filter: &'a Filter,
+    /// In which order.
+    pub sort: &'a Sort,
+    /// Which fields are looked at once documents are found.
+    pub needs: ProjectionNeeds<'a>,
+    /// How many of the first are left out.
+    pub skip: u64,
+    /// How many are wanted at most; `None` for all.
+    pub limit: Option<u64>,
+    /// Which index to take.
+    pub hint: Option<&'a Hint>,
+    /// The least index key, inclusive.
+    pub min: Option<&'a RawDocument>,
+    /// The greatest index key, exclusive.
+    pub max: Option<&'a RawDocument>,
+}
+
+impl<'a> FindSpecification<'a> {
+    /// All documents that match, whole, as they come: what updates, deletes and counts ask for.
+    pub fn matching(filter: &'a Filter) -> FindSpecification<'a> {
+        FindSpecification {
+            filter,
+            sort: &Sort::Unordered,
+            needs: ProjectionNeeds::Everything,
+            skip: 0,
+            limit: None,
+            hint: None,
+            min: None,
+            max: None,
+        }
+    }
+
+    /// Documents to produce before skipping; `None` for all.
+    pub(super) fn limit_before_skip(&self) -> Option<u64> {
+        self.limit.map(|limit| limit.saturating_add(self.skip))
+    }
+
+    /// The sort pattern, where there is one.
+    pub(super) fn sort_pattern(&self) -> Option<&'a SortPattern> {
+        self.sort.pattern()
+    }
+}
+
+/// Which fields a projection reads.
+#[derive(Clone, Copy, Debug)]
+pub enum ProjectionNeeds<'a> {
+    /// Whole documents.
+    Everything,
+    /// Only what stands at these dotted paths, `_id` among them where it is wanted.
+    Paths(&'a [String]),
+    /// Nothing: a count.
+    Nothing,
+}
+
+/// Which index a request asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hint {
+    /// By name.
+    Name(String),
+    /// By key pattern.
+    Pattern(RawDocumentBuf),
+    /// No index: the collection, forwards or backwards.
+    Natural(Direction),
+}
+
+impl Hint {
+    /// Parses the `hint` of a request; an empty document is none.
+    pub fn parse(value: RawValue<'_>) -> Result<Option<Hint>, QueryError> {
+        match value {
+            RawValue::String(name) => Ok(Some(Hint::Name(name.to_owned()))),
+            RawValue::Document(document) if document.is_empty() => Ok(None),
+            RawValue::Document(document) => match document.get("$natural")? {
+                Some(natural) => crate::sort::natural_direction(natural).map(|way| Some(Hint::Natural(way))),
+                None => Ok(Some(Hint::Pattern(document.to_owned()))),
+            },
+            _ => Err(QueryError::new(QueryErrorKind::FailedToParse, "Hint must be a string or an object")),
+        }
+    }
+}

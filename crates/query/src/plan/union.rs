@@ -1,0 +1,69 @@
+//! `$or`: if every branch has an index that narrows it, the union of those scans beats looking at every document.
+//!
+//! The whole filter is asked of what they find: a branch's bounds may settle its own tests, but not those beside the `$or`.
+
+use pando_catalog::IndexDescription;
+
+use super::candidate::{self, Candidate};
+use super::cost::{self, DocumentAccess, Order};
+use super::{Access, Coverage, FindSpecification, IndexAccess, Plan, ScanBounds, ScanDirection};
+use super::{index_bounds, predicates};
+use crate::filter::Node;
+
+/// The union for the first `$or` of the conjunction whose branches all have indexes.
+pub(super) fn of_branches(
+    find: &FindSpecification<'_>,
+    nodes: &[Node],
+    indexes: &[&IndexDescription],
+) -> Option<Candidate> {
+    let (accesses, found) = nodes.iter().find_map(|node| match node {
+        Node::Or(branches) => scans_of(branches, indexes),
+        _ => None,
+    })?;
+    let order = match find.sort_pattern() {
+        Some(_) => Order::Sorted,
+        None => Order::AsFound(find.limit_before_skip()),
+    };
+    let residual: Vec<&Node> = nodes.iter().collect();
+    let plan = Plan {
+        access: Access::Union(accesses),
+        residual: candidate::residual_of(&residual),
+        coverage: Coverage::Document,
+        sort: find.sort_pattern().cloned(),
+        skip: find.skip,
+        limit: find.limit,
+    };
+    let work = cost::Work { entries: found, found };
+    let cost = cost::of_index(work, DocumentAccess::Fetched, order);
+    Some(Candidate { plan, cost, narrows: true, found })
+}
+
+/// One scan for each branch, and the documents that they are thought to find.
+fn scans_of(branches: &[Node], indexes: &[&IndexDescription]) -> Option<(Vec<IndexAccess>, f64)> {
+    let mut found = 0.0;
+    let mut scans = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let nodes = match branch {
+            Node::And(nodes) => nodes.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        let predicates = predicates::of_conjunction(nodes);
+        let (index, bounds, work) = indexes
+            .iter()
+            .filter(|index| index_bounds::has_all_matches(index, &predicates))
+            .map(|index| (*index, index_bounds::of_index(index, &predicates)))
+            .filter(|(_, bounds)| bounds.narrows())
+            .map(|(index, bounds)| {
+                let work = cost::work(cost::DOCUMENTS_ASSUMED, &bounds.fields);
+                (index, bounds, work)
+            })
+            .min_by(|(_, _, a), (_, _, b)| a.found.total_cmp(&b.found))?;
+        found += work.found;
+        scans.push(IndexAccess {
+            index: index.clone(),
+            bounds: ScanBounds::Fields(bounds.fields),
+            direction: ScanDirection::Forward,
+        });
+    }
+    Some((scans, found))
+}

@@ -1,0 +1,405 @@
+//! Every plan of a filter finds the same documents: the filters of the corpus, and random ones over random documents, are
+//! carried out by looking at all documents, through each index in turn, and as the planner likes it best; with and without
+//! a sort.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod extended_json;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pando_catalog::{
+    Begin, Catalog, Collection, Durability, IndexDescription, Namespace, Patience, SharedEngine,
+};
+use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
+use pando_environment::{Environment, SeededRandom};
+use pando_keyorder::Direction;
+use pando_memory::MemoryEngine;
+use pando_query::execute::{Executor, Revisits};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+use pando_query::plan::{
+    ExplainedProjection, FindSpecification, Hint, Plan, ProjectionNeeds, plan, winning_plan,
+};
+use pando_query::shell_text::document_text;
+use pando_query::sort::{DiskUse, Sort};
+
+/// A collection in memory.
+struct Store {
+    catalog: Catalog,
+    collection: Arc<Collection>,
+}
+
+impl Store {
+    fn new(documents: &[RawDocumentBuf], indexes: &[Document]) -> Store {
+        let engine: SharedEngine = Arc::new(MemoryEngine::new(&Environment::real()));
+        let catalog = Catalog::open(engine).unwrap();
+        let namespace = Namespace::new("test", "plans").unwrap();
+        catalog.create_collection(&namespace, RawDocumentBuf::new(), [7; 16]).unwrap();
+        let descriptions = indexes
+            .iter()
+            .map(|specification| IndexDescription::from_specification(&specification.to_raw()).unwrap());
+        catalog.create_indexes(&namespace, descriptions.collect()).unwrap();
+        let collection = catalog.collection("test", "plans").unwrap();
+        let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+        for document in documents {
+            collection.insert(&mut *transaction, document, Patience::MayBlock).unwrap();
+        }
+        transaction.commit(Durability::None).unwrap();
+        Store { catalog, collection }
+    }
+
+    fn indexes(&self) -> Vec<IndexDescription> {
+        self.collection.describe_indexes()
+    }
+
+    /// The `_id`s that a plan gives, in its order. Without patience the executor is asked again, which must change nothing.
+    fn run(&self, plan: Plan) -> Vec<i64> {
+        let transaction = self.catalog.begin(Begin::READ).unwrap();
+        let collection = Arc::clone(&self.collection);
+        let mut executor = Executor::new(collection, plan, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+        let mut ids = Vec::new();
+        loop {
+            match executor.next(&*transaction, Patience::CachedOnly) {
+                Ok(Some(row)) => ids.push(id_of(row.document)),
+                Ok(None) => return ids,
+                Err(error) => assert!(error.is_would_block(), "{error:?}"),
+            }
+        }
+    }
+}
+
+fn id_of(document: &RawDocument) -> i64 {
+    document.get("_id").unwrap().unwrap().as_i64_exact().unwrap()
+}
+
+fn index(keys: Document, options: &[&str]) -> Document {
+    let name = format!("{keys:?}{options:?}");
+    let mut specification = doc! { "v": 2, "key": keys, "name": name };
+    for option in options {
+        specification.push(*option, Value::Boolean(true));
+    }
+    specification
+}
+
+fn explained(plan: &Plan) -> String {
+    document_text(&winning_plan(plan, ExplainedProjection::Whole).to_raw())
+}
+
+/// Carries a filter out in every way, and compares with the answer.
+fn check(store: &Store, filter: &Filter, sort: &Sort, wanted: &[i64], context: &str) {
+    let find = FindSpecification { sort, ..FindSpecification::matching(filter) };
+    let indexes = store.indexes();
+    let mut hints = vec![None, Some(Hint::Natural(Direction::Descending))];
+    hints.extend(
+        indexes
+            .iter()
+            // A hint on a sparse index leaves documents out, in MongoDB as here.
+            .filter(|index| index.sparse == pando_catalog::Sparseness::Dense)
+            .map(|index| Some(Hint::Name(index.name.clone()))),
+    );
+    for hint in &hints {
+        let made = plan(&FindSpecification { hint: hint.as_ref(), ..find }, &indexes).unwrap();
+        let shown = explained(&made);
+        let ids = store.run(made);
+        match sort {
+            Sort::By(_) => assert_eq!(ids, wanted, "{context} by {hint:?}: {shown}"),
+            Sort::Unordered | Sort::Natural(_) => {
+                let mut sorted = ids.clone();
+                sorted.sort_unstable();
+                assert_eq!(sorted, wanted, "{context} by {hint:?}: {shown}");
+            }
+        }
+    }
+}
+
+/// The documents and the answered filters of one corpus file.
+fn corpus(name: &str) -> (Vec<RawDocumentBuf>, Vec<(String, Vec<i64>)>) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/filters").join(name);
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut documents = Vec::new();
+    let mut filters = Vec::new();
+    let mut filter = "";
+    for line in text.lines() {
+        if let Some(document) = line.strip_prefix("doc ") {
+            documents.push(extended_json::document(document));
+        } else if let Some(next) = line.strip_prefix("find ") {
+            filter = next;
+        } else if let Some(ids) = line.strip_prefix("ids") {
+            let ids = ids.split_whitespace().map(|id| id.parse().unwrap()).collect();
+            filters.push((filter.to_owned(), ids));
+        }
+    }
+    (documents, filters)
+}
+
+fn check_corpus(name: &str, indexes: &[Document]) {
+    let (documents, filters) = corpus(name);
+    let store = Store::new(&documents, indexes);
+    for (text, wanted) in filters {
+        let filter = Filter::parse(&extended_json::document(&text), &ParseScope::default()).unwrap();
+        check(&store, &filter, &Sort::Unordered, &wanted, &text);
+    }
+}
+
+#[test]
+fn filters_of_single_fields_find_the_same_through_every_index() {
+    for name in ["null_and_missing.txt", "brackets.txt", "numbers.txt", "operators.txt"] {
+        check_corpus(name, &[index(doc! { "x": 1 }, &[])]);
+        check_corpus(
+            name,
+            &[
+                index(doc! { "x": -1 }, &[]),
+                index(doc! { "x": 1 }, &["sparse"]),
+                index(doc! { "x.y": 1 }, &[]),
+                index(doc! { "x.y": -1, "_id": 1 }, &[]),
+                index(doc! { "x": 1, "_id": -1 }, &[]),
+                index(doc! { "_id": 1, "x": 1 }, &[]),
+                index(doc! { "x.0": 1 }, &[]),
+            ],
+        );
+    }
+}
+
+#[test]
+fn patterns_find_the_same_through_every_index() {
+    check_corpus("regex.txt", &[index(doc! { "s": 1 }, &[]), index(doc! { "s": -1 }, &["sparse"])]);
+}
+
+#[test]
+fn filters_of_arrays_find_the_same_through_every_index() {
+    check_corpus(
+        "arrays.txt",
+        &[
+            index(doc! { "a": 1 }, &[]),
+            index(doc! { "a": -1 }, &["sparse"]),
+            index(doc! { "a.b": 1 }, &[]),
+            index(doc! { "a.b": 1, "a.c": 1 }, &[]),
+            index(doc! { "a.c": -1, "a.b": 1 }, &[]),
+            index(doc! { "a.0": 1 }, &[]),
+            index(doc! { "a.b.c": 1 }, &[]),
+            index(doc! { "_id": 1, "a.b": 1, "a.c": -1 }, &[]),
+        ],
+    );
+}
+
+#[test]
+fn filters_of_several_fields_find_the_same_through_every_index() {
+    check_corpus(
+        "logical.txt",
+        &[
+            index(doc! { "a": 1 }, &[]),
+            index(doc! { "b": 1 }, &[]),
+            index(doc! { "a": 1, "b": -1 }, &[]),
+            index(doc! { "b": -1, "a": 1 }, &[]),
+            index(doc! { "b": 1, "a": 1 }, &["sparse"]),
+            index(doc! { "c.d": 1 }, &[]),
+        ],
+    );
+}
+
+fn value(chance: &SeededRandom) -> Value {
+    match chance.below(12) {
+        0 => Value::Null,
+        1 => Value::Double(chance.below(8) as f64 / 2.0),
+        2 => Value::from(["", "a", "b", "ab"][chance.below(4) as usize]),
+        3 => Value::Array(vec![]),
+        4 => Value::Array((0..1 + chance.below(3)).map(|_| Value::Int32(chance.below(6) as i32)).collect()),
+        5 => Value::Boolean(chance.below(2) == 0),
+        6 => Value::from("x".repeat(1 + chance.below(2500) as usize)),
+        _ => Value::Int32(chance.below(6) as i32),
+    }
+}
+
+/// A field with arrays now and then; two fields of one index must not both have them.
+fn scalar(chance: &SeededRandom) -> Value {
+    loop {
+        let value = value(chance);
+        if !matches!(value, Value::Array(_)) {
+            return value;
+        }
+    }
+}
+
+fn random_document(chance: &SeededRandom, id: i32) -> RawDocumentBuf {
+    let mut document = doc! { "_id": id };
+    if chance.below(8) != 0 {
+        document.push("a", value(chance));
+    }
+    if chance.below(8) != 0 {
+        document.push("b", scalar(chance));
+    }
+    document.push("c", scalar(chance));
+    if chance.below(3) != 0 {
+        let element = |chance: &SeededRandom| {
+            let mut element = doc! { "u": (Value::Int32(chance.below(5) as i32)) };
+            if chance.below(4) != 0 {
+                element.push("v", scalar(chance));
+            }
+            Value::Document(element)
+        };
+        let inner = match chance.below(4) {
+            0 => element(chance),
+            _ => Value::Array((0..chance.below(4)).map(|_| element(chance)).collect()),
+        };
+        document.push("t", inner);
+    }
+    document.to_raw()
+}
+
+fn condition(chance: &SeededRandom) -> Value {
+    let operator = ["$eq", "$gt", "$gte", "$lt", "$lte", "$ne", "$in", "$nin", "$exists", "$not", "$regex"];
+    match operator[chance.below(operator.len() as u64) as usize] {
+        name @ ("$in" | "$nin") => {
+            let values = (0..chance.below(4)).map(|_| value(chance)).collect::<Vec<_>>();
+            Value::Document(doc! { name: values })
+        }
+        "$exists" => Value::Document(doc! { "$exists": (Value::Boolean(chance.below(2) == 0)) }),
+        "$not" => Value::Document(doc! { "$not": { "$gte": (value(chance)) } }),
+        "$regex" => Value::Document(doc! { "$regex": "^x{0,2}a" }),
+        name => {
+            let mut document = doc! { name: (value(chance)) };
+            if chance.below(4) == 0 {
+                document.insert("$lte", value(chance));
+            }
+            Value::Document(document)
+        }
+    }
+}
+
+fn random_filter(chance: &SeededRandom, depth: u32) -> Document {
+    let mut filter = Document::new();
+    for _ in 0..chance.below(4) {
+        match chance.below(9) {
+            0 if depth < 2 => {
+                let branches =
+                    (0..1 + chance.below(3)).map(|_| Value::Document(random_filter(chance, depth + 1)));
+                let name = ["$or", "$and", "$nor"][chance.below(3) as usize];
+                filter.insert(name, Value::Array(branches.collect()));
+            }
+            1 => {
+                let inner = doc! { "u": (condition(chance)), "v": (condition(chance)) };
+                filter.insert("t", Value::Document(doc! { "$elemMatch": inner }));
+            }
+            2 => {
+                let element = Value::Document(doc! { "$gte": (scalar(chance)), "$lt": (scalar(chance)) });
+                filter.insert("a", Value::Document(doc! { "$elemMatch": element }));
+            }
+            _ => {
+                let path = ["a", "b", "c", "t.u", "t.v", "_id"][chance.below(6) as usize];
+                filter.insert(path, condition(chance));
+            }
+        }
+    }
+    filter
+}
+
+fn random_sort(chance: &SeededRandom) -> Document {
+    let mut sort = Document::new();
+    for _ in 0..chance.below(3) {
+        let path = ["a", "b", "c", "t.u", "t.v"][chance.below(5) as usize];
+        // Two different arrays in one sort are refused.
+        let clashes = |other: &str| {
+            path.starts_with('a') && other.starts_with('t') || path.starts_with('t') && other.starts_with('a')
+        };
+        if !sort.names().any(clashes) {
+            sort.insert(path, Value::Int32(if chance.below(2) == 0 { 1 } else { -1 }));
+        }
+    }
+    // With `_id` at the end there is one right order.
+    sort.push("_id", Value::Int32(1));
+    sort
+}
+
+#[test]
+fn random_filters_and_sorts_over_random_documents_give_the_same_by_every_plan() {
+    for seed in 1..=40 {
+        let chance = SeededRandom::new(seed);
+        let documents: Vec<_> = (0..60).map(|id| random_document(&chance, id)).collect();
+        let store = Store::new(
+            &documents,
+            &[
+                index(doc! { "a": 1 }, &[]),
+                index(doc! { "a": -1, "b": 1 }, &[]),
+                index(doc! { "b": 1, "c": -1, "_id": 1 }, &[]),
+                index(doc! { "c": 1, "_id": 1 }, &[]),
+                index(doc! { "c": -1, "a": 1 }, &[]),
+                index(doc! { "b": 1 }, &["sparse"]),
+                index(doc! { "t.u": 1, "t.v": -1 }, &[]),
+                index(doc! { "t.v": 1 }, &["sparse"]),
+                index(doc! { "b": 1, "t.u": 1 }, &[]),
+            ],
+        );
+        for _ in 0..40 {
+            let text = random_filter(&chance, 0);
+            let filter = Filter::parse(&text.to_raw(), &ParseScope::default()).unwrap();
+            let matching: Vec<&RawDocumentBuf> =
+                documents.iter().filter(|document| filter.matches(document).unwrap()).collect();
+            let ids: Vec<i64> = matching.iter().map(|document| id_of(document)).collect();
+            let context = format!("seed {seed}: {text:?}");
+            check(&store, &filter, &Sort::Unordered, &ids, &context);
+            let pattern = random_sort(&chance);
+            let sort = Sort::parse(&pattern.to_raw()).unwrap();
+            let mut keyed: Vec<(Vec<u8>, i64)> = matching
+                .iter()
+                .map(|document| {
+                    let mut key = Vec::new();
+                    sort.pattern().unwrap().append_key(document, &mut key).unwrap();
+                    (key, id_of(document))
+                })
+                .collect();
+            keyed.sort();
+            let ids: Vec<i64> = keyed.into_iter().map(|(_, id)| id).collect();
+            check(&store, &filter, &sort, &ids, &format!("{context} sorted by {pattern:?}"));
+            check_page(&store, &filter, &sort, &ids, &chance);
+        }
+    }
+}
+
+/// Skip and limit cut a page out of the answer, sorted or not.
+fn check_page(store: &Store, filter: &Filter, sort: &Sort, ids: &[i64], chance: &SeededRandom) {
+    let (skip, limit) = (chance.below(5), 1 + chance.below(5));
+    let find = FindSpecification { sort, skip, limit: Some(limit), ..FindSpecification::matching(filter) };
+    let page = store.run(plan(&find, &store.indexes()).unwrap());
+    let wanted: Vec<i64> = ids.iter().copied().skip(skip as usize).take(limit as usize).collect();
+    assert_eq!(page, wanted);
+}
+
+#[test]
+fn covered_plans_give_the_indexed_fields_with_their_exact_types() {
+    let documents: Vec<RawDocumentBuf> = [
+        doc! { "_id": 1, "a": 1, "n": { "m": "x" }, "z": 1 },
+        doc! { "_id": 2, "a": (1.0), "n": { "m": "y" } },
+        doc! { "_id": 3, "a": (Value::Int64(1)), "n": { "m": "z", "k": 5 } },
+        doc! { "_id": 4, "a": 1 },
+        doc! { "_id": 5, "a": (Value::Null), "n": { "m": "x" } },
+    ]
+    .iter()
+    .map(Document::to_raw)
+    .collect();
+    let store = Store::new(&documents, &[index(doc! { "a": 1, "n.m": 1 }, &[])]);
+    let filter = Filter::parse(&doc! { "a": 1 }.to_raw(), &ParseScope::default()).unwrap();
+    let paths = ["a".to_owned(), "n.m".to_owned()];
+    let find =
+        FindSpecification { needs: ProjectionNeeds::Paths(&paths), ..FindSpecification::matching(&filter) };
+    let made = plan(&find, &store.indexes()).unwrap();
+    let transaction = store.catalog.begin(Begin::READ).unwrap();
+    let collection = Arc::clone(&store.collection);
+    let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+    let mut seen = Vec::new();
+    while let Some(row) = executor.next(&*transaction, Patience::MayBlock).unwrap() {
+        seen.push(Document::from_raw(row.document).unwrap());
+    }
+    let expected = [
+        // `n.m` is missing, which no entry tells from null: the document itself is given.
+        doc! { "_id": 4, "a": 1 },
+        doc! { "a": 1, "n": { "m": "x" } },
+        doc! { "a": (1.0), "n": { "m": "y" } },
+        doc! { "a": (Value::Int64(1)), "n": { "m": "z" } },
+    ];
+    let bytes =
+        |documents: &[Document]| documents.iter().map(|document| document.to_raw()).collect::<Vec<_>>();
+    assert_eq!(bytes(&seen), bytes(&expected));
+    assert_eq!(executor.counters().documents_examined, 1);
+    assert_eq!(executor.counters().keys_examined, 4);
+}
