@@ -12,6 +12,8 @@ use pando_catalog::StorageError;
 use pando_document::DocumentError;
 
 use crate::expression::ExpressionFault;
+use crate::pipeline::PipelineFault;
+use crate::projection::ProjectionFault;
 
 /// What went wrong, as finely as MongoDB's error codes tell causes apart.
 #[derive(Clone, Debug)]
@@ -117,6 +119,8 @@ pub enum QueryErrorKind {
     EmptyFieldPath,
 
     // ---- projections
+    /// A cause that only projections have; see there.
+    Projection(ProjectionFault),
     /// A projection names an operator that there is not. Code 31325.
     UnknownProjectionOperator,
     /// Paths of a projection collide. Code 31249.
@@ -127,6 +131,8 @@ pub enum QueryErrorKind {
     InclusionInExclusion,
 
     // ---- pipelines
+    /// A cause that only pipelines have; see there.
+    Pipeline(PipelineFault),
     /// A stage that there is not. Code 40324.
     UnknownStage,
     /// A stage that is not an object with exactly one field. Code 40323.

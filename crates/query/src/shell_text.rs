@@ -127,7 +127,7 @@ fn write_scalar(out: &mut String, value: RawValue<'_>, depth: usize) {
         RawValue::Int32(number) => write!(out, "{number}"),
         RawValue::Int64(number) => write!(out, "{number}"),
         RawValue::Timestamp(stamp) => write!(out, "Timestamp({}, {})", stamp.time, stamp.increment),
-        RawValue::Decimal128(number) => write!(out, "{}", crate::expression::decimal::text(number)),
+        RawValue::Decimal128(number) => write!(out, "{number}"),
         RawValue::MinKey => write!(out, "MinKey"),
         RawValue::MaxKey => write!(out, "MaxKey"),
         RawValue::Document(_) | RawValue::Array(_) => {

@@ -3,11 +3,10 @@
 use std::cmp::Ordering;
 
 use pando_document::{
-    ArrayWriter, DocumentWriter, ElementType, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
+    ArrayWriter, DocumentWriter, ElementType, Number, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
     compare_values,
 };
 
-use super::Number;
 use crate::error::QueryError;
 use crate::filter::Literal;
 
@@ -100,7 +99,7 @@ impl<'a> Evaluated<'a> {
 
     /// As a number, if it is one.
     pub fn as_number(&self) -> Option<Number> {
-        self.raw().and_then(Number::from_raw)
+        self.raw().and_then(Number::from_value)
     }
 
     /// As an array, if it is one.

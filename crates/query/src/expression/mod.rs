@@ -15,23 +15,26 @@
 //! Not here: filters (`crate::filter`), accumulators (`crate::pipeline`), and error codes (`commands`).
 
 mod call;
-pub(crate) mod decimal;
 mod evaluated;
 mod fault;
 mod field_path;
 mod frame;
-mod number;
+mod integer;
 mod operator;
 mod scope;
 
 use pando_document::{RawArray, RawDocument, RawValue};
 
 pub use self::evaluated::Evaluated;
+pub(crate) use self::evaluated::{array_of, document_of};
 pub use self::fault::ExpressionFault;
 pub use self::field_path::FieldPath;
 pub use self::frame::Frame;
-pub use self::number::Number;
+pub(crate) use self::integer::{narrowed, truncated};
+pub(crate) use self::operator::interval_of;
+pub(crate) use self::operator::is_known;
 pub use self::scope::ParseScope;
+pub(crate) use self::scope::check_user_name;
 
 use self::call::Call;
 use crate::error::{QueryError, QueryErrorKind};
@@ -206,7 +209,13 @@ fn parse_document(document: &RawDocument, scope: &ParseScope) -> Result<Expressi
     Ok(Expression { node: Node::Object(members) })
 }
 
-fn check_member_name(name: &str) -> Result<(), QueryError> {
+/// The name of one field, as object literals and facets have it: no `$` in front, no dot.
+pub(crate) fn check_field_name(name: &str) -> Result<(), QueryError> {
+    check_member_name(name)?;
+    FieldPath::parse(name).map(|_| ())
+}
+
+pub(crate) fn check_member_name(name: &str) -> Result<(), QueryError> {
     if name.is_empty() {
         return Err(ExpressionFault::EmptyPath.error("FieldPath cannot be constructed with empty string"));
     }

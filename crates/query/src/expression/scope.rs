@@ -97,7 +97,7 @@ fn check_name(name: &str) -> Result<(), QueryError> {
 }
 
 /// A name that a user may give to a variable: it begins with a lowercase letter.
-pub(super) fn check_user_name(name: &str) -> Result<(), QueryError> {
+pub(crate) fn check_user_name(name: &str) -> Result<(), QueryError> {
     if name.is_empty() {
         return Err(QueryError::failed_to_parse("empty variable names are not allowed"));
     }

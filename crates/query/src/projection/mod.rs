@@ -1,1 +1,215 @@
-//! Projections.
+//! Projections: which fields of a document a reply shows, and which it computes.
+//!
+//! One engine serves `find`, `$project`, `$addFields`/`$set` and `$unset`: a tree of paths (`tree`) with a rule for all
+//! other fields, carried out on bytes in one pass. `find` alone has the cuts of arrays (`finish`): `$slice` and `path.$`,
+//! and `$elemMatch`.
+//!
+//! 1. [`Projection::parse`], [`Projection::parse_stage`], [`Projection::add_fields`] and [`Projection::unset`] check the
+//!    specification and build the tree.
+//! 2. [`Projection::apply`] appends the projected document to a buffer. For plain inclusion of top-level fields it copies
+//!    the bytes of whole fields and stops at the last one.
+//!
+//! Invariants: the order of included fields is the document's; `_id` is included unless the projection says otherwise.
+//! Not here: which documents are projected, covered queries (`plan`; see [`Projection::needed_paths`]).
+
+mod add_fields;
+mod fault;
+mod finish;
+mod parse;
+mod tree;
+
+use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+
+pub use self::fault::ProjectionFault;
+
+use self::finish::{Cut, Finish};
+use self::tree::{Child, Fallback, Fields};
+use crate::error::{QueryError, QueryErrorKind};
+use crate::expression::{FieldPath, ParseScope};
+
+/// A parsed projection.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    tree: Fields,
+    fallback: Fallback,
+    finishes: Vec<Finish>,
+}
+
+/// Whose rules a projection follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flavour {
+    Find,
+    Stage,
+}
+
+impl Projection {
+    /// Parses the projection of `find` or `findAndModify`. An empty one shows whole documents.
+    pub fn parse(specification: &RawDocument, scope: &ParseScope) -> Result<Projection, QueryError> {
+        parse::parse(specification, Flavour::Find, scope)
+    }
+
+    /// Parses a `$project` stage.
+    pub fn parse_stage(specification: &RawDocument, scope: &ParseScope) -> Result<Projection, QueryError> {
+        parse::parse(specification, Flavour::Stage, scope)
+    }
+
+    /// Parses an `$addFields` stage.
+    pub fn add_fields(specification: &RawDocument, scope: &ParseScope) -> Result<Projection, QueryError> {
+        add_fields::parse(specification, scope)
+    }
+
+    /// Puts one value at a path, like `$addFields` with a literal.
+    pub(crate) fn placing(path: &str, value: RawValue<'_>) -> Result<Projection, QueryError> {
+        let mut bytes = Vec::new();
+        let mut writer = DocumentWriter::begin(&mut bytes);
+        let mut literal = writer.document(path);
+        literal.append("$literal", value);
+        literal.finish();
+        writer.finish();
+        add_fields::parse(&RawDocumentBuf::from_vec(bytes)?, &ParseScope::default())
+    }
+
+    /// The exclusion of some paths.
+    pub fn unset(paths: &RawArray) -> Result<Projection, QueryError> {
+        let mut bytes = Vec::new();
+        let mut writer = DocumentWriter::begin(&mut bytes);
+        for path in paths.iter() {
+            match path? {
+                RawValue::String(path) => {
+                    FieldPath::parse(path)?;
+                    writer.append_bool(path, false);
+                }
+                other => {
+                    return Err(QueryError::type_mismatch(format!(
+                        "a path to unset must be a string, not {}",
+                        other.element_type().alias()
+                    )));
+                }
+            }
+        }
+        writer.finish();
+        parse::parse(&RawDocumentBuf::from_vec(bytes)?, Flavour::Stage, &ParseScope::default())
+    }
+
+    /// Whether applying it changes nothing.
+    pub fn is_identity(&self) -> bool {
+        self.fallback == Fallback::Keep && self.tree.children.is_empty() && self.finishes.is_empty()
+    }
+
+    /// Whether it has a positional `path.$`, so that [`Projection::apply`] needs the index of the match.
+    pub fn needs_matched_index(&self) -> bool {
+        self.finishes.iter().any(|finish| finish.cut == Cut::Positional)
+    }
+
+    /// The paths that the result is made of, if nothing else of the document is needed: for covered queries.
+    ///
+    /// `None` where fields are computed or cut, or where it is an exclusion.
+    pub fn needed_paths(&self) -> Option<Vec<String>> {
+        if self.fallback == Fallback::Keep || !self.finishes.is_empty() {
+            return None;
+        }
+        let mut paths = Vec::new();
+        collect_paths(&self.tree, "", &mut paths)?;
+        Some(paths)
+    }
+
+    /// Appends the projected document to `out`.
+    ///
+    /// `matched_index` is the index of the array element by which the filter matched, for `path.$`.
+    pub fn apply(
+        &self,
+        document: &RawDocument,
+        matched_index: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        let start = out.len();
+        match self.write(document, matched_index, out) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    /// The projected document.
+    pub fn project(&self, document: &RawDocument) -> Result<RawDocumentBuf, QueryError> {
+        let mut bytes = Vec::with_capacity(document.as_bytes().len());
+        self.apply(document, None, &mut bytes)?;
+        Ok(RawDocumentBuf::from_vec(bytes)?)
+    }
+
+    fn write(
+        &self,
+        document: &RawDocument,
+        matched_index: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        if self.finishes.is_empty() {
+            let mut writer = DocumentWriter::begin(out);
+            self.write_tree(document, &mut writer)?;
+            writer.finish();
+            return Ok(());
+        }
+        let mut included = Vec::with_capacity(document.as_bytes().len());
+        let mut writer = DocumentWriter::begin(&mut included);
+        self.write_tree(document, &mut writer)?;
+        writer.finish();
+        let (last, others) = self.finishes.split_last().expect("there are finishes here");
+        for finish in others {
+            let mut cut = Vec::with_capacity(included.len());
+            let mut writer = DocumentWriter::begin(&mut cut);
+            finish.apply(RawDocument::from_bytes(&included)?, matched_index, &mut writer)?;
+            writer.finish();
+            included = cut;
+        }
+        let mut writer = DocumentWriter::begin(out);
+        last.apply(RawDocument::from_bytes(&included)?, matched_index, &mut writer)?;
+        writer.finish();
+        Ok(())
+    }
+
+    fn write_tree(&self, document: &RawDocument, writer: &mut DocumentWriter<'_>) -> Result<(), QueryError> {
+        if self.fallback == Fallback::Drop && self.tree.is_plain() {
+            return self.write_plain(document, writer);
+        }
+        self.tree.apply(document, document, self.fallback, writer)
+    }
+
+    /// Whole top-level fields: their bytes are copied, and nothing is looked at behind the last of them.
+    fn write_plain(&self, document: &RawDocument, writer: &mut DocumentWriter<'_>) -> Result<(), QueryError> {
+        let bytes = document.as_bytes();
+        let mut missing = self.tree.children.len();
+        let mut fields = document.iter();
+        while missing > 0 {
+            let start = fields.offset();
+            let Some(field) = fields.next() else { break };
+            let (name, _) = field?;
+            if self.tree.get(name).is_some() {
+                writer.append_raw_fields(&bytes[start..fields.offset()]);
+                missing -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn collect_paths(fields: &Fields, prefix: &str, paths: &mut Vec<String>) -> Option<()> {
+    for (name, child) in &fields.children {
+        let path = format!("{prefix}{name}");
+        match child {
+            Child::Keep => paths.push(path),
+            Child::Nested(below) => collect_paths(below, &format!("{path}."), paths)?,
+            Child::Drop | Child::Computed(_) => return None,
+        }
+    }
+    Some(())
+}
+
+/// Puts the name of a stage before the message of an error of its projection.
+pub(crate) fn in_stage(stage: &str, error: QueryError) -> QueryError {
+    match error.kind {
+        QueryErrorKind::Storage(_) => error,
+        kind => QueryError::new(kind, format!("Invalid {stage} :: caused by :: {}", error.message)),
+    }
+}

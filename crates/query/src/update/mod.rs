@@ -24,6 +24,7 @@ mod immutable_id;
 mod operator;
 mod operators;
 mod path;
+mod pipeline_update;
 mod replacement;
 mod slot;
 mod trail;
@@ -37,6 +38,7 @@ use pando_document::{
 
 use self::immutable_id::UpdateStyle;
 use self::operators::Operators;
+use self::pipeline_update::{PipelineUpdate, refuse_array_filters};
 use self::replacement::Replacement;
 use crate::error::{QueryError, QueryErrorKind};
 use crate::expression::ParseScope;
@@ -51,6 +53,7 @@ pub struct Update {
 enum Style {
     Operators(Operators),
     Replacement(Replacement),
+    Pipeline(PipelineUpdate),
 }
 
 /// Whether an update changes a document or makes the one that an upsert inserts.
@@ -98,6 +101,10 @@ impl Update {
                 Style::Operators(Operators::parse(document, array_filters, scope)?)
             }
             RawValue::Document(document) => Style::Replacement(Replacement::parse(document)?),
+            RawValue::Array(stages) => {
+                refuse_array_filters(array_filters)?;
+                Style::Pipeline(PipelineUpdate::parse(stages, scope)?)
+            }
             _ => {
                 return Err(QueryError::failed_to_parse(
                     "Update argument must be either an object or an array",
@@ -116,7 +123,7 @@ impl Update {
     pub fn needs_matched_index(&self) -> bool {
         match &self.style {
             Style::Operators(operators) => operators.needs_matched_index(),
-            Style::Replacement(_) => false,
+            Style::Replacement(_) | Style::Pipeline(_) => false,
         }
     }
 
@@ -143,7 +150,7 @@ impl Update {
         assert_eq!(context.kind, ApplyKind::Insert, "an upsert inserts with the context of an insert");
         let seed = match &self.style {
             Style::Replacement(_) => upsert::seed_id(filter)?,
-            Style::Operators(_) => upsert::seed(filter)?,
+            Style::Operators(_) | Style::Pipeline(_) => upsert::seed(filter)?,
         };
         let document = match self.run(&seed, context)? {
             Applied::Unchanged => seed.clone(),
@@ -170,6 +177,7 @@ impl Update {
         match &self.style {
             Style::Operators(operators) => operators.apply(document, context),
             Style::Replacement(replacement) => replacement.apply(document),
+            Style::Pipeline(pipeline) => pipeline.apply(document),
         }
     }
 
@@ -178,7 +186,9 @@ impl Update {
             Style::Operators(operators) => {
                 immutable_id::check(old, new, UpdateStyle::Operators, operators.id_path())
             }
-            Style::Replacement(_) => immutable_id::check(old, new, UpdateStyle::WholeDocument, None),
+            Style::Replacement(_) | Style::Pipeline(_) => {
+                immutable_id::check(old, new, UpdateStyle::WholeDocument, None)
+            }
         }
     }
 }

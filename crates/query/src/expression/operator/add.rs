@@ -1,23 +1,23 @@
 //! `$add`: the sum of numbers, and of at most one date.
 
-use pando_document::RawValue;
+use pando_document::{Number, NumberSum, RawValue};
 
 use super::super::call::{Arity, Call, Definition};
 use super::super::evaluated::Evaluated;
 use super::super::fault::ExpressionFault;
 use super::super::frame::Frame;
-use super::super::number::Number;
+use super::super::integer::truncated;
 use crate::error::{QueryError, QueryErrorKind};
 
 pub(super) static ADD: Definition = Definition { name: "$add", arity: Arity::Any, run };
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut sum = Number::Int32(0);
+    let mut sum = NumberSum::new();
     let mut date = None;
     for index in 0..call.len() {
         let value = call.argument(index, frame)?;
         if let Some(number) = value.as_number() {
-            sum = sum.add(number);
+            sum.add(number);
         } else if let Some(RawValue::DateTime(millis)) = value.raw() {
             if date.replace(millis).is_some() {
                 return Err(
@@ -34,8 +34,8 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         }
     }
     match date {
-        None => Ok(Evaluated::number(sum)),
-        Some(millis) => Ok(Evaluated::Raw(RawValue::DateTime(shift_date(millis, sum)?))),
+        None => Ok(Evaluated::number(sum.total())),
+        Some(millis) => Ok(Evaluated::Raw(RawValue::DateTime(shift_date(millis, sum.total())?))),
     }
 }
 
@@ -43,7 +43,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
 fn shift_date(millis: i64, amount: Number) -> Result<i64, QueryError> {
     let whole = match amount {
         Number::Double(amount) => RawValue::Double(amount.round()).as_i64_exact(),
-        other => other.to_i64_truncated(),
+        other => truncated(other),
     };
     whole
         .and_then(|whole| millis.checked_add(whole))

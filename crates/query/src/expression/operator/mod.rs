@@ -1,6 +1,7 @@
 //! The operators of expressions, a file for each or for a close family, and the table that finds them by name.
 
 mod add;
+mod interval;
 
 use pando_document::RawValue;
 
@@ -8,6 +9,8 @@ use super::Expression;
 use super::call::{Call, Definition};
 use super::scope::ParseScope;
 use crate::error::{QueryError, QueryErrorKind};
+
+pub(crate) use self::interval::interval_of;
 
 /// How an operator's argument is read.
 enum Syntax {

@@ -3,11 +3,10 @@
 //! Types widen as everywhere: int32 to int64 where the result does not fit, to double or decimal where one side is one.
 //! An int64 that overflows is an error, never a wrap. A missing place counts as zero of the argument's type.
 
-use pando_document::{RawValue, Value, compare_values};
+use pando_document::{Decimal128, Number, Overflow, RawValue, compare_values};
 
 use super::{Effect, Operator, Surroundings, argument_text, bad_value, type_mismatch};
 use crate::error::QueryError;
-use crate::expression::Number;
 use crate::filter::Literal;
 use crate::shell_text;
 use crate::update::trail::{Trail, document_text};
@@ -31,7 +30,7 @@ pub(super) fn parse(
     path: &str,
     argument: RawValue<'_>,
 ) -> Result<Box<dyn Operator>, QueryError> {
-    let Some(operand) = Number::from_raw(argument) else {
+    let Some(operand) = Number::from_value(argument) else {
         let verb = match arithmetic {
             Arithmetic::Add => "increment",
             Arithmetic::Multiply => "multiply",
@@ -53,13 +52,23 @@ impl Calculation {
     }
 }
 
+/// Zero of the same type.
+fn zero_like(number: Number) -> RawValue<'static> {
+    match number {
+        Number::Int32(_) => RawValue::Int32(0),
+        Number::Int64(_) => RawValue::Int64(0),
+        Number::Double(_) => RawValue::Double(0.0),
+        Number::Decimal128(_) => RawValue::Decimal128(Decimal128::ZERO),
+    }
+}
+
 /// The same number of the same type. NaN is never the same, so that a calculation with it counts as a change.
 fn is_same(old: Number, new: Number) -> bool {
     match (old, new) {
         (Number::Int32(old), Number::Int32(new)) => old == new,
         (Number::Int64(old), Number::Int64(new)) => old == new,
         (Number::Double(old), Number::Double(new)) => old == new,
-        (Number::Decimal(old), Number::Decimal(new)) => {
+        (Number::Decimal128(old), Number::Decimal128(new)) => {
             !new.is_nan() && compare_values(RawValue::Decimal128(old), RawValue::Decimal128(new)).is_eq()
         }
         _ => false,
@@ -73,7 +82,7 @@ impl Operator for Calculation {
         surroundings: &Surroundings<'v>,
         trail: &Trail<'_>,
     ) -> Result<Effect<'v>, QueryError> {
-        let Some(number) = Number::from_raw(old) else {
+        let Some(number) = Number::from_value(old) else {
             return Err(type_mismatch(format!(
                 "Cannot apply {} to a value of non-numeric type. {} has the field '{}' of non-numeric type {}",
                 self.name(),
@@ -83,8 +92,8 @@ impl Operator for Calculation {
             )));
         };
         let result = match self.arithmetic {
-            Arithmetic::Add => number.checked_add(self.operand),
-            Arithmetic::Multiply => number.checked_multiply(self.operand),
+            Arithmetic::Add => number.add(self.operand, Overflow::Refuse),
+            Arithmetic::Multiply => number.multiply(self.operand, Overflow::Refuse),
         };
         let Some(result) = result else {
             let type_name = if matches!(old, RawValue::Int32(_)) { "NumberInt" } else { "NumberLong" };
@@ -101,7 +110,7 @@ impl Operator for Calculation {
     fn create<'v>(&'v self, _: &Surroundings<'v>, _: &Trail<'_>) -> Result<Effect<'v>, QueryError> {
         Ok(match self.arithmetic {
             Arithmetic::Add => Effect::Put(self.argument.raw()),
-            Arithmetic::Multiply => Effect::PutValue(Value::from(self.operand.zero_of_type())),
+            Arithmetic::Multiply => Effect::Put(zero_like(self.operand)),
         })
     }
 

@@ -1,0 +1,44 @@
+//! `$addToSet`: the distinct values as an array, in the order in which they were met; missing ones are left out.
+//!
+//! Distinct as comparison has it: 1 and 1.0 are one value. The order-preserving key bytes of a value stand for it.
+
+use std::collections::HashSet;
+
+use pando_keyorder::{Direction, TypeBits, encode};
+
+use super::{Accumulator, bytes_of, keep};
+use crate::error::QueryError;
+use crate::expression::{Evaluated, array_of};
+use crate::filter::Literal;
+
+#[derive(Debug, Default)]
+pub(super) struct AddToSet {
+    known: HashSet<Vec<u8>>,
+    values: Vec<Literal>,
+    bytes: usize,
+}
+
+impl Accumulator for AddToSet {
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        let Some(raw) = value.raw() else { return Ok(()) };
+        let mut key = Vec::new();
+        encode(raw, Direction::Ascending, &mut key, &mut TypeBits::new());
+        let key_bytes = key.len();
+        if self.known.insert(key) {
+            self.bytes += bytes_of(value) + key_bytes + size_of::<Literal>();
+            self.values.push(keep(value));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+        array_of(|writer| {
+            self.values.iter().for_each(|value| writer.push(value.raw()));
+            Ok(())
+        })
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+}

@@ -1,0 +1,107 @@
+//! `$first`, `$last`, `$firstN`, `$lastN`: values by the order of the documents; missing counts as null.
+
+use std::collections::VecDeque;
+
+use super::{Accumulator, bytes_of, give, keep};
+use crate::error::QueryError;
+use crate::expression::{Evaluated, array_of};
+use crate::filter::Literal;
+
+#[derive(Debug, Default)]
+pub(super) struct First {
+    value: Option<Literal>,
+}
+
+impl Accumulator for First {
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        self.value.get_or_insert_with(|| keep(value));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(self.value.take().map_or(Evaluated::NULL, give))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Last {
+    value: Option<Literal>,
+}
+
+impl Accumulator for Last {
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        self.value = Some(keep(value));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(self.value.take().map_or(Evaluated::NULL, give))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FirstN {
+    n: usize,
+    values: Vec<Literal>,
+    bytes: usize,
+}
+
+impl FirstN {
+    pub(super) fn new(n: usize) -> FirstN {
+        FirstN { n, values: Vec::new(), bytes: 0 }
+    }
+}
+
+impl Accumulator for FirstN {
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        if self.values.len() < self.n {
+            self.bytes += bytes_of(value);
+            self.values.push(keep(value));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+        array_of(|writer| {
+            self.values.iter().for_each(|value| writer.push(value.raw()));
+            Ok(())
+        })
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct LastN {
+    n: usize,
+    values: VecDeque<(Literal, usize)>,
+}
+
+impl LastN {
+    pub(super) fn new(n: usize) -> LastN {
+        LastN { n, values: VecDeque::new() }
+    }
+}
+
+impl Accumulator for LastN {
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        if self.values.len() == self.n {
+            self.values.pop_front();
+        }
+        self.values.push_back((keep(value), bytes_of(value)));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+        array_of(|writer| {
+            self.values.iter().for_each(|(value, _)| writer.push(value.raw()));
+            Ok(())
+        })
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.values.iter().map(|(_, bytes)| bytes).sum()
+    }
+}

@@ -1,0 +1,66 @@
+//! `$min` and `$max`: the least or greatest value in the order of all values; null and missing do not count, and give null
+//! where there is nothing else.
+
+use std::cmp::Ordering;
+
+use pando_document::compare_values;
+
+use super::{Accumulator, bytes_of, give, keep};
+use crate::error::QueryError;
+use crate::expression::Evaluated;
+use crate::filter::Literal;
+
+/// Which end of the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Least,
+    Greatest,
+}
+
+impl Wanted {
+    /// How a better value compares with the one at hand.
+    pub(super) fn better(self) -> Ordering {
+        match self {
+            Wanted::Least => Ordering::Less,
+            Wanted::Greatest => Ordering::Greater,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Extreme {
+    wanted: Wanted,
+    best: Option<Literal>,
+    bytes: usize,
+}
+
+impl Extreme {
+    pub(crate) fn new(wanted: Wanted) -> Extreme {
+        Extreme { wanted, best: None, bytes: 0 }
+    }
+}
+
+impl Accumulator for Extreme {
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        if value.is_nullish() {
+            return Ok(());
+        }
+        let is_better = match &self.best {
+            None => true,
+            Some(best) => compare_values(value.raw_or_null(), best.raw()) == self.wanted.better(),
+        };
+        if is_better {
+            self.bytes = bytes_of(value);
+            self.best = Some(keep(value));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(self.best.take().map_or(Evaluated::NULL, give))
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+}

@@ -1,0 +1,42 @@
+//! `$mergeObjects`: one document of all fields; of two with one name, the later one counts, in the place of the earlier.
+
+use pando_document::Document;
+
+use super::{Accumulator, bytes_of};
+use crate::error::QueryError;
+use crate::expression::{Evaluated, ExpressionFault};
+
+#[derive(Debug, Default)]
+pub(super) struct MergeObjects {
+    merged: Document,
+    bytes: usize,
+}
+
+impl Accumulator for MergeObjects {
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        if value.is_nullish() {
+            return Ok(());
+        }
+        let Some(document) = value.as_document() else {
+            return Err(ExpressionFault::MergeNotObject.error(format!(
+                "$mergeObjects requires object inputs, but input {} is of type {}",
+                crate::shell_text::value_text(value.raw_or_null()),
+                value.type_name()
+            )));
+        };
+        self.bytes += bytes_of(value);
+        for field in document.iter() {
+            let (name, value) = field?;
+            self.merged.insert(name, value.to_owned());
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(Evaluated::Document(std::mem::take(&mut self.merged).to_raw()))
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+}

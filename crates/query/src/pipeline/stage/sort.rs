@@ -1,0 +1,83 @@
+//! `$sort`: all documents are read, then given in the order of a pattern. A `$limit` right behind it is not folded in here;
+//! at the front of a pipeline the plan does that.
+
+use std::sync::Arc;
+
+use pando_catalog::Bytes;
+use pando_document::RawValue;
+
+use super::{Definition, RunOptions, Source, Stage, document_in};
+use crate::error::{QueryError, QueryErrorKind};
+use crate::expression::FieldPath;
+use crate::pipeline::PipelineFault;
+use crate::shell_text;
+use crate::sort::{SortPattern, Sorter};
+
+#[derive(Debug)]
+pub(super) struct Sort {
+    pattern: Arc<SortPattern>,
+}
+
+struct Run {
+    pattern: Arc<SortPattern>,
+    sorter: Sorter,
+    phase: Phase,
+    key: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Reading,
+    Giving,
+}
+
+pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
+    let RawValue::Document(pattern) = argument else {
+        return Err(PipelineFault::SortNotObject.error("the $sort key specification must be an object"));
+    };
+    if pattern.is_empty() {
+        return Err(PipelineFault::SortEmpty.error("$sort stage must have at least one sort key"));
+    }
+    for part in pattern.iter() {
+        let (path, direction) = part?;
+        FieldPath::parse(path)?;
+        if !direction.is_number() && direction.as_document().is_none() {
+            return Err(QueryError::new(
+                QueryErrorKind::BadSortValue,
+                format!("Illegal key in $sort specification: {path}: {}", shell_text::value_text(direction)),
+            ));
+        }
+    }
+    Ok(Arc::new(Sort { pattern: Arc::new(SortPattern::parse(pattern)?) }))
+}
+
+impl Sort {
+    pub(super) fn by(pattern: SortPattern) -> Sort {
+        Sort { pattern: Arc::new(pattern) }
+    }
+}
+
+impl Definition for Sort {
+    fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
+        Box::new(Run {
+            pattern: Arc::clone(&self.pattern),
+            sorter: Sorter::new(None, options.disk_use),
+            phase: Phase::Reading,
+            key: Vec::new(),
+        })
+    }
+}
+
+impl Stage for Run {
+    fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
+        if self.phase == Phase::Reading {
+            while let Some(bytes) = input.next()? {
+                self.key.clear();
+                self.pattern.append_key(document_in(&bytes)?, &mut self.key)?;
+                self.sorter.push(&self.key, &[], bytes)?;
+            }
+            self.phase = Phase::Giving;
+        }
+        Ok(self.sorter.pop().map(|(_, bytes)| bytes))
+    }
+}

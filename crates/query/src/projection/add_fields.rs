@@ -1,0 +1,101 @@
+//! `$addFields` as a projection: every field stays, and the ones that are named are computed.
+//!
+//! An object without operators is a path written out: `{a: {b: 1}}` is `{"a.b": 1}`. Numbers are values here.
+
+use pando_document::{RawDocument, RawValue};
+
+use super::Projection;
+use super::fault::ProjectionFault;
+use super::tree::{Child, Computed, Fallback, Fields};
+use crate::error::QueryError;
+use crate::expression::{Expression, FieldPath, ParseScope};
+use crate::shell_text;
+
+pub(super) fn parse(specification: &RawDocument, scope: &ParseScope) -> Result<Projection, QueryError> {
+    let mut tree = Fields::default();
+    for element in specification.iter() {
+        let (path, value) = element?;
+        let path = FieldPath::parse(path)?;
+        add(&mut tree, path.names().to_vec(), value, specification, scope)?;
+    }
+    Ok(Projection { tree, fallback: Fallback::Keep, finishes: Vec::new() })
+}
+
+fn add(
+    tree: &mut Fields,
+    path: Vec<String>,
+    value: RawValue<'_>,
+    whole: &RawDocument,
+    scope: &ParseScope,
+) -> Result<(), QueryError> {
+    let RawValue::Document(document) = value else {
+        return insert(tree, &path, Expression::parse(value, scope)?, whole);
+    };
+    let count = document.iter().count();
+    if count == 0 {
+        return Err(ProjectionFault::AddFieldsEmptyObject.error(format!(
+            "an empty object is not a valid value. Found empty object at path {}",
+            path.join(".")
+        )));
+    }
+    for element in document.iter() {
+        let (name, value) = element?;
+        if name.starts_with('$') {
+            if count > 1 {
+                return Err(ProjectionFault::AddFieldsOperatorAmongFields.error(format!(
+                    "an expression specification must contain exactly one field, the name of the expression. Found \
+                     {count} fields in {}, while parsing object {}",
+                    shell_text::document_text(document),
+                    shell_text::document_text(whole)
+                )));
+            }
+            return insert(tree, &path, Expression::parse(RawValue::Document(document), scope)?, whole);
+        }
+        if name.contains('.') {
+            return Err(ProjectionFault::AddFieldsDottedName.error(format!(
+                "cannot use dotted field name '{name}' in a sub object: {}",
+                shell_text::document_text(whole)
+            )));
+        }
+        let mut below = path.clone();
+        below.extend(FieldPath::parse(name)?.names().iter().cloned());
+        add(tree, below, value, whole, scope)?;
+    }
+    Ok(())
+}
+
+fn insert(
+    tree: &mut Fields,
+    path: &[String],
+    expression: Expression,
+    whole: &RawDocument,
+) -> Result<(), QueryError> {
+    let mut fields = tree;
+    for (depth, name) in path.iter().enumerate() {
+        let is_last = depth + 1 == path.len();
+        let at = match fields.children.iter().position(|(known, _)| known == name) {
+            Some(at) if !is_last && matches!(fields.children[at].1, Child::Nested(_)) => at,
+            Some(_) => {
+                return Err(ProjectionFault::AddFieldsConflict.error(format!(
+                    "specification contains two conflicting paths. Cannot specify both '{}' and '{}': {}",
+                    path.join("."),
+                    path[..=depth].join("."),
+                    shell_text::document_text(whole)
+                )));
+            }
+            None if is_last => {
+                fields.children.push((name.clone(), Child::Computed(Computed::Expression(expression))));
+                return Ok(());
+            }
+            None => {
+                fields.children.push((name.clone(), Child::Nested(Fields::default())));
+                fields.children.len() - 1
+            }
+        };
+        match &mut fields.children[at].1 {
+            Child::Nested(below) => fields = below,
+            _ => unreachable!("the position was chosen for its nested fields"),
+        }
+    }
+    Ok(())
+}

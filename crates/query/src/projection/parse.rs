@@ -1,0 +1,392 @@
+//! From a projection's text to its tree.
+//!
+//! 1. Each field is an inclusion (a number that is not zero, `true`), an exclusion (zero, `false`), an operator of
+//!    projections (`$slice`, `$elemMatch`, `path.$`, of `find` only), a nested projection, or an expression.
+//! 2. The first inclusion, exclusion or expression decides the *type*; the other kind is then refused, but for `_id`.
+//!    `$slice` and `$elemMatch` go with both; alone, `$slice` keeps the other fields, `$elemMatch` drops them.
+//! 3. Paths may not lie on one another.
+
+use pando_document::{RawDocument, RawValue};
+
+use super::fault::ProjectionFault;
+use super::finish::{Cut, Finish};
+use super::tree::{Child, Computed, ElementFilter, Fallback, Fields};
+use super::{Flavour, Projection};
+use crate::error::{QueryError, QueryErrorKind};
+use crate::expression::{self, Expression, FieldPath, ParseScope};
+use crate::filter::Filter;
+use crate::shell_text;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Inclusion,
+    Exclusion,
+}
+
+/// What the projection says of `_id` itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdRule {
+    Unsaid,
+    Included,
+    Excluded,
+    /// A path below it, or an expression: the tree has it.
+    InTree,
+}
+
+struct Parser<'s> {
+    scope: &'s ParseScope,
+    flavour: Flavour,
+    kind: Option<Kind>,
+    id: IdRule,
+    tree: Fields,
+    finishes: Vec<Finish>,
+    has_element_match: bool,
+    has_positional: bool,
+}
+
+pub(super) fn parse(
+    specification: &RawDocument,
+    flavour: Flavour,
+    scope: &ParseScope,
+) -> Result<Projection, QueryError> {
+    if specification.is_empty() && flavour == Flavour::Stage {
+        return Err(ProjectionFault::EmptySpecification
+            .error("projection specification must have at least one field"));
+    }
+    let mut parser = Parser {
+        scope,
+        flavour,
+        kind: None,
+        id: IdRule::Unsaid,
+        tree: Fields::default(),
+        finishes: Vec::new(),
+        has_element_match: false,
+        has_positional: false,
+    };
+    for element in specification.iter() {
+        let (name, value) = element?;
+        parser.field(name, value, 0)?;
+    }
+    Ok(parser.finish(specification.is_empty()))
+}
+
+impl Parser<'_> {
+    fn field(&mut self, path: &str, value: RawValue<'_>, depth: usize) -> Result<(), QueryError> {
+        if let Some(array) = self.positional_path(path)? {
+            return self.positional(&array, value);
+        }
+        match value {
+            number if number.is_number() || matches!(number, RawValue::Boolean(_)) => {
+                self.switch(path, if number.to_bool() { Kind::Inclusion } else { Kind::Exclusion })
+            }
+            RawValue::Document(document) => self.object(path, document, depth),
+            other => self.compute(path, other),
+        }
+    }
+
+    /// `a.b.$` without its end, if the path is positional.
+    fn positional_path(&self, path: &str) -> Result<Option<String>, QueryError> {
+        if self.flavour == Flavour::Stage {
+            return Ok(None);
+        }
+        if let Some(array) = path.strip_suffix(".$") {
+            return Ok(Some(array.to_owned()));
+        }
+        if path.contains(".$.") {
+            return Err(ProjectionFault::PositionalWithinPath.error(
+                "As of 4.4, it's illegal to specify positional operator in the middle of a path.Positional projection may \
+                 only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, remove the \
+                 parts following the '$' and the results will be equivalent.",
+            ));
+        }
+        Ok(None)
+    }
+
+    fn positional(&mut self, path: &str, value: RawValue<'_>) -> Result<(), QueryError> {
+        if !(value.is_number() || matches!(value, RawValue::Boolean(_))) {
+            return Err(ProjectionFault::PositionalLiteral
+                .error("positional projection cannot be used with a literal"));
+        }
+        if !value.to_bool() {
+            return Err(ProjectionFault::PositionalExclusion
+                .error("positional projection cannot be used with exclusion"));
+        }
+        if self.has_positional {
+            return Err(ProjectionFault::TwoPositionals
+                .error("Cannot specify more than one positional projection per query."));
+        }
+        if self.has_element_match {
+            return Err(element_match_beside_positional());
+        }
+        self.has_positional = true;
+        self.switch(path, Kind::Inclusion)?;
+        let path = FieldPath::parse(path)?;
+        self.finishes.push(Finish { path: path.names().to_vec(), cut: Cut::Positional });
+        Ok(())
+    }
+
+    /// An inclusion or exclusion.
+    fn switch(&mut self, path: &str, kind: Kind) -> Result<(), QueryError> {
+        if path == "_id" {
+            if self.id == IdRule::InTree {
+                return Err(ProjectionFault::CollisionAbove.error("Path collision at _id"));
+            }
+            self.id = if kind == Kind::Inclusion { IdRule::Included } else { IdRule::Excluded };
+            return Ok(());
+        }
+        let parsed = FieldPath::parse(path)?;
+        self.decide(kind, path)?;
+        self.insert(&parsed, if kind == Kind::Inclusion { Child::Keep } else { Child::Drop })
+    }
+
+    fn decide(&mut self, kind: Kind, path: &str) -> Result<(), QueryError> {
+        let shown = path.rsplit('.').next().unwrap_or(path);
+        match (self.kind, kind) {
+            (Some(Kind::Inclusion), Kind::Exclusion) => Err(QueryError::new(
+                QueryErrorKind::ExclusionInInclusion,
+                format!("Cannot do exclusion on field {shown} in inclusion projection"),
+            )),
+            (Some(Kind::Exclusion), Kind::Inclusion) => Err(QueryError::new(
+                QueryErrorKind::InclusionInExclusion,
+                format!("Cannot do inclusion on field {shown} in exclusion projection"),
+            )),
+            _ => {
+                self.kind = Some(kind);
+                Ok(())
+            }
+        }
+    }
+
+    fn object(&mut self, path: &str, document: &RawDocument, depth: usize) -> Result<(), QueryError> {
+        let Some(first) = document.iter().next() else {
+            return Err(ProjectionFault::EmptySubProjection
+                .error("An empty sub-projection is not a valid value. Found empty object at path"));
+        };
+        let (operator, argument) = first?;
+        if operator.starts_with('$') {
+            if document.iter().count() > 1 {
+                return Err(FieldPath::parse(operator)
+                    .err()
+                    .unwrap_or_else(|| unreachable!("a name that begins with $ is refused as a path")));
+            }
+            return self.operator(path, operator, argument, document, depth);
+        }
+        FieldPath::parse(path)?;
+        for element in document.iter() {
+            let (name, value) = element?;
+            self.field(&format!("{path}.{name}"), value, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn operator(
+        &mut self,
+        path: &str,
+        operator: &str,
+        argument: RawValue<'_>,
+        whole: &RawDocument,
+        depth: usize,
+    ) -> Result<(), QueryError> {
+        match (operator, self.flavour) {
+            ("$slice", Flavour::Find) => self.slice(path, argument, whole),
+            ("$elemMatch", Flavour::Find) => self.element_match(path, argument, depth),
+            ("$elemMatch", Flavour::Stage) => Err(QueryError::new(
+                QueryErrorKind::InvalidPipelineOperator,
+                "Cannot use $elemMatch in this context",
+            )),
+            ("$meta", _) => meta(argument),
+            _ if !expression::is_known(operator) => Err(QueryError::new(
+                QueryErrorKind::UnknownProjectionOperator,
+                format!("Unknown expression {operator}"),
+            )),
+            _ => self.compute(path, RawValue::Document(whole)),
+        }
+    }
+
+    fn slice(&mut self, path: &str, argument: RawValue<'_>, whole: &RawDocument) -> Result<(), QueryError> {
+        let cut = match slice_cut(argument)? {
+            Some(cut) => cut,
+            None => {
+                return self.compute(path, RawValue::Document(whole)).map_err(|error| {
+                    QueryError::new(
+                        error.kind,
+                        format!(
+                            "Invalid $slice syntax. The given syntax {} did not match the find() syntax :: caused by :: {}",
+                            shell_text::document_text(whole),
+                            error.message
+                        ),
+                    )
+                });
+            }
+        };
+        let path = FieldPath::parse(path)?;
+        // In an inclusion the field is included, in an exclusion it is kept: `finish` sees to it.
+        self.insert(&path, Child::Keep)?;
+        self.finishes.push(Finish { path: path.names().to_vec(), cut });
+        Ok(())
+    }
+
+    fn element_match(&mut self, path: &str, argument: RawValue<'_>, depth: usize) -> Result<(), QueryError> {
+        let RawValue::Document(condition) = argument else {
+            return Err(ProjectionFault::ElemMatchNotObject.error(format!(
+                "elemMatch: Invalid argument, object required, but got {}",
+                argument.element_type().alias()
+            )));
+        };
+        if self.has_positional {
+            return Err(element_match_beside_positional());
+        }
+        if depth > 0 || path.contains('.') {
+            return Err(
+                ProjectionFault::ElemMatchNested.error("Cannot use $elemMatch projection on a nested field.")
+            );
+        }
+        self.has_element_match = true;
+        let test = element_filter(condition, argument, self.scope)?;
+        let parsed = FieldPath::parse(path)?;
+        self.insert(&parsed, Child::Computed(Computed::ElementMatch { name: path.to_owned(), test }))
+    }
+
+    fn compute(&mut self, path: &str, value: RawValue<'_>) -> Result<(), QueryError> {
+        let parsed = FieldPath::parse(path)?;
+        let shown = path.rsplit('.').next().unwrap_or(path);
+        self.decide(Kind::Inclusion, shown)?;
+        let expression = Expression::parse(value, self.scope)?;
+        self.insert(&parsed, Child::Computed(Computed::Expression(expression)))
+    }
+
+    fn insert(&mut self, path: &FieldPath, child: Child) -> Result<(), QueryError> {
+        if path.first() == "_id" {
+            if matches!(self.id, IdRule::Included | IdRule::Excluded) {
+                return Err(collision_below(path, 1));
+            }
+            self.id = IdRule::InTree;
+        }
+        insert(&mut self.tree, path, 0, child)
+    }
+
+    fn finish(mut self, is_empty: bool) -> Projection {
+        let kind = self.kind.unwrap_or(match self.id {
+            IdRule::Included => Kind::Inclusion,
+            _ if is_empty || !self.finishes.is_empty() => Kind::Exclusion,
+            _ if self.has_element_match => Kind::Inclusion,
+            IdRule::Excluded => Kind::Exclusion,
+            _ => Kind::Inclusion,
+        });
+        let fallback = match kind {
+            Kind::Inclusion => Fallback::Drop,
+            Kind::Exclusion => Fallback::Keep,
+        };
+        match (kind, self.id) {
+            (Kind::Inclusion, IdRule::Unsaid | IdRule::Included) => {
+                self.tree.children.insert(0, ("_id".to_owned(), Child::Keep));
+            }
+            (Kind::Exclusion, IdRule::Excluded) => {
+                self.tree.children.insert(0, ("_id".to_owned(), Child::Drop));
+            }
+            _ => {}
+        }
+        Projection { tree: self.tree, fallback, finishes: self.finishes }
+    }
+}
+
+fn insert(fields: &mut Fields, path: &FieldPath, depth: usize, child: Child) -> Result<(), QueryError> {
+    let name = &path.names()[depth];
+    let is_last = depth + 1 == path.names().len();
+    match fields.children.iter_mut().find(|(known, _)| known == name).map(|(_, known)| known) {
+        Some(Child::Nested(below)) if !is_last => insert(below, path, depth + 1, child),
+        Some(_) if is_last => {
+            Err(ProjectionFault::CollisionAbove.error(format!("Path collision at {}", path.text())))
+        }
+        Some(_) => Err(collision_below(path, depth + 1)),
+        None if is_last => {
+            fields.children.push((name.clone(), child));
+            Ok(())
+        }
+        None => {
+            let mut below = Fields::default();
+            insert(&mut below, path, depth + 1, child)?;
+            fields.children.push((name.clone(), Child::Nested(below)));
+            Ok(())
+        }
+    }
+}
+
+fn collision_below(path: &FieldPath, depth: usize) -> QueryError {
+    QueryError::new(
+        QueryErrorKind::ProjectionPathCollision,
+        format!("Path collision at {} remaining portion {}", path.text(), path.names()[depth..].join(".")),
+    )
+}
+
+fn element_match_beside_positional() -> QueryError {
+    ProjectionFault::PositionalWithElemMatch.error("Cannot specify positional operator and $elemMatch.")
+}
+
+/// The name under which a condition on values knows the element.
+const ELEMENT_NAME: &str = "element";
+
+/// `$elemMatch` tests values if its condition is made of operators, documents if of fields.
+fn element_filter(
+    condition: &RawDocument,
+    argument: RawValue<'_>,
+    scope: &ParseScope,
+) -> Result<ElementFilter, QueryError> {
+    const LOGICAL: [&str; 5] = ["$and", "$or", "$nor", "$where", "$expr"];
+    let tests_values = match condition.iter().next() {
+        Some(first) => {
+            let (name, _) = first?;
+            name.starts_with('$') && !LOGICAL.contains(&name)
+        }
+        None => false,
+    };
+    if !tests_values {
+        if condition.get("$expr")?.is_some() {
+            return Err(QueryError::bad_value("$expr can only be applied to the top-level document"));
+        }
+        return Ok(ElementFilter::Documents(Filter::parse(condition, scope)?));
+    }
+    let mut bytes = Vec::new();
+    let mut writer = pando_document::DocumentWriter::begin(&mut bytes);
+    writer.append(ELEMENT_NAME, argument);
+    writer.finish();
+    let filter = Filter::parse(RawDocument::from_bytes(&bytes)?, scope)?;
+    Ok(ElementFilter::Values(filter, ELEMENT_NAME))
+}
+
+/// The cut of `find`'s `$slice`; `None` if the argument can only be an expression's.
+fn slice_cut(argument: RawValue<'_>) -> Result<Option<Cut>, QueryError> {
+    let as_count = |value: RawValue<'_>| {
+        let number = pando_document::Number::from_value(value)?;
+        let whole =
+            expression::truncated(number).unwrap_or(if number.to_f64() < 0.0 { i64::MIN } else { i64::MAX });
+        Some(whole.clamp(i64::from(i32::MIN), i64::from(i32::MAX)))
+    };
+    match argument {
+        RawValue::Array(window) => {
+            let mut values = window.iter();
+            let (Some(skip), Some(limit), None) = (values.next(), values.next(), values.next()) else {
+                return Ok(None);
+            };
+            let (Some(skip), Some(limit)) = (as_count(skip?), as_count(limit?)) else { return Ok(None) };
+            Ok((limit > 0).then_some(Cut::Window(skip, limit)))
+        }
+        number => Ok(as_count(number).map(Cut::Limit)),
+    }
+}
+
+fn meta(argument: RawValue<'_>) -> Result<(), QueryError> {
+    match argument {
+        RawValue::String(
+            name @ ("textScore" | "searchScore" | "searchHighlights" | "geoNearDistance" | "geoNearPoint"),
+        ) => Err(ProjectionFault::MetaNotAvailable
+            .error(format!("query requires {name} metadata, but it is not available"))),
+        RawValue::String(name @ ("recordId" | "indexKey" | "sortKey" | "randVal")) => {
+            Err(QueryError::not_implemented(&format!("$meta: \"{name}\"")))
+        }
+        other => Err(ProjectionFault::UnknownMeta.error(format!(
+            "Unsupported argument to $meta: {}",
+            other.as_str().map_or_else(|| shell_text::value_text(other), str::to_owned)
+        ))),
+    }
+}
