@@ -29,7 +29,7 @@ pub(crate) fn commit(
     if writes.bytes() > limit {
         return Err(BetreeError::TransactionTooLarge { bytes: writes.bytes(), limit });
     }
-    core.make_room(writes.bytes())?;
+    core.make_room(writes.bytes(), writes.keys())?;
     let sorted = writes.sorted();
     let mut groups: Vec<(TreeId, Vec<KeyWrite<'_>>)> = Vec::new();
     for write in &sorted {

@@ -63,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) room_lock: Mutex<()>,
     /// Delay that commits owe and have not slept yet, in nanoseconds.
     pub(crate) owed_nanos: AtomicU64,
+    /// Bytes of buffers that merges have emptied per second lately; 0 while not known.
+    pub(crate) merge_rate: AtomicU64,
     pub(crate) mergers: OnceLock<Vec<TaskWaker>>,
     pub(crate) checkpointer: OnceLock<TaskWaker>,
     pub(crate) checkpoint: CheckpointState,
@@ -120,6 +122,7 @@ impl Core {
             room: Condvar::new(),
             room_lock: Mutex::new(()),
             owed_nanos: AtomicU64::new(0),
+            merge_rate: AtomicU64::new(0),
             mergers: OnceLock::new(),
             checkpointer: OnceLock::new(),
             checkpoint: CheckpointState::default(),
@@ -220,7 +223,7 @@ impl Core {
             }
             let owned = here.iter().map(|(key, value)| (*key, value.map(copy_value)));
             growth += partition.active.apply(lsn, timestamp, horizon, owned);
-            if partition.active.bytes() >= self.options.partition_bytes && partition.frozen.is_none() {
+            if partition.active.bytes() >= self.options.partition_bytes() && partition.frozen.is_none() {
                 self.ask_for_merge(tree);
             }
         }

@@ -27,6 +27,9 @@ use crate::tree::view::TreeView;
 /// The longest name of a tree, in bytes.
 const NAME_BYTES_MAX: usize = 4096;
 
+/// A checkpoint that is asked for leaves no more of the log than this, in bytes.
+const LOG_KEPT_BYTES_MAX: u64 = 1 << 20;
+
 /// An open store. See the crate's head.
 pub struct Betree {
     core: Arc<Core>,
@@ -196,7 +199,12 @@ impl Engine for Betree {
     fn checkpoint(&self) -> Result<(), StorageError> {
         self.core.check_open()?;
         self.core.merge_everything()?;
-        Ok(self.core.checkpoint(Shutdown::Running)?)
+        self.core.checkpoint(Shutdown::Running)?;
+        if self.core.log().live_bytes() > LOG_KEPT_BYTES_MAX {
+            // The older superblock still wants the log since then; once both are new it can go.
+            self.core.checkpoint(Shutdown::Running)?;
+        }
+        Ok(())
     }
 
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {

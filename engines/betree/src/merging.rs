@@ -52,7 +52,7 @@ impl Core {
                 // Whoever is at this tree looks at it once more when the merge is done.
                 return Ok(Progress::Nothing);
             };
-            let least = self.options.partition_bytes;
+            let least = self.options.partition_bytes();
             let outcome = self.merge_largest(&tree, &merging, least);
             drop(merging);
             if outcome.is_err() || self.has_full_partition(&tree) {
@@ -84,7 +84,7 @@ impl Core {
         tree.view()
             .partitions
             .iter()
-            .any(|partition| partition.active.bytes() >= self.options.partition_bytes)
+            .any(|partition| partition.active.bytes() >= self.options.partition_bytes())
     }
 
     fn heaviest_tree(&self) -> Option<Arc<Tree>> {
@@ -128,17 +128,21 @@ impl Core {
     ) -> Result<(), BetreeError> {
         let began = self.environment.clock().monotonic();
         let outcome = self.try_merge(tree, view, at);
+        let time = self.environment.clock().monotonic().since(began);
         match &outcome {
-            Ok(()) => self.counters.merges.add(1),
+            Ok(bytes) => {
+                self.counters.merges.add(1);
+                self.note_merge(*bytes, time);
+            }
             Err(_) => self.counters.failed_merges.add(1),
         }
-        let nanos = self.environment.clock().monotonic().since(began).as_nanos();
-        self.counters.merge_nanos.add(nanos as u64);
+        self.counters.merge_nanos.add(time.as_nanos() as u64);
         self.set_merge_failure(outcome.as_ref().err());
-        outcome
+        outcome.map(|_| ())
     }
 
-    fn try_merge(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<(), BetreeError> {
+    /// The bytes that the buffer had.
+    fn try_merge(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<usize, BetreeError> {
         let frozen = match &view.partitions[at].frozen {
             Some(frozen) => Arc::clone(frozen),
             None => self.freeze(tree, view, at)?,
@@ -161,7 +165,7 @@ impl Core {
         self.remove_buffered(bytes);
         let _lock = self.room_lock.lock();
         self.room.notify_all();
-        Ok(())
+        Ok(bytes)
     }
 
     /// Freezes the active buffer of a partition.

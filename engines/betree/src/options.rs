@@ -27,7 +27,8 @@ pub struct Options {
     pub direct_io: DirectIo,
     /// Threads that merge buffers into leaves; 0 means half the processors, at least one.
     pub merge_threads: usize,
-    /// Bytes that one root partition buffers before it is merged.
+    /// Bytes that one root partition buffers before it is merged, in bytes; 0 means an eighth of what all may buffer, but 1 MiB
+    /// at least and 16 MiB at most. The more, the fewer times a leaf is written anew.
     pub partition_bytes: usize,
     pub(crate) tree: TreeSettings,
 }
@@ -40,7 +41,7 @@ impl Default for Options {
             checkpoint_period: Duration::from_secs(60),
             direct_io: DirectIo::Auto,
             merge_threads: 0,
-            partition_bytes: 2 << 20,
+            partition_bytes: 0,
             tree: TreeSettings::default(),
         }
     }
@@ -55,6 +56,7 @@ impl Options {
     /// # Errors
     /// A name that does not exist, or a value that the option cannot have.
     pub fn with_entries(mut self, entries: &[(String, String)]) -> Result<Options, BetreeError> {
+        let mut of_trees = Vec::new();
         for (name, value) in entries {
             match name.as_str() {
                 "cache" => {
@@ -81,17 +83,26 @@ impl Options {
                         parse_size("partitionSize", value, range, "a size from 256B to 64MB")?;
                 }
                 "compression" | "pageSize" | "leafSize" | "fanout" => {
-                    self.tree = self.tree.with_options(&[(name.clone(), value.clone())])?;
+                    of_trees.push((name.clone(), value.clone()));
                 }
                 _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
             }
         }
+        self.tree = self.tree.with_options(&of_trees)?;
         Ok(self)
     }
 
     /// Bytes that all write buffers together may take.
     pub(crate) fn buffer_budget(&self) -> usize {
         (self.cache_bytes / 4) as usize
+    }
+
+    /// Bytes from which on a root partition is full.
+    pub(crate) fn partition_bytes(&self) -> usize {
+        match self.partition_bytes {
+            0 => (self.buffer_budget() / 8).clamp(1 << 20, 16 << 20),
+            bytes => bytes,
+        }
     }
 
     /// Bytes that a commit may have: it stands in the write set, in the log's buffer and in the write buffers at once.

@@ -20,7 +20,7 @@ use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
 use parking_lot::{RwLock, RwLockReadGuard};
 
 /// A key's place in the map: its slot, at the fill of a B-tree that grows in order.
-const SLOT_BYTES: usize = 144;
+pub(crate) const SLOT_BYTES: usize = 144;
 /// What the allocator takes beside the bytes it gives.
 const ALLOCATION_BYTES: usize = 16;
 
