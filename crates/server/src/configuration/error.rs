@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use pandodb::EngineName;
+
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -37,6 +39,9 @@ pub enum ValueError {
         /// The words.
         choices: &'static [&'static str],
     },
+    /// Not an engine of this build.
+    #[error("expected an engine of this build: {}", EngineName::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", "))]
+    Engine,
     /// Not a number within bounds.
     #[error("expected a whole number from {min} to {max}")]
     Count {

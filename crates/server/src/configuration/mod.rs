@@ -22,31 +22,14 @@ mod sources;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pandodb::EngineName;
+
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use command_line::serve_arguments;
 pub use error::{ConfigurationError, Origin, ValueError};
 pub use markdown::markdown_page;
 pub use options::{OPTIONS, OptionEntry, Shape};
 pub use sources::Sources;
-
-/// Which storage engine keeps the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// The durable Bε-tree.
-    Betree,
-    /// In memory; gone when the process ends.
-    Memory,
-}
-
-impl EngineChoice {
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EngineChoice::Betree => "betree",
-            EngineChoice::Memory => "memory",
-        }
-    }
-}
 
 /// Where the unix socket is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +70,7 @@ pub struct Configuration {
     /// The unix socket.
     pub unix_socket: UnixSocket,
     /// The engine.
-    pub engine: EngineChoice,
+    pub engine: EngineName,
     /// Memory for the engine's cache of pages.
     pub cache: ByteSize,
     /// Whether addresses beyond loopback are allowed.
@@ -107,13 +90,13 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The defaults of the table.
+    /// Nothing set; the table's defaults are applied first.
     pub(crate) fn unset() -> Configuration {
         Configuration {
             data: PathBuf::new(),
             listen: Vec::new(),
             unix_socket: UnixSocket::None,
-            engine: EngineChoice::Betree,
+            engine: EngineName::Betree,
             cache: ByteSize::from_bytes(0),
             open_to_others: OpenToOthers::Refused,
             io_threads: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 use super::error::ValueError;
-use super::{ByteSize, Configuration, EngineChoice, LogFormat, OpenToOthers, UnixSocket};
+use super::{ByteSize, Configuration, LogFormat, OpenToOthers, UnixSocket};
 
 /// What is written after an option's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +87,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         default: "betree",
         help: "Storage engine: 'betree' keeps the data on disk, 'memory' forgets it at the end.",
         apply: |configuration, text| {
-            const ENGINES: [EngineChoice; 2] = [EngineChoice::Betree, EngineChoice::Memory];
-            let found = ENGINES.into_iter().find(|engine| engine.name() == text);
-            configuration.engine = found.ok_or(ValueError::Choice { choices: &["betree", "memory"] })?;
+            configuration.engine = text.parse().map_err(|_| ValueError::Engine)?;
             Ok(())
         },
     },

@@ -32,7 +32,7 @@ fn the_defaults_are_valid_and_listen_on_loopback_only() {
     let configuration = resolve(&[], &[], None).unwrap();
     assert_eq!(configuration.listen, ["127.0.0.1:27017"]);
     assert_eq!(configuration.open_to_others, OpenToOthers::Refused);
-    assert_eq!(configuration.engine, EngineChoice::Betree);
+    assert_eq!(configuration.engine, EngineName::Betree);
     assert_eq!(configuration.cache.bytes(), 256_000_000);
     assert_eq!(configuration.blocking_threads, 64);
     assert_eq!(configuration.stop_grace, Duration::from_secs(10));
@@ -46,7 +46,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_def
     assert_eq!(configuration.cache.bytes(), 300_000_000);
     assert_eq!(configuration.max_connections, 8);
     assert_eq!(configuration.blocking_threads, 3);
-    assert_eq!(configuration.engine, EngineChoice::Betree);
+    assert_eq!(configuration.engine, EngineName::Betree);
 }
 
 #[test]

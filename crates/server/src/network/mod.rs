@@ -56,6 +56,7 @@ use std::time::{Duration, Instant};
 use acceptor::Acceptor;
 use blocking_pool::BlockingPool;
 use desk::Note;
+pub(crate) use exchange::panic_text;
 pub use handler::{Attempt, Form, Handled, Handler, Outcome, Request, Wait, WaitOver};
 use inbox::{Inbox, Urgency};
 use io_thread::IoThread;

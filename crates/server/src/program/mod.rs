@@ -1,14 +1,17 @@
 //! The command line of the program, and which part of it does what.
 
+mod export_command;
 mod failure;
+mod import_command;
 mod options_page;
+mod serve_command;
+mod target_arguments;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-use crate::configuration::serve_arguments;
 pub use failure::print_failure;
 
 const EXAMPLES: &str = "Examples:
@@ -43,6 +46,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>> {
     match matches.subcommand() {
+        Some(("serve", matches)) => serve_command::run(matches),
+        Some(("import", matches)) => import_command::run(matches),
+        Some(("export", matches)) => export_command::run(matches),
         Some(("options", matches)) => options_page::run(matches),
         other => unreachable!("clap lets no other subcommand through: {other:?}"),
     }
@@ -55,11 +61,8 @@ fn command_line() -> Command {
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(
-            Command::new("serve")
-                .about("Serve a data folder to MongoDB clients")
-                .args(serve_arguments())
-                .after_help(EXAMPLES),
-        )
+        .subcommand(serve_command::command(EXAMPLES))
+        .subcommand(import_command::command())
+        .subcommand(export_command::command())
         .subcommand(options_page::command())
 }

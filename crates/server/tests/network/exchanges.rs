@@ -237,3 +237,31 @@ fn connections_beyond_the_limit_are_closed_and_a_place_that_is_given_back_is_use
     wait_until("a place is free", || server.network.connections() == 2);
     Client::connect(server.address).ask(1, &document("echo", 1));
 }
+
+#[test]
+fn many_connections_that_mix_all_paths_lose_no_reply() {
+    let server = start(LIMITS);
+    let address = server.address;
+    let clients: Vec<_> = (0..32_i32)
+        .map(|number| {
+            std::thread::spawn(move || {
+                let mut client = Client::connect(address);
+                for id in 0..150 {
+                    let name = ["echo", "block", "later"][usize::try_from((id + number) % 3).unwrap()];
+                    // One at a time, two at a time: the session is asked for before and after it has come back.
+                    client.send(&message(2 * id, MsgFlags::NONE, &document(name, 0)));
+                    if (id * 7 + number) % 2 == 0 {
+                        client.send(&message(2 * id + 1, MsgFlags::NONE, &document("block", 0)));
+                        assert_eq!(client.reply().response_to, 2 * id);
+                        assert_eq!(client.reply().response_to, 2 * id + 1);
+                    } else {
+                        assert_eq!(client.reply().response_to, 2 * id);
+                    }
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+}

@@ -1,0 +1,46 @@
+//! SIGTERM and SIGINT: the first asks the server to stop, the second ends the process.
+
+use std::io;
+use std::process;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tracing::warn;
+
+/// What a shell reports of a process that SIGINT ended.
+const EXIT_CODE_INTERRUPTED: i32 = 130;
+
+/// Waits for the first signal.
+pub(super) struct ShutdownSignal {
+    came: Receiver<()>,
+}
+
+impl ShutdownSignal {
+    /// Watches from now on.
+    pub(super) fn watch() -> io::Result<ShutdownSignal> {
+        let mut signals = Signals::new([SIGTERM, SIGINT])?;
+        let (sender, came) = mpsc::channel();
+        thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
+            for (number, _signal) in signals.forever().enumerate() {
+                if number > 0 {
+                    warn!("a second signal: ending at once");
+                    process::exit(EXIT_CODE_INTERRUPTED);
+                }
+                // Nobody listens any more only if the server is at its end already.
+                let _ = sender.send(());
+            }
+        })?;
+        Ok(ShutdownSignal { came })
+    }
+
+    /// Whether it came within this time.
+    pub(super) fn came_within(&self, time: Duration) -> bool {
+        match self.came.recv_timeout(time) {
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+            Err(RecvTimeoutError::Timeout) => false,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Why an import or export ends early. What is wrong with single documents is reported and counted instead.
+
+use std::io;
+use std::path::PathBuf;
+
+use pando_wire::WireError;
+
+/// Why an import or export ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// The file cannot be read or written.
+    #[error("cannot use {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A JSON array cannot be read on: after a syntax error nobody knows where its next element begins.
+    #[error("line {line}, column {column}: the JSON array cannot be read on from here")]
+    Array {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A CSV file without a usable header.
+    #[error(
+        "the first line of a CSV file must name its columns, each once: '{column}' is there twice or empty"
+    )]
+    CsvHeader {
+        /// The name.
+        column: String,
+    },
+    /// The connection string is not understood.
+    #[error(
+        "'{uri}' will not do: expected mongodb://HOST:PORT, or mongodb://%2Fpath%2Fto%2Fsocket; {reason}"
+    )]
+    Uri {
+        /// As given.
+        uri: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// Nobody answers there.
+    #[error("cannot reach the server at {place}: is it running?")]
+    Connect {
+        /// Address or path.
+        place: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection to the server broke")]
+    Connection(#[source] io::Error),
+    /// The server closed the connection.
+    #[error("the server closed the connection; its log says why")]
+    Closed,
+    /// The server's bytes are no reply.
+    #[error("the server's answer is not a reply")]
+    Reply(#[from] WireError),
+    /// The server's document cannot be read.
+    #[error("the server's answer cannot be read")]
+    Bson(#[from] bson::error::Error),
+    /// The command was refused.
+    #[error("the server refused: {message} (code {code})")]
+    Refused {
+        /// MongoDB's code.
+        code: i32,
+        /// What it says.
+        message: String,
+    },
+    /// The data folder cannot be opened, or the engine has stopped.
+    #[error(transparent)]
+    Store(#[from] pandodb::Error),
+}

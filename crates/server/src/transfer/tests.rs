@@ -1,0 +1,144 @@
+//! Formats, one by one: what comes out of a text, and what is reported.
+
+use bson::{Bson, doc};
+
+use super::address::ServerAddress;
+use super::csv_rows::CsvRows;
+use super::format::InputFormat;
+use super::json_array::JsonArray;
+use super::json_lines::JsonLines;
+use super::record::RecordReader;
+use super::*;
+
+/// Everything that a reader gives: `(line, document or complaint)`.
+fn read(
+    mut reader: impl RecordReader,
+) -> (Vec<(u64, Result<bson::Document, String>)>, Result<(), TransferError>) {
+    let mut records = Vec::new();
+    let end = reader.read_all(&mut |record| {
+        records.push((record.line, record.content.map_err(|error| error.to_string())));
+        Ok(())
+    });
+    (records, end)
+}
+
+fn lines(text: &str) -> Vec<(u64, Result<bson::Document, String>)> {
+    let (records, end) = read(JsonLines::new(text.as_bytes(), "test".into()));
+    end.expect("lines can always be read on");
+    records
+}
+
+#[test]
+fn json_lines_give_a_document_each_and_bad_lines_are_told_by_number() {
+    let records = lines(
+        "\u{FEFF}{\"a\": 1}\n\n  {\"b\": 2}  \r\n{oops}\n[1]\n{\"_id\": {\"$oid\": \"short\"}}\n{\"c\": 3}",
+    );
+    let good: Vec<_> =
+        records.iter().filter_map(|(line, record)| Some((*line, record.as_ref().ok()?))).collect();
+    assert_eq!(good, [(1, &doc! { "a": 1 }), (3, &doc! { "b": 2 }), (7, &doc! { "c": 3 })]);
+    let bad: Vec<_> = records.iter().filter(|(_, record)| record.is_err()).map(|(line, _)| *line).collect();
+    assert_eq!(bad, [4, 5, 6]);
+}
+
+#[test]
+fn fields_keep_their_order_and_numbers_their_types() {
+    let text = r#"{"z": 2147483648, "a": -2147483648, "m": 0.1, "d": {"$date": "2020-01-02T03:04:05Z"}, "i": {"$numberLong": "7"}}"#;
+    let (_, record) = lines(text).remove(0);
+    let document = record.unwrap();
+    assert_eq!(document.keys().collect::<Vec<_>>(), ["z", "a", "m", "d", "i"]);
+    assert_eq!(document.get("z"), Some(&Bson::Int64(2_147_483_648)));
+    assert_eq!(document.get("a"), Some(&Bson::Int32(-2_147_483_648)));
+    assert_eq!(document.get("m"), Some(&Bson::Double(0.1)));
+    assert_eq!(document.get("i"), Some(&Bson::Int64(7)));
+    assert!(matches!(document.get("d"), Some(Bson::DateTime(_))));
+}
+
+#[test]
+fn a_json_array_gives_its_elements_with_their_lines() {
+    let (records, end) = read(JsonArray::new("[\n{\"a\": 1},\n5, {\"b\":\n 2}\n]\n".as_bytes()));
+    end.unwrap();
+    let lines: Vec<u64> = records.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [2, 3, 3]);
+    assert_eq!(records[0].1, Ok(doc! { "a": 1 }));
+    assert!(records[1].1.is_err());
+    assert_eq!(records[2].1, Ok(doc! { "b": 2 }));
+}
+
+#[test]
+fn a_json_array_that_breaks_off_gives_what_came_before_and_the_place() {
+    let (records, end) = read(JsonArray::new("[{\"a\": 1},\n{\"b\": ".as_bytes()));
+    assert_eq!(records.len(), 1);
+    assert!(matches!(end, Err(TransferError::Array { line: 2, .. })));
+}
+
+#[test]
+fn csv_rows_become_documents_with_numbers_where_they_are_numbers() {
+    let text = "name,zip,people,height,big,place.lat,place.lon,none\nUtrecht,0350,374238,5.5,5000000000,52.1,-5,\n\"a,b\",x,+1,1e3,-0,1.,nan,7\n";
+    let (records, end) = read(CsvRows::new(text.as_bytes()));
+    end.unwrap();
+    let first = doc! {
+        "name": "Utrecht", "zip": "0350", "people": 374_238, "height": 5.5, "big": 5_000_000_000_i64,
+        "place": { "lat": 52.1, "lon": -5 }, "none": "",
+    };
+    assert_eq!(records[0], (2, Ok(first)));
+    let (line, second) = &records[1];
+    assert_eq!(*line, 3);
+    let second = second.as_ref().unwrap();
+    assert_eq!(second.get_str("name").unwrap(), "a,b");
+    assert_eq!(second.get_str("people").unwrap(), "+1");
+    assert_eq!(second.get_f64("height").unwrap(), 1000.0);
+}
+
+#[test]
+fn a_csv_row_of_another_length_is_reported_and_the_next_one_read() {
+    let (records, end) = read(CsvRows::new("a,b\n1,2\n3\n4,5\n".as_bytes()));
+    end.unwrap();
+    let outcome: Vec<_> = records.iter().map(|(line, record)| (*line, record.is_ok())).collect();
+    assert_eq!(outcome, [(2, true), (3, false), (4, true)]);
+}
+
+#[test]
+fn a_csv_header_that_names_a_column_twice_or_not_is_refused() {
+    for text in ["a,a\n1,2\n", "a,\n1,2\n", "a..b\n1\n"] {
+        assert!(
+            matches!(read(CsvRows::new(text.as_bytes())).1, Err(TransferError::CsvHeader { .. })),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_format_follows_from_name_and_first_byte() {
+    let detect = |name: &str, text: &str| InputFormat::detect(name.as_ref(), &mut text.as_bytes()).unwrap();
+    assert_eq!(detect("x.jsonl", "{\"a\":1}"), InputFormat::JsonLines);
+    assert_eq!(detect("x.json", " \n [ {"), InputFormat::JsonArray);
+    assert_eq!(detect("x", "\u{FEFF}["), InputFormat::JsonArray);
+    assert_eq!(detect("x.csv.gz", "[a],b"), InputFormat::Csv);
+    assert_eq!(detect("empty", ""), InputFormat::JsonLines);
+}
+
+#[test]
+fn connection_strings_name_one_server_or_are_refused_with_a_reason() {
+    let tcp = |place: &str| ServerAddress::Tcp(place.to_owned());
+    for (uri, address) in [
+        ("mongodb://localhost", tcp("localhost:27017")),
+        ("mongodb://127.0.0.1:5/db?w=1", tcp("127.0.0.1:5")),
+        ("mongodb://[::1]", tcp("[::1]:27017")),
+        ("mongodb://[::1]:5", tcp("[::1]:5")),
+        ("mongodb://%2Ftmp%2Fa.sock/x", ServerAddress::Unix("/tmp/a.sock".into())),
+    ] {
+        assert_eq!(ServerAddress::parse(uri).unwrap(), address, "{uri}");
+    }
+    for uri in [
+        "http://x",
+        "mongodb://",
+        "mongodb://u:p@h",
+        "mongodb://a,b",
+        "mongodb://h:x",
+        "mongodb://h/?tls=true",
+        "mongodb://%zz",
+        "mongodb://::1:5",
+    ] {
+        assert!(matches!(ServerAddress::parse(uri), Err(TransferError::Uri { .. })), "{uri}");
+    }
+}

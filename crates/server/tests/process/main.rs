@@ -1,0 +1,11 @@
+//! The program itself: started as a user starts it, talked to over its sockets, ended by signals.
+#![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
+
+mod connection;
+mod damaged_input;
+mod files_in_and_out;
+mod idle_connections;
+mod refusals;
+mod running_server;
+mod shutdown;
+mod sockets;

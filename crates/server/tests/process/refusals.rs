@@ -1,0 +1,74 @@
+//! What a server does not start with, and what it says about it.
+
+use crate::running_server::{Server, run};
+
+/// Runs `pando serve` with these arguments, which must fail, and gives what it says.
+fn refusal(arguments: &[&str]) -> String {
+    let (status, _, said) = run(&[&["serve"], arguments].concat());
+    assert!(!status.success(), "{arguments:?} was accepted");
+    said
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused_unless_allowed_and_then_warned_of() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let said = refusal(&["--engine", "memory", "--listen", address]);
+        assert!(said.contains("--allow-unauthenticated"), "{said}");
+    }
+    let server = Server::start(&["--engine", "memory", "--listen", "0.0.0.0:0", "--allow-unauthenticated"]);
+    assert!(server.address.starts_with("127.0.0.1:"), "{}", server.welcome);
+    server.signal(rustix::process::Signal::TERM);
+    let (status, log) = server.ended();
+    assert!(status.success());
+    assert!(log.contains("WARN") && log.contains("--allow-unauthenticated is set"), "{log}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let server = Server::in_memory();
+    let said = refusal(&["--engine", "memory", "--listen", &server.address]);
+    assert!(said.contains(&server.address) && said.contains("is in use"), "{said}");
+}
+
+#[test]
+fn a_data_folder_that_is_a_file_is_refused_by_its_name() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let said = refusal(&["--data", path, "--listen", "127.0.0.1:0"]);
+    assert!(said.contains(path) && said.contains("--data"), "{said}");
+}
+
+#[test]
+fn a_data_folder_in_use_is_refused_and_its_user_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::over(folder.path());
+    let said = refusal(&["--data", folder.path().to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    assert!(said.contains("in use"), "{said}");
+    crate::connection::Connection::tcp(&server).ping();
+}
+
+#[test]
+fn mistyped_options_are_answered_with_the_right_ones() {
+    let said = refusal(&["--chache", "1GB"]);
+    assert!(said.contains("--cache"), "{said}");
+    let said = refusal(&["--cache", "1 apple"]);
+    assert!(said.contains("256MB"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pando.toml");
+    std::fs::write(&file, "max_conections = 5\n").unwrap();
+    let said = refusal(&["--config", file.to_str().unwrap()]);
+    assert!(said.contains("did you mean 'max-connections'?"), "{said}");
+}
+
+#[test]
+fn version_and_help_answer_on_standard_output() {
+    let (status, version, _) = run(&["--version"]);
+    assert!(status.success());
+    assert_eq!(version.trim(), concat!("pando ", env!("CARGO_PKG_VERSION")));
+    for arguments in [&["--help"][..], &["serve", "--help"], &["import", "--help"], &["export", "--help"]] {
+        let (status, help, _) = run(arguments);
+        assert!(status.success() && help.contains("Examples:"), "{help}");
+    }
+    let (status, ..) = run(&[]);
+    assert!(!status.success());
+}

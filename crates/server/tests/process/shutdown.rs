@@ -1,0 +1,35 @@
+//! Signals.
+
+use bson::doc;
+use rustix::process::Signal;
+
+use crate::connection::Connection;
+use crate::running_server::Server;
+
+#[test]
+fn sigterm_and_sigint_end_the_server_cleanly_with_clients_connected() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let server = Server::in_memory();
+        let mut connection = Connection::tcp(&server);
+        connection.ping();
+        server.signal(signal);
+        let (status, log) = server.ended();
+        assert!(status.success(), "{log}");
+        assert!(log.contains("stopping") && log.contains("stopped"), "{log}");
+        assert_eq!(connection.reply(), None);
+    }
+}
+
+#[test]
+fn what_was_inserted_is_there_after_sigterm_and_after_sigkill() {
+    let folder = tempfile::tempdir().unwrap();
+    for (round, signal) in [(1, Signal::TERM), (2, Signal::KILL), (3, Signal::KILL)] {
+        let server = Server::over(folder.path());
+        let mut connection = Connection::tcp(&server);
+        assert_eq!(connection.ask("test", doc! { "count": "rounds" }).get_i32("n").unwrap(), round - 1);
+        let insert = doc! { "insert": "rounds", "documents": [{ "_id": round }], "writeConcern": { "w": 1, "j": true } };
+        assert_eq!(connection.ask("test", insert).get_i32("n").unwrap(), 1);
+        server.signal(signal);
+        server.ended();
+    }
+}
