@@ -1,9 +1,9 @@
 //! From the query crate's kinds of errors to MongoDB's codes: one row each, so that a new kind does not compile without its code.
 
-use pando_query::QueryErrorKind;
 use pando_query::expression::ExpressionFault;
-use pando_query::pipeline::PipelineFault;
 use pando_query::projection::ProjectionFault;
+use pando_query::pipeline::PipelineFault;
+use pando_query::QueryErrorKind;
 
 use crate::ErrorCode;
 
@@ -380,7 +380,6 @@ fn code_of_pipeline_fault(fault: PipelineFault) -> ErrorCode {
         PipelineFault::SampleSizeNegative => ErrorCode::Location(28_747),
         PipelineFault::SampleUnknownOption => ErrorCode::Location(28_748),
         PipelineFault::SampleWithoutSize => ErrorCode::Location(28_749),
-        PipelineFault::LookupFailedToParse => ErrorCode::FailedToParse,
         PipelineFault::NotObjectOfN => ErrorCode::Location(5_787_801),
         PipelineFault::WithoutN => ErrorCode::Location(5_787_906),
         PipelineFault::WithoutInput => ErrorCode::Location(5_787_907),

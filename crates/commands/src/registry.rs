@@ -30,6 +30,7 @@ const fn on_admin(name: &'static str, run: Run) -> CommandRow {
 /// All commands, sorted by name in byte order.
 pub(crate) static COMMANDS: &[CommandRow] = &[
     any("abortTransaction", session::transactions::run_abort),
+    any("aggregate", crud::aggregate::run),
     any("buildInfo", diagnostic::build_info::run),
     any("buildinfo", diagnostic::build_info::run),
     any("collMod", admin::coll_mod::run),
@@ -49,6 +50,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("dropDatabase", admin::drop_database::run),
     any("dropIndexes", admin::drop_indexes::run),
     any("endSessions", session::end_sessions::run),
+    any("explain", diagnostic::explain::run),
     any("find", crud::find::run),
     any("findAndModify", crud::find_and_modify::run),
     any("findandmodify", crud::find_and_modify::run),

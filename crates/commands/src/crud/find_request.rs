@@ -160,4 +160,9 @@ impl<'a> ParsedFind<'a> {
             ..FindSpecification::matching(&self.filter)
         }
     }
+
+    /// Whether the projection keeps whole top-level fields and nothing else.
+    pub fn is_simple_inclusion(&self) -> bool {
+        self.needed_paths.as_ref().is_some_and(|paths| paths.iter().all(|path| !path.contains('.')))
+    }
 }

@@ -1,5 +1,6 @@
 //! Commands that read and write documents.
 
+pub(crate) mod aggregate;
 pub(crate) mod count;
 pub(crate) mod delete;
 pub(crate) mod distinct;

@@ -1,0 +1,268 @@
+//! `aggregate`: a pipeline over one collection.
+//!
+//! # Steps
+//! 1. All stages are parsed. What a plan does better (leading filter, sort, skip, limit) is taken off the front and planned.
+//! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
+
+use std::sync::Arc;
+
+use pando_catalog::{Bytes, Collection, Patience, Transaction};
+use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_query::QueryError;
+use pando_query::execute::{Executor, Revisits};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+use pando_query::pipeline::{Pipeline, PipelineRun, Pushdown, RunOptions, Source};
+use pando_query::plan::{FindSpecification, Hint, Plan, plan};
+use pando_query::sort::{DiskUse, Sort};
+
+use super::statement_fields::refuse_collation;
+use crate::arguments::{Arguments, missing};
+use crate::commands::Shared;
+use crate::context::Context;
+use crate::cursor_reply::{self, Keeping, ListSource};
+use crate::cursors::{CursorSource, OpenCursor};
+use crate::{CommandError, ErrorCode, Request};
+
+/// An `aggregate` as the client sent it: checked, not yet parsed.
+pub(crate) struct AggregateRequest<'a> {
+    pub collection: &'a str,
+    pub pipeline: &'a RawArray,
+    pub hint: Option<RawValue<'a>>,
+    pub variables: &'a RawDocument,
+    pub batch_size: Option<u64>,
+    pub disk_use: DiskUse,
+}
+
+impl<'a> AggregateRequest<'a> {
+    /// Reads the fields of a command document.
+    pub fn read(body: &'a RawDocument, cursor_needed: CursorField) -> Result<AggregateRequest<'a>, CommandError> {
+        let collection = match body.get("aggregate")? {
+            Some(RawValue::String(name)) => name,
+            Some(value) if value.is_number() => {
+                return Err(CommandError::failed(
+                    ErrorCode::CommandNotSupported,
+                    "pipelines over a database are not supported yet",
+                ));
+            }
+            _ => return Err(CommandError::failed(ErrorCode::TypeMismatch, "the aggregate must name a collection")),
+        };
+        let mut pipeline = None;
+        let mut cursor = None;
+        let mut request = AggregateRequest {
+            collection,
+            pipeline: RawArray::from_document(RawDocument::empty()),
+            hint: None,
+            variables: RawDocument::empty(),
+            batch_size: None,
+            disk_use: DiskUse::Allowed,
+        };
+        for argument in Arguments::new("aggregate", body) {
+            let argument = argument?;
+            match argument.name {
+                "pipeline" => pipeline = Some(array_of_stages(argument.value)?),
+                "cursor" => cursor = Some(argument.document()?),
+                "hint" => request.hint = Some(argument.value),
+                "let" => request.variables = argument.document()?,
+                "allowDiskUse" if !argument.lenient_boolean()? => request.disk_use = DiskUse::Forbidden,
+                "collation" => refuse_collation(argument.document()?)?,
+                "allowDiskUse" | "bypassDocumentValidation" | "explain" | "fromMongos" | "needsMerge" => {}
+                _ => return Err(argument.unknown()),
+            }
+        }
+        request.pipeline = pipeline.ok_or_else(|| missing("aggregate", "pipeline"))?;
+        match (cursor, cursor_needed) {
+            (Some(cursor), _) => request.batch_size = batch_size(cursor)?,
+            (None, CursorField::Optional) => {}
+            (None, CursorField::Required) => {
+                return Err(CommandError::failed(
+                    ErrorCode::FailedToParse,
+                    "The 'cursor' option is required, except for aggregate with the explain argument",
+                ));
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// Whether a request must have a `cursor` field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CursorField {
+    /// It must.
+    Required,
+    /// It need not: it is to be explained.
+    Optional,
+}
+
+fn array_of_stages(value: RawValue<'_>) -> Result<&RawArray, CommandError> {
+    match value {
+        RawValue::Array(stages) => Ok(stages),
+        _ => Err(CommandError::failed(ErrorCode::TypeMismatch, "'pipeline' option must be specified as an array")),
+    }
+}
+
+fn batch_size(cursor: &RawDocument) -> Result<Option<u64>, CommandError> {
+    let mut size = None;
+    for field in cursor.iter() {
+        match field? {
+            ("batchSize", value) if value.is_number() => {
+                let number = value.as_i64_exact().unwrap_or(-1);
+                size = Some(u64::try_from(number).map_err(|_| {
+                    CommandError::failed(
+                        ErrorCode::Location(51024),
+                        format!("BSON field 'batchSize' value must be >= 0, actual value '{number}'"),
+                    )
+                })?);
+            }
+            ("batchSize", _) => {
+                return Err(CommandError::failed(ErrorCode::TypeMismatch, "cursor.batchSize field must be a number"));
+            }
+            (name, _) => {
+                return Err(CommandError::failed(
+                    ErrorCode::IdlUnknownField,
+                    format!("BSON field 'cursor.{name}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    Ok(size)
+}
+
+/// The front of a pipeline, planned, and what is left of it.
+pub(crate) struct PlannedPipeline {
+    pub filter: Filter,
+    pub plan: Plan,
+    pub rest: Pipeline,
+}
+
+impl PlannedPipeline {
+    /// Plans the front against the indexes of this moment.
+    pub fn new(
+        request: &AggregateRequest<'_>,
+        pipeline: Pipeline,
+        scope: &ParseScope,
+        collection: &Collection,
+    ) -> Result<PlannedPipeline, CommandError> {
+        let Pushdown { filter, sort, skip, limit, rest } = pipeline.split_pushdown();
+        let filter = Filter::parse(&filter, scope)?;
+        let sort = sort.as_deref().map_or(Ok(Sort::Unordered), Sort::parse)?;
+        let hint = request.hint.map_or(Ok(None), Hint::parse)?;
+        let specification = FindSpecification {
+            sort: &sort,
+            skip,
+            limit,
+            hint: hint.as_ref(),
+            ..FindSpecification::matching(&filter)
+        };
+        let plan = plan(&specification, &collection.describe_indexes())?;
+        Ok(PlannedPipeline { filter, plan, rest })
+    }
+}
+
+/// Runs a pipeline.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    if matches!(request.body.get("explain")?, Some(value) if value.to_bool()) {
+        return crate::diagnostic::explain::explain(context, request.body, "queryPlanner", reply);
+    }
+    context.require_patience()?;
+    let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
+    let namespace = context.namespace(aggregate.collection)?;
+    let scope = ParseScope::with_let(context.shared.now_ms(), aggregate.variables)?;
+    let pipeline = Pipeline::parse(aggregate.pipeline, &scope)?;
+    let options = RunOptions { disk_use: aggregate.disk_use, seed: context.shared.environment.random().next_u64() };
+
+    let transaction = context.begin_read()?;
+    let source: Box<dyn CursorSource> =
+        match context.catalog().collection(namespace.database(), namespace.collection()) {
+            Some(collection) => {
+                let planned = PlannedPipeline::new(&aggregate, pipeline, &scope, &collection)?;
+                let run = planned.rest.start(&options);
+                let executor =
+                    Executor::new(collection, planned.plan, aggregate.disk_use, Revisits::Impossible)?;
+                Box::new(AggregateSource {
+                    shared: Arc::clone(context.shared),
+                    database: context.database.to_owned(),
+                    transaction,
+                    executor: Some(executor),
+                    run,
+                })
+            }
+            // Without documents some stages still answer: `$count` does not, `$group` without a key does not either, but
+            // `$facet` does.
+            None if pipeline.is_empty() => Box::new(ListSource::new(Vec::new())),
+            None => Box::new(AggregateSource {
+                shared: Arc::clone(context.shared),
+                database: context.database.to_owned(),
+                transaction,
+                executor: None,
+                run: pipeline.start(&options),
+            }),
+        };
+    let cursor = OpenCursor::new(namespace.to_string(), source);
+    cursor_reply::open(context, cursor, aggregate.batch_size, Keeping::Keep, reply)
+}
+
+/// What delivers the documents of a pipeline.
+struct AggregateSource {
+    shared: Arc<Shared>,
+    database: String,
+    transaction: Box<dyn Transaction>,
+    /// `None`: the collection does not exist.
+    executor: Option<Executor>,
+    run: PipelineRun,
+}
+
+impl CursorSource for AggregateSource {
+    fn next(&mut self, patience: Patience, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        let mut source = CollectionSource {
+            shared: &self.shared,
+            database: &self.database,
+            transaction: &*self.transaction,
+            executor: self.executor.as_mut(),
+            patience,
+        };
+        let Some(next) = self.run.next(&mut source)? else { return Ok(false) };
+        document.clear();
+        document.extend_from_slice(&next);
+        Ok(true)
+    }
+}
+
+/// The documents of the collection, lent to the pipeline for one call.
+struct CollectionSource<'s> {
+    shared: &'s Shared,
+    database: &'s str,
+    transaction: &'s dyn Transaction,
+    executor: Option<&'s mut Executor>,
+    patience: Patience,
+}
+
+impl Source for CollectionSource<'_> {
+    fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
+        let Some(executor) = &mut self.executor else { return Ok(None) };
+        let row = executor.next(self.transaction, self.patience)?;
+        Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
+    }
+
+    fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
+        let Some(collection) = self.shared.catalog.collection(self.database, collection) else {
+            return Ok(Vec::new());
+        };
+        let plan = plan(&FindSpecification::matching(filter), &collection.describe_indexes())?;
+        let mut executor = Executor::new(collection, plan, DiskUse::Allowed, Revisits::Impossible)?;
+        let mut found = Vec::new();
+        while let Some(row) = executor.next(self.transaction, self.patience)? {
+            found.push(Bytes::copy_from_slice(row.document.as_bytes()));
+        }
+        Ok(found)
+    }
+}
+
+/// The stages that are left, as they were written, for `explain`.
+pub(crate) fn stage_texts(pipeline: &Pipeline) -> Vec<RawDocumentBuf> {
+    pipeline.stages().map(RawDocument::to_owned).collect()
+}
