@@ -1,0 +1,417 @@
+//! A history of transactions on the simulated disk, and the question what of it must, may and must not be there afterwards.
+//!
+//! Every commit also writes its own number into the tree `anchor`. What an engine shows after a crash is therefore known to be
+//! the state after exactly so many commits, or it is wrong: one entry too many or too few is a hole in the order of commits.
+//!
+//! - *Least*: the number of the last commit that was acknowledged at the durability that the crash respects.
+//! - *Most*: the number of the last commit that was attempted.
+//!
+//! Trees come and go between commits. One whose creation (or drop) came after the last surviving commit may be there or not.
+
+#![allow(dead_code, reason = "each test file uses its part of the history")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_betree::{Betree, Options, verify};
+use pando_environment::{Environment, SeededRandom, Simulation};
+use pando_storage::{
+    Begin, CommitReceipt, Cursor, Direction, Durability, Engine, KeyRange, Patience, StorageError,
+    Transaction, TreeId, TreeOptions,
+};
+
+pub const FOLDER: &str = "/store";
+const ANCHOR: &str = "anchor";
+const NUMBER: &[u8] = b"commits";
+
+type Content = BTreeMap<Vec<u8>, Arc<Vec<u8>>>;
+/// The trees by name.
+type Image = BTreeMap<String, Content>;
+
+/// What a crash leaves of what was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The power goes: only what is synced is sure.
+    PowerCut { seed: u64 },
+    /// The power goes, and the medium then loses the newest superblock, both copies: the one before must lead to all that is
+    /// sure, by way of the log. (Where there is only one superblock, it is left alone.)
+    LostSuperblock { seed: u64 },
+    /// The process dies: what is logged is sure as well.
+    Kill,
+}
+
+/// See the module's head.
+pub struct History {
+    pub simulation: Simulation,
+    label: String,
+    random: SeededRandom,
+    engine: Option<Arc<Betree>>,
+    trees: BTreeMap<String, TreeId>,
+    /// After 0, 1, 2 … commits.
+    images: Vec<Image>,
+    /// What a commit that failed would have made of the last one.
+    attempted: Option<Image>,
+    created_after: BTreeMap<String, usize>,
+    dropped_after: BTreeMap<String, (usize, Content)>,
+    synced: usize,
+    logged: usize,
+    unsynced: Option<(usize, CommitReceipt)>,
+    reader: Option<(Box<dyn Transaction>, Image, BTreeMap<String, TreeId>)>,
+    next_tree: u32,
+    /// One value in so many is large.
+    large_values: u64,
+}
+
+/// Options under which a few dozen commits split leaves, merge buffers and fill segments.
+pub fn tiny_options() -> Options {
+    let entries = [("pageSize", "256B"), ("leafSize", "1KB"), ("fanout", "4"), ("compression", "lz4")];
+    let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+    (options.cache_bytes, options.partition_bytes, options.log_budget_bytes) = (64 << 10, 1 << 10, 256 << 10);
+    options
+}
+
+impl History {
+    /// Nothing is there yet, not even a store.
+    pub fn new(seed: u64) -> History {
+        History {
+            simulation: Environment::simulated(seed),
+            label: format!("seed {seed}"),
+            random: SeededRandom::new(seed),
+            engine: None,
+            trees: BTreeMap::new(),
+            images: vec![Image::new()],
+            attempted: None,
+            created_after: BTreeMap::new(),
+            dropped_after: BTreeMap::new(),
+            synced: 0,
+            logged: 0,
+            unsynced: None,
+            reader: None,
+            next_tree: 0,
+            large_values: if seed.is_multiple_of(2) { 30 } else { 6 },
+        }
+    }
+
+    /// Says in every message what the test was about to find out.
+    pub fn set_label(&mut self, label: String) {
+        self.label = label;
+    }
+
+    /// Opens the store and makes the anchor, if it is not there.
+    pub fn open(&mut self) -> Result<(), StorageError> {
+        let engine = Betree::open(&self.simulation.environment, Path::new(FOLDER), tiny_options())?;
+        self.engine = Some(engine);
+        if !self.trees.contains_key(ANCHOR) {
+            self.create(ANCHOR)?;
+        }
+        Ok(())
+    }
+
+    pub fn engine(&self) -> &Arc<Betree> {
+        self.engine.as_ref().expect("the history is between open and end")
+    }
+
+    pub fn commits(&self) -> usize {
+        self.images.len() - 1
+    }
+
+    /// Steps until the first error.
+    pub fn run(&mut self, steps: u64) -> Result<(), StorageError> {
+        (0..steps).try_for_each(|_| self.step())
+    }
+
+    /// One thing that happens: mostly a commit, now and then a checkpoint, a tree that comes or goes, background work.
+    pub fn step(&mut self) -> Result<(), StorageError> {
+        for _ in 0..self.random.below(3) {
+            self.simulation.tasks.run_one();
+        }
+        match self.random.below(42) {
+            0 | 1 if self.trees.len() < 4 => {
+                self.next_tree += 1;
+                self.create(&format!("tree-{}", self.next_tree))
+            }
+            2 => self.drop_some_tree(),
+            3..=5 => self.engine().checkpoint(),
+            6 | 7 => self.sync_last(),
+            8 => {
+                self.simulation.clock.advance(std::time::Duration::from_millis(60));
+                self.simulation.tasks.run_until_idle();
+                Ok(())
+            }
+            9 | 10 => self.turn_reader(),
+            11 => {
+                // Long enough for a checkpoint in the background, which leaves to the log what is still buffered.
+                self.simulation.clock.advance(std::time::Duration::from_secs(61));
+                self.simulation.tasks.run_until_idle();
+                Ok(())
+            }
+            _ => self.commit(),
+        }
+    }
+
+    pub fn commit(&mut self) -> Result<(), StorageError> {
+        let number = self.images.len();
+        let mut transaction = self.engine().begin(Begin::WRITE)?;
+        let mut image = self.images[number - 1].clone();
+        let names: Vec<String> = self.trees.keys().cloned().collect();
+        for _ in 0..1 + self.random.below(6) {
+            let name = &names[self.random.below(names.len() as u64) as usize];
+            let (key, value) = (self.key(), self.value());
+            let content = image.entry(name.clone()).or_default();
+            if self.random.below(4) == 0 {
+                transaction.delete(self.trees[name], &key)?;
+                content.remove(&key);
+            } else {
+                transaction.put(self.trees[name], &key, &value)?;
+                content.insert(key, Arc::new(value));
+            }
+        }
+        let stamp = (number as u64).to_le_bytes().to_vec();
+        transaction.put(self.trees[ANCHOR], NUMBER, &stamp)?;
+        image.entry(ANCHOR.to_owned()).or_default().insert(NUMBER.to_vec(), Arc::new(stamp));
+        let durability =
+            [Durability::None, Durability::Logged, Durability::Synced][self.random.below(3) as usize];
+        self.attempted = Some(image.clone());
+        let receipt = transaction.commit(durability)?;
+        self.attempted = None;
+        self.images.push(image);
+        self.unsynced = Some((number, receipt));
+        match durability {
+            Durability::None => {}
+            Durability::Logged => self.logged = number,
+            Durability::Synced => self.sync_last()?,
+        }
+        Ok(())
+    }
+
+    pub fn checkpoint(&self) -> Result<(), StorageError> {
+        self.engine().checkpoint()
+    }
+
+    /// Waits for the last commit to be on the device.
+    pub fn sync_last(&mut self) -> Result<(), StorageError> {
+        if let Some((number, receipt)) = self.unsynced {
+            self.engine().wait_durable(receipt, Durability::Synced)?;
+            (self.synced, self.logged) = (number, number);
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, name: &str) -> Result<(), StorageError> {
+        self.created_after.insert(name.to_owned(), self.commits());
+        let id = self.engine().create_tree(name, &TreeOptions::default())?;
+        self.trees.insert(name.to_owned(), id);
+        self.images
+            .last_mut()
+            .expect("there is the image of no commit")
+            .insert(name.to_owned(), Content::new());
+        Ok(())
+    }
+
+    fn drop_some_tree(&mut self) -> Result<(), StorageError> {
+        let Some((name, id)) = self.trees.iter().find(|(name, _)| *name != ANCHOR) else { return Ok(()) };
+        let (name, id) = (name.clone(), *id);
+        let content = self.images[self.commits()].get(&name).cloned().unwrap_or_default();
+        self.dropped_after.insert(name.clone(), (self.commits(), content));
+        self.engine().drop_tree(id)?;
+        self.trees.remove(&name);
+        let last = self.commits();
+        self.images[last].remove(&name);
+        Ok(())
+    }
+
+    /// A reader keeps its snapshot whatever happens meanwhile.
+    fn turn_reader(&mut self) -> Result<(), StorageError> {
+        match self.reader.take() {
+            None => {
+                let transaction = self.engine().begin(Begin::READ)?;
+                self.reader = Some((transaction, self.images[self.commits()].clone(), self.trees.clone()));
+            }
+            Some((transaction, image, trees)) => {
+                for (name, id) in trees {
+                    let content = image.get(&name).cloned().unwrap_or_default();
+                    let found = scan(transaction.as_ref(), id)?;
+                    assert!(found == content, "{}: a reader of {name} sees another state", self.label);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> Vec<u8> {
+        format!("key-{:03}", self.random.below(90)).into_bytes()
+    }
+
+    fn value(&self) -> Vec<u8> {
+        let length = match self.random.below(self.large_values) {
+            0 => 3_000 + self.random.below(12_000),
+            _ => self.random.below(200),
+        };
+        let tag = self.random.below(u64::from(u8::MAX)) as u8;
+        (0..length).map(|at| tag.wrapping_add((at % 13) as u8)).collect()
+    }
+
+    /// Ends this life of the process.
+    pub fn end(&mut self, ending: Ending) {
+        match ending {
+            Ending::PowerCut { seed } => self.simulation.disk.crash(seed),
+            Ending::LostSuperblock { seed } => {
+                self.simulation.disk.crash(seed);
+                lose_newest_superblock(&self.simulation);
+            }
+            Ending::Kill => {
+                self.simulation.disk.kill();
+                self.synced = self.logged;
+            }
+        }
+        self.reader = None;
+        self.engine = None;
+        self.unsynced = None;
+        self.simulation.tasks.forget_all();
+    }
+
+    /// Checks the store offline, opens it, and compares what is there with what must and may be.
+    pub fn recover(&mut self) {
+        let (environment, folder) = (&self.simulation.environment, Path::new(FOLDER));
+        if !Betree::exists(environment, folder).expect("the folder can be looked into") {
+            assert_eq!(self.synced, 0, "{}: the store is gone", self.label);
+            self.forget_all();
+            self.open().unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+            return;
+        }
+        let report = verify(environment, folder).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+        assert!(report.is_sound(), "{}: {:?}", self.label, report.damage);
+        let engine = Betree::open(environment, folder, tiny_options());
+        self.engine = Some(engine.unwrap_or_else(|error| panic!("{}: {error:?}", self.label)));
+        let survived = self.survived();
+        assert!(
+            survived >= self.synced,
+            "{}: {survived} commits survived of {} synced",
+            self.label,
+            self.synced
+        );
+        let mut image = match self.images.get(survived) {
+            Some(image) => image.clone(),
+            None => self
+                .attempted
+                .clone()
+                .unwrap_or_else(|| panic!("{}: commit {survived} never was", self.label)),
+        };
+        self.compare(&mut image, survived);
+        self.images.truncate(survived);
+        self.images.push(image);
+        self.attempted = None;
+        (self.synced, self.logged) = (survived, survived);
+        if !self.trees.contains_key(ANCHOR) {
+            self.create(ANCHOR).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+        }
+    }
+
+    fn forget_all(&mut self) {
+        self.trees.clear();
+        self.images = vec![Image::new()];
+        self.attempted = None;
+        self.created_after.clear();
+        self.dropped_after.clear();
+    }
+
+    /// The number of commits that the anchor knows of.
+    fn survived(&mut self) -> usize {
+        let listed = self.engine().list_trees().expect("trees are listed");
+        self.trees = listed.into_iter().map(|tree| (tree.name, tree.id)).collect();
+        let Some(anchor) = self.trees.get(ANCHOR) else { return 0 };
+        let reader = self.engine().begin(Begin::READ).expect("a reader begins");
+        let stamp = reader.get(*anchor, NUMBER, Patience::MayBlock);
+        let stamp = stamp.unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+        stamp.map_or(0, |stamp| {
+            u64::from_le_bytes(*stamp.first_chunk().expect("a number has eight bytes")) as usize
+        })
+    }
+
+    /// Compares each tree; what may be there or not is taken over into the image as it is.
+    fn compare(&self, image: &mut Image, survived: usize) {
+        let reader = self.engine().begin(Begin::READ).expect("a reader begins");
+        for (name, id) in &self.trees {
+            let found =
+                scan(reader.as_ref(), *id).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+            let expected = match (image.get(name), self.dropped_after.get(name)) {
+                (Some(content), _) => content.clone(),
+                (None, Some((after, content))) if *after >= survived => content.clone(),
+                (None, _) => {
+                    let created = self.created_after.get(name).copied();
+                    assert!(created >= Some(survived), "{}: {name} should not be there", self.label);
+                    Content::new()
+                }
+            };
+            let hint = || describe_difference(&found, &expected);
+            assert!(found == expected, "{}, {survived} commits: {name} differs: {}", self.label, hint());
+            image.insert(name.clone(), found);
+        }
+        let missing: Vec<String> =
+            image.keys().filter(|name| !self.trees.contains_key(*name)).cloned().collect();
+        for name in missing {
+            let is_dropped = self.dropped_after.get(&name).is_some_and(|(after, _)| *after >= survived);
+            let is_young = self.created_after.get(&name).is_some_and(|after| *after >= survived);
+            assert!(is_dropped || is_young, "{}, {survived} commits: {name} is missing", self.label);
+            image.remove(&name);
+        }
+    }
+
+    /// Compares the open engine with what every commit so far has made.
+    pub fn check_now(&self) {
+        let mut image = self.images[self.commits()].clone();
+        self.compare(&mut image, self.commits());
+    }
+
+    /// Closes cleanly, and checks what the next open finds.
+    pub fn close_and_reopen(&mut self) {
+        self.reader = None;
+        self.engine().close().unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+        (self.synced, self.logged) = (self.commits(), self.commits());
+        self.end(Ending::Kill);
+        self.recover();
+    }
+}
+
+/// The generation of a superblock, by the format; `None` where it is not whole.
+fn generation_at(content: &[u8], offset: usize) -> Option<u64> {
+    let copy = content.get(offset..offset + 4_096)?;
+    let (body, checksum) = copy.split_last_chunk::<16>()?;
+    let is_whole =
+        body.starts_with(b"PANDO\0DB") && xxhash_rust::xxh3::xxh3_128(body).to_le_bytes() == *checksum;
+    is_whole.then(|| u64::from_le_bytes(std::array::from_fn(|at| body[56 + at])))
+}
+
+fn lose_newest_superblock(simulation: &Simulation) {
+    let path = Path::new(FOLDER).join("data.0000");
+    if !simulation.environment.files().exists(&path).expect("the folder can be looked into") {
+        return;
+    }
+    simulation.disk.corrupt(&path, |content| {
+        let (a, b) = (generation_at(content, 0), generation_at(content, 4_096));
+        if let (Some(a), Some(b)) = (a, b) {
+            let newest = if a > b { 0 } else { 4_096 };
+            for copy in [newest, newest + 65_536] {
+                content[copy..copy + 4_096].fill(0xEE);
+            }
+        }
+    });
+}
+
+fn describe_difference(found: &Content, expected: &Content) -> String {
+    let keys = found.keys().chain(expected.keys());
+    let wrong = keys.filter(|key| found.get(*key) != expected.get(*key)).take(3);
+    let wrong: Vec<_> = wrong.map(|key| String::from_utf8_lossy(key).into_owned()).collect();
+    format!("{} found, {} expected, first at {wrong:?}", found.len(), expected.len())
+}
+
+fn scan(transaction: &dyn Transaction, tree: TreeId) -> Result<Content, StorageError> {
+    let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
+    let mut content = Content::new();
+    while let Some((key, value)) = cursor.next(transaction, Patience::MayBlock)? {
+        content.insert(key.to_vec(), Arc::new(value.to_vec()));
+    }
+    Ok(content)
+}
