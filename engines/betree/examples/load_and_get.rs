@@ -33,16 +33,16 @@ fn main() -> Result<(), StorageError> {
     let engine = Betree::open(&Environment::real(), &folder, options.clone())?;
     let primary = engine.create_tree("documents", &TreeOptions::default())?;
     let index = engine.create_tree("index", &TreeOptions::default())?;
-    load(&*engine, primary, index, documents)?;
+    load(&engine, primary, index, documents)?;
     let began = Instant::now();
     engine.checkpoint()?;
     println!("checkpoint: {:.2} s", began.elapsed().as_secs_f64());
     println!("on disk: {:.1} MB", engine.bytes_on_disk(None)? as f64 / 1e6);
     for round in 0..3 {
-        get(&*engine, primary, documents, round)?;
+        get(&engine, primary, documents, round)?;
     }
-    scan(&*engine, primary)?;
-    scan(&*engine, index)?;
+    scan(&engine, primary)?;
+    scan(&engine, index)?;
     for (name, value) in engine.statistics().iter() {
         println!("  {name} {value}");
     }

@@ -47,8 +47,8 @@ mod space_map;
 mod superblock;
 mod superblock_slots;
 
-pub(crate) use audit::AuditReport;
 pub(crate) use address::{BlockAddress, Extent, FileId, Generation, StoreId, extents_of};
+pub(crate) use audit::AuditReport;
 pub(crate) use block_store::{BlockStore, OpenedState, PinnedGeneration, SpaceOptions, SpaceStatistics};
 pub(crate) use checkpoint::{Checkpoint, CheckpointContents, CheckpointOutcome, CommitFailed};
 pub(crate) use codec::{Codec, Compression};

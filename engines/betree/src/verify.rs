@@ -4,9 +4,9 @@
 //!    no sense is *damage*; the walk goes on beside it.
 //! 2. In each node and leaf: keys ascend, lie within what the parent gives the child, and as many as the counters say.
 //! 3. All extents that were reached, each once, are those of the space map; the rest of the file is free.
+//! 4. The log is read from the position of the superblock to its end.
 //!
-//! Nothing is changed, and the store must not be open. The log is checked by whoever opens it: a record that is damaged
-//! refuses to be replayed.
+//! Nothing is changed, and the store must not be open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use crate::format::catalog::{self, StoredTree};
 use crate::format::directory::Directory;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
+use crate::log::Log;
 use crate::space::{BlockStore, Extent, Pointer, SpaceOptions, extents_of};
 
 /// What was found in a store.
@@ -33,6 +34,8 @@ pub struct VerifyReport {
     pub file_bytes: u64,
     /// Bytes of it that are in use by the last durable image.
     pub used_bytes: u64,
+    /// Records of the log behind that image.
+    pub log_records: u64,
 }
 
 impl VerifyReport {
@@ -96,6 +99,12 @@ pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, 
         Ok(audit) => report.used_bytes = audit.used_units * crate::space::UNIT_BYTES,
         // Where a directory could not be read, its pages are missing from the walk: that is not a second damage.
         Err(_) if !report.damage.is_empty() => {}
+        Err(error) => report.damage.push(outside_trees(error.to_string())),
+    }
+    let superblock = &state.superblock;
+    let (from, must_reach) = (superblock.log_position(), superblock.log_synced_to());
+    match Log::check(environment, folder, superblock.store(), from, must_reach) {
+        Ok(records) => report.log_records = records,
         Err(error) => report.damage.push(outside_trees(error.to_string())),
     }
     Ok(report)

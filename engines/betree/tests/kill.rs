@@ -8,6 +8,8 @@
 //! - documents and index entries are exactly each other's;
 //! - the store goes on from there: the next child continues in the same folder.
 
+#![allow(clippy::unwrap_used, reason = "the whole file is one test")]
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Write};

@@ -141,11 +141,4 @@ impl PageCache {
     pub(crate) fn pages(&self) -> u64 {
         self.pages.len() as u64
     }
-
-    /// Forgets everything.
-    #[cfg(test)]
-    pub(crate) fn clear(&self) {
-        self.pages.clear();
-        self.directories.clear();
-    }
 }

@@ -210,6 +210,8 @@ impl Page {
         self.bytes.len() + size_of::<Page>()
     }
 
+    /// The page as it is stored.
+    #[cfg(test)]
     pub(crate) fn raw(&self) -> &Bytes {
         &self.bytes
     }

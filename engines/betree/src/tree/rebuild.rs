@@ -49,7 +49,7 @@ pub(crate) fn rebuild(
     };
     while top.len() > 1 {
         height += 1;
-        top = work.into_nodes(height, top);
+        top = work.nodes_over(height, top);
     }
     let mut root = top.pop().map(|(_, child)| child);
     while let Some(Child::Inner(slot)) = &root {
@@ -79,7 +79,7 @@ impl Work<'_> {
         upper: Option<&[u8]>,
         edits: &mut std::iter::Peekable<std::vec::IntoIter<LeafEdit>>,
     ) -> Result<Children, BetreeError> {
-        if !edits.peek().is_some_and(|edit| upper.is_none_or(|upper| *edit.lower < *upper)) {
+        if edits.peek().is_none_or(|edit| upper.is_some_and(|upper| *edit.lower >= *upper)) {
             return Ok(vec![(lower.into(), Child::Inner(Arc::clone(slot)))]);
         }
         let node = self.blocks.node(slot, Patience::MayBlock)?;
@@ -103,11 +103,11 @@ impl Work<'_> {
             // Whatever the first child is now, it covers the keys from where this node begins.
             first.0 = lower.into();
         }
-        Ok(self.into_nodes(node.height(), children))
+        Ok(self.nodes_over(node.height(), children))
     }
 
     /// Nodes over these children, as few as the fanout allows, of nearly equal size.
-    fn into_nodes(&self, height: u8, children: Children) -> Children {
+    fn nodes_over(&self, height: u8, children: Children) -> Children {
         if children.is_empty() {
             return children;
         }

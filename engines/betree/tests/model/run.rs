@@ -414,6 +414,7 @@ fn random_options(random: &SeededRandom) -> Options {
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");
     options.cache_bytes = [2 << 10, 16 << 10, 1 << 20][random.pick(3)];
+    options.log_budget_bytes = [1 << 20, 8 << 20][random.pick(2)];
     options.partition_bytes = [300, 2_000, 10_000][random.pick(3)];
     options
 }

@@ -39,7 +39,7 @@ fn random_model(random: &SeededRandom, entries: usize) -> Model {
         }
         let timestamp = random.next_u64() % 4;
         let value =
-            (timestamp == 0 || random.next_u64() % 3 > 0).then(|| vec![b'v'; random.next_u64() as usize % 9]);
+            (timestamp == 0 || !random.next_u64().is_multiple_of(3)).then(|| vec![b'v'; random.next_u64() as usize % 9]);
         model.insert((key, std::cmp::Reverse(timestamp * 100)), value);
     }
     model

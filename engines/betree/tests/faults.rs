@@ -1,0 +1,184 @@
+//! A disk that is full, decays, or fails to sync: errors are clear, nothing wrong is returned, nothing acknowledged is lost.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_betree::{Betree, Options, verify};
+use pando_environment::simulated::{Fault, FaultRule};
+use pando_environment::{Environment, Operation, Simulation};
+use pando_storage::{
+    Begin, CheckedEngine, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Patience,
+    SharedEngine, StorageError, TreeId, TreeOptions,
+};
+
+const FOLDER: &str = "/store";
+
+fn open(simulation: &Simulation) -> Result<SharedEngine, StorageError> {
+    let entries = [("pageSize", "1KB"), ("leafSize", "8KB"), ("fanout", "4")];
+    let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+    options.cache_bytes = 1 << 20;
+    options.partition_bytes = 32 << 10;
+    options.log_budget_bytes = 4 << 20;
+    let engine = Betree::open(&simulation.environment, Path::new(FOLDER), options)?;
+    Ok(CheckedEngine::shared(engine as Arc<dyn Engine>))
+}
+
+fn key(number: u32) -> Vec<u8> {
+    number.to_be_bytes().to_vec()
+}
+
+/// Not compressible, so that a full disk comes soon.
+fn value(number: u32) -> Vec<u8> {
+    let mut state = u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(400).collect()
+}
+
+fn put(engine: &SharedEngine, tree: TreeId, number: u32) -> Result<CommitReceipt, StorageError> {
+    let mut writer = engine.begin(Begin::WRITE)?;
+    writer.put(tree, &key(number), &value(number))?;
+    writer.commit(Durability::Logged)
+}
+
+fn assert_holds(engine: &SharedEngine, tree: TreeId, count: u32) {
+    let reader = engine.begin(Begin::READ).expect("readers begin");
+    let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
+    for number in 0..count {
+        let entry = cursor.next(&*reader, Patience::MayBlock).expect("reads go on");
+        assert_eq!(entry, Some((key(number).as_slice(), value(number).as_slice())), "entry {number}");
+    }
+    assert_eq!(cursor.next(&*reader, Patience::MayBlock).expect("reads go on"), None);
+}
+
+#[test]
+fn on_a_full_disk_writes_fail_clearly_reads_go_on_and_writes_work_again_once_there_is_room() {
+    let simulation = Environment::simulated(1);
+    let engine = open(&simulation).expect("the store opens");
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
+    for number in 0..1_000 {
+        put(&engine, tree, number).expect("there is room");
+    }
+    simulation.disk.set_capacity(Some(simulation.disk.used_bytes() + (1 << 20)));
+    let mut written = 1_000;
+    let error = loop {
+        match put(&engine, tree, written) {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+        simulation.tasks.run_one();
+        assert!(written < 1_000_000, "the disk does not get full");
+    };
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert!(error.to_string().contains("no room"), "{error}");
+    assert!(put(&engine, tree, written).is_err(), "without room it goes on failing");
+    assert_holds(&engine, tree, written);
+    simulation.disk.set_capacity(None);
+    for _ in 0..2_000 {
+        put(&engine, tree, written).expect("there is room again");
+        written += 1;
+    }
+    engine.checkpoint().expect("there is room again");
+    assert_holds(&engine, tree, written);
+    engine.close().expect("the store closes");
+    drop(engine);
+    let report = verify(&simulation.environment, Path::new(FOLDER)).expect("the store can be verified");
+    assert!(report.is_sound(), "{:?}", report.damage);
+    assert_holds(&open(&simulation).expect("the store opens"), tree, written);
+}
+
+#[test]
+fn of_a_store_with_a_flipped_bit_nothing_wrong_is_returned_and_the_rest_stays_readable() {
+    let simulation = Environment::simulated(2);
+    let engine = open(&simulation).expect("the store opens");
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
+    let count = 800;
+    for number in 0..count {
+        put(&engine, tree, number).expect("the put succeeds");
+    }
+    engine.close().expect("the store closes");
+    drop(engine);
+    let data = Path::new(FOLDER).join("data.0000");
+    // Most of the file is room for growth.
+    let bytes = simulation.disk.content(&data).iter().rposition(|byte| *byte != 0).expect("something is written");
+    let (mut found, mut survived) = (0, 0);
+    for step in 0..60 {
+        let bit = bytes / 60 * step * 8 + step % 8;
+        simulation.disk.flip_bit(&data, bit);
+        let sound = verify(&simulation.environment, Path::new(FOLDER)).is_ok_and(|report| report.is_sound());
+        let (errors, values) = read_all(&simulation, tree, count);
+        assert!(sound || errors > 0 || values == count, "bit {bit}");
+        assert!(!(sound && errors > 0), "bit {bit}: verify finds nothing, reads fail");
+        found += u32::from(errors > 0);
+        survived += u32::from(errors > 0 && values > 0);
+        simulation.disk.flip_bit(&data, bit);
+    }
+    assert!(found > 10 && survived > 5, "{found} flips were noticed, {survived} left something readable");
+}
+
+/// How many keys could not be read, and how many could; those have their values.
+fn read_all(simulation: &Simulation, tree: TreeId, count: u32) -> (u32, u32) {
+    let engine = match open(simulation) {
+        Ok(engine) => engine,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            return (count, 0);
+        }
+    };
+    let reader = engine.begin(Begin::READ).expect("readers begin");
+    let (mut errors, mut values) = (0, 0);
+    for number in 0..count {
+        match reader.get(tree, &key(number), Patience::MayBlock) {
+            Ok(found) => {
+                assert_eq!(found.as_deref(), Some(value(number).as_slice()));
+                values += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                let text = error.to_string();
+                for part in ["data.0000", "block", "from key", "checksum"] {
+                    assert!(text.contains(part), "{text:?} does not say {part}");
+                }
+                errors += 1;
+            }
+        }
+    }
+    drop(reader);
+    drop(engine);
+    (errors, values)
+}
+
+#[test]
+fn after_a_failed_sync_of_the_log_nothing_is_written_and_reads_go_on() {
+    let simulation = Environment::simulated(3);
+    let engine = open(&simulation).expect("the store opens");
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
+    let receipt = put(&engine, tree, 0).expect("the put succeeds");
+    simulation.disk.inject(FaultRule::new(Operation::Sync, Fault::InputOutputError).on("wal"));
+    let outcome = engine.wait_durable(receipt, Durability::Synced);
+    assert_eq!(outcome.expect_err("the sync fails").kind(), ErrorKind::Closed);
+    assert_eq!(put(&engine, tree, 1).expect_err("the log is not trusted").kind(), ErrorKind::Closed);
+    assert!(engine.checkpoint().is_err(), "what the log may have lost is not made durable");
+    assert_holds(&engine, tree, 1);
+}
+
+#[test]
+fn after_a_failed_sync_of_the_data_no_checkpoint_is_made_and_the_next_open_finds_everything() {
+    let simulation = Environment::simulated(4);
+    let engine = open(&simulation).expect("the store opens");
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
+    for number in 0..500 {
+        put(&engine, tree, number).expect("the put succeeds");
+    }
+    simulation.disk.inject(FaultRule::new(Operation::Sync, Fault::InputOutputError).on("data"));
+    assert_eq!(engine.checkpoint().expect_err("the sync fails").kind(), ErrorKind::Closed);
+    assert!(engine.checkpoint().is_err(), "a second sync would lie");
+    assert_holds(&engine, tree, 500);
+    drop(engine);
+    assert_holds(&open(&simulation).expect("the store opens"), tree, 500);
+}
