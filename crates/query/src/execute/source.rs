@@ -70,8 +70,18 @@ pub(super) struct Entries {
     ranges: Option<KeyRanges>,
     scan: Option<IndexScan>,
     direction: Direction,
-    /// `Some`: documents are made of entries.
-    covered: Option<EntryDocument>,
+    coverage: EntryCoverage,
+}
+
+/// Where the documents of entries come from.
+#[derive(Debug)]
+enum EntryCoverage {
+    /// They are fetched.
+    Fetched,
+    /// They are made of the entries.
+    Made(EntryDocument),
+    /// There is no need of them.
+    Unneeded,
 }
 
 impl Source {
@@ -124,11 +134,12 @@ impl Source {
             QueryError::from(StorageError::new(ErrorKind::NotFound, message))
         })?;
         let scan = one_range.map(|range| collection.scan_index(index, range, direction));
-        let covered = match coverage {
-            Coverage::Entry => Some(EntryDocument::new(&access.index)),
-            Coverage::Document => None,
+        let coverage = match coverage {
+            Coverage::Document => EntryCoverage::Fetched,
+            Coverage::Entry => EntryCoverage::Made(EntryDocument::new(&access.index)),
+            Coverage::Nothing => EntryCoverage::Unneeded,
         };
-        Ok(Source::Entries(Entries { index: Arc::clone(index), ranges, scan, direction, covered }))
+        Ok(Source::Entries(Entries { index: Arc::clone(index), ranges, scan, direction, coverage }))
     }
 
     /// Looks at the next document or entry. A document that does not pass `filter` is [`Step::Nothing`].
@@ -233,9 +244,17 @@ impl Entries {
         }
         found.primary_key.clear();
         found.primary_key.extend_from_slice(entry.primary_key);
-        let Some(covered) = self.covered.as_ref().filter(|_| is_whole) else { return Ok(Step::Key) };
-        if !covered.write(entry.fields, entry.type_bits, &mut found.document)? {
-            return Ok(Step::Key);
+        match &self.coverage {
+            EntryCoverage::Made(maker) if is_whole => {
+                if !maker.write(entry.fields, entry.type_bits, &mut found.document)? {
+                    return Ok(Step::Key);
+                }
+            }
+            EntryCoverage::Made(_) | EntryCoverage::Fetched => return Ok(Step::Key),
+            EntryCoverage::Unneeded => {
+                found.document.clear();
+                found.document.extend_from_slice(pando_document::RawDocument::empty().as_bytes());
+            }
         }
         match surroundings.filter {
             Some(filter) if !filter.matches(pando_document::RawDocument::from_bytes(&found.document)?)? => {

@@ -1,5 +1,7 @@
 //! The ends of each bracket of types: ranges never leave the bracket of their literal.
 
+use std::sync::LazyLock;
+
 use pando_document::{
     CanonicalType, ObjectId, RawArray, RawBinary, RawDbPointer, RawDocument, RawJavaScriptWithScope,
     RawRegex, RawValue, Timestamp,
@@ -36,6 +38,35 @@ pub(super) fn upper(bracket: CanonicalType) -> Cut {
         CanonicalType::JavaScriptWithScope => lower(CanonicalType::MaxKey),
     }
 }
+
+/// Whether a cut in either direction is at the end of some bracket, so that a range to it is open on that side.
+pub(super) fn is_end(cut: &Cut) -> bool {
+    static ENDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let ascending = EVERY.iter().flat_map(|bracket| [lower(*bracket).bytes, upper(*bracket).bytes]);
+        ascending.flat_map(|bytes| [bytes.iter().map(|byte| !byte).collect(), bytes]).collect()
+    });
+    ENDS.contains(&cut.bytes)
+}
+
+const EVERY: [CanonicalType; 17] = [
+    CanonicalType::MinKey,
+    CanonicalType::Undefined,
+    CanonicalType::Null,
+    CanonicalType::Number,
+    CanonicalType::String,
+    CanonicalType::Document,
+    CanonicalType::Array,
+    CanonicalType::Binary,
+    CanonicalType::ObjectId,
+    CanonicalType::Boolean,
+    CanonicalType::DateTime,
+    CanonicalType::Timestamp,
+    CanonicalType::Regex,
+    CanonicalType::DbPointer,
+    CanonicalType::JavaScript,
+    CanonicalType::JavaScriptWithScope,
+    CanonicalType::MaxKey,
+];
 
 fn least(bracket: CanonicalType) -> RawValue<'static> {
     match bracket {

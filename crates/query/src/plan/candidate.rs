@@ -1,13 +1,13 @@
 //! Candidates: plans with their costs, of one index or of the whole collection.
 
-use pando_catalog::{IndexDescription, Visibility};
+use pando_catalog::{IndexDescription, Sparseness, Visibility};
 
-use super::cost::{self, DocumentAccess, Order};
+use super::cost::{self, DocumentAccess, Order, Work};
 use super::index_bounds::{self, IndexBounds};
 use super::predicates::Predicate;
 use super::{
-    Access, Coverage, FindSpecification, IndexAccess, PRIMARY_INDEX, Plan, ScanBounds, ScanDirection,
-    from_index,
+    Access, Coverage, FindSpecification, IndexAccess, PRIMARY_INDEX, Plan, ProjectionNeeds, ScanBounds,
+    ScanDirection, from_index,
 };
 use crate::filter::{Filter, Node};
 
@@ -15,11 +15,18 @@ use crate::filter::{Filter, Node};
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub plan: Plan,
-    pub cost: f64,
+    pub work: Work,
+    pub document_access: DocumentAccess,
+    pub order: Order,
     /// Whether bounds narrow the search.
     pub narrows: bool,
-    /// Documents that it is thought to find.
-    pub found: f64,
+}
+
+impl Candidate {
+    /// The cost, given how many documents are thought to match.
+    pub fn cost(&self, matching: f64) -> f64 {
+        cost::of(self.work, self.document_access, self.order, matching)
+    }
 }
 
 /// Whether the planner may take an index on its own.
@@ -49,7 +56,8 @@ pub(super) fn through_index(
     index: &IndexDescription,
     bounds: IndexBounds,
 ) -> Candidate {
-    let narrows = bounds.narrows();
+    // A sparse index is small by itself.
+    let narrows = bounds.narrows() || index.sparse == Sparseness::Sparse;
     let residual: Vec<&Node> = nodes
         .iter()
         .enumerate()
@@ -59,8 +67,8 @@ pub(super) fn through_index(
     let direction =
         find.sort_pattern().map(|pattern| from_index::sort_direction(pattern, index, &bounds.fields));
     let covered = from_index::covers(index, find.needs, &residual, find.sort_pattern());
-    let work = cost::work(cost::DOCUMENTS_ASSUMED, &bounds.fields);
-    let access = match (covered, index.name == PRIMARY_INDEX) {
+    let work = Work::of_bounds(&bounds.fields, index.sparse);
+    let document_access = match (covered, index.name == PRIMARY_INDEX) {
         (_, true) => DocumentAccess::Clustered,
         (true, false) => DocumentAccess::Covered,
         (false, false) => DocumentAccess::Fetched,
@@ -69,12 +77,12 @@ pub(super) fn through_index(
         Some(None) => Order::Sorted,
         Some(Some(_)) | None => Order::AsFound(find.limit_before_skip()),
     };
-    let is_empty = bounds.fields.iter().any(|field| field.is_empty());
     let plan = Plan {
         residual: residual_of(&residual),
-        coverage: match access {
-            DocumentAccess::Covered => Coverage::Entry,
-            DocumentAccess::Fetched | DocumentAccess::Clustered => Coverage::Document,
+        coverage: match (document_access, find.needs) {
+            (DocumentAccess::Covered, ProjectionNeeds::Nothing) if residual.is_empty() => Coverage::Nothing,
+            (DocumentAccess::Covered, _) => Coverage::Entry,
+            (DocumentAccess::Fetched | DocumentAccess::Clustered, _) => Coverage::Document,
         },
         sort: match direction {
             Some(None) => find.sort_pattern().cloned(),
@@ -88,15 +96,12 @@ pub(super) fn through_index(
         skip: find.skip,
         limit: find.limit,
     };
-    let cost = if is_empty { 0.0 } else { cost::of_index(work, access, order) };
-    Candidate { plan, cost, narrows, found: work.found }
+    Candidate { plan, work, document_access, order, narrows }
 }
 
 /// The plan that looks at every document.
-pub(super) fn of_collection(find: &FindSpecification<'_>, others: &[Candidate]) -> Candidate {
+pub(super) fn of_collection(find: &FindSpecification<'_>) -> Candidate {
     let nodes = super::predicates::conjunction(find.filter);
-    // The best guess of any index says how many documents match.
-    let found = others.iter().map(|other| other.found).fold(cost::DOCUMENTS_ASSUMED, f64::min);
     let order = match find.sort_pattern() {
         Some(_) => Order::Sorted,
         None => Order::AsFound(find.limit_before_skip()),
@@ -111,8 +116,8 @@ pub(super) fn of_collection(find: &FindSpecification<'_>, others: &[Candidate]) 
         skip: find.skip,
         limit: find.limit,
     };
-    let cost = if never { -1.0 } else { cost::of_collection(cost::DOCUMENTS_ASSUMED, found, order) };
-    Candidate { plan, cost, narrows: false, found }
+    let work = if never { Work { entries: -1.0, found: 0.0 } } else { Work::of_collection() };
+    Candidate { plan, work, document_access: DocumentAccess::Clustered, order, narrows: false }
 }
 
 /// A filter of what is left to ask.

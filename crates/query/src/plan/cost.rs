@@ -1,49 +1,54 @@
 //! What a plan is likely to cost. The unit is one index entry or one neighbouring document stepped over.
 //!
 //! Without statistics of values the shares below are assumed; they only have to put plans in a sensible order: equality
-//! before ranges, several bounded fields before few, no sort before a sort, unless what is sorted is little.
+//! before ranges, several bounded fields before few, no sort in memory before one, unless little is sorted.
 
-use super::interval::Intervals;
+use super::brackets;
+use super::interval::{Interval, Intervals};
 
 /// Documents in a collection of unknown size.
 pub(super) const DOCUMENTS_ASSUMED: f64 = 10_000.0;
+
+/// Which share of the documents a sparse index has.
+const SPARSE: f64 = 0.1;
 
 /// One document by its primary key, away from its neighbours.
 const FETCH: f64 = 4.0;
 /// One document of a scan in the order of primary keys.
 const STEP: f64 = 1.3;
+/// One document held in memory until all are there.
+const HOLD: f64 = 4.0;
 /// One comparison in memory.
 const COMPARE: f64 = 0.05;
 
 /// Which share of an index lies within bounds of one field.
 fn share(intervals: &Intervals) -> f64 {
-    const POINT: f64 = 0.002;
-    const TWO_SIDED: f64 = 0.05;
-    const COMPLEMENT: f64 = 0.9;
+    const MOST: f64 = 0.9;
     if intervals.is_all() {
         return 1.0;
     }
-    let sum: f64 = intervals
-        .list()
-        .iter()
-        .map(|interval| {
-            match (interval.is_point(), reaches_an_end(&interval.lower.bytes, &interval.upper.bytes)) {
-                (true, _) => POINT,
-                (false, true) => COMPLEMENT / 2.0,
-                (false, false) => TWO_SIDED,
-            }
-        })
-        .sum();
-    sum.min(COMPLEMENT)
+    intervals.list().iter().map(share_of_one).sum::<f64>().min(MOST)
 }
 
-/// Whether an interval goes on to MinKey or MaxKey.
-fn reaches_an_end(lower: &[u8], upper: &[u8]) -> bool {
-    let is_end = |bytes: &[u8]| matches!(bytes, [0x08 | 0xF0 | 0x0F | 0xF7]);
-    is_end(lower) || is_end(upper)
+fn share_of_one(interval: &Interval) -> f64 {
+    const POINT: f64 = 0.002;
+    const TWO_SIDED: f64 = 0.05;
+    const ONE_SIDED: f64 = 0.15;
+    // What a negation leaves on either side of a value.
+    const TO_ANY_TYPE: f64 = 0.45;
+    let is_last = |bytes: &[u8]| matches!(bytes, [0x08 | 0xF0 | 0x0F | 0xF7]);
+    if interval.is_point() {
+        POINT
+    } else if is_last(&interval.lower.bytes) || is_last(&interval.upper.bytes) {
+        TO_ANY_TYPE
+    } else if brackets::is_end(&interval.lower) || brackets::is_end(&interval.upper) {
+        ONE_SIDED
+    } else {
+        TWO_SIDED
+    }
 }
 
-/// What an index scan has to do.
+/// What a scan has to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     /// Entries stepped over.
@@ -52,19 +57,34 @@ pub(super) struct Work {
     pub found: f64,
 }
 
-/// The work of a scan: bounds narrow the range up to the first that is no list of single values; later ones only filter.
-pub(super) fn work(documents: f64, bounds: &[Intervals]) -> Work {
-    let (mut entries, mut found) = (documents, documents);
-    let mut narrowing = true;
-    for intervals in bounds {
-        let share = share(intervals);
-        if narrowing {
-            entries *= share;
-            narrowing = intervals.is_points();
+impl Work {
+    /// The work of an index scan: bounds narrow the range up to the first that is no list of single values; later ones only
+    /// filter.
+    pub fn of_bounds(bounds: &[Intervals], sparse: pando_catalog::Sparseness) -> Work {
+        let documents = match sparse {
+            pando_catalog::Sparseness::Sparse => DOCUMENTS_ASSUMED * SPARSE,
+            pando_catalog::Sparseness::Dense => DOCUMENTS_ASSUMED,
+        };
+        if bounds.iter().any(Intervals::is_empty) {
+            return Work { entries: 0.0, found: 0.0 };
         }
-        found *= share;
+        let (mut entries, mut found) = (documents, documents);
+        let mut narrowing = true;
+        for intervals in bounds {
+            let share = share(intervals);
+            if narrowing {
+                entries *= share;
+                narrowing = intervals.is_points();
+            }
+            found *= share;
+        }
+        Work { entries: entries.max(1.0), found: found.max(1.0) }
     }
-    Work { entries: entries.max(1.0), found: found.max(1.0) }
+
+    /// The work of looking at every document.
+    pub fn of_collection() -> Work {
+        Work { entries: DOCUMENTS_ASSUMED, found: DOCUMENTS_ASSUMED }
+    }
 }
 
 /// How documents come by what an entry does not hold.
@@ -74,7 +94,7 @@ pub(super) enum DocumentAccess {
     Covered,
     /// Each is fetched by its primary key.
     Fetched,
-    /// The index is the documents themselves.
+    /// What is scanned are the documents themselves.
     Clustered,
 }
 
@@ -87,26 +107,17 @@ pub(super) enum Order {
     Sorted,
 }
 
-/// The cost of an index plan.
-pub(super) fn of_index(work: Work, access: DocumentAccess, order: Order) -> f64 {
-    let each = match access {
-        DocumentAccess::Covered => 0.0,
-        DocumentAccess::Fetched => FETCH,
-        DocumentAccess::Clustered => STEP - 1.0,
+/// The cost of a plan, given how many documents are thought to match the whole filter.
+pub(super) fn of(work: Work, access: DocumentAccess, order: Order, matching: f64) -> f64 {
+    let scan = match access {
+        DocumentAccess::Covered => work.entries,
+        DocumentAccess::Fetched => work.entries + work.found * FETCH,
+        DocumentAccess::Clustered => work.entries * STEP,
     };
-    let scan = work.entries + work.found * each;
-    finish(scan, work.found, order)
-}
-
-/// The cost of looking at every document; `found` of them match.
-pub(super) fn of_collection(documents: f64, found: f64, order: Order) -> f64 {
-    finish(documents * STEP, found, order)
-}
-
-fn finish(scan: f64, found: f64, order: Order) -> f64 {
+    let sorted = matching.min(work.found);
     match order {
-        Order::Sorted => scan + found * (found + 1.0).log2() * COMPARE,
-        Order::AsFound(Some(wanted)) => scan * (wanted as f64 / found).min(1.0),
+        Order::Sorted => scan + sorted * (HOLD + (sorted + 1.0).log2() * COMPARE),
+        Order::AsFound(Some(wanted)) => scan * (wanted as f64 / matching.max(1.0)).min(1.0),
         Order::AsFound(None) => scan,
     }
 }

@@ -102,11 +102,11 @@ pub fn winning_plan(plan: &Plan, projection: ExplainedProjection<'_>) -> Documen
     }
     let (name, shown) = match (projection, plan.coverage) {
         (ExplainedProjection::Whole, _) => return stage,
-        (ExplainedProjection::Simple(shown) | ExplainedProjection::General(shown), Coverage::Entry) => {
-            ("PROJECTION_COVERED", shown)
-        }
         (ExplainedProjection::Simple(shown), Coverage::Document) => ("PROJECTION_SIMPLE", shown),
         (ExplainedProjection::General(shown), Coverage::Document) => ("PROJECTION_DEFAULT", shown),
+        (ExplainedProjection::Simple(shown) | ExplainedProjection::General(shown), _) => {
+            ("PROJECTION_COVERED", shown)
+        }
     };
     let mut outer = named(name);
     outer.push("transformBy", owned(shown));
@@ -138,7 +138,7 @@ fn access(plan: &Plan) -> Document {
             stage
         }
         Access::Index(scan) => match plan.coverage {
-            Coverage::Entry => {
+            Coverage::Entry | Coverage::Nothing => {
                 let mut stage = index_scan(scan);
                 push_filter(&mut stage, plan);
                 stage

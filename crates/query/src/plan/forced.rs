@@ -21,7 +21,7 @@ pub(super) fn plan(
         )),
         None => Ok(match find.sort {
             // The order of the collection is that of the collection scan.
-            Sort::Natural(_) => Some(candidate::of_collection(find, &[]).plan),
+            Sort::Natural(_) => Some(candidate::of_collection(find).plan),
             Sort::Unordered | Sort::By(_) => None,
         }),
         Some(Hint::Natural(_)) if bounded_by_keys => Err(planner_error(
@@ -29,7 +29,7 @@ pub(super) fn plan(
             "min and max are incompatible with $natural",
         )),
         Some(Hint::Natural(direction)) => {
-            let mut plan = candidate::of_collection(find, &[]).plan;
+            let mut plan = candidate::of_collection(find).plan;
             if let (Access::Collection(way), Sort::Unordered | Sort::By(_)) = (&mut plan.access, find.sort) {
                 *way = super::natural(*direction);
             }

@@ -100,6 +100,8 @@ pub enum Coverage {
     Document,
     /// From the index entry.
     Entry,
+    /// Nothing of it is needed but that it is there: rows have an empty document.
+    Nothing,
 }
 
 /// A scan of an index.
@@ -183,8 +185,12 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
     if !narrowed && let Some(union) = union::of_branches(find, nodes, &usable) {
         candidates.push(union);
     }
-    candidates.push(candidate::of_collection(find, &candidates));
-    let best = candidates.into_iter().reduce(|best, next| if next.cost < best.cost { next } else { best });
+    candidates.push(candidate::of_collection(find));
+    // The most selective of all bounds is the best guess of how many documents match.
+    let matching = candidates.iter().map(|candidate| candidate.work.found).fold(f64::INFINITY, f64::min);
+    let best = candidates
+        .into_iter()
+        .reduce(|best, next| if next.cost(matching) < best.cost(matching) { next } else { best });
     Ok(best.expect("the collection itself is always a candidate").plan)
 }
 

@@ -97,11 +97,12 @@ pub(super) fn implies_existence(test: &Test) -> bool {
 }
 
 fn bracket(canonical: CanonicalType) -> Intervals {
-    let whole = Intervals::between(brackets::lower(canonical), brackets::upper(canonical));
-    match canonical {
-        CanonicalType::Number => Intervals::point(RawValue::Double(f64::NAN)).union(whole),
-        _ => whole,
-    }
+    // Unlike a range, the whole bracket has NaN in it.
+    let lower = match canonical {
+        CanonicalType::Number => Cut::before(RawValue::Double(f64::NAN)),
+        canonical => brackets::lower(canonical),
+    };
+    Intervals::between(lower, brackets::upper(canonical))
 }
 
 fn of_comparison(comparison: &Comparison) -> Bounds {

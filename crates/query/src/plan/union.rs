@@ -5,7 +5,7 @@
 use pando_catalog::IndexDescription;
 
 use super::candidate::{self, Candidate};
-use super::cost::{self, DocumentAccess, Order};
+use super::cost::{DocumentAccess, Order, Work};
 use super::{Access, Coverage, FindSpecification, IndexAccess, Plan, ScanBounds, ScanDirection};
 use super::{index_bounds, predicates};
 use crate::filter::Node;
@@ -33,9 +33,8 @@ pub(super) fn of_branches(
         skip: find.skip,
         limit: find.limit,
     };
-    let work = cost::Work { entries: found, found };
-    let cost = cost::of_index(work, DocumentAccess::Fetched, order);
-    Some(Candidate { plan, cost, narrows: true, found })
+    let work = Work { entries: found, found };
+    Some(Candidate { plan, work, document_access: DocumentAccess::Fetched, order, narrows: true })
 }
 
 /// One scan for each branch, and the documents that they are thought to find.
@@ -54,7 +53,7 @@ fn scans_of(branches: &[Node], indexes: &[&IndexDescription]) -> Option<(Vec<Ind
             .map(|index| (*index, index_bounds::of_index(index, &predicates)))
             .filter(|(_, bounds)| bounds.narrows())
             .map(|(index, bounds)| {
-                let work = cost::work(cost::DOCUMENTS_ASSUMED, &bounds.fields);
+                let work = Work::of_bounds(&bounds.fields, index.sparse);
                 (index, bounds, work)
             })
             .min_by(|(_, _, a), (_, _, b)| a.found.total_cmp(&b.found))?;

@@ -1,0 +1,176 @@
+//! Golden plans: what is planned for a find over given indexes, and that index bounds are MongoDB's.
+//!
+//! The files in `tests/plans` hold indexes, finds and plans. With `PANDO_REWRITE=1` the plans are written anew, so that a
+//! change of the planner is reviewed as a change of these files. Bounds come from a real MongoDB, by the script there.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod extended_json;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use pando_catalog::{IndexDescription, Multikey};
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+use pando_query::plan::{ExplainedProjection, FindSpecification, Hint, ProjectionNeeds, plan, winning_plan};
+use pando_query::projection::Projection;
+use pando_query::shell_text::document_text;
+use pando_query::sort::Sort;
+
+fn index(line: &str) -> IndexDescription {
+    let (specification, arrays) = line.split_once(" arrays ").unwrap_or((line, ""));
+    let mut index = IndexDescription::from_specification(&extended_json::document(specification)).unwrap();
+    for path in arrays.split_whitespace() {
+        let at =
+            index.fields.iter().position(|field| field.path == path).expect("an array is on an indexed path");
+        index.multikey[at] = Multikey::Yes;
+    }
+    index
+}
+
+fn primary() -> IndexDescription {
+    let specification = doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_", "unique": true };
+    IndexDescription::from_specification(&specification.to_raw()).unwrap()
+}
+
+fn field<'d>(find: &'d RawDocument, name: &str) -> Option<RawValue<'d>> {
+    find.get(name).unwrap()
+}
+
+fn document<'d>(find: &'d RawDocument, name: &str) -> Option<&'d RawDocument> {
+    field(find, name).map(|value| value.as_document().unwrap())
+}
+
+/// The winning plan of a find, or the error.
+fn planned(find: &RawDocument, indexes: &[IndexDescription]) -> Result<Document, String> {
+    let scope = ParseScope::default();
+    let empty = RawDocumentBuf::new();
+    let shown = |error: pando_query::QueryError| error.to_string();
+    let filter = Filter::parse(document(find, "filter").unwrap_or(&empty), &scope).map_err(shown)?;
+    let sort = Sort::parse(document(find, "sort").unwrap_or(&empty)).map_err(shown)?;
+    let hint = field(find, "hint").map(Hint::parse).transpose().map_err(shown)?.flatten();
+    let projection = document(find, "projection");
+    let paths =
+        projection.and_then(|projection| Projection::parse(projection, &scope).unwrap().needed_paths());
+    let number = |name| field(find, name).map(|value| u64::try_from(value.as_i64_exact().unwrap()).unwrap());
+    let specification = FindSpecification {
+        filter: &filter,
+        sort: &sort,
+        needs: paths.as_deref().map_or(ProjectionNeeds::Everything, ProjectionNeeds::Paths),
+        skip: number("skip").unwrap_or(0),
+        limit: number("limit"),
+        hint: hint.as_ref(),
+        min: document(find, "min"),
+        max: document(find, "max"),
+    };
+    let plan = plan(&specification, indexes).map_err(shown)?;
+    let shown = match projection {
+        Some(projection) => ExplainedProjection::Simple(projection),
+        None => ExplainedProjection::Whole,
+    };
+    Ok(winning_plan(&plan, shown))
+}
+
+/// A plan without what every plan repeats.
+fn pruned(stage: &Document) -> Document {
+    const NOISE: [&str; 8] = [
+        "keyPattern",
+        "multiKeyPaths",
+        "isUnique",
+        "isSparse",
+        "isPartial",
+        "indexVersion",
+        "memLimit",
+        "type",
+    ];
+    let mut pruned = Document::new();
+    for (name, value) in stage.iter().filter(|(name, _)| !NOISE.contains(name)) {
+        match value {
+            Value::Document(inner) if name == "inputStage" => pruned.push(name, crate::pruned(inner)),
+            Value::Array(inner) if name == "inputStages" => {
+                let stages = inner.iter().map(|stage| match stage {
+                    Value::Document(stage) => Value::Document(crate::pruned(stage)),
+                    other => other.clone(),
+                });
+                pruned.push(name, Value::Array(stages.collect()));
+            }
+            other => pruned.push(name, other.clone()),
+        }
+    }
+    pruned
+}
+
+fn bounds_of(stage: &Document) -> Option<String> {
+    match (stage.get("indexBounds"), stage.get("inputStage")) {
+        (Some(Value::Document(bounds)), _) => Some(document_text(&bounds.to_raw())),
+        (_, Some(Value::Document(inner))) => bounds_of(inner),
+        _ => None,
+    }
+}
+
+/// The file with its plans written anew, and where bounds differ from MongoDB's.
+fn rewritten(text: &str) -> (String, Vec<String>) {
+    let mut out = String::new();
+    let mut indexes = vec![primary()];
+    let mut planned_last: Option<Result<Document, String>> = None;
+    let mut differences = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("plan ") {
+            continue;
+        }
+        writeln!(out, "{line}").unwrap();
+        if let Some(specification) = line.strip_prefix("index ") {
+            if planned_last.take().is_some() {
+                indexes = vec![primary()];
+            }
+            indexes.push(index(specification));
+        } else if let Some(find) = line.strip_prefix("find ") {
+            let answer = planned(&extended_json::document(find), &indexes);
+            match &answer {
+                Ok(stage) => writeln!(out, "plan {}", document_text(&pruned(stage).to_raw())).unwrap(),
+                Err(error) => writeln!(out, "plan error {error}").unwrap(),
+            }
+            planned_last = Some(answer);
+        } else if let Some(theirs) = line.strip_prefix("bounds ") {
+            let ours = planned_last.as_ref().and_then(|plan| bounds_of(plan.as_ref().ok()?));
+            if ours.as_deref() != Some(theirs) {
+                differences.push(format!("MongoDB: {theirs}\nPando:   {}", ours.unwrap_or_default()));
+            }
+        }
+    }
+    (out, differences)
+}
+
+/// Compares or rewrites one file; gives the differences of bounds.
+fn check(path: &Path, rewrites: bool) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (now, differences) = rewritten(&text);
+    // The script writes bounds before the test writes plans, so both orders are read; plans stand right behind finds.
+    if rewrites {
+        std::fs::write(path, &now).unwrap();
+    } else {
+        for (had, has) in text.lines().zip(now.lines()) {
+            assert_eq!(has, had, "{}: PANDO_REWRITE=1 writes plans anew", path.display());
+        }
+        assert_eq!(now.lines().count(), text.lines().count());
+    }
+    differences
+}
+
+#[test]
+fn plans_are_as_written_down_and_bounds_are_those_of_mongodb() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
+    let rewrites = std::env::var_os("PANDO_REWRITE").is_some();
+    let mut files = 0;
+    let mut differences = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "txt") {
+            differences.extend(check(&path, rewrites));
+            files += 1;
+        }
+    }
+    assert!(files >= 4, "the golden plans are gone");
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
