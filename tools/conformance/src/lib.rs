@@ -23,8 +23,8 @@
 //!
 //! Every engine runs under [`CheckedEngine`](pando_storage::CheckedEngine), which watches the rules of single calls.
 //!
-//! # Not here
-//! Power cuts in the middle of a write: those need a simulated disk, and belong to the engine that has one.
+//! Engines that reach the outside only through an [`Environment`](pando_environment::Environment) make a second call,
+//! [`engine_power_cuts!`]: many lives on a simulated disk that loses power at any call; see [`power_cuts`].
 #![warn(missing_docs)]
 
 pub mod durability;
@@ -32,6 +32,7 @@ pub mod figures;
 pub mod history;
 pub mod isolation;
 pub mod model;
+pub mod power_cuts;
 pub mod scans;
 pub mod subject;
 pub mod threads;

@@ -252,7 +252,8 @@ impl Model {
 
     fn restart(&mut self, subject: &Subject, engine: Opened, choices: &mut Choices) -> Opened {
         self.live.clear();
-        let engine = if choices.one_in(2) {
+        // A tree that no surviving commit followed may be gone after a crash.
+        let engine = if self.commits == 0 || choices.one_in(2) {
             subject.reopen(engine)
         } else {
             if let Some(receipt) = self.last_receipt {
