@@ -63,7 +63,7 @@ pub fn random_operations_are_answered_as_by_a_model(subject: &Subject) {
         let trees = [0, 1, 2].map(|slot| engine.tree(&format!("slot {slot} of {seed}")));
         let mut model = Model::new(trees, engine.capabilities().conflicts);
         for _ in 0..STEPS {
-            if choices.one_in(400) && engine.is_durable() {
+            if choices.one_in(1_000) && engine.is_durable() {
                 engine = model.restart(subject, engine, &mut choices);
             }
             model.step(&engine, &mut choices);
@@ -100,7 +100,7 @@ impl Model {
             31 => self.roll_back_to(at, choices),
             32..=36 => self.commit(at),
             37 => self.live.swap_remove(at).transaction.rollback(),
-            38 => engine.checkpoint().expect("the checkpoint succeeds"),
+            38 if choices.one_in(4) => engine.checkpoint().expect("the checkpoint succeeds"),
             _ => self.check_newest(engine),
         }
     }
