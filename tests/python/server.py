@@ -58,7 +58,7 @@ class Server:
         return f"mongodb://127.0.0.1:{self.port}/?directConnection=true"
 
     def client(self, **options):
-        return MongoClient(self.uri, serverSelectionTimeoutMS=20000, **options)
+        return MongoClient(self.uri, **{"serverSelectionTimeoutMS": 20000, **options})
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

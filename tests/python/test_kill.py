@@ -38,7 +38,7 @@ class Writer(threading.Thread):
 
     def run(self):
         try:
-            with self.server.client(retryWrites=False) as client:
+            with self.server.client(retryWrites=False, serverSelectionTimeoutMS=500) as client:
                 inserts = client.kill.get_collection("inserts", write_concern=self.concern)
                 counters = client.kill.get_collection("counters", write_concern=self.concern)
                 for step in range(10**6):

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use pando_catalog::{Catalog, CommitReceipt, Durability, Patience, SharedEngine, StorageError};
+use pando_catalog::{
+    Begin, Catalog, CollectionReport, CommitReceipt, Durability, Patience, SharedEngine, StorageError,
+    WriteError, verify_collection,
+};
 use pando_document::{DocumentWriter, ObjectId, RawValue};
 use pando_environment::Environment;
 
@@ -197,6 +200,23 @@ impl Commands {
     /// The catalog, for tools in the same process.
     pub fn catalog(&self) -> &Catalog {
         &self.shared.catalog
+    }
+
+    /// Compares the documents of every collection with their index entries. Blocks; reads everything.
+    ///
+    /// # Errors
+    /// A collection that cannot be read; what disagrees is in the reports.
+    pub fn verify_collections(&self) -> Result<Vec<(String, CollectionReport)>, WriteError> {
+        let catalog = &self.shared.catalog;
+        let mut reports = Vec::new();
+        for database in catalog.databases() {
+            for collection in catalog.collections(&database) {
+                let transaction = catalog.begin(Begin::READ)?;
+                let report = verify_collection(&collection, &*transaction)?;
+                reports.push((collection.full_name().to_owned(), report));
+            }
+        }
+        Ok(reports)
     }
 
     /// Forgets cursors that nobody has used for too long. Call it every few seconds.

@@ -1,9 +1,9 @@
 //! From the query crate's kinds of errors to MongoDB's codes: one row each, so that a new kind does not compile without its code.
 
-use pando_query::expression::ExpressionFault;
-use pando_query::projection::ProjectionFault;
-use pando_query::pipeline::PipelineFault;
 use pando_query::QueryErrorKind;
+use pando_query::expression::ExpressionFault;
+use pando_query::pipeline::PipelineFault;
+use pando_query::projection::ProjectionFault;
 
 use crate::ErrorCode;
 

@@ -40,6 +40,7 @@ mod engine_choice;
 mod error;
 mod options;
 mod store;
+mod verify;
 
 pub use bson::{self, doc};
 pub use collection::{Collection, Find, UpdateResult};
@@ -49,3 +50,4 @@ pub use error::{Error, WriteErrorDetail};
 pub use options::{DurabilityChoice, EngineOptions, Options};
 pub use pando_commands::{Commands, CommandsOptions};
 pub use store::Pando;
+pub use verify::{StoreReport, VerifyDepth, verify_store};

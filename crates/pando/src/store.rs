@@ -58,7 +58,8 @@ impl Pando {
             .collect())
     }
 
-    /// Ends cleanly. A store that is dropped without it is opened again by replaying its log, and loses nothing either.
+    /// Ends cleanly; other handles of this store answer with an error from now on, and the folder is free for another process once
+    /// the last of them is dropped. A store that is dropped without it is opened again by replaying its log, and loses nothing either.
     pub fn close(self) -> Result<(), Error> {
         self.shared.commands.close().map_err(|error| Error::Stopped(Box::new(error)))
     }

@@ -36,7 +36,10 @@ pub(crate) struct AggregateRequest<'a> {
 
 impl<'a> AggregateRequest<'a> {
     /// Reads the fields of a command document.
-    pub fn read(body: &'a RawDocument, cursor_needed: CursorField) -> Result<AggregateRequest<'a>, CommandError> {
+    pub fn read(
+        body: &'a RawDocument,
+        cursor_needed: CursorField,
+    ) -> Result<AggregateRequest<'a>, CommandError> {
         let collection = match body.get("aggregate")? {
             Some(RawValue::String(name)) => name,
             Some(value) if value.is_number() => {
@@ -45,7 +48,12 @@ impl<'a> AggregateRequest<'a> {
                     "pipelines over a database are not supported yet",
                 ));
             }
-            _ => return Err(CommandError::failed(ErrorCode::TypeMismatch, "the aggregate must name a collection")),
+            _ => {
+                return Err(CommandError::failed(
+                    ErrorCode::TypeMismatch,
+                    "the aggregate must name a collection",
+                ));
+            }
         };
         let mut pipeline = None;
         let mut cursor = None;
@@ -97,7 +105,10 @@ pub(crate) enum CursorField {
 fn array_of_stages(value: RawValue<'_>) -> Result<&RawArray, CommandError> {
     match value {
         RawValue::Array(stages) => Ok(stages),
-        _ => Err(CommandError::failed(ErrorCode::TypeMismatch, "'pipeline' option must be specified as an array")),
+        _ => Err(CommandError::failed(
+            ErrorCode::TypeMismatch,
+            "'pipeline' option must be specified as an array",
+        )),
     }
 }
 
@@ -115,7 +126,10 @@ fn batch_size(cursor: &RawDocument) -> Result<Option<u64>, CommandError> {
                 })?);
             }
             ("batchSize", _) => {
-                return Err(CommandError::failed(ErrorCode::TypeMismatch, "cursor.batchSize field must be a number"));
+                return Err(CommandError::failed(
+                    ErrorCode::TypeMismatch,
+                    "cursor.batchSize field must be a number",
+                ));
             }
             (name, _) => {
                 return Err(CommandError::failed(
@@ -173,7 +187,8 @@ pub(crate) fn run(
     let namespace = context.namespace(aggregate.collection)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), aggregate.variables)?;
     let pipeline = Pipeline::parse(aggregate.pipeline, &scope)?;
-    let options = RunOptions { disk_use: aggregate.disk_use, seed: context.shared.environment.random().next_u64() };
+    let options =
+        RunOptions { disk_use: aggregate.disk_use, seed: context.shared.environment.random().next_u64() };
 
     let transaction = context.begin_read()?;
     let source: Box<dyn CursorSource> =

@@ -1,6 +1,6 @@
-//! `distinct`: the different values of a field, arrays taken apart, in the order in which they are met.
+//! `distinct`: the different values of a field, arrays taken apart, in MongoDB's order of values.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use pando_document::{DocumentWriter, RawDocument, RawValue, Value};
 use pando_keyorder::{Direction, TypeBits};
@@ -51,18 +51,17 @@ pub(crate) fn run(
     }
     transaction.rollback();
     let mut list = reply.array("values");
-    for value in &values.list {
+    for value in values.by_key.values() {
         list.push_value(value);
     }
     list.finish();
     Ok(())
 }
 
-/// Values, each once.
+/// Values, each once, by their order-preserving keys.
 #[derive(Default)]
 struct Values {
-    seen: HashSet<Vec<u8>>,
-    list: Vec<Value>,
+    by_key: BTreeMap<Vec<u8>, Value>,
     bytes: usize,
 }
 
@@ -83,15 +82,16 @@ impl Values {
 
     /// Adds a value that is equal to none so far. Equal values have equal key bytes, whatever their types.
     fn add(&mut self, value: RawValue<'_>) -> Result<(), CommandError> {
-        let mut identity = Vec::new();
-        pando_keyorder::encode(value, Direction::Ascending, &mut identity, &mut TypeBits::new());
-        self.bytes += identity.len();
+        let mut key = Vec::new();
+        pando_keyorder::encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+        if self.by_key.contains_key(&key) {
+            return Ok(());
+        }
+        self.bytes += key.len();
         if self.bytes > VALUES_BYTES_MAX {
             return Err(CommandError::failed(ErrorCode::Location(17217), "distinct too big, 16mb cap"));
         }
-        if self.seen.insert(identity) {
-            self.list.push(value.to_owned());
-        }
+        self.by_key.insert(key, value.to_owned());
         Ok(())
     }
 }

@@ -11,8 +11,8 @@ use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::pipeline::Pipeline;
 use pando_query::plan::{
-    Access, Coverage, ExecutionStatistics, ExplainedProjection, FindSpecification, Hint, Plan, ProjectionNeeds, execution_stats, plan,
-    query_planner,
+    Access, Coverage, ExecutionStatistics, ExplainedProjection, FindSpecification, Hint, Plan,
+    ProjectionNeeds, execution_stats, plan, query_planner,
 };
 use pando_query::sort::DiskUse;
 
@@ -29,7 +29,10 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let RawValue::Document(inner) = request.command()?.1 else {
-        return Err(CommandError::failed(ErrorCode::TypeMismatch, "explain command requires a nested object"));
+        return Err(CommandError::failed(
+            ErrorCode::TypeMismatch,
+            "explain command requires a nested object",
+        ));
     };
     let verbosity = match request.body.get("verbosity")? {
         None => "allPlansExecution",
@@ -69,11 +72,17 @@ pub(crate) fn explain(
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     let Some(first) = command.iter().next() else {
-        return Err(CommandError::failed(ErrorCode::CommandNotFound, "Explain failed due to unknown command: "));
+        return Err(CommandError::failed(
+            ErrorCode::CommandNotFound,
+            "Explain failed due to unknown command: ",
+        ));
     };
     let (name, value) = first?;
     let RawValue::String(collection_name) = value else {
-        return Err(CommandError::failed(ErrorCode::InvalidNamespace, "explain needs the name of a collection"));
+        return Err(CommandError::failed(
+            ErrorCode::InvalidNamespace,
+            "explain needs the name of a collection",
+        ));
     };
     let namespace = context.namespace(collection_name)?;
     let transaction = context.begin_read()?;
@@ -108,24 +117,32 @@ fn explained(
         "find" => explained_find(context, command, collection),
         "aggregate" => explained_aggregate(context, command, collection),
         "count" | "distinct" => {
-            let filter = command.get("query")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
+            let filter =
+                command.get("query")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
             let needs = if name == "count" { ProjectionNeeds::Nothing } else { ProjectionNeeds::Everything };
             explained_filter(filter, command.get("hint")?, needs, &scope, collection)
         }
         "update" | "delete" => {
             let list = if name == "update" { "updates" } else { "deletes" };
             let statement = match command.get(list)? {
-                Some(RawValue::Array(array)) => array.iter().next().transpose()?.and_then(|first| first.as_document()),
+                Some(RawValue::Array(array)) => {
+                    array.iter().next().transpose()?.and_then(|first| first.as_document())
+                }
                 _ => None,
             };
             let Some(statement) = statement else {
-                return Err(crate::arguments::missing(if name == "update" { "update" } else { "delete" }, list));
+                return Err(crate::arguments::missing(
+                    if name == "update" { "update" } else { "delete" },
+                    list,
+                ));
             };
-            let filter = statement.get("q")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
+            let filter =
+                statement.get("q")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
             explained_filter(filter, statement.get("hint")?, ProjectionNeeds::Everything, &scope, collection)
         }
         "findAndModify" | "findandmodify" => {
-            let filter = command.get("query")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
+            let filter =
+                command.get("query")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
             explained_filter(filter, command.get("hint")?, ProjectionNeeds::Everything, &scope, collection)
         }
         other => Err(CommandError::failed(

@@ -6,6 +6,7 @@ mod import_command;
 mod options_page;
 mod serve_command;
 mod target_arguments;
+mod verify_command;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
         Some(("serve", matches)) => serve_command::run(matches),
         Some(("import", matches)) => import_command::run(matches),
         Some(("export", matches)) => export_command::run(matches),
+        Some(("verify", matches)) => verify_command::run(matches),
         Some(("options", matches)) => options_page::run(matches),
         other => unreachable!("clap lets no other subcommand through: {other:?}"),
     }
@@ -64,5 +66,6 @@ fn command_line() -> Command {
         .subcommand(serve_command::command(EXAMPLES))
         .subcommand(import_command::command())
         .subcommand(export_command::command())
+        .subcommand(verify_command::command())
         .subcommand(options_page::command())
 }

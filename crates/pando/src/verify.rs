@@ -1,0 +1,94 @@
+//! Checking a store that is not open.
+//!
+//! 1. The engine's own check reads every block from the superblock down, and changes nothing.
+//! 2. Where wanted, the store is then opened (its log is replayed) and each document is compared with its index entries.
+
+use std::path::Path;
+
+use pando_commands::{CollectionReport, CommandsOptions};
+use pando_environment::Environment;
+
+use crate::{EngineName, EngineOptions, Error, open_commands};
+
+/// How far a check goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerifyDepth {
+    /// Blocks, pointers, checksums, counts and extents. Read only.
+    Blocks,
+    /// And whether documents and index entries agree. Opens the store.
+    Collections,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct StoreReport {
+    /// Bytes of the data file.
+    pub file_bytes: u64,
+    /// Bytes of it that are in use.
+    pub used_bytes: u64,
+    /// Records of the log that the next start will replay.
+    pub log_records: u64,
+    /// Trees.
+    pub trees: u64,
+    /// Pages read.
+    pub pages: u64,
+    /// Entries read.
+    pub entries: u64,
+    /// Collections with what was found in each, where wanted.
+    pub collections: Vec<(String, CollectionReport)>,
+    /// What is wrong, a sentence each.
+    pub problems: Vec<String>,
+}
+
+impl StoreReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// Checks the store of the default engine in a folder. Nobody may have it open.
+pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Error> {
+    let environment = Environment::real();
+    let blocks = pando_betree::verify(&environment, folder).map_err(|error| Error::Open(Box::new(error)))?;
+    let mut report = StoreReport {
+        file_bytes: blocks.file_bytes,
+        used_bytes: blocks.used_bytes,
+        log_records: blocks.log_records,
+        trees: blocks.trees.len() as u64,
+        pages: blocks.trees.iter().map(|tree| tree.pages).sum(),
+        entries: blocks.trees.iter().map(|tree| tree.entries).sum(),
+        collections: Vec::new(),
+        problems: blocks.damage.iter().map(sentence_of).collect(),
+    };
+    if depth == VerifyDepth::Collections && report.is_sound() {
+        check_collections(folder, environment, &mut report)?;
+    }
+    Ok(report)
+}
+
+fn sentence_of(damage: &pando_betree::Damage) -> String {
+    match damage.tree {
+        Some(tree) => format!("{tree}, keys from {} to {}: {}", damage.from, damage.to, damage.problem),
+        None => damage.problem.clone(),
+    }
+}
+
+fn check_collections(folder: &Path, environment: Environment, report: &mut StoreReport) -> Result<(), Error> {
+    let options = EngineOptions::default();
+    let commands =
+        open_commands(EngineName::Betree, folder, &options, environment, CommandsOptions::default())
+            .map_err(Error::Open)?;
+    let found = commands.verify_collections().map_err(|error| Error::Stopped(Box::new(error)))?;
+    commands.close().map_err(|error| Error::Stopped(Box::new(error)))?;
+    for (namespace, collection) in &found {
+        let described = collection.problems.iter().map(|problem| format!("{namespace}: {problem}"));
+        report.problems.extend(described);
+        let more = collection.problem_count - collection.problems.len() as u64;
+        if more > 0 {
+            report.problems.push(format!("{namespace}: {more} further problems"));
+        }
+    }
+    report.collections = found;
+    Ok(())
+}

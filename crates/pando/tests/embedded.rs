@@ -1,0 +1,128 @@
+//! The database in this process: what a program that uses the library relies on.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use pandodb::bson::Document;
+use pandodb::{DurabilityChoice, EngineName, Error, Options, Pando, VerifyDepth, doc, verify_store};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Note {
+    #[serde(rename = "_id")]
+    id: i32,
+    text: String,
+    tags: Vec<String>,
+}
+
+fn note(id: i32) -> Note {
+    Note { id, text: format!("note {id}"), tags: vec![format!("t{}", id % 3)] }
+}
+
+#[test]
+fn what_was_written_is_there_when_the_folder_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let pando = Pando::open(folder.path()).unwrap();
+        let notes = pando.database("d").collection::<Note>("notes");
+        notes.create_index(doc! { "tags": 1 }).unwrap();
+        notes.insert_many(&(0..2500).map(note).collect::<Vec<_>>()).unwrap();
+        pando.close().unwrap();
+    }
+    let pando = Pando::open(folder.path()).unwrap();
+    let notes = pando.database("d").collection::<Note>("notes");
+    assert_eq!(notes.find_one(doc! { "_id": 7 }).unwrap(), Some(note(7)));
+    let found: Vec<i32> = notes.find(doc! { "tags": "t1" }).unwrap().map(|note| note.unwrap().id).collect();
+    assert_eq!(found.len(), 833);
+    assert_eq!(pando.list_database_names().unwrap(), vec!["d".to_owned()]);
+}
+
+#[test]
+fn a_store_that_is_dropped_without_close_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for durability in [DurabilityChoice::Synced, DurabilityChoice::Logged] {
+        let options = Options { durability, ..Options::default() };
+        let pando = Pando::open_with(folder.path(), &options).unwrap();
+        pando.database("d").collection::<Document>("c").insert_one(&doc! { "n": 1 }).unwrap();
+    }
+    let pando = Pando::open(folder.path()).unwrap();
+    assert_eq!(pando.database("d").collection::<Document>("c").count(doc! {}).unwrap(), 2);
+}
+
+#[test]
+fn updates_deletes_and_duplicates_are_told() {
+    let options = Options { engine: EngineName::Memory, ..Options::default() };
+    let pando = Pando::open_with("unused", &options).unwrap();
+    let notes = pando.database("d").collection::<Note>("notes");
+    notes.insert_many(&(0..10).map(note).collect::<Vec<_>>()).unwrap();
+    let changed = notes.update_many(doc! { "_id": { "$lt": 5 } }, doc! { "$push": { "tags": "x" } }).unwrap();
+    assert_eq!((changed.matched, changed.modified), (5, 5));
+    assert_eq!(notes.delete_many(doc! { "tags": "x" }).unwrap(), 5);
+    match notes.insert_one(&note(9)) {
+        Err(Error::Write(errors)) => assert_eq!(errors[0].code, 11000),
+        other => panic!("a duplicate was not refused: {other:?}"),
+    }
+    assert!(matches!(
+        pando.database("d").run_command(doc! { "nonsense": 1 }),
+        Err(Error::Command { code: 59, .. })
+    ));
+}
+
+#[test]
+fn a_folder_in_use_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let _open = Pando::open(folder.path()).unwrap();
+    let refused = Pando::open(folder.path()).err().unwrap();
+    assert!(refused.to_string().contains("cannot open"), "{refused}");
+}
+
+#[test]
+fn a_sound_store_is_found_sound_and_a_damaged_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let pando = Pando::open(folder.path()).unwrap();
+    let notes = pando.database("d").collection::<Note>("notes");
+    notes.create_index(doc! { "tags": 1 }).unwrap();
+    notes.insert_many(&(0..5000).map(note).collect::<Vec<_>>()).unwrap();
+    // The folder is free once no handle is left.
+    drop(notes);
+    pando.close().unwrap();
+    let report = verify_store(folder.path(), VerifyDepth::Collections).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert_eq!(report.collections[0].1.documents, 5000);
+    assert!(report.pages > 0 && report.trees == 3);
+
+    // Bits turn in every 4 KiB beyond the superblocks; some of them are of live blocks.
+    let file = folder.path().join("data.0000");
+    let mut bytes = std::fs::read(&file).unwrap();
+    for at in (80 * 1024..bytes.len()).step_by(4096) {
+        bytes[at + 100] ^= 0x10;
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let report = verify_store(folder.path(), VerifyDepth::Blocks);
+    assert!(report.is_err() || !report.unwrap().is_sound());
+}
+
+#[test]
+fn many_threads_use_one_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let pando = Pando::open(folder.path()).unwrap();
+    let threads: Vec<_> = (0..4)
+        .map(|thread| {
+            let pando = pando.clone();
+            std::thread::spawn(move || {
+                let counters = pando.database("d").collection::<Document>("counters");
+                for _ in 0..50 {
+                    let update = doc! { "update": "counters", "updates": [
+                    { "q": { "_id": "shared" }, "u": { "$inc": { "n": 1 } }, "upsert": true } ] };
+                    pando.database("d").run_command(update).unwrap();
+                    counters.insert_one(&doc! { "thread": thread }).unwrap();
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let counters = pando.database("d").collection::<Document>("counters");
+    let shared = counters.find_one(doc! { "_id": "shared" }).unwrap().unwrap();
+    assert_eq!(shared.get_i32("n").unwrap(), 200);
+    assert_eq!(counters.count(doc! {}).unwrap(), 201);
+}

@@ -1,0 +1,113 @@
+"""The differences from MongoDB 6.0 that are decisions, each with its reason. Whatever is not in these tables is a fault.
+
+* `IGNORED`: fields whose values cannot be equal on two servers, or that only describe the server, by command.
+* `NOT_YET`: requests that Pando refuses with a clear error where MongoDB has the feature. A row counts only while Pando does
+  refuse, and with one of the two codes; as soon as it answers otherwise, its answer is compared.
+* `EXCUSED`: the remaining ones, each with the answers that it covers.
+"""
+
+from dataclasses import dataclass
+from typing import Callable
+
+COMMAND_NOT_SUPPORTED = 115
+NOT_IMPLEMENTED = 238
+ANY = "*"
+UNIQUE_BY_SERVER = ["operationTime", "$clusterTime", "electionId", "localTime", "connectionId", "topologyVersion"]
+
+# Command -> paths that are left out of the comparison; the first row holds for all commands.
+IGNORED = {
+    ANY: UNIQUE_BY_SERVER,
+    # Wire version 21: Pando answers as 7.0; topologyVersion would make drivers wait for changes that never come.
+    "hello": ["maxWireVersion", "minWireVersion"],
+    "isMaster": ["maxWireVersion", "minWireVersion"],
+    "ismaster": ["maxWireVersion", "minWireVersion"],
+    # Collections have random ids.
+    "listCollections": ["cursor.firstBatch.*.info.uuid"],
+    # How large files are is the engine's affair, and so is what it tells about itself.
+    "collStats": ["storageSize", "freeStorageSize", "totalIndexSize", "totalSize", "indexSizes", "wiredTiger", "indexDetails",
+                  "numOrphanDocs"],
+    "dbStats": ["storageSize", "indexSize", "totalSize", "fsUsedSize", "fsTotalSize"],
+    "listDatabases": ["databases.*.sizeOnDisk", "totalSize", "totalSizeMb"],
+    "createIndexes": ["note"],
+}
+
+
+@dataclass(frozen=True)
+class NotYet:
+    """A feature that is refused until a later release: how to recognise a request that needs it."""
+
+    reason: str
+    needs: Callable[[dict], bool]
+
+
+def _of_collection(field):
+    return lambda request: field in request and next(iter(request)) in ("create", "collMod")
+
+
+def _of_index(field):
+    return lambda request: any(isinstance(spec, dict) and field in spec for spec in request.get("indexes", ()))
+
+
+def _of_index_kind(*kinds):
+    def needs(request):
+        specs = [spec for spec in request.get("indexes", ()) if isinstance(spec, dict)]
+        keys = [spec.get("key") for spec in specs]
+        return any(kind in kinds for key in keys if isinstance(key, dict) for kind in key.values())
+
+    return needs
+
+
+def _holds(name):
+    """Whether a field of this name stands anywhere in the request."""
+
+    def search(value):
+        if isinstance(value, dict):
+            return name in value or any(map(search, value.values()))
+        return isinstance(value, list) and any(map(search, value))
+
+    return search
+
+
+NOT_YET = [
+    NotYet("capped collections come later", _of_collection("capped")),
+    NotYet("validators come later", _of_collection("validator")),
+    NotYet("views come later", _of_collection("viewOn")),
+    NotYet("time series come later", _of_collection("timeseries")),
+    NotYet("clustered collections are what all collections are", _of_collection("clusteredIndex")),
+    NotYet("TTL of collections comes later", _of_collection("expireAfterSeconds")),
+    NotYet("TTL comes later", _of_index("expireAfterSeconds")),
+    NotYet("partial indexes come later", _of_index("partialFilterExpression")),
+    NotYet("wildcard indexes come later", _of_index("wildcardProjection")),
+    NotYet("text, geo and hashed indexes come later", _of_index_kind("text", "2d", "2dsphere", "hashed")),
+    NotYet("collation comes later", _holds("collation")),
+    NotYet("transactions come with the replica set persona", _holds("autocommit")),
+]
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """A difference that is a decision: on which request, with which pair of answers (decoded replies)."""
+
+    reason: str
+    covers: Callable[[dict, dict, dict], bool]
+
+
+EXCUSED = []
+
+
+def ignored_paths(request):
+    """The paths that are left out when the replies to this request are compared."""
+    return IGNORED[ANY] + IGNORED.get(next(iter(request)), [])
+
+
+def reason_for(request, oracle, pando):
+    """Why these two replies may differ, or None."""
+    codes = {pando.get("code")} | {error.get("code") for error in pando.get("writeErrors", ())}
+    if codes & {COMMAND_NOT_SUPPORTED, NOT_IMPLEMENTED}:
+        for row in NOT_YET:
+            if row.needs(request):
+                return row.reason
+    for row in EXCUSED:
+        if row.covers(request, oracle, pando):
+            return row.reason
+    return None
