@@ -2,6 +2,9 @@
 
 use pando_storage::Lsn;
 
+/// No number of a position gets so far.
+const LIMIT: u64 = 1 << 62;
+
 /// A place at which reading can begin: between two records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogPosition {
@@ -54,14 +57,17 @@ impl LogPosition {
         bytes
     }
 
-    /// The position that these bytes are. Whether there is such a place shows when it is read from.
-    pub(crate) fn decode(bytes: &[u8; LogPosition::ENCODED_BYTES]) -> LogPosition {
+    /// The position that these bytes are, unless no log gets there. Whether there is such a place shows when it is read from.
+    pub(crate) fn decode(bytes: &[u8; LogPosition::ENCODED_BYTES]) -> Option<LogPosition> {
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        LogPosition {
-            segment: u64_at(0),
-            offset: u64_at(8),
-            lsn: Lsn::new(u64_at(16)),
+        let (segment, offset, lsn) = (u64_at(0), u64_at(8), u64_at(16));
+        let is_possible =
+            segment > 0 && lsn > 0 && [segment, offset, lsn].iter().all(|number| *number < LIMIT);
+        is_possible.then(|| LogPosition {
+            segment,
+            offset,
+            lsn: Lsn::new(lsn),
             chain: u32::from_le_bytes([bytes[24], bytes[25], bytes[26], bytes[27]]),
-        }
+        })
     }
 }

@@ -14,14 +14,17 @@ use pando_storage::{Lsn, StorageError};
 
 use super::appender::Appender;
 use super::reader::{SegmentReader, read_header};
-use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, SegmentHeader};
+use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use super::segment_files::SegmentFiles;
-use super::segment_table::SegmentTable;
+use super::segment_table::{HeaderState, SegmentTable};
 use super::{Log, LogError, LogOptions, LogPosition, RecordKind, RecordProblem, flusher};
 use crate::space::StoreId;
 
 /// The folder of the log within the store's.
 const FOLDER: &str = "wal";
+
+/// Zeros are written in pieces of so many bytes.
+const ZEROS_BYTES: u64 = 1 << 20;
 
 /// A record as replay gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,18 +68,24 @@ impl Log {
         recovery.check_end(must_reach)?;
         // From here on the log is ours to write.
         let Recovery { mut table, end, last, bytes, .. } = recovery;
-        let first = last.as_ref().map_or(from.segment(), |_| end.segment() + 1);
-        if let Some(last) = last {
-            last.sync_data()?;
+        if let Some((file, _)) = &last {
+            file.sync_data()?;
         }
-        let segment = files.begin(first, &table.numbers())?;
-        let start = LogPosition::new(segment.number, SEGMENT_HEADER_BYTES, end.lsn(), end.chain());
-        table.begin_segment(start, segment.length);
-        let salt = Salt::new(environment.random().next_u64());
-        let header =
-            SegmentHeader { store, number: segment.number, salt, first: start.lsn(), chain: start.chain() };
-        segment.file.write_all_at(&header.encode(), 0)?;
-        segment.file.sync_data()?;
+        let first = last.as_ref().map_or(from.segment(), |_| end.segment() + 1);
+        let (segment, salt, start) = match files.begin(first, &table.numbers()) {
+            Ok(segment) => {
+                let salt = Salt::new(environment.random().next_u64());
+                let start = LogPosition::new(segment.number, SEGMENT_HEADER_BYTES, end.lsn(), end.chain());
+                table.begin_segment(start, segment.length, HeaderState::Durable);
+                write_header(&segment, SegmentHeader::at(start, store, salt))?;
+                (segment, salt, start)
+            }
+            Err(error @ LogError::NoSpace { .. }) => {
+                let (file, salt) = last.ok_or(error)?;
+                (continue_segment(&mut files, file, end)?, salt, end)
+            }
+            Err(error) => return Err(error),
+        };
         let appender = Appender::new(store, Arc::clone(&segment), salt, start, bytes);
         let log = Arc::new(Log::begin(environment, options, appender, segment, files, table));
         flusher::start(&log)?;
@@ -103,6 +112,30 @@ impl Log {
     }
 }
 
+fn write_header(segment: &Segment, header: SegmentHeader) -> Result<(), LogError> {
+    segment.file.write_all_at(&header.encode(), 0)?;
+    Ok(segment.file.sync_data()?)
+}
+
+/// Where a full disk has no room for a new segment, the log goes on in its last one: then reads go on, and deletes may make
+/// room. What a torn tail left behind the end is overwritten, since the salt stays the same.
+fn continue_segment(
+    files: &mut SegmentFiles,
+    file: Arc<dyn File>,
+    end: LogPosition,
+) -> Result<Arc<Segment>, LogError> {
+    let length = file.length()?;
+    let mut at = end.offset();
+    while at < length {
+        let bytes = (length - at).min(ZEROS_BYTES);
+        file.write_all_at(&vec![0; bytes as usize], at)?;
+        at += bytes;
+    }
+    file.sync_data()?;
+    files.continue_at(end.segment());
+    Ok(Arc::new(Segment { number: end.segment(), file, length, written_to: AtomicU64::new(length) }))
+}
+
 struct Recovery<'f> {
     files: &'f SegmentFiles,
     store: StoreId,
@@ -111,8 +144,8 @@ struct Recovery<'f> {
     table: SegmentTable,
     /// Behind the last good record.
     end: LogPosition,
-    /// The segment that was read last.
-    last: Option<Arc<dyn File>>,
+    /// The segment that was read last, and its salt.
+    last: Option<(Arc<dyn File>, Salt)>,
     /// Of the records that were read.
     bytes: u64,
 }
@@ -139,9 +172,9 @@ impl<'f> Recovery<'f> {
         self.end = LogPosition::new(self.from.segment(), offset, self.from.lsn(), self.from.chain());
         loop {
             let mut reader = SegmentReader::new(Arc::clone(&file), header.salt)?;
-            self.table.begin_segment(self.end, reader.length());
+            self.table.begin_segment(self.end, reader.length(), HeaderState::Durable);
             self.read_segment(&mut reader, replay)?;
-            self.last = Some(file);
+            self.last = Some((file, header.salt));
             match self.next_segment()? {
                 Some((next_file, next)) => {
                     self.end =
@@ -159,13 +192,18 @@ impl<'f> Recovery<'f> {
         }
     }
 
-    /// Segments before the position are not read, and still kept: the superblock before the newest may lead to them.
+    /// Segments before the position are not read, and still kept: the superblock before the newest may lead to them. One
+    /// that does not reach up to the position is a released one whose removal a crash has undone.
     fn keep_older(&mut self) -> Result<(), LogError> {
-        for number in self.numbers.clone().into_iter().filter(|number| *number < self.from.segment()) {
-            if let Some((file, header)) = self.segment(number)? {
-                let start = LogPosition::new(number, SEGMENT_HEADER_BYTES, header.first, header.chain);
-                self.table.begin_segment(start, file.length()?);
-            }
+        let mut older = Vec::new();
+        let mut number = self.from.segment();
+        while let Some((file, header)) = self.segment(number - 1)? {
+            number -= 1;
+            let start = LogPosition::new(number, SEGMENT_HEADER_BYTES, header.first, header.chain);
+            older.push((start, file.length()?));
+        }
+        for (start, length) in older.into_iter().rev() {
+            self.table.begin_segment(start, length, HeaderState::Durable);
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use pando_environment::File;
 use pando_storage::Lsn;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::LogPosition;
 use crate::space::StoreId;
 
 /// Where the records of a segment begin, in bytes.
@@ -54,6 +55,11 @@ pub(super) enum FoundHeader {
 }
 
 impl SegmentHeader {
+    /// Of a segment whose records begin at this position.
+    pub(super) fn at(start: LogPosition, store: StoreId, salt: Salt) -> SegmentHeader {
+        SegmentHeader { store, number: start.segment(), salt, first: start.lsn(), chain: start.chain() }
+    }
+
     pub(super) fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES as usize] {
         let mut bytes = [0; SEGMENT_HEADER_BYTES as usize];
         bytes[0..8].copy_from_slice(&MAGIC);

@@ -114,6 +114,12 @@ impl SegmentFiles {
         self.take(SEGMENT_HEADER_BYTES)
     }
 
+    /// After recovery, where there is no room for a further segment: appending goes on in this one.
+    pub(super) fn continue_at(&mut self, number: u64) {
+        self.active = number;
+        self.spares.clear();
+    }
+
     /// The next segment, with room for at least so many bytes. Without room nothing has changed.
     pub(super) fn take(&mut self, bytes: u64) -> Result<Arc<Segment>, LogError> {
         if self.spares.is_empty() {
@@ -141,7 +147,7 @@ impl SegmentFiles {
         let path = segment_path(&self.folder, number);
         if self.spares.len() >= self.spares_max || length != self.segment_bytes {
             self.files().remove(&path)?;
-            return Ok(());
+            return Ok(self.files().sync_dir(&self.folder)?);
         }
         let next = self.next_spare();
         self.files().rename(&path, &segment_path(&self.folder, next))?;

@@ -11,9 +11,19 @@ use super::segment::SEGMENT_HEADER_BYTES;
 /// Index entries are this many bytes of log apart, or more.
 const INDEX_DISTANCE: u64 = 256 * 1024;
 
+/// Whether a power cut can take the header of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeaderState {
+    /// It was read at recovery, or synced by itself.
+    Durable,
+    /// It is durable as soon as a record of the segment is.
+    WithRecords,
+}
+
 #[derive(Debug)]
 struct LiveSegment {
     number: u64,
+    header: HeaderState,
     /// The length of its file.
     length: u64,
     /// Places within it, ascending; never empty: the first is where its records begin (or where replay began).
@@ -30,8 +40,8 @@ pub(super) struct SegmentTable {
 
 impl SegmentTable {
     /// A segment begins (or replay begins within it) at this position.
-    pub(super) fn begin_segment(&mut self, start: LogPosition, length: u64) {
-        let live = LiveSegment { number: start.segment(), length, index: vec![start], end: start };
+    pub(super) fn begin_segment(&mut self, start: LogPosition, length: u64, header: HeaderState) {
+        let live = LiveSegment { number: start.segment(), header, length, index: vec![start], end: start };
         assert!(
             self.segments.back().is_none_or(|last| last.number < live.number),
             "segment {} begins out of order",
@@ -50,8 +60,8 @@ impl SegmentTable {
         last.end = end;
     }
 
-    /// Where reading must begin to meet every record after `lsn`. Every segment's header is durable when one of its records
-    /// is; `durable` says up to where that is so. Before, the end of the segment before stands for its beginning.
+    /// Where reading must begin to meet every record after `lsn`; `durable` says which records are. While the header of a
+    /// segment is not certain, the end of the segment before stands for its beginning.
     pub(super) fn position_after(&self, lsn: Lsn, durable: Lsn) -> Option<LogPosition> {
         let next = lsn.next();
         let mut found = None;
@@ -59,9 +69,9 @@ impl SegmentTable {
             if segment.index[0].lsn() > next {
                 break;
             }
-            let is_certain = at == 0 || durable >= segment.index[0].lsn();
+            let is_certain = segment.header == HeaderState::Durable || durable >= segment.index[0].lsn();
             if !is_certain {
-                found = Some(self.segments[at - 1].end);
+                found = at.checked_sub(1).map(|before| self.segments[before].end);
                 break;
             }
             let behind = segment.index.partition_point(|position| position.lsn() <= next);
@@ -111,10 +121,10 @@ mod tests {
 
     fn table() -> SegmentTable {
         let mut table = SegmentTable::default();
-        table.begin_segment(position(1, 512, 1), 1 << 20);
+        table.begin_segment(position(1, 512, 1), 1 << 20, HeaderState::Durable);
         table.advance(position(1, 300_000, 10));
         table.advance(position(1, 310_000, 11));
-        table.begin_segment(position(2, 512, 11), 1 << 20);
+        table.begin_segment(position(2, 512, 11), 1 << 20, HeaderState::WithRecords);
         table.advance(position(2, 1_000, 12));
         table
     }
@@ -133,6 +143,15 @@ mod tests {
     #[test]
     fn a_segment_whose_header_may_be_lost_is_reached_through_the_one_before() {
         assert_eq!(table().position_after(Lsn::new(11), Lsn::new(10)), Some(position(1, 310_000, 11)));
+    }
+
+    #[test]
+    fn a_segment_that_was_read_from_its_middle_on_is_certain_though_nothing_of_it_was_synced_since() {
+        let mut table = SegmentTable::default();
+        table.begin_segment(position(4, 512, 30), 1 << 20, HeaderState::Durable);
+        table.begin_segment(position(6, 9_000, 47), 1 << 20, HeaderState::Durable);
+        table.begin_segment(position(7, 512, 47), 1 << 20, HeaderState::Durable);
+        assert_eq!(table.position_after(Lsn::new(46), Lsn::new(46)), Some(position(7, 512, 47)));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::appender::{Appender, Batch};
 use super::record::{RECORD_BYTES_MAX, RecordKind};
 use super::segment::{Salt, Segment};
 use super::segment_files::SegmentFiles;
-use super::segment_table::SegmentTable;
+use super::segment_table::{HeaderState, SegmentTable};
 use super::wakers::{LogWaker, Wakers};
 use super::{LogError, LogPosition};
 
@@ -168,7 +168,7 @@ impl Log {
         let salt = Salt::new(self.environment.random().next_u64());
         let length = segment.length;
         let start = appender.begin_segment(segment, salt);
-        self.table.lock().begin_segment(start, length);
+        self.table.lock().begin_segment(start, length, HeaderState::WithRecords);
         Ok(())
     }
 
@@ -342,10 +342,7 @@ impl Log {
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<(), LogError> {
         let released = self.table.lock().release_before(lsn);
         let mut files = self.files.lock();
-        for (number, length) in released {
-            files.release(number, length)?;
-        }
-        Ok(())
+        released.into_iter().try_for_each(|(number, length)| files.release(number, length))
     }
 
     /// Counts and sizes.

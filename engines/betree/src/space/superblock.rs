@@ -166,7 +166,8 @@ impl Superblock {
             file_units: fields.u64("file length")?,
             catalog: pointer(&mut fields, "catalog")?,
             space_root: pointer(&mut fields, "space map")?,
-            log_position: LogPosition::decode(fields.array("log position")?),
+            log_position: LogPosition::decode(fields.array("log position")?)
+                .ok_or(FormatError::Disorder { block: BLOCK, field: "log position", at: 0 })?,
             log_synced_to: Lsn::new(fields.u64("log synced to")?),
             last_commit: CommitTimestamp::new(fields.u64("last commit")?),
             oldest: SnapshotTimestamp::new(fields.u64("oldest snapshot")?),

@@ -15,9 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_betree::{Betree, Options, verify};
-use pando_environment::{Environment, SeededRandom, Simulation};
+use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Begin, CommitReceipt, Cursor, Direction, Durability, Engine, KeyRange, Patience, StorageError,
+    Begin, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Patience, StorageError,
     Transaction, TreeId, TreeOptions,
 };
 
@@ -122,6 +122,18 @@ impl History {
         (0..steps).try_for_each(|_| self.step())
     }
 
+    /// Steps, and goes on after errors; how many there were, and the kinds they were of. A commit that fails has not happened,
+    /// which the next comparison shows.
+    pub fn run_through_errors(&mut self, steps: u64) -> Vec<ErrorKind> {
+        let mut kinds = Vec::new();
+        for _ in 0..steps {
+            if let Err(error) = self.step() {
+                kinds.push(error.kind());
+            }
+        }
+        kinds
+    }
+
     /// One thing that happens: mostly a commit, now and then a checkpoint, a tree that comes or goes, background work.
     pub fn step(&mut self) -> Result<(), StorageError> {
         for _ in 0..self.random.below(3) {
@@ -151,28 +163,52 @@ impl History {
         }
     }
 
+    /// A commit of a few random writes.
     pub fn commit(&mut self) -> Result<(), StorageError> {
-        let number = self.images.len();
-        let mut transaction = self.engine().begin(Begin::WRITE)?;
-        let mut image = self.images[number - 1].clone();
         let names: Vec<String> = self.trees.keys().cloned().collect();
+        let mut writes = Vec::new();
         for _ in 0..1 + self.random.below(6) {
-            let name = &names[self.random.below(names.len() as u64) as usize];
+            let name = names[self.random.below(names.len() as u64) as usize].clone();
             let (key, value) = (self.key(), self.value());
-            let content = image.entry(name.clone()).or_default();
-            if self.random.below(4) == 0 {
-                transaction.delete(self.trees[name], &key)?;
-                content.remove(&key);
-            } else {
-                transaction.put(self.trees[name], &key, &value)?;
-                content.insert(key, Arc::new(value));
-            }
+            let value = if self.random.below(4) == 0 { None } else { Some(value) };
+            writes.push((name, key, value));
         }
-        let stamp = (number as u64).to_le_bytes().to_vec();
-        transaction.put(self.trees[ANCHOR], NUMBER, &stamp)?;
-        image.entry(ANCHOR.to_owned()).or_default().insert(NUMBER.to_vec(), Arc::new(stamp));
         let durability =
             [Durability::None, Durability::Logged, Durability::Synced][self.random.below(3) as usize];
+        self.commit_writes(writes, durability)
+    }
+
+    /// A commit of one new key with so many bytes that do not compress.
+    pub fn commit_bytes(&mut self, length: usize) -> Result<(), StorageError> {
+        let mut value = vec![0; length];
+        self.random.fill(&mut value);
+        let key = format!("large-{:06}", self.images.len()).into_bytes();
+        self.commit_writes(vec![(ANCHOR.to_owned(), key, Some(value))], Durability::Logged)
+    }
+
+    fn commit_writes(
+        &mut self,
+        mut writes: Vec<(String, Vec<u8>, Option<Vec<u8>>)>,
+        durability: Durability,
+    ) -> Result<(), StorageError> {
+        let number = self.images.len();
+        let stamp = (number as u64).to_le_bytes().to_vec();
+        writes.push((ANCHOR.to_owned(), NUMBER.to_vec(), Some(stamp)));
+        let mut transaction = self.engine().begin(Begin::WRITE)?;
+        let mut image = self.images[number - 1].clone();
+        for (name, key, value) in writes {
+            let content = image.entry(name.clone()).or_default();
+            match value {
+                Some(value) => {
+                    transaction.put(self.trees[&name], &key, &value)?;
+                    content.insert(key, Arc::new(value));
+                }
+                None => {
+                    transaction.delete(self.trees[&name], &key)?;
+                    content.remove(&key);
+                }
+            }
+        }
         self.attempted = Some(image.clone());
         let receipt = transaction.commit(durability)?;
         self.attempted = None;
@@ -365,12 +401,47 @@ impl History {
         self.compare(&mut image, self.commits());
     }
 
-    /// Closes cleanly, and checks what the next open finds.
-    pub fn close_and_reopen(&mut self) {
+    /// Reads every tree and every key, and checks that what is read without an error is right. How many errors there were:
+    /// all must be of this kind.
+    pub fn count_unreadable(&self, kind: ErrorKind) -> usize {
+        let reader = self.engine().begin(Begin::READ).expect("a reader begins");
+        let image = &self.images[self.commits()];
+        let mut unreadable = 0;
+        let mut judge = |error: StorageError| {
+            assert_eq!(error.kind(), kind, "{}: {error:?}", self.label);
+            unreadable += 1;
+        };
+        for (name, content) in image {
+            let id = self.trees[name];
+            match scan(reader.as_ref(), id) {
+                Ok(found) => assert!(found == *content, "{}: {name} differs", self.label),
+                Err(error) => judge(error),
+            }
+            for number in 0..90 {
+                let key = format!("key-{number:03}").into_bytes();
+                match reader.get(id, &key, Patience::MayBlock) {
+                    Ok(found) => {
+                        let expected = content.get(&key).map(|value| value.as_slice());
+                        assert_eq!(found.as_deref(), expected, "{}: {name}", self.label);
+                    }
+                    Err(error) => judge(error),
+                }
+            }
+        }
+        unreadable
+    }
+
+    /// Closes cleanly. What the engine has in memory is gone.
+    pub fn close(&mut self) {
         self.reader = None;
         self.engine().close().unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         (self.synced, self.logged) = (self.commits(), self.commits());
         self.end(Ending::Kill);
+    }
+
+    /// Closes cleanly, and checks what the next open finds.
+    pub fn close_and_reopen(&mut self) {
+        self.close();
         self.recover();
     }
 }

@@ -1,5 +1,7 @@
 //! Segments: records across them, positions in them, and their use after release.
 
+use pando_environment::FileSystem;
+
 use super::*;
 
 #[test]
@@ -50,7 +52,7 @@ fn replay_from_the_position_of_any_record_meets_every_record_after_it() {
         simulation.disk.kill();
         let counted = Log::check(&simulation.environment, Path::new(FOLDER), STORE, position, Lsn::new(200));
         assert_eq!(counted.unwrap(), 201 - position.lsn().get());
-        let encoded = LogPosition::decode(&position.encode());
+        let encoded = LogPosition::decode(&position.encode()).unwrap();
         let (_log, records) = open_from(&simulation.environment, encoded, Lsn::new(200)).unwrap();
         let first = position.lsn().get();
         assert!(first <= lsn as u64 + 1);
@@ -131,4 +133,43 @@ fn a_full_disk_refuses_a_record_before_it_has_an_lsn_and_takes_it_when_there_is_
     log.close().unwrap();
     drop(log);
     assert_records(&open(&simulation).unwrap().1, 1, appended + 40);
+}
+
+#[test]
+fn a_log_opens_on_a_full_disk_and_goes_on_in_its_last_segment() {
+    for seed in 0..30 {
+        let simulation = Environment::simulated(seed);
+        let log = create(&simulation);
+        let synced = append(&log, 5 + seed % 40);
+        log.sync(synced).unwrap();
+        let last = append(&log, 6);
+        log.write_through(last).unwrap();
+        simulation.disk.crash(seed);
+        drop(log);
+        for number in 1..20 {
+            let path = segment_path(number);
+            // Without spare files there is no room for a further segment.
+            if simulation.disk.exists(&path).unwrap()
+                && simulation.disk.content(&path).iter().all(|byte| *byte == 0)
+            {
+                simulation.disk.remove(&path).unwrap();
+            }
+        }
+        simulation.disk.set_capacity(Some(simulation.disk.used_bytes()));
+        let (log, records) = open(&simulation).unwrap();
+        let survived = records.len() as u64;
+        assert_records(&records, 1, survived);
+        assert!(survived >= synced.get());
+        let mut appended = survived;
+        while log.append(KIND, &[&payload(appended + 1)]).is_ok() {
+            appended += 1;
+        }
+        log.sync(log.appended_lsn()).unwrap();
+        drop(log);
+        simulation.disk.crash(seed);
+        simulation.disk.set_capacity(None);
+        let (log, records) = open(&simulation).unwrap();
+        assert_records(&records, 1, appended);
+        append(&log, 30);
+    }
 }
