@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod extended_json;
+mod reluctant;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,17 +54,25 @@ impl Store {
         self.collection.describe_indexes()
     }
 
-    /// The `_id`s that a plan gives, in its order. Without patience the executor is asked again, which must change nothing.
+    /// The `_id`s that a plan gives, in its order. Every third read without patience would block, and the executor is then
+    /// asked again, which must change nothing.
     fn run(&self, plan: Plan) -> Vec<i64> {
-        let transaction = self.catalog.begin(Begin::READ).unwrap();
+        let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
         let collection = Arc::clone(&self.collection);
         let mut executor = Executor::new(collection, plan, DiskUse::Forbidden, Revisits::Impossible).unwrap();
         let mut ids = Vec::new();
+        let mut patience = Patience::CachedOnly;
         loop {
-            match executor.next(&*transaction, Patience::CachedOnly) {
-                Ok(Some(row)) => ids.push(id_of(row.document)),
+            match executor.next(&transaction, patience) {
+                Ok(Some(row)) => {
+                    ids.push(id_of(row.document));
+                    patience = Patience::CachedOnly;
+                }
                 Ok(None) => return ids,
-                Err(error) => assert!(error.is_would_block(), "{error:?}"),
+                Err(error) => {
+                    assert!(error.is_would_block() && patience == Patience::CachedOnly, "{error:?}");
+                    patience = Patience::MayBlock;
+                }
             }
         }
     }
@@ -402,4 +411,81 @@ fn covered_plans_give_the_indexed_fields_with_their_exact_types() {
     assert_eq!(bytes(&seen), bytes(&expected));
     assert_eq!(executor.counters().documents_examined, 1);
     assert_eq!(executor.counters().keys_examined, 4);
+}
+
+fn numbered(count: i32) -> Vec<RawDocumentBuf> {
+    (0..count).map(|id| doc! { "_id": id, "n": (id % 10) }.to_raw()).collect()
+}
+
+#[test]
+fn a_long_scan_without_patience_gives_its_thread_back_and_loses_nothing() {
+    let store = Store::new(&numbered(1_000), &[]);
+    let filter = Filter::parse(&doc! { "n": 7 }.to_raw(), &ParseScope::default()).unwrap();
+    let made = plan(&FindSpecification::matching(&filter), &store.indexes()).unwrap();
+    let collection = Arc::clone(&store.collection);
+    let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+    let transaction = store.catalog.begin(Begin::READ).unwrap();
+    let (mut rows, mut given_back) = (0, 0);
+    loop {
+        match executor.next(&*transaction, Patience::CachedOnly) {
+            Ok(Some(_)) => rows += 1,
+            Ok(None) => break,
+            Err(error) => {
+                assert!(error.is_would_block());
+                given_back += 1;
+            }
+        }
+    }
+    assert_eq!(rows, 100);
+    assert!((3..=4).contains(&given_back), "1,000 documents are about four budgets, not {given_back}");
+}
+
+#[test]
+fn a_scan_that_is_written_behind_gives_each_document_once() {
+    let store = Store::new(&numbered(100), &[index(doc! { "n": 1 }, &[])]);
+    let filter = Filter::parse(&doc! { "n": { "$gte": 0 } }.to_raw(), &ParseScope::default()).unwrap();
+    let hint = Hint::Pattern(doc! { "n": 1 }.to_raw());
+    let find = FindSpecification { hint: Some(&hint), ..FindSpecification::matching(&filter) };
+    let made = plan(&find, &store.indexes()).unwrap();
+    let collection = Arc::clone(&store.collection);
+    let mut executor =
+        Executor::new(Arc::clone(&collection), made, DiskUse::Forbidden, Revisits::Prevented).unwrap();
+    let mut transaction = store.catalog.begin(Begin::WRITE).unwrap();
+    let mut changed = 0;
+    while let Some(row) = executor.next(&*transaction, Patience::MayBlock).unwrap() {
+        let (key, old) = (row.primary_key.to_vec(), row.document.to_owned());
+        let new = doc! { "_id": (id_of(&old)), "n": 1_000 }.to_raw();
+        collection.replace(&mut *transaction, &key, &old, &new, Patience::MayBlock).unwrap();
+        changed += 1;
+        assert!(changed <= 100, "a document that was moved ahead of the scan has come again");
+    }
+    assert_eq!(changed, 100);
+}
+
+#[test]
+fn a_count_over_an_index_fetches_no_document() {
+    let store = Store::new(&numbered(100), &[index(doc! { "n": 1 }, &[])]);
+    let filter = Filter::parse(&doc! { "n": { "$lt": 3 } }.to_raw(), &ParseScope::default()).unwrap();
+    let find = FindSpecification { needs: ProjectionNeeds::Nothing, ..FindSpecification::matching(&filter) };
+    let made = plan(&find, &store.indexes()).unwrap();
+    let collection = Arc::clone(&store.collection);
+    let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+    let transaction = store.catalog.begin(Begin::READ).unwrap();
+    assert_eq!(executor.count(&*transaction, Patience::MayBlock).unwrap(), 30);
+    assert_eq!((executor.counters().keys_examined, executor.counters().documents_examined), (30, 0));
+}
+
+#[test]
+fn keys_between_min_and_max_are_found_in_the_order_of_the_index() {
+    let store = Store::new(&numbered(30), &[index(doc! { "n": -1, "_id": 1 }, &[])]);
+    let filter = Filter::everything();
+    let hint = Hint::Pattern(doc! { "n": -1, "_id": 1 }.to_raw());
+    let (min, max) = (doc! { "n": 7, "_id": 17 }.to_raw(), doc! { "n": 5, "_id": 15 }.to_raw());
+    let find = FindSpecification {
+        hint: Some(&hint),
+        min: Some(&min),
+        max: Some(&max),
+        ..FindSpecification::matching(&filter)
+    };
+    assert_eq!(store.run(plan(&find, &store.indexes()).unwrap()), [17, 27, 6, 16, 26, 5]);
 }

@@ -42,7 +42,7 @@ use pando_keyorder::Direction;
 
 pub use explain::{ExecutionStatistics, ExplainedProjection, execution_stats, query_planner, winning_plan};
 pub use interval::{Cut, Interval, Intervals, Side};
-pub use point_lookup::point_lookup;
+pub use point_lookup::{plan_by_primary_key, point_lookup};
 pub use specification::{FindSpecification, Hint, ProjectionNeeds};
 
 use crate::QueryError;
@@ -170,7 +170,7 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
     if let Some(plan) = forced::plan(find, indexes)? {
         return Ok(plan);
     }
-    if let Some(plan) = point_lookup::plan(find, indexes) {
+    if let Some(plan) = plan_by_primary_key(find) {
         return Ok(plan);
     }
     let nodes = predicates::conjunction(find.filter);

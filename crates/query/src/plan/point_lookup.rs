@@ -1,10 +1,10 @@
 //! The lookup of one document by its `_id`: the plan of most requests, found without planning.
 
-use pando_catalog::IndexDescription;
 use pando_document::{RawDocument, RawValue};
 
-use super::{Access, Coverage, FindSpecification, PRIMARY_INDEX, Plan, candidate};
+use super::{Access, Coverage, FindSpecification, Plan, candidate};
 use crate::filter::{Node, Operator, Test};
+use crate::sort::Sort;
 
 /// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that is looked up by its key: what takes the
 /// shortest path of all, unparsed ([`Executor::point`](crate::execute::Executor::point)).
@@ -27,9 +27,14 @@ fn is_key(value: RawValue<'_>) -> bool {
     !matches!(value, RawValue::Null | RawValue::Undefined | RawValue::Array(_) | RawValue::Regex(_))
 }
 
-/// The plan of a filter that wants `_id` to be equal to a plain value, among other things.
-pub(super) fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Option<Plan> {
-    if !indexes.iter().any(|index| index.name == PRIMARY_INDEX) {
+/// The plan of a filter that wants `_id` to be equal to a plain value, among other things, and of a request that forces no
+/// other: no index needs to be known for it.
+pub fn plan_by_primary_key(find: &FindSpecification<'_>) -> Option<Plan> {
+    if find.hint.is_some()
+        || find.min.is_some()
+        || find.max.is_some()
+        || matches!(find.sort, Sort::Natural(_))
+    {
         return None;
     }
     let nodes = super::predicates::conjunction(find.filter);
