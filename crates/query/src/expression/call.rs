@@ -12,6 +12,7 @@ use super::frame::Frame;
 use super::scope::ParseScope;
 use super::{Expression, parse_each};
 use crate::error::{QueryError, QueryErrorKind};
+use crate::filter::RegexTest;
 
 /// How many arguments an operator takes in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(super) enum Arity {
     Any,
     Exactly(usize),
     Between(usize, usize),
+    /// With an error of the operator's own for fewer.
+    AtLeastTwo(ExpressionFault),
 }
 
 /// One operator.
@@ -36,12 +39,14 @@ pub(super) struct Call {
     definition: &'static Definition,
     arguments: Vec<Option<Expression>>,
     first_slot: usize,
+    /// Of the operators with regular expressions, if the pattern is constant.
+    pattern: Option<RegexTest>,
 }
 
 impl Call {
     /// A call whose arguments were parsed by name.
     pub(super) fn named(definition: &'static Definition, arguments: Vec<Option<Expression>>) -> Call {
-        Call { definition, arguments, first_slot: 0 }
+        Call { definition, arguments, first_slot: 0, pattern: None }
     }
 
     /// A call that binds variables, from this slot on.
@@ -50,7 +55,17 @@ impl Call {
         arguments: Vec<Option<Expression>>,
         first_slot: usize,
     ) -> Call {
-        Call { definition, arguments, first_slot }
+        Call { definition, arguments, first_slot, pattern: None }
+    }
+
+    /// The same call with a compiled pattern.
+    pub(super) fn with_pattern(self, pattern: Option<RegexTest>) -> Call {
+        Call { pattern, ..self }
+    }
+
+    /// The compiled pattern.
+    pub(super) fn pattern(&self) -> Option<&RegexTest> {
+        self.pattern.as_ref()
     }
 
     /// A call whose arguments stand in a list, or alone.
@@ -75,7 +90,10 @@ impl Call {
                      in."
                 )))
             }
-            _ => Ok(Call { definition, arguments: arguments.into_iter().map(Some).collect(), first_slot: 0 }),
+            Arity::AtLeastTwo(fault) if count < 2 => {
+                Err(fault.error(format!("{name} needs at least two arguments, had: {count}")))
+            }
+            _ => Ok(Call::named(definition, arguments.into_iter().map(Some).collect())),
         }
     }
 

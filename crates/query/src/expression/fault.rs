@@ -29,8 +29,6 @@ faults! {
     ArgumentCountOutOfRange,
     /// `$add` met two dates. Code 16612.
     TwoDatesInAdd,
-    /// A date plus a number leaves the range of dates. Code 15 would be general; this is `$add`'s own. Code 5166401.
-    DateOverflow,
     /// `$mod` by zero. Code 16610.
     ModByZero,
     /// `$mod` of something that is no number. Code 16611.
@@ -149,7 +147,7 @@ faults! {
     SearchIndexNotInteger,
     /// A start or end index below zero. Code 40097.
     SearchIndexNegative,
-    /// `$indexOfBytes`/`$indexOfCP` in something that is no string. Code 40091 for bytes.
+    /// `$indexOfBytes` in something that is no string. Code 40091.
     IndexOfBytesNotString,
     /// The text sought by `$indexOfBytes` is no string. Code 40092.
     IndexOfBytesSoughtNotString,
@@ -205,7 +203,9 @@ faults! {
     ToObjectKeyNotString,
     /// An element that is no pair. Code 40396.
     ToObjectElementNotPair,
-    /// A key with a NUL. Code 4940400 and 4940401.
+    /// The key of a pair has a NUL. Code 4940400.
+    ToObjectPairKeyWithNul,
+    /// `k` has a NUL. Code 4940401.
     ToObjectKeyWithNul,
     /// `$objectToArray` of something that is no object. Code 40390.
     ToArrayNotObject,
@@ -235,6 +235,12 @@ faults! {
     SortArrayWithoutInput,
     /// `$sortArray` without sortBy. Code 2942503.
     SortArrayWithoutSortBy,
+    /// `$sortArray` by a malformed pattern. Code 2942505.
+    SortArrayBadPattern,
+    /// `$sortArray` by a number that is neither 1 nor -1. Code 2942506.
+    SortArrayBadDirection,
+    /// `$sortArray` by something that is neither number nor object. Code 2942507.
+    SortArrayBadSortBy,
     /// `$sortArray` over something that is no array. Code 2942504.
     SortArrayInputNotArray,
     /// `$concat` of something that is no string. Code 16702.
@@ -317,8 +323,10 @@ faults! {
     RegexOptionsTwice,
     /// A flag that regular expressions do not have. Code 51108.
     RegexBadFlag,
-    /// A pattern or options with a NUL. Code 51109 and 51110.
+    /// A pattern with a NUL. Code 51109.
     RegexWithNul,
+    /// Options with a NUL. Code 51110.
+    RegexOptionsWithNul,
     /// A pattern that does not compile. Code 51111.
     RegexDoesNotCompile,
     /// `$mergeObjects` of something that is no object. Code 40400.
@@ -329,7 +337,11 @@ faults! {
     GetFieldWithoutInput,
     /// `$getField` with an unknown argument. Code 3041701.
     GetFieldUnknownArgument,
-    /// `$getField` with a field that is no constant string. Code 5654600, 5654601 or 5654602.
+    /// `$getField` with a field that looks like a path. Code 5654600.
+    GetFieldIsPath,
+    /// `$getField` with a field that is no constant. Code 5654601.
+    GetFieldNotConstant,
+    /// `$getField` with a field that is no string. Code 5654602.
     GetFieldNotString,
     /// `$setField` whose argument is no object. Code 4161100.
     SetFieldNotObject,
@@ -357,7 +369,7 @@ faults! {
     LetWithoutVars,
     /// `$let` without in. Code 16877.
     LetWithoutIn,
-    /// A set operator met something that is no array, by operator. Code 17040 to 17049, 17310, 17311.
+    /// `$setEquals` of something that is no array. Code 17044.
     SetEqualsNotArray,
     /// `$setEquals` with fewer than two arguments. Code 17045.
     SetEqualsTooFew,
@@ -369,7 +381,7 @@ faults! {
     SetDifferenceFirstNotArray,
     /// `$setDifference` of something that is no array. Code 17049.
     SetDifferenceSecondNotArray,
-    /// `$setIsSubset` of something that is no array. Code 17046.
+    /// `$setIsSubset` of something that is no array. Code 17310.
     SetIsSubsetFirstNotArray,
     /// `$setIsSubset` in something that is no array. Code 17042.
     SetIsSubsetSecondNotArray,
@@ -443,12 +455,12 @@ faults! {
     BsonSizeNotObject,
     /// `$binarySize` of something that is neither string nor binary. Code 51276.
     BinarySizeNotBinary,
-    /// `$strcasecmp` and its kin, arguments. Code 16007 applies to values.
-    StrcasecmpNotString,
-    /// `$first`, `$last` of something that is no array. Code 28689.
-    EndOfNonArray,
-    /// A computed document or string above 16 MB. Code 17276 is not it; the size limit's own is 10334.
-    ResultTooLarge,
+    /// `$firstN` and its kin over something that is no array. Code 5788200.
+    NInputNotArray,
+    /// `$tsSecond` of something that is no timestamp. Code 5687301.
+    TsSecondNotTimestamp,
+    /// `$tsIncrement` of something that is no timestamp. Code 5687302.
+    TsIncrementNotTimestamp,
 }
 
 impl ExpressionFault {

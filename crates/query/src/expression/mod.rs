@@ -193,7 +193,12 @@ fn parse_document(document: &RawDocument, scope: &ParseScope) -> Result<Expressi
             members.push((name.to_owned(), Expression::parse(value, scope)?));
             continue;
         }
-        if position > 0 || document.iter().count() > 1 {
+        if position > 0 {
+            return Err(ExpressionFault::DollarInPath.error(
+                "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+            ));
+        }
+        if document.iter().count() > 1 {
             return Err(QueryError::new(
                 QueryErrorKind::OperatorAmongFields,
                 format!(
@@ -217,7 +222,7 @@ pub(crate) fn check_field_name(name: &str) -> Result<(), QueryError> {
 
 pub(crate) fn check_member_name(name: &str) -> Result<(), QueryError> {
     if name.is_empty() {
-        return Err(ExpressionFault::EmptyPath.error("FieldPath cannot be constructed with empty string"));
+        return Err(ExpressionFault::EmptyPathPart.error("FieldPath field names may not be empty strings."));
     }
     if name.contains('.') {
         return Err(ExpressionFault::DottedMember.error(format!(

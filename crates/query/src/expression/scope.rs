@@ -19,7 +19,8 @@ pub struct ParseScope {
 
 #[derive(Clone, Debug)]
 enum Binding {
-    Constant(Literal),
+    /// None stands for a missing value.
+    Constant(Option<Literal>),
     Slot(usize),
 }
 
@@ -38,8 +39,7 @@ impl ParseScope {
             check_user_name(name)?;
             let expression = Expression::parse(value, &outer)?;
             let value = expression.evaluate(RawDocument::empty())?;
-            let literal = Literal::new(value.raw_or_null());
-            scope.variables.push((name.to_owned(), Binding::Constant(literal)));
+            scope = scope.with_constant(name, value.raw());
         }
         Ok(scope)
     }
@@ -55,10 +55,10 @@ impl ParseScope {
         (scope, first)
     }
 
-    /// A scope in which a name stands for a constant.
-    pub fn with_constant(&self, name: &str, value: RawValue<'_>) -> ParseScope {
+    /// A scope in which a name stands for a constant, or for a missing value.
+    pub fn with_constant(&self, name: &str, value: Option<RawValue<'_>>) -> ParseScope {
         let mut scope = self.clone();
-        scope.variables.push((name.to_owned(), Binding::Constant(Literal::new(value))));
+        scope.variables.push((name.to_owned(), Binding::Constant(value.map(Literal::new))));
         scope
     }
 
@@ -78,8 +78,9 @@ impl ParseScope {
         };
         match (binding, path) {
             (Binding::Slot(slot), path) => Ok(Node::Variable { slot: *slot, path }),
-            (Binding::Constant(value), None) => Ok(Node::Constant(value.clone())),
-            (Binding::Constant(value), Some(path)) => match path.evaluate_below(value.raw())?.raw() {
+            (Binding::Constant(None), _) => Ok(Node::Remove),
+            (Binding::Constant(Some(value)), None) => Ok(Node::Constant(value.clone())),
+            (Binding::Constant(Some(value)), Some(path)) => match path.evaluate_below(value.raw())?.raw() {
                 Some(value) => Ok(Node::Constant(Literal::new(value))),
                 None => Ok(Node::Remove),
             },

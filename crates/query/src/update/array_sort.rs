@@ -1,4 +1,4 @@
-//! The `$sort` of `$push`: whole elements (`1`, `-1`) or fields of elements (`{score: -1, name: 1}`).
+//! The `$sort` of `$push`, and `$sortArray`: whole elements (`1`, `-1`) or fields of elements (`{score: -1, name: 1}`).
 //!
 //! Elements that lack a field, or are no documents, count as null there.
 
@@ -16,13 +16,13 @@ enum Direction {
 
 /// A parsed `$sort`.
 #[derive(Debug)]
-pub(super) struct ArraySort {
+pub(crate) struct ArraySort {
     /// Paths cut at their dots; one empty path means the element itself.
     parts: Vec<(Vec<String>, Direction)>,
 }
 
 impl ArraySort {
-    pub(super) fn parse(value: RawValue<'_>) -> Result<ArraySort, QueryError> {
+    pub(crate) fn parse(value: RawValue<'_>) -> Result<ArraySort, QueryError> {
         let pattern = match value {
             RawValue::Document(pattern) => pattern,
             number if number.is_number() => {
@@ -49,9 +49,8 @@ impl ArraySort {
     }
 
     /// Sorts stably.
-    pub(super) fn sort(&self, elements: &mut [RawValue<'_>]) -> Result<(), QueryError> {
+    pub(crate) fn sort(&self, elements: &mut [RawValue<'_>]) {
         elements.sort_by(|a, b| self.compare(*a, *b));
-        Ok(())
     }
 
     fn compare(&self, a: RawValue<'_>, b: RawValue<'_>) -> Ordering {

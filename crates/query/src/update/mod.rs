@@ -36,6 +36,8 @@ use pando_document::{
     DOCUMENT_BYTES_MAX, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp,
 };
 
+pub(crate) use self::array_sort::ArraySort;
+
 use self::immutable_id::UpdateStyle;
 use self::operators::Operators;
 use self::pipeline_update::{PipelineUpdate, refuse_array_filters};

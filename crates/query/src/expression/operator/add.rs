@@ -1,23 +1,20 @@
 //! `$add`: the sum of numbers, and of at most one date.
 
-use pando_document::{Number, NumberSum, RawValue};
+use pando_document::{Number, Overflow, RawValue};
 
-use super::super::call::{Arity, Call, Definition};
-use super::super::evaluated::Evaluated;
-use super::super::fault::ExpressionFault;
-use super::super::frame::Frame;
-use super::super::integer::truncated;
-use crate::error::{QueryError, QueryErrorKind};
+use super::{
+    Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, QueryErrorKind, truncated,
+};
 
 pub(super) static ADD: Definition = Definition { name: "$add", arity: Arity::Any, run };
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut sum = NumberSum::new();
+    let mut sum = Number::Int32(0);
     let mut date = None;
     for index in 0..call.len() {
         let value = call.argument(index, frame)?;
         if let Some(number) = value.as_number() {
-            sum.add(number);
+            sum = sum.add(number, Overflow::Double).expect("only refused overflow gives none");
         } else if let Some(RawValue::DateTime(millis)) = value.raw() {
             if date.replace(millis).is_some() {
                 return Err(
@@ -34,18 +31,18 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         }
     }
     match date {
-        None => Ok(Evaluated::number(sum.total())),
-        Some(millis) => Ok(Evaluated::Raw(RawValue::DateTime(shift_date(millis, sum.total())?))),
+        None => Ok(Evaluated::number(sum)),
+        Some(millis) => Ok(Evaluated::Raw(RawValue::DateTime(shift_date(millis, sum)?))),
     }
 }
 
 /// A date and a number of milliseconds, rounded to a whole one.
-fn shift_date(millis: i64, amount: Number) -> Result<i64, QueryError> {
+pub(super) fn shift_date(millis: i64, amount: Number) -> Result<i64, QueryError> {
     let whole = match amount {
         Number::Double(amount) => RawValue::Double(amount.round()).as_i64_exact(),
         other => truncated(other),
     };
     whole
         .and_then(|whole| millis.checked_add(whole))
-        .ok_or_else(|| QueryError::new(QueryErrorKind::Overflow, "date overflow in $add"))
+        .ok_or_else(|| QueryError::new(QueryErrorKind::Overflow, "date overflow"))
 }

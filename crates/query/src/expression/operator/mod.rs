@@ -1,13 +1,70 @@
 //! The operators of expressions, a file for each or for a close family, and the table that finds them by name.
 
+mod abs;
+mod accumulate;
 mod add;
+mod array_to_object;
+mod boolean;
+mod ceil_floor;
+mod comparison;
+mod concat;
+mod concat_arrays;
+mod cond;
+mod convert;
+mod divide;
+mod element_at;
+mod filter;
+mod get_field;
+mod if_null;
+mod in_array;
+mod index_of_array;
+mod index_of_text;
 mod interval;
+mod let_in;
+mod letter_case;
+mod logarithm;
+mod map;
+mod merge_objects;
+mod modulo;
+mod multiply;
+mod named;
+mod object_to_array;
+mod pow;
+mod range;
+mod reduce;
+mod regex_match;
+mod replace_text;
+mod reverse_array;
+mod round;
+mod set_field;
+mod sets;
+mod size;
+mod slice;
+mod sort_array;
+mod split;
+mod sqrt;
+mod strcasecmp;
+mod string_length;
+mod substring;
+mod subtract;
+mod switch;
+mod text;
+mod timestamp_parts;
+mod trigonometry;
+mod trim;
+mod type_of;
+mod zip;
 
 use pando_document::RawValue;
 
+// What every operator's file needs.
 use super::Expression;
-use super::call::{Call, Definition};
-use super::scope::ParseScope;
+use super::call::{Arity, Call, Definition};
+use super::evaluated::{Evaluated, array_of, document_of};
+use super::fault::ExpressionFault;
+use super::frame::Frame;
+use super::integer::{narrowed, truncated};
+use super::scope::{ParseScope, check_user_name};
 use crate::error::{QueryError, QueryErrorKind};
 
 pub(crate) use self::interval::interval_of;
@@ -20,6 +77,30 @@ enum Syntax {
     Special(fn(RawValue<'_>, &ParseScope) -> Result<Expression, QueryError>),
 }
 
+/// Operators that MongoDB has and this server does not yet.
+const NOT_YET: [&str; 20] = [
+    "$rand",
+    "$function",
+    "$accumulator",
+    "$meta",
+    "$toHashedIndexKey",
+    "$_internalFindPositional",
+    "$dateFromParts",
+    "$dateFromString",
+    "$dateToParts",
+    "$dateToString",
+    "$dateAdd",
+    "$dateSubtract",
+    "$dateDiff",
+    "$dateTrunc",
+    "$isoWeek",
+    "$isoWeekYear",
+    "$isoDayOfWeek",
+    "$toUUID",
+    "$sigmoid",
+    "$shift",
+];
+
 /// Parses `{name: argument}`.
 pub(super) fn parse(
     name: &str,
@@ -31,6 +112,9 @@ pub(super) fn parse(
             Ok(Expression::from_call(Call::listed(definition, argument, scope)?))
         }
         Some(Syntax::Special(parse)) => parse(argument, scope),
+        None if NOT_YET.contains(&name) => {
+            Err(QueryError::not_implemented(&format!("the expression {name}")))
+        }
         None => Err(QueryError::new(
             QueryErrorKind::InvalidPipelineOperator,
             format!("Unrecognized expression '{name}'"),
@@ -40,13 +124,145 @@ pub(super) fn parse(
 
 /// Whether there is an expression of this name.
 pub(crate) fn is_known(name: &str) -> bool {
-    find(name).is_some()
+    find(name).is_some() || NOT_YET.contains(&name)
 }
 
 fn find(name: &str) -> Option<Syntax> {
+    if name == "$literal" || name == "$const" {
+        return Some(Syntax::Special(|argument, _| Ok(Expression::constant(argument))));
+    }
+    find_special(name).map(Syntax::Special).or_else(|| find_listed(name).map(Syntax::Listed))
+}
+
+/// Operators with named arguments or an argument of their own form.
+fn find_special(name: &str) -> Option<fn(RawValue<'_>, &ParseScope) -> Result<Expression, QueryError>> {
     Some(match name {
-        "$literal" | "$const" => Syntax::Special(|argument, _| Ok(Expression::constant(argument))),
-        "$add" => Syntax::Listed(&add::ADD),
+        "$cond" => cond::parse,
+        "$switch" => switch::parse,
+        "$filter" => filter::parse,
+        "$map" => map::parse,
+        "$reduce" => reduce::parse,
+        "$let" => let_in::parse,
+        "$zip" => zip::parse,
+        "$sortArray" => sort_array::parse,
+        "$getField" => get_field::parse,
+        "$setField" => set_field::parse,
+        "$unsetField" => set_field::parse_unset,
+        "$trim" => trim::parse_both,
+        "$ltrim" => trim::parse_left,
+        "$rtrim" => trim::parse_right,
+        "$replaceOne" => replace_text::parse_one,
+        "$replaceAll" => replace_text::parse_all,
+        "$regexMatch" => regex_match::parse_match,
+        "$regexFind" => regex_match::parse_find,
+        "$regexFindAll" => regex_match::parse_find_all,
+        "$convert" => convert::parse,
+        "$firstN" => accumulate::parse_first_n,
+        "$lastN" => accumulate::parse_last_n,
+        "$minN" => accumulate::parse_min_n,
+        "$maxN" => accumulate::parse_max_n,
         _ => return None,
     })
+}
+
+/// Operators whose arguments stand in a list.
+fn find_listed(name: &str) -> Option<&'static Definition> {
+    Some(match name {
+        "$add" => &add::ADD,
+        "$subtract" => &subtract::SUBTRACT,
+        "$multiply" => &multiply::MULTIPLY,
+        "$divide" => &divide::DIVIDE,
+        "$mod" => &modulo::MOD,
+        "$abs" => &abs::ABS,
+        "$ceil" => &ceil_floor::CEIL,
+        "$floor" => &ceil_floor::FLOOR,
+        "$round" => &round::ROUND,
+        "$trunc" => &round::TRUNC,
+        "$sqrt" => &sqrt::SQRT,
+        "$pow" => &pow::POW,
+        "$exp" => &logarithm::EXP,
+        "$ln" => &logarithm::LN,
+        "$log" => &logarithm::LOG,
+        "$log10" => &logarithm::LOG10,
+        "$cmp" => &comparison::CMP,
+        "$eq" => &comparison::EQ,
+        "$ne" => &comparison::NE,
+        "$gt" => &comparison::GT,
+        "$gte" => &comparison::GTE,
+        "$lt" => &comparison::LT,
+        "$lte" => &comparison::LTE,
+        "$and" => &boolean::AND,
+        "$or" => &boolean::OR,
+        "$not" => &boolean::NOT,
+        "$ifNull" => &if_null::IF_NULL,
+        "$arrayElemAt" => &element_at::ARRAY_ELEM_AT,
+        "$first" => &element_at::FIRST,
+        "$last" => &element_at::LAST,
+        "$concatArrays" => &concat_arrays::CONCAT_ARRAYS,
+        "$in" => &in_array::IN,
+        "$indexOfArray" => &index_of_array::INDEX_OF_ARRAY,
+        "$isArray" => &size::IS_ARRAY,
+        "$size" => &size::SIZE,
+        "$bsonSize" => &size::BSON_SIZE,
+        "$binarySize" => &size::BINARY_SIZE,
+        "$slice" => &slice::SLICE,
+        "$reverseArray" => &reverse_array::REVERSE_ARRAY,
+        "$range" => &range::RANGE,
+        "$arrayToObject" => &array_to_object::ARRAY_TO_OBJECT,
+        "$objectToArray" => &object_to_array::OBJECT_TO_ARRAY,
+        "$mergeObjects" => &merge_objects::MERGE_OBJECTS,
+        _ => return find_listed_rest(name),
+    })
+}
+
+/// The second half of the table: strings, types, sets, accumulators.
+fn find_listed_rest(name: &str) -> Option<&'static Definition> {
+    Some(match name {
+        "$concat" => &concat::CONCAT,
+        "$toLower" => &letter_case::TO_LOWER,
+        "$toUpper" => &letter_case::TO_UPPER,
+        "$substrCP" => &substring::SUBSTR_CP,
+        "$substrBytes" | "$substr" => &substring::SUBSTR_BYTES,
+        "$split" => &split::SPLIT,
+        "$strLenCP" => &string_length::STR_LEN_CP,
+        "$strLenBytes" => &string_length::STR_LEN_BYTES,
+        "$indexOfCP" => &index_of_text::INDEX_OF_CP,
+        "$indexOfBytes" => &index_of_text::INDEX_OF_BYTES,
+        "$strcasecmp" => &strcasecmp::STRCASECMP,
+        "$type" => &type_of::TYPE,
+        "$isNumber" => &type_of::IS_NUMBER,
+        "$toString" => &convert::TO_STRING,
+        "$toInt" => &convert::TO_INT,
+        "$toLong" => &convert::TO_LONG,
+        "$toDouble" => &convert::TO_DOUBLE,
+        "$toDecimal" => &convert::TO_DECIMAL,
+        "$toBool" => &convert::TO_BOOL,
+        "$toDate" => &convert::TO_DATE,
+        "$toObjectId" => &convert::TO_OBJECT_ID,
+        "$setUnion" => &sets::SET_UNION,
+        "$setIntersection" => &sets::SET_INTERSECTION,
+        "$setDifference" => &sets::SET_DIFFERENCE,
+        "$setEquals" => &sets::SET_EQUALS,
+        "$setIsSubset" => &sets::SET_IS_SUBSET,
+        "$anyElementTrue" => &sets::ANY_ELEMENT_TRUE,
+        "$allElementsTrue" => &sets::ALL_ELEMENTS_TRUE,
+        "$sum" => &accumulate::SUM,
+        "$avg" => &accumulate::AVG,
+        "$min" => &accumulate::MIN,
+        "$max" => &accumulate::MAX,
+        "$stdDevPop" => &accumulate::STD_DEV_POP,
+        "$stdDevSamp" => &accumulate::STD_DEV_SAMP,
+        "$tsSecond" => &timestamp_parts::TS_SECOND,
+        "$tsIncrement" => &timestamp_parts::TS_INCREMENT,
+        _ => return trigonometry::find(name),
+    })
+}
+
+/// The one error of operators that take a single number.
+fn not_numeric(call: &Call, value: &Evaluated<'_>) -> QueryError {
+    ExpressionFault::NotNumeric.error(format!(
+        "{} only supports numeric types, not {}",
+        call.name(),
+        value.type_name()
+    ))
 }

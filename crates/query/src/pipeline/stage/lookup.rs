@@ -122,7 +122,7 @@ impl Specification {
     fn scope_for(&self, root: &RawDocument) -> Result<ParseScope, QueryError> {
         let mut scope = self.scope.clone();
         for (name, expression) in &self.variables {
-            scope = scope.with_constant(name, expression.evaluate(root)?.raw_or_null());
+            scope = scope.with_constant(name, expression.evaluate(root)?.raw());
         }
         Ok(scope)
     }

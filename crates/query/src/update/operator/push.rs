@@ -88,7 +88,7 @@ impl Push {
         let at = self.insertion_point(elements.len());
         elements.splice(at..at, self.values.iter().map(Literal::raw));
         if let Some(sort) = &self.sort {
-            sort.sort(&mut elements)?;
+            sort.sort(&mut elements);
         }
         match self.slice {
             Some(slice) if slice >= 0 => elements.truncate(usize::try_from(slice).unwrap_or(usize::MAX)),

@@ -1,0 +1,148 @@
+//! The accumulators as expressions: `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp` of a list, or of the elements of one
+//! array; `$firstN`, `$lastN`, `$minN`, `$maxN` of an array.
+
+use std::cmp::Ordering;
+
+use pando_document::{RawValue, compare_values};
+
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind, array_of,
+};
+use crate::pipeline::PipelineFault;
+use crate::pipeline::accumulator::{Accumulator, Avg, Deviation, Extreme, StdDev, Sum, Wanted};
+use crate::shell_text;
+
+pub(super) static SUM: Definition =
+    Definition { name: "$sum", arity: Arity::Any, run: |call, frame| run(call, frame, &mut Sum::default()) };
+pub(super) static AVG: Definition =
+    Definition { name: "$avg", arity: Arity::Any, run: |call, frame| run(call, frame, &mut Avg::default()) };
+pub(super) static MIN: Definition = Definition {
+    name: "$min",
+    arity: Arity::Any,
+    run: |call, frame| run(call, frame, &mut Extreme::new(Wanted::Least)),
+};
+pub(super) static MAX: Definition = Definition {
+    name: "$max",
+    arity: Arity::Any,
+    run: |call, frame| run(call, frame, &mut Extreme::new(Wanted::Greatest)),
+};
+pub(super) static STD_DEV_POP: Definition = Definition {
+    name: "$stdDevPop",
+    arity: Arity::Any,
+    run: |call, frame| run(call, frame, &mut StdDev::new(Deviation::Population)),
+};
+pub(super) static STD_DEV_SAMP: Definition = Definition {
+    name: "$stdDevSamp",
+    arity: Arity::Any,
+    run: |call, frame| run(call, frame, &mut StdDev::new(Deviation::Sample)),
+};
+
+fn run<'a>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+    accumulator: &mut dyn Accumulator,
+) -> Result<Evaluated<'a>, QueryError> {
+    for index in 0..call.len() {
+        let value = call.argument(index, frame)?;
+        match value.as_array() {
+            // Only an array that stands alone is looked into.
+            Some(array) if call.len() == 1 => {
+                for element in array.iter() {
+                    accumulator.add(&Evaluated::Raw(element?))?;
+                }
+            }
+            _ => accumulator.add(&value)?,
+        }
+    }
+    accumulator.finish()
+}
+
+/// Arguments: n, input.
+static FIRST_N: Definition = Definition { name: "$firstN", arity: Arity::Any, run: run_first_n };
+static LAST_N: Definition = Definition { name: "$lastN", arity: Arity::Any, run: run_last_n };
+static MIN_N: Definition = Definition { name: "$minN", arity: Arity::Any, run: run_min_n };
+static MAX_N: Definition = Definition { name: "$maxN", arity: Arity::Any, run: run_max_n };
+
+static NAMES: Names = Names {
+    operator: "'n' operator",
+    names: &["n", "input"],
+    required: &[
+        ("n", QueryErrorKind::Pipeline(PipelineFault::WithoutN)),
+        ("input", QueryErrorKind::Pipeline(PipelineFault::WithoutInput)),
+    ],
+    not_object: QueryErrorKind::Pipeline(PipelineFault::NotObjectOfN),
+    unknown: QueryErrorKind::Pipeline(PipelineFault::UnknownArgumentOfN),
+};
+
+pub(super) fn parse_first_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&FIRST_N, NAMES.parse(argument, scope)?)))
+}
+
+pub(super) fn parse_last_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&LAST_N, NAMES.parse(argument, scope)?)))
+}
+
+pub(super) fn parse_min_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&MIN_N, NAMES.parse(argument, scope)?)))
+}
+
+pub(super) fn parse_max_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&MAX_N, NAMES.parse(argument, scope)?)))
+}
+
+fn run_first_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run_n(call, frame, |_, _| {})
+}
+
+fn run_last_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run_n(call, frame, |elements, n| {
+        elements.drain(..elements.len().saturating_sub(n));
+    })
+}
+
+fn run_min_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run_n(call, frame, |elements, _| sort(elements, |a, b| compare_values(a, b)))
+}
+
+fn run_max_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run_n(call, frame, |elements, _| sort(elements, |a, b| compare_values(b, a)))
+}
+
+fn sort(elements: &mut Vec<RawValue<'_>>, order: fn(RawValue<'_>, RawValue<'_>) -> Ordering) {
+    elements.retain(|element| !element.is_null());
+    elements.sort_by(|a, b| order(*a, *b));
+}
+
+/// `choose` brings the wanted elements to the front.
+fn run_n<'a>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+    choose: fn(&mut Vec<RawValue<'_>>, usize),
+) -> Result<Evaluated<'a>, QueryError> {
+    let n = count(&call.argument(0, frame)?)?;
+    let input = call.argument(1, frame)?;
+    let Some(array) = input.as_array() else {
+        return Err(ExpressionFault::NInputNotArray.error("Input must be an array"));
+    };
+    let mut elements = array.iter().collect::<Result<Vec<_>, _>>()?;
+    choose(&mut elements, n);
+    array_of(|writer| {
+        elements.iter().take(n).for_each(|element| writer.push(*element));
+        Ok(())
+    })
+}
+
+fn count(value: &Evaluated<'_>) -> Result<usize, QueryError> {
+    let Some(n) = value.as_number().and_then(|number| number.to_i64_exact()) else {
+        return Err(PipelineFault::NNotInteger.error(format!(
+            "Value for 'n' must be of integral type, but found {}",
+            shell_text::value_text(value.raw_or_null())
+        )));
+    };
+    match usize::try_from(n) {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(PipelineFault::NNotPositive.error(format!("'n' must be greater than 0, found {n}"))),
+    }
+}

@@ -1,0 +1,33 @@
+//! `$ceil` and `$floor`: the next whole number above or below, of the same type.
+
+use pando_document::{Number, Rounding};
+
+use super::{Arity, Call, Definition, Evaluated, Frame, QueryError, not_numeric};
+
+pub(super) static CEIL: Definition = Definition { name: "$ceil", arity: Arity::Exactly(1), run: run_ceil };
+pub(super) static FLOOR: Definition = Definition { name: "$floor", arity: Arity::Exactly(1), run: run_floor };
+
+fn run_ceil<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, f64::ceil, Rounding::Ceiling)
+}
+
+fn run_floor<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, f64::floor, Rounding::Floor)
+}
+
+fn run<'a>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+    of_double: fn(f64) -> f64,
+    of_decimal: Rounding,
+) -> Result<Evaluated<'a>, QueryError> {
+    let value = call.argument(0, frame)?;
+    if value.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    Ok(Evaluated::number(match value.as_number().ok_or_else(|| not_numeric(call, &value))? {
+        Number::Double(number) => Number::Double(of_double(number)),
+        Number::Decimal128(number) => Number::Decimal128(super::round::to_place(number, 0, of_decimal)),
+        integer => integer,
+    }))
+}

@@ -1,0 +1,36 @@
+//! `$cond`: one of two expressions, as a condition says; the other is not evaluated.
+
+use pando_document::RawValue;
+
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind,
+};
+
+static COND: Definition = Definition { name: "$cond", arity: Arity::Exactly(3), run };
+
+static NAMES: Names = Names {
+    operator: "$cond",
+    names: &["if", "then", "else"],
+    required: &[
+        ("if", QueryErrorKind::Expression(ExpressionFault::CondWithoutIf)),
+        ("then", QueryErrorKind::Expression(ExpressionFault::CondWithoutThen)),
+        ("else", QueryErrorKind::Expression(ExpressionFault::CondWithoutElse)),
+    ],
+    not_object: QueryErrorKind::WrongArgumentCount,
+    unknown: QueryErrorKind::Expression(ExpressionFault::CondUnknownArgument),
+};
+
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let call = match argument {
+        RawValue::Document(_) => Call::named(&COND, NAMES.parse(argument, scope)?),
+        listed => Call::listed(&COND, listed, scope)?,
+    };
+    Ok(Expression::from_call(call))
+}
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let chosen = if call.argument(0, frame)?.to_bool() { 1 } else { 2 };
+    call.argument(chosen, frame)
+}

@@ -1,0 +1,271 @@
+//! `$convert` and its short forms `$toInt`, `$toString`, …: a value as another type.
+//!
+//! Null and missing become null (or `onNull`). What cannot be converted is an error (or `onError`).
+
+use pando_document::{Decimal128, DoubleDigits, ElementType, Number, ObjectId, RawValue};
+
+use super::named::Names;
+use super::text::double_text;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, Frame, ParseScope, QueryError, QueryErrorKind, truncated,
+};
+use crate::calendar;
+
+/// Arguments: input, to, onError, onNull.
+static CONVERT: Definition = Definition { name: "$convert", arity: Arity::Any, run };
+
+static NAMES: Names = Names {
+    operator: "$convert",
+    names: &["input", "to", "onError", "onNull"],
+    required: &[("to", QueryErrorKind::FailedToParse), ("input", QueryErrorKind::FailedToParse)],
+    not_object: QueryErrorKind::FailedToParse,
+    unknown: QueryErrorKind::FailedToParse,
+};
+
+macro_rules! short_forms {
+    ($($constant:ident $name:literal $target:ident,)+) => {
+        $(
+            pub(super) static $constant: Definition = Definition {
+                name: $name,
+                arity: Arity::Exactly(1),
+                run: |call, frame| {
+                    let value = call.argument(0, frame)?;
+                    if value.is_nullish() {
+                        return Ok(Evaluated::NULL);
+                    }
+                    convert(value, ElementType::$target)
+                },
+            };
+        )+
+    };
+}
+
+short_forms! {
+    TO_STRING "$toString" String,
+    TO_INT "$toInt" Int32,
+    TO_LONG "$toLong" Int64,
+    TO_DOUBLE "$toDouble" Double,
+    TO_DECIMAL "$toDecimal" Decimal128,
+    TO_BOOL "$toBool" Boolean,
+    TO_DATE "$toDate" DateTime,
+    TO_OBJECT_ID "$toObjectId" ObjectId,
+}
+
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&CONVERT, NAMES.parse(argument, scope)?)))
+}
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let to = call.argument(1, frame)?;
+    let target = if to.is_nullish() { None } else { Some(parse_target(&to)?) };
+    let value = call.argument(0, frame)?;
+    if value.is_nullish() {
+        return if call.has(3) { call.argument(3, frame) } else { Ok(Evaluated::NULL) };
+    }
+    let Some(target) = target else { return Ok(Evaluated::NULL) };
+    match convert(value, target) {
+        Err(error) if matches!(error.kind, QueryErrorKind::ConversionFailure) && call.has(2) => {
+            call.argument(2, frame)
+        }
+        converted => converted,
+    }
+}
+
+fn parse_target(to: &Evaluated<'_>) -> Result<ElementType, QueryError> {
+    if let Some(name) = to.as_str() {
+        return ElementType::from_alias(name)
+            .ok_or_else(|| QueryError::bad_value(format!("Unknown type name: {name}")));
+    }
+    let Some(number) = to.as_number() else {
+        return Err(QueryError::failed_to_parse(format!(
+            "$convert's 'to' argument must be a string or number, but is {}",
+            to.type_name()
+        )));
+    };
+    let Some(whole) = number.to_i64_exact() else {
+        return Err(QueryError::failed_to_parse("In $convert, numeric 'to' argument is not an integer"));
+    };
+    let byte = match whole {
+        -1 => Some(ElementType::MinKey.as_byte()),
+        whole => u8::try_from(whole).ok().filter(|byte| *byte <= 0x7F),
+    };
+    byte.and_then(ElementType::from_byte).ok_or_else(|| {
+        QueryError::failed_to_parse(format!(
+            "In $convert, numeric value for 'to' does not correspond to a BSON type: {whole}"
+        ))
+    })
+}
+
+/// The value is neither missing nor null.
+fn convert<'a>(value: Evaluated<'a>, target: ElementType) -> Result<Evaluated<'a>, QueryError> {
+    if value.element_type() == Some(target) && is_target(target) {
+        return Ok(value);
+    }
+    let raw = value.raw_or_null();
+    let converted = match target {
+        ElementType::String => {
+            return to_text(raw).map(Evaluated::Text).ok_or_else(|| unsupported(raw, target));
+        }
+        ElementType::Boolean => RawValue::Boolean(raw.to_bool()),
+        ElementType::Int32 => {
+            let whole = to_whole(raw, target)?;
+            RawValue::Int32(i32::try_from(whole).map_err(|_| overflow(raw))?)
+        }
+        ElementType::Int64 => match raw {
+            RawValue::DateTime(millis) => RawValue::Int64(millis),
+            other => RawValue::Int64(to_whole(other, target)?),
+        },
+        ElementType::Double => RawValue::Double(to_double(raw)?),
+        ElementType::Decimal128 => RawValue::Decimal128(to_decimal(raw)?),
+        ElementType::DateTime => RawValue::DateTime(to_date(raw)?),
+        ElementType::ObjectId => RawValue::ObjectId(to_object_id(raw)?),
+        _ => return Err(unsupported(raw, target)),
+    };
+    Ok(Evaluated::owned(converted))
+}
+
+/// Whether values of a type can be asked for at all.
+fn is_target(target: ElementType) -> bool {
+    use ElementType as T;
+    matches!(
+        target,
+        T::String | T::Boolean | T::Int32 | T::Int64 | T::Double | T::Decimal128 | T::DateTime | T::ObjectId
+    )
+}
+
+fn failure(message: String) -> QueryError {
+    QueryError::new(QueryErrorKind::ConversionFailure, message)
+}
+
+fn unsupported(value: RawValue<'_>, target: ElementType) -> QueryError {
+    failure(format!(
+        "Unsupported conversion from {} to {} in $convert with no onError value",
+        value.element_type().alias(),
+        target.alias()
+    ))
+}
+
+fn overflow(value: RawValue<'_>) -> QueryError {
+    failure(format!(
+        "Conversion would overflow target type in $convert with no onError value: {}",
+        to_text(value).unwrap_or_default()
+    ))
+}
+
+fn malformed(text: &str, why: &str) -> QueryError {
+    failure(format!("Failed to parse number '{text}' in $convert with no onError value: {why}"))
+}
+
+fn to_text(value: RawValue<'_>) -> Option<String> {
+    Some(match value {
+        RawValue::Int32(number) => number.to_string(),
+        RawValue::Int64(number) => number.to_string(),
+        RawValue::Double(number) => double_text(number),
+        RawValue::Decimal128(number) => number.to_string(),
+        RawValue::Boolean(flag) => flag.to_string(),
+        RawValue::DateTime(millis) => calendar::iso_text(millis),
+        RawValue::ObjectId(id) => id.to_hex(),
+        RawValue::String(text) => text.to_owned(),
+        _ => return None,
+    })
+}
+
+fn to_whole(value: RawValue<'_>, target: ElementType) -> Result<i64, QueryError> {
+    match value {
+        RawValue::Boolean(flag) => Ok(i64::from(flag)),
+        RawValue::String(text) => parse_whole(text),
+        other => {
+            let number = Number::from_value(other).ok_or_else(|| unsupported(other, target))?;
+            if number.is_nan() {
+                return Err(failure(
+                    "Attempt to convert NaN value to integer type in $convert with no onError value"
+                        .to_owned(),
+                ));
+            }
+            if number.to_f64().is_infinite() {
+                return Err(failure(
+                    "Attempt to convert infinity value to integer type in $convert with no onError value"
+                        .to_owned(),
+                ));
+            }
+            truncated(number).ok_or_else(|| overflow(other))
+        }
+    }
+}
+
+fn parse_whole(text: &str) -> Result<i64, QueryError> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.starts_with("0x") || digits.starts_with("0X") {
+        return Err(failure(format!("Illegal hexadecimal input in $convert with no onError value: {text}")));
+    }
+    if digits.is_empty() {
+        return Err(malformed(text, "No digits"));
+    }
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(malformed(text, "Did not consume whole string."));
+    }
+    text.parse().map_err(|_| malformed(text, "Overflow"))
+}
+
+fn to_double(value: RawValue<'_>) -> Result<f64, QueryError> {
+    match value {
+        RawValue::Boolean(flag) => Ok(f64::from(u8::from(flag))),
+        RawValue::DateTime(millis) => Ok(millis as f64),
+        RawValue::String(text) => {
+            let number: f64 = text.parse().map_err(|_| malformed(text, "Did not consume any digits"))?;
+            let is_named_infinite = text.to_ascii_lowercase().contains("inf");
+            if number.is_infinite() && !is_named_infinite {
+                return Err(malformed(text, "Out of range"));
+            }
+            Ok(number)
+        }
+        RawValue::Decimal128(decimal) => {
+            let number = Number::Decimal128(decimal).to_f64();
+            if number.is_infinite() && decimal.is_finite() { Err(overflow(value)) } else { Ok(number) }
+        }
+        other => Number::from_value(other)
+            .map(Number::to_f64)
+            .ok_or_else(|| unsupported(other, ElementType::Double)),
+    }
+}
+
+fn to_decimal(value: RawValue<'_>) -> Result<Decimal128, QueryError> {
+    match value {
+        RawValue::Boolean(flag) => Ok(Decimal128::from(i32::from(flag))),
+        RawValue::DateTime(millis) => Ok(Decimal128::from(millis)),
+        RawValue::String(text) => {
+            text.parse().map_err(|_| malformed(text, "Failed to parse string to decimal"))
+        }
+        other => match Number::from_value(other) {
+            Some(number) => Ok(number.to_decimal(DoubleDigits::Fifteen)),
+            None => Err(unsupported(other, ElementType::Decimal128)),
+        },
+    }
+}
+
+fn to_date(value: RawValue<'_>) -> Result<i64, QueryError> {
+    match value {
+        RawValue::ObjectId(id) => Ok(i64::from(id.seconds()) * 1000),
+        RawValue::Timestamp(stamp) => Ok(i64::from(stamp.time) * 1000),
+        RawValue::String(text) => calendar::parse_iso(text).ok_or_else(|| {
+            failure(format!("Error parsing date string '{text}' in $convert with no onError value"))
+        }),
+        // An int32 is refused: as milliseconds it would reach 25 days.
+        RawValue::Int32(_) => Err(unsupported(value, ElementType::DateTime)),
+        other => match Number::from_value(other) {
+            Some(number) => truncated(number).ok_or_else(|| overflow(other)),
+            None => Err(unsupported(other, ElementType::DateTime)),
+        },
+    }
+}
+
+fn to_object_id(value: RawValue<'_>) -> Result<ObjectId, QueryError> {
+    match value {
+        RawValue::String(text) => ObjectId::from_hex(text).ok_or_else(|| {
+            failure(format!(
+                "Failed to parse objectId '{text}' in $convert with no onError value: Invalid string for parsing to OID"
+            ))
+        }),
+        other => Err(unsupported(other, ElementType::ObjectId)),
+    }
+}

@@ -1,0 +1,24 @@
+//! `$in`: whether an array has an element.
+
+use std::cmp::Ordering;
+
+use pando_document::compare_values;
+
+use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
+
+pub(super) static IN: Definition = Definition { name: "$in", arity: Arity::Exactly(2), run };
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let (sought, array) = (call.argument(0, frame)?, call.argument(1, frame)?);
+    let Some(array) = array.as_array() else {
+        return Err(ExpressionFault::InNotArray
+            .error(format!("$in requires an array as a second argument, found: {}", array.type_name())));
+    };
+    let Some(sought) = sought.raw() else { return Ok(Evaluated::boolean(false)) };
+    for element in array.iter() {
+        if compare_values(sought, element?) == Ordering::Equal {
+            return Ok(Evaluated::boolean(true));
+        }
+    }
+    Ok(Evaluated::boolean(false))
+}

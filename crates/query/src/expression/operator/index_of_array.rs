@@ -1,0 +1,34 @@
+//! `$indexOfArray`: where an array has an element, from a start index to an end index; -1 if nowhere.
+
+use std::cmp::Ordering;
+
+use pando_document::{RawValue, compare_values};
+
+use super::index_of_text::search_bounds;
+use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
+
+pub(super) static INDEX_OF_ARRAY: Definition =
+    Definition { name: "$indexOfArray", arity: Arity::Between(2, 4), run };
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let array = call.argument(0, frame)?;
+    if array.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    if array.as_array().is_none() {
+        return Err(ExpressionFault::IndexOfArrayNotArray.error(format!(
+            "$indexOfArray requires an array as a first argument, found: {}",
+            array.type_name()
+        )));
+    }
+    let sought = call.argument(1, frame)?;
+    let (start, end) = search_bounds(call, frame)?;
+    let Some(array) = array.as_array() else { unreachable!("checked above") };
+    for (index, element) in array.iter().enumerate().take(end).skip(start) {
+        let element = element?;
+        if sought.raw().is_some_and(|sought| compare_values(sought, element) == Ordering::Equal) {
+            return Ok(Evaluated::Raw(RawValue::Int32(i32::try_from(index).unwrap_or(i32::MAX))));
+        }
+    }
+    Ok(Evaluated::Raw(RawValue::Int32(-1)))
+}

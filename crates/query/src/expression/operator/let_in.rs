@@ -1,0 +1,60 @@
+//! `$let`: variables for one expression. They do not see each other.
+
+use pando_document::RawValue;
+
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind, check_user_name,
+};
+
+/// Arguments: the values of the variables, then the expression.
+static LET: Definition = Definition { name: "$let", arity: Arity::Any, run };
+
+static NAMES: Names = Names {
+    operator: "$let",
+    names: &["vars", "in"],
+    required: &[
+        ("vars", QueryErrorKind::Expression(ExpressionFault::LetWithoutVars)),
+        ("in", QueryErrorKind::Expression(ExpressionFault::LetWithoutIn)),
+    ],
+    not_object: QueryErrorKind::Expression(ExpressionFault::LetNotObject),
+    unknown: QueryErrorKind::Expression(ExpressionFault::LetUnknownArgument),
+};
+
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let values = NAMES.read(argument)?;
+    let [Some(variables), Some(body)] = values.as_slice() else {
+        unreachable!("required arguments were checked")
+    };
+    let RawValue::Document(variables) = variables else {
+        return Err(QueryError::new(
+            QueryErrorKind::InvalidBson,
+            "invalid parameter: expected an object (vars)",
+        ));
+    };
+    let mut names = Vec::new();
+    let mut arguments = Vec::new();
+    for variable in variables.iter() {
+        let (name, value) = variable?;
+        check_user_name(name)?;
+        names.push(name);
+        arguments.push(Some(Expression::parse(value, scope)?));
+    }
+    let (inner, slot) = scope.with_slots(&names);
+    arguments.push(Some(Expression::parse(*body, &inner)?));
+    Ok(Expression::from_call(Call::binding(&LET, arguments, slot)))
+}
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let body = call.len() - 1;
+    // All values first: evaluating one may use the slots of the others for its own variables.
+    let mut values = Vec::with_capacity(body);
+    for index in 0..body {
+        values.push(call.argument(index, frame)?);
+    }
+    for (offset, value) in values.into_iter().enumerate() {
+        frame.write(call.first_slot() + offset, value);
+    }
+    call.argument(body, frame)
+}

@@ -1,0 +1,53 @@
+//! `$map`: an expression computed for each element of an array.
+
+use pando_document::RawValue;
+
+use super::filter::element_name;
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind, array_of,
+};
+
+/// Arguments: input, in.
+static MAP: Definition = Definition { name: "$map", arity: Arity::Any, run };
+
+static NAMES: Names = Names {
+    operator: "$map",
+    names: &["input", "in", "as"],
+    required: &[
+        ("input", QueryErrorKind::Expression(ExpressionFault::MapWithoutInput)),
+        ("in", QueryErrorKind::Expression(ExpressionFault::MapWithoutIn)),
+    ],
+    not_object: QueryErrorKind::Expression(ExpressionFault::MapNotObject),
+    unknown: QueryErrorKind::Expression(ExpressionFault::MapUnknownArgument),
+};
+
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let values = NAMES.read(argument)?;
+    let [Some(input), Some(each), name] = values.as_slice() else {
+        unreachable!("required arguments were checked")
+    };
+    let (inner, slot) = scope.with_slots(&[element_name(*name)?]);
+    let arguments = vec![Some(Expression::parse(*input, scope)?), Some(Expression::parse(*each, &inner)?)];
+    Ok(Expression::from_call(Call::binding(&MAP, arguments, slot)))
+}
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let input = call.argument(0, frame)?;
+    if input.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let type_name = input.type_name();
+    let Some(elements) = input.elements()? else {
+        return Err(ExpressionFault::MapInputNotArray
+            .error(format!("input to $map must be an array not {type_name}")));
+    };
+    array_of(|writer| {
+        for element in elements {
+            frame.write(call.first_slot(), element);
+            writer.push(call.argument(1, frame)?.raw_or_null());
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,57 @@
+//! `$reduce`: an expression of the value so far and the next element, from the first element to the last.
+
+use pando_document::RawValue;
+
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind,
+};
+
+/// Arguments: input, initialValue, in.
+static REDUCE: Definition = Definition { name: "$reduce", arity: Arity::Any, run };
+
+static NAMES: Names = Names {
+    operator: "$reduce",
+    names: &["input", "initialValue", "in"],
+    required: &[
+        ("input", QueryErrorKind::Expression(ExpressionFault::ReduceWithoutInput)),
+        ("initialValue", QueryErrorKind::Expression(ExpressionFault::ReduceWithoutInitialValue)),
+        ("in", QueryErrorKind::Expression(ExpressionFault::ReduceWithoutIn)),
+    ],
+    not_object: QueryErrorKind::Expression(ExpressionFault::ReduceNotObject),
+    unknown: QueryErrorKind::Expression(ExpressionFault::ReduceUnknownArgument),
+};
+
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let values = NAMES.read(argument)?;
+    let [Some(input), Some(initial), Some(each)] = values.as_slice() else {
+        unreachable!("required arguments were checked")
+    };
+    let (inner, slot) = scope.with_slots(&["this", "value"]);
+    let arguments = vec![
+        Some(Expression::parse(*input, scope)?),
+        Some(Expression::parse(*initial, scope)?),
+        Some(Expression::parse(*each, &inner)?),
+    ];
+    Ok(Expression::from_call(Call::binding(&REDUCE, arguments, slot)))
+}
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let input = call.argument(0, frame)?;
+    if input.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let type_name = input.type_name();
+    let Some(elements) = input.elements()? else {
+        return Err(ExpressionFault::ReduceInputNotArray
+            .error(format!("$reduce requires that 'input' be an array, found: {type_name}")));
+    };
+    let mut value = call.argument(1, frame)?;
+    for element in elements {
+        frame.write(call.first_slot(), element);
+        frame.write(call.first_slot() + 1, value);
+        value = call.argument(2, frame)?;
+    }
+    Ok(value)
+}

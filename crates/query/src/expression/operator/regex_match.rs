@@ -1,0 +1,202 @@
+//! `$regexMatch`, `$regexFind`, `$regexFindAll`: whether, where and with which groups a pattern matches a string.
+//!
+//! Positions count characters. `$regexFindAll` goes on behind each match, one character further after an empty one.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind, array_of, document_of,
+};
+use crate::filter::{RegexMatch, RegexTest};
+
+/// Arguments: input, regex, options.
+static REGEX_MATCH: Definition = Definition { name: "$regexMatch", arity: Arity::Any, run: run_match };
+static REGEX_FIND: Definition = Definition { name: "$regexFind", arity: Arity::Any, run: run_find };
+static REGEX_FIND_ALL: Definition =
+    Definition { name: "$regexFindAll", arity: Arity::Any, run: run_find_all };
+
+const fn names(operator: &'static str) -> Names {
+    Names {
+        operator,
+        names: &["input", "regex", "options"],
+        required: &[
+            ("input", QueryErrorKind::Expression(ExpressionFault::RegexWithoutInput)),
+            ("regex", QueryErrorKind::Expression(ExpressionFault::RegexWithoutRegex)),
+        ],
+        not_object: QueryErrorKind::Expression(ExpressionFault::RegexNotObject),
+        unknown: QueryErrorKind::Expression(ExpressionFault::RegexUnknownArgument),
+    }
+}
+
+pub(super) fn parse_match(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    parse(&REGEX_MATCH, argument, scope)
+}
+
+pub(super) fn parse_find(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    parse(&REGEX_FIND, argument, scope)
+}
+
+pub(super) fn parse_find_all(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    parse(&REGEX_FIND_ALL, argument, scope)
+}
+
+fn parse(
+    definition: &'static Definition,
+    argument: RawValue<'_>,
+    scope: &ParseScope,
+) -> Result<Expression, QueryError> {
+    let arguments = names(definition.name).parse(argument, scope)?;
+    let call = Call::named(definition, arguments);
+    // A constant pattern is checked, and compiled, once.
+    let constants = (
+        call.expression(1).and_then(Expression::as_constant),
+        call.expression(2).map(Expression::as_constant),
+    );
+    let compiled = match constants {
+        (Some(pattern), None) => compile(definition.name, pattern, RawValue::Null)?,
+        (Some(pattern), Some(Some(options))) => compile(definition.name, pattern, options)?,
+        _ => None,
+    };
+    Ok(Expression::from_call(call.with_pattern(compiled)))
+}
+
+/// The pattern, or none where it is null.
+fn compile(
+    name: &str,
+    pattern: RawValue<'_>,
+    options: RawValue<'_>,
+) -> Result<Option<RegexTest>, QueryError> {
+    let (pattern, own_options) = match pattern {
+        RawValue::Null | RawValue::Undefined => return Ok(None),
+        RawValue::String(pattern) => (pattern, ""),
+        RawValue::Regex(regex) => (regex.pattern, regex.options),
+        _ => {
+            return Err(ExpressionFault::RegexNotRegex
+                .error(format!("{name} needs 'regex' to be of type string or regex")));
+        }
+    };
+    let options = match options {
+        RawValue::Null | RawValue::Undefined => own_options,
+        RawValue::String(_) if !own_options.is_empty() => {
+            return Err(ExpressionFault::RegexOptionsTwice.error(format!(
+                "{name}: found regex option(s) specified in both 'regex' and 'option' fields"
+            )));
+        }
+        RawValue::String(options) => options,
+        _ => {
+            return Err(ExpressionFault::RegexOptionsNotString
+                .error(format!("{name} needs 'options' to be of type string")));
+        }
+    };
+    if pattern.contains('\0') {
+        return Err(ExpressionFault::RegexWithNul
+            .error(format!("{name}: regular expression cannot contain an embedded null byte")));
+    }
+    if options.contains('\0') {
+        return Err(ExpressionFault::RegexOptionsWithNul
+            .error(format!("{name}: regular expression options cannot contain an embedded null byte")));
+    }
+    if let Some(flag) = options.chars().find(|flag| !"imsxu".contains(*flag)) {
+        return Err(
+            ExpressionFault::RegexBadFlag.error(format!("{name} invalid flag in regex options: {flag}"))
+        );
+    }
+    RegexTest::new(pattern, options).map(Some).map_err(|error| {
+        ExpressionFault::RegexDoesNotCompile.error(format!("Invalid Regex in {name}: {}", error.message))
+    })
+}
+
+/// Calls `use_it` with text and pattern; without it where one of them is null.
+fn with_pattern<T>(
+    call: &Call,
+    input: &Evaluated<'_>,
+    pattern: &Evaluated<'_>,
+    options: &Evaluated<'_>,
+    use_it: impl FnOnce(&RegexTest, &str) -> Result<T, QueryError>,
+) -> Result<Option<T>, QueryError> {
+    let compiled;
+    let test = match call.pattern() {
+        Some(test) => Some(test),
+        None => {
+            compiled = compile(call.name(), pattern.raw_or_null(), options.raw_or_null())?;
+            compiled.as_ref()
+        }
+    };
+    if input.is_nullish() {
+        return Ok(None);
+    }
+    let Some(text) = input.as_str() else {
+        return Err(ExpressionFault::RegexInputNotString
+            .error(format!("{} needs 'input' to be of type string", call.name())));
+    };
+    test.map(|test| use_it(test, text)).transpose()
+}
+
+fn run_match<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let (input, pattern, options) = arguments(call, frame)?;
+    let found = with_pattern(call, &input, &pattern, &options, |test, text| test.is_match(text))?;
+    Ok(Evaluated::boolean(found.unwrap_or(false)))
+}
+
+fn run_find<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let (input, pattern, options) = arguments(call, frame)?;
+    let found = with_pattern(call, &input, &pattern, &options, |test, text| {
+        let Some(found) = test.find_from(text, 0)? else { return Ok(Evaluated::NULL) };
+        document_of(|writer| {
+            write(&found, text, writer);
+            Ok(())
+        })
+    })?;
+    Ok(found.unwrap_or(Evaluated::NULL))
+}
+
+fn run_find_all<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let (input, pattern, options) = arguments(call, frame)?;
+    let mut all = Vec::new();
+    with_pattern(call, &input, &pattern, &options, |test, text| {
+        let mut at = 0;
+        while at < text.len() || (text.is_empty() && all.is_empty()) {
+            let Some(found) = test.find_from(text, at)? else { break };
+            // Behind the match, or behind the next character after an empty one.
+            at = match found.end > found.start {
+                true => found.end,
+                false => found.end + text[found.end..].chars().next().map_or(1, char::len_utf8),
+            };
+            if found.start == text.len() && !text.is_empty() {
+                break;
+            }
+            all.push(found);
+        }
+        Ok(())
+    })?;
+    let text = input.as_str().unwrap_or_default();
+    array_of(|writer| {
+        for found in &all {
+            let mut document = writer.document();
+            write(found, text, &mut document);
+            document.finish();
+        }
+        Ok(())
+    })
+}
+
+fn arguments<'a>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+) -> Result<(Evaluated<'a>, Evaluated<'a>, Evaluated<'a>), QueryError> {
+    Ok((call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?))
+}
+
+/// `{match, idx, captures}`.
+fn write(found: &RegexMatch, text: &str, writer: &mut DocumentWriter<'_>) {
+    writer.append_str("match", &text[found.start..found.end]);
+    let index = text[..found.start].chars().count();
+    writer.append_i32("idx", i32::try_from(index).unwrap_or(i32::MAX));
+    let mut captures = writer.array("captures");
+    for group in &found.groups {
+        captures.push(group.map_or(RawValue::Null, |(start, end)| RawValue::String(&text[start..end])));
+    }
+    captures.finish();
+}

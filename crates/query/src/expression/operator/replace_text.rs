@@ -1,0 +1,74 @@
+//! `$replaceOne` and `$replaceAll`: a string with the first or every occurrence of another replaced.
+
+use pando_document::RawValue;
+
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind,
+};
+use crate::shell_text;
+
+static REPLACE_ONE: Definition = Definition { name: "$replaceOne", arity: Arity::Any, run: run_one };
+static REPLACE_ALL: Definition = Definition { name: "$replaceAll", arity: Arity::Any, run: run_all };
+
+const fn names(operator: &'static str) -> Names {
+    Names {
+        operator,
+        names: &["input", "find", "replacement"],
+        required: &[
+            ("input", QueryErrorKind::Expression(ExpressionFault::ReplaceWithoutInput)),
+            ("find", QueryErrorKind::Expression(ExpressionFault::ReplaceWithoutFind)),
+            ("replacement", QueryErrorKind::Expression(ExpressionFault::ReplaceWithoutReplacement)),
+        ],
+        not_object: QueryErrorKind::Expression(ExpressionFault::ReplaceNotObject),
+        unknown: QueryErrorKind::Expression(ExpressionFault::ReplaceUnknownArgument),
+    }
+}
+
+pub(super) fn parse_one(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let arguments = names("$replaceOne").parse(argument, scope)?;
+    Ok(Expression::from_call(Call::named(&REPLACE_ONE, arguments)))
+}
+
+pub(super) fn parse_all(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let arguments = names("$replaceAll").parse(argument, scope)?;
+    Ok(Expression::from_call(Call::named(&REPLACE_ALL, arguments)))
+}
+
+fn run_one<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, |text, find, replacement| text.replacen(find, replacement, 1))
+}
+
+fn run_all<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, |text, find, replacement| text.replace(find, replacement))
+}
+
+fn run<'a>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+    replace: fn(&str, &str, &str) -> String,
+) -> Result<Evaluated<'a>, QueryError> {
+    let (input, find, replacement) =
+        (call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?);
+    let parts = [
+        ("input", &input, ExpressionFault::ReplaceInputNotString),
+        ("find", &find, ExpressionFault::ReplaceFindNotString),
+        ("replacement", &replacement, ExpressionFault::ReplaceReplacementNotString),
+    ];
+    for (name, value, fault) in parts {
+        if !value.is_nullish() && value.as_str().is_none() {
+            return Err(fault.error(format!(
+                "{} requires that '{name}' be a string, found: {}",
+                call.name(),
+                shell_text::value_text(value.raw_or_null())
+            )));
+        }
+    }
+    match (input.as_str(), find.as_str(), replacement.as_str()) {
+        (Some(input), Some(find), Some(replacement)) => {
+            Ok(Evaluated::Text(replace(input, find, replacement)))
+        }
+        _ => Ok(Evaluated::NULL),
+    }
+}

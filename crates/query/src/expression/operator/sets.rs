@@ -1,0 +1,194 @@
+//! The set operators: arrays without regard to order and repetition.
+//!
+//! Elements are equal as comparison has it: 1 and 1.0 are one. Union and intersection come sorted, a difference in the order
+//! of its first array.
+
+use std::cmp::Ordering;
+
+use pando_document::{RawValue, compare_values};
+
+use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, array_of};
+
+pub(super) static SET_UNION: Definition = Definition { name: "$setUnion", arity: Arity::Any, run: run_union };
+pub(super) static SET_INTERSECTION: Definition =
+    Definition { name: "$setIntersection", arity: Arity::Any, run: run_intersection };
+pub(super) static SET_DIFFERENCE: Definition =
+    Definition { name: "$setDifference", arity: Arity::Exactly(2), run: run_difference };
+pub(super) static SET_EQUALS: Definition = Definition {
+    name: "$setEquals",
+    arity: Arity::AtLeastTwo(ExpressionFault::SetEqualsTooFew),
+    run: run_equals,
+};
+pub(super) static SET_IS_SUBSET: Definition =
+    Definition { name: "$setIsSubset", arity: Arity::Exactly(2), run: run_is_subset };
+pub(super) static ANY_ELEMENT_TRUE: Definition =
+    Definition { name: "$anyElementTrue", arity: Arity::Exactly(1), run: run_any };
+pub(super) static ALL_ELEMENTS_TRUE: Definition =
+    Definition { name: "$allElementsTrue", arity: Arity::Exactly(1), run: run_all };
+
+/// Distinct elements in order.
+struct Set<'v> {
+    sorted: Vec<RawValue<'v>>,
+}
+
+impl<'v> Set<'v> {
+    fn new(mut elements: Vec<RawValue<'v>>) -> Set<'v> {
+        elements.sort_by(|a, b| compare_values(*a, *b));
+        elements.dedup_by(|a, b| compare_values(*a, *b) == Ordering::Equal);
+        Set { sorted: elements }
+    }
+
+    fn contains(&self, value: RawValue<'_>) -> bool {
+        self.sorted.binary_search_by(|known| compare_values(*known, value)).is_ok()
+    }
+}
+
+fn elements_of<'v>(
+    value: &'v Evaluated<'_>,
+    refuse: impl FnOnce(&'static str) -> QueryError,
+) -> Result<Vec<RawValue<'v>>, QueryError> {
+    match value.as_array() {
+        Some(array) => Ok(array.iter().collect::<Result<Vec<_>, _>>()?),
+        None => Err(refuse(value.type_name())),
+    }
+}
+
+fn write<'a>(elements: &[RawValue<'_>]) -> Result<Evaluated<'a>, QueryError> {
+    array_of(|writer| {
+        elements.iter().for_each(|element| writer.push(*element));
+        Ok(())
+    })
+}
+
+fn run_union<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let mut values = Vec::with_capacity(call.len());
+    for index in 0..call.len() {
+        let value = call.argument(index, frame)?;
+        if value.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        elements_of(&value, |found| {
+            ExpressionFault::SetUnionNotArray
+                .error(format!("All operands of $setUnion must be arrays. One argument is of type: {found}"))
+        })?;
+        values.push(value);
+    }
+    let mut all = Vec::new();
+    for array in values.iter().filter_map(Evaluated::as_array) {
+        for element in array.iter() {
+            all.push(element?);
+        }
+    }
+    write(&Set::new(all).sorted)
+}
+
+fn run_intersection<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let mut values = Vec::with_capacity(call.len());
+    for index in 0..call.len() {
+        let value = call.argument(index, frame)?;
+        if value.is_nullish() {
+            return Ok(Evaluated::NULL);
+        }
+        values.push(value);
+    }
+    let mut common: Option<Set<'_>> = None;
+    for value in &values {
+        let elements = elements_of(value, |found| {
+            ExpressionFault::SetIntersectionNotArray.error(format!(
+                "All operands of $setIntersection must be arrays. One argument is of type: {found}"
+            ))
+        })?;
+        let set = Set::new(elements);
+        common = Some(match common {
+            None => set,
+            Some(mut common) => {
+                common.sorted.retain(|element| set.contains(*element));
+                common
+            }
+        });
+    }
+    write(&common.map(|common| common.sorted).unwrap_or_default())
+}
+
+fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let (left, right) = (call.argument(0, frame)?, call.argument(1, frame)?);
+    if left.is_nullish() || right.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let elements = elements_of(&left, |found| {
+        ExpressionFault::SetDifferenceFirstNotArray.error(format!(
+            "both operands of $setDifference must be arrays. First argument is of type: {found}"
+        ))
+    })?;
+    let without = Set::new(elements_of(&right, |found| {
+        ExpressionFault::SetDifferenceSecondNotArray.error(format!(
+            "both operands of $setDifference must be arrays. Second argument is of type: {found}"
+        ))
+    })?);
+    let mut kept: Vec<RawValue<'_>> = Vec::new();
+    for element in elements {
+        let is_new = kept.iter().all(|known| compare_values(*known, element) != Ordering::Equal);
+        if is_new && !without.contains(element) {
+            kept.push(element);
+        }
+    }
+    write(&kept)
+}
+
+fn run_equals<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let mut values = Vec::with_capacity(call.len());
+    for index in 0..call.len() {
+        values.push(call.argument(index, frame)?);
+    }
+    let mut first: Option<Set<'_>> = None;
+    for (index, value) in values.iter().enumerate() {
+        let set = Set::new(elements_of(value, |found| {
+            ExpressionFault::SetEqualsNotArray.error(format!(
+                "All operands of $setEquals must be arrays. {}-th argument is of type: {found}",
+                index + 1
+            ))
+        })?);
+        match &first {
+            None => first = Some(set),
+            Some(first) => {
+                let is_equal = first.sorted.len() == set.sorted.len()
+                    && first.sorted.iter().all(|element| set.contains(*element));
+                if !is_equal {
+                    return Ok(Evaluated::boolean(false));
+                }
+            }
+        }
+    }
+    Ok(Evaluated::boolean(true))
+}
+
+fn run_is_subset<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let (left, right) = (call.argument(0, frame)?, call.argument(1, frame)?);
+    let elements = elements_of(&left, |found| {
+        ExpressionFault::SetIsSubsetFirstNotArray.error(format!(
+            "both operands of $setIsSubset must be arrays. First argument is of type: {found}"
+        ))
+    })?;
+    let whole = Set::new(elements_of(&right, |found| {
+        ExpressionFault::SetIsSubsetSecondNotArray.error(format!(
+            "both operands of $setIsSubset must be arrays. Second argument is of type: {found}"
+        ))
+    })?);
+    Ok(Evaluated::boolean(elements.iter().all(|element| whole.contains(*element))))
+}
+
+fn run_any<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let value = call.argument(0, frame)?;
+    let elements = elements_of(&value, |found| not_array(call, found, ExpressionFault::AnyElementNotArray))?;
+    Ok(Evaluated::boolean(elements.iter().any(|element| element.to_bool())))
+}
+
+fn run_all<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let value = call.argument(0, frame)?;
+    let elements = elements_of(&value, |found| not_array(call, found, ExpressionFault::AllElementsNotArray))?;
+    Ok(Evaluated::boolean(elements.iter().all(|element| element.to_bool())))
+}
+
+fn not_array(call: &Call, found: &str, fault: ExpressionFault) -> QueryError {
+    fault.error(format!("{}'s argument must be an array, but is {found}", call.name()))
+}

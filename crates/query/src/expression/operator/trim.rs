@@ -1,0 +1,99 @@
+//! `$trim`, `$ltrim`, `$rtrim`: a string without certain characters at its ends; without `chars`, white space and NUL.
+
+use pando_document::RawValue;
+
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind,
+};
+use crate::shell_text;
+
+static TRIM: Definition = Definition { name: "$trim", arity: Arity::Any, run: run_both };
+static LTRIM: Definition = Definition { name: "$ltrim", arity: Arity::Any, run: run_left };
+static RTRIM: Definition = Definition { name: "$rtrim", arity: Arity::Any, run: run_right };
+
+/// The characters that go without `chars`, as MongoDB lists them.
+const WHITE_SPACE: [char; 20] = [
+    '\0', ' ', '\t', '\n', '\u{b}', '\u{c}', '\r', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
+    '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200a}',
+];
+
+const fn names(operator: &'static str) -> Names {
+    Names {
+        operator,
+        names: &["input", "chars"],
+        required: &[("input", QueryErrorKind::Expression(ExpressionFault::TrimWithoutInput))],
+        not_object: QueryErrorKind::Expression(ExpressionFault::TrimNotObject),
+        unknown: QueryErrorKind::Expression(ExpressionFault::TrimUnknownArgument),
+    }
+}
+
+pub(super) fn parse_both(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    parse(&TRIM, argument, scope)
+}
+
+pub(super) fn parse_left(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    parse(&LTRIM, argument, scope)
+}
+
+pub(super) fn parse_right(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    parse(&RTRIM, argument, scope)
+}
+
+fn parse(
+    definition: &'static Definition,
+    argument: RawValue<'_>,
+    scope: &ParseScope,
+) -> Result<Expression, QueryError> {
+    let arguments = names(definition.name).parse(argument, scope)?;
+    Ok(Expression::from_call(Call::named(definition, arguments)))
+}
+
+fn run_both<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, |text, set| text.trim_matches(set))
+}
+
+fn run_left<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, |text, set| text.trim_start_matches(set))
+}
+
+fn run_right<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, |text, set| text.trim_end_matches(set))
+}
+
+fn run<'a>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+    cut: for<'t, 's> fn(&'t str, &'s [char]) -> &'t str,
+) -> Result<Evaluated<'a>, QueryError> {
+    let (input, characters) = (call.argument(0, frame)?, call.argument(1, frame)?);
+    if input.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    let Some(text) = input.as_str() else {
+        return Err(refusal(call, "its input", &input, ExpressionFault::TrimInputNotString));
+    };
+    if !call.has(1) {
+        return Ok(Evaluated::Text(cut(text, &WHITE_SPACE).to_owned()));
+    }
+    if characters.is_nullish() {
+        return Ok(Evaluated::NULL);
+    }
+    match characters.as_str() {
+        Some(set) => {
+            let set: Vec<char> = set.chars().collect();
+            Ok(Evaluated::Text(cut(text, &set).to_owned()))
+        }
+        None => Err(refusal(call, "'chars'", &characters, ExpressionFault::TrimCharsNotString)),
+    }
+}
+
+fn refusal(call: &Call, what: &str, value: &Evaluated<'_>, fault: ExpressionFault) -> QueryError {
+    fault.error(format!(
+        "{} requires {what} to be a string, got {} (of type {}) instead.",
+        call.name(),
+        shell_text::value_text(value.raw_or_null()),
+        value.type_name()
+    ))
+}

@@ -1,0 +1,54 @@
+//! Expressions give what the oracle gives: the corpora in `tests/expressions`.
+
+mod corpus;
+
+use corpus::Case;
+use pando_document::{RawDocument, RawDocumentBuf, RawValue};
+use pando_query::QueryError;
+use pando_query::expression::{Expression, ParseScope};
+
+#[test]
+fn expressions_give_what_the_oracle_gives() {
+    let cases = corpus::read("expressions");
+    let failures = cases.iter().filter_map(check).collect();
+    corpus::report(failures, cases.len(), 150);
+}
+
+fn check(case: &Case) -> Option<String> {
+    let answer = run(case);
+    let is_right = match &answer {
+        Err(error) => corpus::is_error(error, &case.expected),
+        Ok(None) => case.expected == "missing",
+        Ok(Some(text)) => {
+            case.expected.strip_prefix("value ").is_some_and(|value| corpus::canonical_text(value) == *text)
+        }
+    };
+    if is_right {
+        return None;
+    }
+    let answer = match answer {
+        Ok(Some(text)) => format!("value {text}"),
+        Ok(None) => "missing".to_owned(),
+        Err(error) => format!("{} ({error})", corpus::error_text(&error)),
+    };
+    let expression = case.text("expression").unwrap_or_default();
+    Some(format!("{}: {expression}\n   expected {}\n   but was  {answer}", case.place, case.expected))
+}
+
+fn run(case: &Case) -> Result<Option<String>, QueryError> {
+    let expression = case.boxed("expression").expect("a case has an expression");
+    let expression = Expression::parse(value_of(&expression), &ParseScope::at(0))?;
+    let document = case.boxed("document").expect("a case has a document");
+    let root = value_of(&document).as_document().expect("a document is a document");
+    let value = expression.evaluate(root)?;
+    let Some(raw) = value.raw() else { return Ok(None) };
+    let mut bytes = Vec::new();
+    let mut writer = pando_document::DocumentWriter::begin(&mut bytes);
+    writer.append("v", raw);
+    writer.finish();
+    Ok(Some(corpus::canonical(&RawDocumentBuf::from_vec(bytes)?)))
+}
+
+fn value_of(holder: &RawDocument) -> RawValue<'_> {
+    holder.get("v").expect("valid").expect("a box holds v")
+}
