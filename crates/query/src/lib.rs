@@ -20,6 +20,7 @@
 //! Key layout and index maintenance (crate `catalog`), cursors and sessions (crate `commands`).
 
 mod array_build;
+mod calendar;
 mod error;
 pub mod execute;
 pub mod expression;

@@ -46,7 +46,7 @@ pub use in_list::InList;
 pub use literal::Literal;
 pub use modulo::Modulo;
 pub use node::{FieldTest, Node, Test};
-pub use regex::RegexTest;
+pub use regex::{RegexMatch, RegexTest};
 pub use type_set::TypeSet;
 
 use pando_document::{Document, RawDocument};

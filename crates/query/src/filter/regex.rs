@@ -27,6 +27,25 @@ enum Matcher {
     Backtracking(fancy_regex::Regex),
 }
 
+/// Where a regular expression matched, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegexMatch {
+    /// The first byte.
+    pub start: usize,
+    /// Behind the last byte.
+    pub end: usize,
+    /// What each group matched, if it took part.
+    pub groups: Vec<Option<(usize, usize)>>,
+}
+
+impl RegexMatch {
+    /// `spans` has the whole match first.
+    fn new(mut spans: impl Iterator<Item = Option<(usize, usize)>>) -> RegexMatch {
+        let (start, end) = spans.next().flatten().unwrap_or((0, 0));
+        RegexMatch { start, end, groups: spans.collect() }
+    }
+}
+
 /// Parses `$regex` and `$options`, which stand side by side in either order.
 pub(super) fn parse(path: &Path, operators: &RawDocument) -> Result<Node, QueryError> {
     let mut pattern = None;
@@ -103,6 +122,29 @@ impl RegexTest {
             Matcher::Backtracking(regex) => regex.is_match(text).map_err(|error| {
                 QueryError::new(QueryErrorKind::InvalidRegex, format!("Regular expression gives up: {error}"))
             }),
+        }
+    }
+
+    /// The first match at or behind a byte offset, which is at a character's start.
+    ///
+    /// # Errors
+    /// The pattern backtracks too much on this text.
+    pub fn find_from(&self, text: &str, start: usize) -> Result<Option<RegexMatch>, QueryError> {
+        match &self.matcher {
+            Matcher::Linear(regex) => Ok(regex.captures_at(text, start).map(|captures| {
+                let span = |at| captures.get(at).map(|group: regex::Match<'_>| (group.start(), group.end()));
+                RegexMatch::new((0..captures.len()).map(span))
+            })),
+            Matcher::Backtracking(regex) => match regex.captures_from_pos(text, start) {
+                Ok(captures) => Ok(captures.map(|captures| {
+                    let span = |at| captures.get(at).map(|group| (group.start(), group.end()));
+                    RegexMatch::new((0..captures.len()).map(span))
+                })),
+                Err(error) => Err(QueryError::new(
+                    QueryErrorKind::InvalidRegex,
+                    format!("Regular expression gives up: {error}"),
+                )),
+            },
         }
     }
 

@@ -1,0 +1,212 @@
+//! Dates: milliseconds since 1970-01-01 UTC as years, months and days of the Gregorian calendar, and as ISO 8601 text.
+//!
+//! The conversions between days and dates count years from March, so that the leap day is the last of its year; see Howard
+//! Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013).
+
+pub(crate) const MILLIS_PER_DAY: i64 = 86_400_000;
+
+/// A moment taken apart, in UTC or in the local time that was added before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) year: i64,
+    /// 1 to 12.
+    pub(crate) month: i64,
+    /// 1 to 31.
+    pub(crate) day: i64,
+    pub(crate) hour: i64,
+    pub(crate) minute: i64,
+    pub(crate) second: i64,
+    pub(crate) millisecond: i64,
+}
+
+impl Moment {
+    /// The parts of a moment.
+    pub(crate) fn from_millis(millis: i64) -> Moment {
+        let (days, rest) = (millis.div_euclid(MILLIS_PER_DAY), millis.rem_euclid(MILLIS_PER_DAY));
+        let (year, month, day) = date_of(days);
+        Moment {
+            year,
+            month,
+            day,
+            hour: rest / 3_600_000,
+            minute: rest / 60_000 % 60,
+            second: rest / 1000 % 60,
+            millisecond: rest % 1000,
+        }
+    }
+
+    /// The moment; parts out of range count on, as month 13 is January of the next year. None beyond int64.
+    pub(crate) fn to_millis(self) -> Option<i64> {
+        let months = self.year.checked_mul(12)?.checked_add(self.month - 1)?;
+        let days = days_of(months.div_euclid(12), months.rem_euclid(12) + 1, 1)?.checked_add(self.day - 1)?;
+        let time = self.hour.checked_mul(3_600_000)?.checked_add(self.minute.checked_mul(60_000)?)?;
+        let time = time.checked_add(self.second.checked_mul(1000)?)?.checked_add(self.millisecond)?;
+        days.checked_mul(MILLIS_PER_DAY)?.checked_add(time)
+    }
+}
+
+/// Year, month and day of a number of days since 1970-01-01.
+pub(crate) fn date_of(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// Days since 1970-01-01 of a date; none where the year is absurdly far.
+pub(crate) fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
+    const YEAR_MAX: i64 = 1_000_000_000;
+    if !(-YEAR_MAX..=YEAR_MAX).contains(&year) {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    Some(era * 146_097 + day_of_era - 719_468)
+}
+
+/// Days of a month.
+pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// `2020-02-29T13:14:15.678Z`.
+pub(crate) fn iso_text(millis: i64) -> String {
+    let moment = Moment::from_millis(millis);
+    let sign = if moment.year < 0 { "-" } else { "" };
+    format!(
+        "{sign}{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+        moment.year.abs(),
+        moment.month,
+        moment.day,
+        moment.hour,
+        moment.minute,
+        moment.second,
+        moment.millisecond
+    )
+}
+
+/// ISO text as a moment: a date, then perhaps a time, then perhaps a zone (`Z`, `+02:00`, `+0200`, `+02`).
+pub(crate) fn parse_iso(text: &str) -> Option<i64> {
+    let mut reader = Reader { rest: text };
+    let year = reader.digits(4)?;
+    reader.expect('-')?;
+    let month = reader.digits(2)?;
+    reader.expect('-')?;
+    let day = reader.digits(2)?;
+    if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
+        return None;
+    }
+    let mut moment = Moment { year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 };
+    if reader.expect('T').or_else(|| reader.expect(' ')).is_some() {
+        reader.time(&mut moment)?;
+    }
+    let offset = reader.zone()?;
+    if !reader.rest.is_empty() {
+        return None;
+    }
+    moment.to_millis()?.checked_sub(offset)
+}
+
+/// The offset in milliseconds that text names: `Z`, `+02:00`, `-0330`, `+05`.
+pub(crate) fn parse_offset(text: &str) -> Option<i64> {
+    let mut reader = Reader { rest: text };
+    let offset = reader.zone()?;
+    (reader.rest.is_empty() && !text.is_empty()).then_some(offset)
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+}
+
+impl Reader<'_> {
+    fn digits(&mut self, count: usize) -> Option<i64> {
+        let digits = self.rest.get(..count)?;
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        self.rest = &self.rest[count..];
+        digits.parse().ok()
+    }
+
+    fn expect(&mut self, wanted: char) -> Option<()> {
+        self.rest = self.rest.strip_prefix(wanted)?;
+        Some(())
+    }
+
+    fn time(&mut self, moment: &mut Moment) -> Option<()> {
+        moment.hour = self.digits(2)?;
+        self.expect(':')?;
+        moment.minute = self.digits(2)?;
+        if self.expect(':').is_some() {
+            moment.second = self.digits(2)?;
+        }
+        if self.expect('.').is_some() {
+            let count = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+            let digits = self.rest.get(..count.min(3)).filter(|digits| !digits.is_empty())?;
+            moment.millisecond = format!("{digits:0<3}").parse().ok()?;
+            self.rest = &self.rest[count..];
+        }
+        (moment.hour < 24 && moment.minute < 60 && moment.second < 60).then_some(())
+    }
+
+    fn zone(&mut self) -> Option<i64> {
+        let sign = match self.rest.chars().next() {
+            None => return Some(0),
+            Some('Z' | 'z') => {
+                self.rest = &self.rest[1..];
+                return Some(0);
+            }
+            Some('+') => 1,
+            Some('-') => -1,
+            Some(_) => return None,
+        };
+        self.rest = &self.rest[1..];
+        let hours = self.digits(2)?;
+        let minutes = match self.expect(':') {
+            Some(()) => self.digits(2)?,
+            None if !self.rest.is_empty() => self.digits(2)?,
+            None => 0,
+        };
+        Some(sign * (hours * 60 + minutes) * 60_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_day_of_eight_hundred_years_comes_back_from_its_date() {
+        let start = days_of(1600, 1, 1).expect("in range");
+        for days in start..start + 2 * 146_097 {
+            let (year, month, day) = date_of(days);
+            assert_eq!(days_of(year, month, day), Some(days));
+            assert!((1..=days_in_month(year, month)).contains(&day), "{year}-{month}-{day}");
+        }
+    }
+
+    #[test]
+    fn text_and_moment_agree() {
+        for text in ["2020-02-29T13:14:15.678Z", "1969-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"] {
+            assert_eq!(parse_iso(text).map(iso_text).as_deref(), Some(text));
+        }
+        assert_eq!(parse_iso("2020-01-02T03:04:05+02:00"), parse_iso("2020-01-02T01:04:05Z"));
+        for text in ["", "x", "2020-13-01", "2021-02-29", "2020-01-01T24:00", "2020-01-01Tx", "2020-01-01T10:00:00+"] {
+            assert_eq!(parse_iso(text), None, "{text}");
+        }
+    }
+}
