@@ -16,11 +16,12 @@ use pando_query::pipeline::{Pipeline, PipelineRun, Pushdown, RunOptions, Source}
 use pando_query::plan::{FindSpecification, Hint, Plan, plan};
 use pando_query::sort::{DiskUse, Sort};
 
+use super::coll_stats_stage;
 use super::statement_fields::refuse_collation;
 use crate::arguments::{Arguments, missing};
 use crate::commands::Shared;
 use crate::context::Context;
-use crate::cursor_reply::{self, Keeping, ListSource};
+use crate::cursor_reply::{self, Keeping};
 use crate::cursors::{CursorSource, OpenCursor};
 use crate::{CommandError, ErrorCode, Request};
 
@@ -185,40 +186,48 @@ pub(crate) fn run(
     context.require_patience()?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     let namespace = context.namespace(aggregate.collection)?;
-    let scope = ParseScope::with_let(context.shared.now_ms(), aggregate.variables)?;
-    let pipeline = Pipeline::parse(aggregate.pipeline, &scope)?;
-    let options =
-        RunOptions { disk_use: aggregate.disk_use, seed: context.shared.environment.random().next_u64() };
-
-    let transaction = context.begin_read()?;
-    let source: Box<dyn CursorSource> =
-        match context.catalog().collection(namespace.database(), namespace.collection()) {
-            Some(collection) => {
-                let planned = PlannedPipeline::new(&aggregate, pipeline, &scope, &collection)?;
-                let run = planned.rest.start(&options);
-                let executor =
-                    Executor::new(collection, planned.plan, aggregate.disk_use, Revisits::Impossible)?;
-                Box::new(AggregateSource {
-                    shared: Arc::clone(context.shared),
-                    database: context.database.to_owned(),
-                    transaction,
-                    executor: Some(executor),
-                    run,
-                })
-            }
-            // Without documents some stages still answer: `$count` does not, `$group` without a key does not either, but
-            // `$facet` does.
-            None if pipeline.is_empty() => Box::new(ListSource::new(Vec::new())),
-            None => Box::new(AggregateSource {
-                shared: Arc::clone(context.shared),
-                database: context.database.to_owned(),
-                transaction,
-                executor: None,
-                run: pipeline.start(&options),
-            }),
-        };
-    let cursor = OpenCursor::new(namespace.to_string(), source);
+    let source = source_of(context, &aggregate)?;
+    let cursor = OpenCursor::new(namespace.to_string(), Box::new(source));
     cursor_reply::open(context, cursor, aggregate.batch_size, Keeping::Keep, reply)
+}
+
+/// Parses, plans and starts the pipeline.
+fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<AggregateSource, CommandError> {
+    let scope = ParseScope::with_let(context.shared.now_ms(), request.variables)?;
+    let options =
+        RunOptions { disk_use: request.disk_use, seed: context.shared.environment.random().next_u64() };
+    let transaction = context.begin_read()?;
+    let (input, run) = match coll_stats_stage::split(request.pipeline)? {
+        Some((argument, rest)) => {
+            let document = coll_stats_stage::document(context, request.collection, argument)?;
+            let rest = Pipeline::parse(RawArray::from_document(&rest), &scope)?;
+            (Input::One(Some(document)), rest.start(&options))
+        }
+        None => {
+            let pipeline = Pipeline::parse(request.pipeline, &scope)?;
+            match context.catalog().collection(context.database, request.collection) {
+                Some(collection) => {
+                    let planned = PlannedPipeline::new(request, pipeline, &scope, &collection)?;
+                    let run = planned.rest.start(&options);
+                    let executor =
+                        Executor::new(collection, planned.plan, request.disk_use, Revisits::Impossible)?;
+                    (Input::Collection(Box::new(executor)), run)
+                }
+                // Without documents some stages still answer, `$facet` for one.
+                None => (Input::One(None), pipeline.start(&options)),
+            }
+        }
+    };
+    let (shared, database) = (Arc::clone(context.shared), context.database.to_owned());
+    Ok(AggregateSource { shared, database, transaction, input, run })
+}
+
+/// What goes into the first stage.
+enum Input {
+    /// The documents that the plan finds.
+    Collection(Box<Executor>),
+    /// One document, or none.
+    One(Option<Bytes>),
 }
 
 /// What delivers the documents of a pipeline.
@@ -226,8 +235,7 @@ struct AggregateSource {
     shared: Arc<Shared>,
     database: String,
     transaction: Box<dyn Transaction>,
-    /// `None`: the collection does not exist.
-    executor: Option<Executor>,
+    input: Input,
     run: PipelineRun,
 }
 
@@ -237,7 +245,7 @@ impl CursorSource for AggregateSource {
             shared: &self.shared,
             database: &self.database,
             transaction: &*self.transaction,
-            executor: self.executor.as_mut(),
+            input: &mut self.input,
             patience,
         };
         let Some(next) = self.run.next(&mut source)? else { return Ok(false) };
@@ -252,15 +260,19 @@ struct CollectionSource<'s> {
     shared: &'s Shared,
     database: &'s str,
     transaction: &'s dyn Transaction,
-    executor: Option<&'s mut Executor>,
+    input: &'s mut Input,
     patience: Patience,
 }
 
 impl Source for CollectionSource<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
-        let Some(executor) = &mut self.executor else { return Ok(None) };
-        let row = executor.next(self.transaction, self.patience)?;
-        Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
+        match self.input {
+            Input::One(document) => Ok(document.take()),
+            Input::Collection(executor) => {
+                let row = executor.next(self.transaction, self.patience)?;
+                Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
+            }
+        }
     }
 
     fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {

@@ -1,6 +1,7 @@
 //! Commands that read and write documents.
 
 pub(crate) mod aggregate;
+mod coll_stats_stage;
 pub(crate) mod count;
 pub(crate) mod delete;
 pub(crate) mod distinct;

@@ -1,5 +1,6 @@
 //! `collStats`: how much a collection holds and takes. Counts and sizes come from directories, so they are estimates.
 
+use pando_catalog::CollectionSize;
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Arguments, collection_name};
@@ -25,10 +26,16 @@ pub(crate) fn run(
     let namespace = context.namespace(name)?;
     let size = match context.catalog().collection(context.database, name) {
         Some(collection) => collection.size()?,
-        None => pando_catalog::CollectionSize::default(),
+        None => CollectionSize::default(),
     };
-    let index_total: u64 = size.index_bytes.iter().map(|(_, bytes)| bytes).sum();
     reply.append_str("ns", &namespace.to_string());
+    write_size(&size, scale, reply);
+    Ok(())
+}
+
+/// The fields that say how large a collection is, as `collStats` and the stage `$collStats` show them.
+pub(crate) fn write_size(size: &CollectionSize, scale: u64, reply: &mut DocumentWriter<'_>) {
+    let index_total: u64 = size.index_bytes.iter().map(|(_, bytes)| bytes).sum();
     reply.append("size", scaled(size.data_bytes, scale));
     reply.append("count", scaled(size.documents, 1));
     if let Some(average) = size.data_bytes.checked_div(size.documents) {
@@ -48,11 +55,10 @@ pub(crate) fn run(
     }
     sizes.finish();
     reply.append("scaleFactor", scaled(scale, 1));
-    Ok(())
 }
 
 /// A scale from a request: at least 1.
-pub(super) fn scale_of(number: i64) -> Result<u64, CommandError> {
+pub(crate) fn scale_of(number: i64) -> Result<u64, CommandError> {
     match u64::try_from(number) {
         Ok(scale) if scale >= 1 => Ok(scale),
         _ => Err(CommandError::failed(

@@ -1,0 +1,87 @@
+//! The stage `$collStats`: one document about the collection instead of its documents. It stands first in a pipeline, if at all.
+
+use pando_catalog::{Bytes, CollectionSize};
+use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+
+use crate::context::Context;
+use crate::diagnostic::coll_stats::{scale_of, write_size};
+use crate::{CommandError, ErrorCode};
+
+/// The argument of the stage, and the stages behind it, where a pipeline begins with it.
+pub(super) fn split(pipeline: &RawArray) -> Result<Option<(&RawDocument, RawDocumentBuf)>, CommandError> {
+    let mut stages = pipeline.iter();
+    let Some(first) = stages.next().transpose()?.and_then(|first| first.as_document()) else {
+        return Ok(None);
+    };
+    let Some(argument) = first.get("$collStats")? else { return Ok(None) };
+    let RawValue::Document(argument) = argument else {
+        return Err(CommandError::failed(
+            ErrorCode::Location(40166),
+            format!(
+                "$collStats must take a nested object but found: $collStats: {}",
+                pando_query::shell_text::value_text(argument)
+            ),
+        ));
+    };
+    let mut rest = Vec::new();
+    let mut writer = DocumentWriter::begin(&mut rest);
+    for (at, stage) in stages.enumerate() {
+        writer.append(&at.to_string(), stage?);
+    }
+    writer.finish();
+    Ok(Some((argument, RawDocumentBuf::from_vec(rest)?)))
+}
+
+/// The one document that the stage gives.
+pub(super) fn document(
+    context: &Context<'_>,
+    collection: &str,
+    argument: &RawDocument,
+) -> Result<Bytes, CommandError> {
+    let namespace = context.namespace(collection)?;
+    let Some(found) = context.catalog().collection(context.database, collection) else {
+        return Err(CommandError::failed(
+            ErrorCode::NamespaceNotFound,
+            format!(
+                "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [{namespace}] not found."
+            ),
+        ));
+    };
+    let size = found.size()?;
+    let mut bytes = Vec::new();
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    writer.append_str("ns", &namespace.to_string());
+    writer.append_str("host", &context.shared.options.address);
+    writer.append_date_time("localTime", context.shared.now_ms());
+    for field in argument.iter() {
+        match field? {
+            ("storageStats", RawValue::Document(options)) => write_storage(&size, options, &mut writer)?,
+            ("count", _) => writer.append_i64("count", i64::try_from(size.documents).unwrap_or(i64::MAX)),
+            // Latencies and executions are not counted by collection.
+            ("latencyStats" | "queryExecStats", _) => {}
+            (name, _) => {
+                return Err(CommandError::failed(
+                    ErrorCode::IdlUnknownField,
+                    format!("BSON field '$collStats.{name}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    writer.finish();
+    Ok(Bytes::from(bytes))
+}
+
+fn write_storage(
+    size: &CollectionSize,
+    options: &RawDocument,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let scale = match options.get("scale")? {
+        Some(scale) => scale_of(scale.as_i64_exact().unwrap_or(0))?,
+        None => 1,
+    };
+    let mut storage = writer.document("storageStats");
+    write_size(size, scale, &mut storage);
+    storage.finish();
+    Ok(())
+}
