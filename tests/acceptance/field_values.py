@@ -105,6 +105,7 @@ ON_ADMIN = {
     "getParameter": ({"getParameter": 1, "featureCompatibilityVersion": 1}, ["nothingOfThisName"]),
     "getLog": ({"getLog": "global"}, [None]),
 }
+SHORT_TIMES = {"int": 60_000, "long": Int64(60_000), "whole double": 60_000.0, "decimal": Decimal128("60000")}
 CASES = [(name, field) for table in (COMMANDS, ON_ADMIN) for name, (_, fields) in table.items() for field in fields]
 
 
@@ -133,3 +134,10 @@ def without_field(request, field):
     if rest:
         return {**request, head: without_field(request[head], rest)}
     return {name: value for name, value in request.items() if name != head}
+
+
+def values_for(field):
+    """The (kind, value) pairs to try in this field."""
+    # One millisecond may be over before the answer is there, or not.
+    values = {**VALUES, **SHORT_TIMES} if field == "maxTimeMS" else VALUES
+    return list(values.items())

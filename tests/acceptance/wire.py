@@ -1,0 +1,40 @@
+"""A connection that sends a command exactly as it stands: PyMongo moves `documents`, `updates` and `deletes` into sections of
+their own, and refuses to do so if they are not lists of documents, which is just what some tests want to send."""
+
+import socket
+import struct
+
+from exact import encode
+
+OP_MSG = 2013
+HEADER = struct.Struct("<iiii")
+
+
+class Wire:
+    """One connection; one request at a time."""
+
+    def __init__(self, host, port):
+        self.socket = socket.create_connection((host, port), timeout=60)
+        self.last_id = 0
+
+    def command(self, database, request):
+        """The raw reply."""
+        self.last_id += 1
+        body = struct.pack("<IB", 0, 0) + encode({**request, "$db": database}).raw
+        self.socket.sendall(HEADER.pack(HEADER.size + len(body), self.last_id, 0, OP_MSG) + body)
+        length, _, response_to, code = HEADER.unpack(self._read(HEADER.size))
+        assert (response_to, code) == (self.last_id, OP_MSG)
+        reply = self._read(length - HEADER.size)
+        assert reply[4] == 0, "the reply has one section of kind 0"
+        return reply[5:]
+
+    def _read(self, count):
+        read = b""
+        while len(read) < count:
+            part = self.socket.recv(count - len(read))
+            assert part, "the server closed the connection"
+            read += part
+        return read
+
+    def close(self):
+        self.socket.close()
