@@ -55,7 +55,7 @@ print(f"  The database takes {stats['totalSize'] / 1e6:.1f} MB on disk for {stat
 PY
 
 say "5. A small measurement: point queries by _id, all in cache"
-"$PANDO_BENCH" point --uri "$uri" --collections 4 --docs 20000 --clients 1,32 --duration 3 --warmup 1
+"$PANDO_BENCH" point --uri "mongodb://127.0.0.1:$port" --collections 4 --docs 20000 --clients 1,32 --duration 3 --warmup 1
 
 say "6. The end"
 kill "$server"
