@@ -30,83 +30,35 @@ const NOT_YET: [&str; 14] = [
 
 /// Checks a specification and gives it the form in which it is kept.
 pub(super) fn normalise(given: &RawDocument) -> Result<Document, CommandError> {
-    let failed = |code: ErrorCode, reason: String| {
+    check(given).map_err(|(code, reason)| {
         CommandError::failed(
             code,
             format!("Error in specification {} :: caused by :: {reason}", document_text(given)),
         )
-    };
+    })
+}
+
+/// A code, and the part of the sentence that says why.
+type Refusal = (ErrorCode, String);
+
+fn check(given: &RawDocument) -> Result<Document, Refusal> {
     let mut key = None;
     let mut name = None;
     let mut options = Document::new();
     for field in given.iter() {
-        match field? {
+        match field.map_err(|error| (ErrorCode::InvalidBson, error.to_string()))? {
             ("key", RawValue::Document(pattern)) => key = Some(pattern),
-            ("key", other) => {
-                return Err(failed(
-                    ErrorCode::TypeMismatch,
-                    format!("The field 'key' must be an object, but got {}", other.element_type().alias()),
-                ));
-            }
+            ("key", other) => return Err(wrong_type("key", "an object", other)),
             ("name", RawValue::String(text)) => name = Some(text),
-            ("name", other) => {
-                return Err(failed(
-                    ErrorCode::TypeMismatch,
-                    format!("The field 'name' must be a string, but got {}", other.element_type().alias()),
-                ));
-            }
-            ("v", value) if matches!(value.as_i64_exact(), Some(1 | 2)) => {}
-            ("v", _) => return Err(failed(ErrorCode::CannotCreateIndex, "Invalid index version".to_owned())),
-            (option @ ("unique" | "sparse" | "hidden"), value) if is_boolean_like(value) => {
-                if value.to_bool() {
-                    options.push(option, Value::Boolean(true));
-                }
-            }
-            (option @ ("unique" | "sparse" | "hidden"), value) => {
-                return Err(failed(
-                    ErrorCode::TypeMismatch,
-                    format!(
-                        "The field '{option}' has value of type {}, which is not convertible to bool",
-                        value.element_type().alias()
-                    ),
-                ));
-            }
-            ("storageEngine", value @ RawValue::Document(_)) => {
-                options.push("storageEngine", value.to_owned())
-            }
-            (option, _) if IGNORED.contains(&option) => {}
-            (option, _) if NOT_YET.contains(&option) => {
-                return Err(failed(
-                    ErrorCode::CannotCreateIndex,
-                    format!("the index option '{option}' is not supported yet"),
-                ));
-            }
-            (option, _) => {
-                return Err(failed(
-                    ErrorCode::InvalidIndexSpecificationOption,
-                    format!(
-                        "The field '{option}' is not valid for an index specification. Specification: {}",
-                        document_text(given)
-                    ),
-                ));
-            }
+            ("name", other) => return Err(wrong_type("name", "a string", other)),
+            (option, value) => check_option(given, option, value, &mut options)?,
         }
     }
-    let Some(key) = key else {
-        return Err(failed(
-            ErrorCode::FailedToParse,
-            "The 'key' field is a required property of an index specification".to_owned(),
-        ));
-    };
-    let Some(name) = name else {
-        return Err(failed(
-            ErrorCode::FailedToParse,
-            "The 'name' field is a required property of an index specification".to_owned(),
-        ));
-    };
-    check_key(key).map_err(|(code, reason)| failed(code, reason))?;
+    let key = key.ok_or_else(|| missing("key"))?;
+    let name = name.ok_or_else(|| missing("name"))?;
+    check_key(key)?;
     if name.is_empty() {
-        return Err(failed(ErrorCode::CannotCreateIndex, "index name cannot be empty".to_owned()));
+        return Err((ErrorCode::CannotCreateIndex, "index name cannot be empty".to_owned()));
     }
     let mut kept = Document::new();
     kept.push("v", Value::Int32(2));
@@ -118,12 +70,65 @@ pub(super) fn normalise(given: &RawDocument) -> Result<Document, CommandError> {
     Ok(kept)
 }
 
+/// Takes an option over, drops it where it changes nothing, or refuses it.
+fn check_option(
+    given: &RawDocument,
+    option: &str,
+    value: RawValue<'_>,
+    options: &mut Document,
+) -> Result<(), Refusal> {
+    match option {
+        "v" if matches!(value.as_i64_exact(), Some(1 | 2)) => Ok(()),
+        "v" => Err((ErrorCode::CannotCreateIndex, "Invalid index version".to_owned())),
+        "unique" | "sparse" | "hidden" if is_boolean_like(value) => {
+            if value.to_bool() {
+                options.push(option, Value::Boolean(true));
+            }
+            Ok(())
+        }
+        "unique" | "sparse" | "hidden" => Err((
+            ErrorCode::TypeMismatch,
+            format!(
+                "The field '{option}' has value of type {}, which is not convertible to bool",
+                value.element_type().alias()
+            ),
+        )),
+        "storageEngine" if value.as_document().is_some() => {
+            options.push("storageEngine", value.to_owned());
+            Ok(())
+        }
+        _ if IGNORED.contains(&option) => Ok(()),
+        _ if NOT_YET.contains(&option) => {
+            Err((ErrorCode::CannotCreateIndex, format!("the index option '{option}' is not supported yet")))
+        }
+        _ => Err((
+            ErrorCode::InvalidIndexSpecificationOption,
+            format!(
+                "The field '{option}' is not valid for an index specification. Specification: {}",
+                document_text(given)
+            ),
+        )),
+    }
+}
+
+fn wrong_type(field: &str, wanted: &str, value: RawValue<'_>) -> Refusal {
+    let reason = format!("The field '{field}' must be {wanted}, but got {}", value.element_type().alias());
+    (ErrorCode::TypeMismatch, reason)
+}
+
+fn missing(field: &str) -> Refusal {
+    (
+        ErrorCode::FailedToParse,
+        format!("The '{field}' field is a required property of an index specification"),
+    )
+}
+
 fn is_boolean_like(value: RawValue<'_>) -> bool {
     value.is_number() || value.as_bool().is_some()
 }
 
 /// Whether a key pattern names fields and orders.
-fn check_key(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
+fn check_key(key: &RawDocument) -> Result<(), Refusal> {
     let mut fields = 0;
     for field in key.iter() {
         let (path, order) = field.map_err(|error| (ErrorCode::InvalidBson, error.to_string()))?;
@@ -166,7 +171,7 @@ fn check_key(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
     }
 }
 
-fn check_path(path: &str) -> Result<(), (ErrorCode, String)> {
+fn check_path(path: &str) -> Result<(), Refusal> {
     if path.is_empty() {
         return Err((ErrorCode::CannotCreateIndex, "Index keys cannot be an empty field.".to_owned()));
     }
