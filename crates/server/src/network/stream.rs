@@ -5,9 +5,14 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
+use rustix::net::sockopt;
+
+/// How long a connection is silent before the kernel asks whether its peer is still there.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(120);
 
 /// Who is on the other end, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +63,9 @@ impl Stream {
         stream.set_nonblocking(true)?;
         // Replies are written whole: waiting for more to send would only delay them.
         stream.set_nodelay(true)?;
+        // A client whose machine is gone says nothing: the kernel asks for it.
+        sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE_AFTER)?;
         Ok(Stream { socket: stream.into() })
     }
 
