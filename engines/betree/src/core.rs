@@ -31,7 +31,7 @@ use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 
 /// The trees by number.
-pub(crate) type Trees = HashMap<u32, Arc<Tree>>;
+pub(crate) type Trees = hashbrown::HashMap<u32, Arc<Tree>>;
 
 /// A write on its way into the buffers: key, and value or `None` for a delete.
 pub(crate) type KeyWrite<'w> = (&'w [u8], Option<&'w [u8]>);
@@ -242,9 +242,16 @@ impl Core {
         }
     }
 
+    /// Bytes that all write buffers together may take: a quarter of the cache, half of it while the log is replayed and
+    /// nobody reads yet.
+    pub(crate) fn buffer_budget(&self) -> usize {
+        let quarter = (self.options.cache_bytes / 4) as usize;
+        if self.log.get().is_none() { 2 * quarter } else { quarter }
+    }
+
     /// Bytes in buffers from which on the largest are merged, full or not.
     pub(crate) fn merge_from(&self) -> usize {
-        self.options.buffer_budget() / 2
+        self.buffer_budget() / 2
     }
 
     pub(crate) fn buffered_bytes(&self) -> usize {

@@ -52,7 +52,7 @@ impl Core {
         figures.set("cache.misses", misses);
         figures.set("cache.limit_bytes", self.options.cache_bytes);
         figures.set("buffers.bytes", self.buffered_bytes() as u64);
-        figures.set("buffers.budget_bytes", self.options.buffer_budget() as u64);
+        figures.set("buffers.budget_bytes", self.buffer_budget() as u64);
         figures.set("merges.bytes_per_second", self.merge_rate.load(Ordering::Relaxed));
         figures.set("nodes.bytes", self.blocks.node_bytes.get());
         figures.set("intents.count", self.intents.len() as u64);

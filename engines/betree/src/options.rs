@@ -92,15 +92,10 @@ impl Options {
         Ok(self)
     }
 
-    /// Bytes that all write buffers together may take.
-    pub(crate) fn buffer_budget(&self) -> usize {
-        (self.cache_bytes / 4) as usize
-    }
-
     /// Bytes from which on a root partition is full.
     pub(crate) fn partition_bytes(&self) -> usize {
         match self.partition_bytes {
-            0 => (self.buffer_budget() / 8).clamp(1 << 20, 16 << 20),
+            0 => ((self.cache_bytes / 32) as usize).clamp(1 << 20, 16 << 20),
             bytes => bytes,
         }
     }

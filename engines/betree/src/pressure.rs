@@ -27,7 +27,7 @@ const ROOM_WAIT: Duration = Duration::from_millis(5);
 impl Core {
     /// Returns when there is room for so many bytes in so many writes, or says why there will be none.
     pub(crate) fn make_room(&self, bytes: usize, writes: usize) -> Result<(), BetreeError> {
-        let budget = self.options.buffer_budget();
+        let budget = self.buffer_budget();
         let free_until = self.merge_from();
         let buffered = self.buffered_bytes();
         if buffered > free_until {
@@ -79,13 +79,18 @@ impl Core {
                 Ok(Progress::Merged) => {}
                 Ok(Progress::Nothing) => {
                     self.fail_if_stalled()?;
-                    let mut lock = self.room_lock.lock();
-                    let _timed_out = self.room.wait_for(&mut lock, ROOM_WAIT);
+                    self.wait_for_merge();
                 }
                 Err(error) => return Err(BetreeError::Stalled(Box::new(error))),
             }
         }
         Ok(())
+    }
+
+    /// Waits a little for a merge that others are at.
+    pub(crate) fn wait_for_merge(&self) {
+        let mut lock = self.room_lock.lock();
+        let _timed_out = self.room.wait_for(&mut lock, ROOM_WAIT);
     }
 
     fn fail_if_stalled(&self) -> Result<(), BetreeError> {

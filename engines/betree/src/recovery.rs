@@ -21,6 +21,7 @@ use crate::error::BetreeError;
 use crate::format::catalog::{self, StoredState, StoredTree};
 use crate::format::record::{Kind, read_commit, read_create_tree, read_drop_tree, unknown_kind};
 use crate::log::{Log, LogOptions, LogRecord};
+use crate::merging::Progress;
 use crate::options::{DirectIo, Options};
 use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
 use crate::tree::node::{Child, LeafChild, NodeSlot};
@@ -97,7 +98,8 @@ fn recover(
     core.set_log(log);
     core.publisher.start_at(CommitTimestamp::new(last.get()));
     core.refresh_horizon();
-    Ok(())
+    // From here on less may be buffered: the first commits are not to wait for that.
+    core.make_replay_room(core.buffer_budget() / 4 * 3)
 }
 
 fn load_trees(core: &Core, superblock: &Superblock) -> Result<(), BetreeError> {
@@ -167,7 +169,7 @@ fn replay(core: &Arc<Core>, record: &LogRecord<'_>) -> Result<(), BetreeError> {
 }
 
 fn replay_commit(core: &Arc<Core>, lsn: Lsn, payload: &[u8]) -> Result<(), BetreeError> {
-    core.make_replay_room()?;
+    core.make_replay_room(core.buffer_budget())?;
     // As in a commit: whoever takes the gate's write side finds the record applied whole or not at all.
     let _gate = core.gate.read();
     core.set_replayed(lsn);
@@ -227,10 +229,12 @@ fn replay_drop(core: &Core, id: TreeId, at: CommitTimestamp) {
 }
 
 impl Core {
-    /// Merges while replay fills buffers faster than the tasks empty them.
-    fn make_replay_room(&self) -> Result<(), BetreeError> {
-        while self.buffered_bytes() >= self.options.buffer_budget() {
-            self.merge_one()?;
+    /// Merges, where the tasks alone are not fast enough, until less than so many bytes are buffered.
+    fn make_replay_room(&self, below: usize) -> Result<(), BetreeError> {
+        while self.buffered_bytes() > below {
+            if self.merge_one()? == Progress::Nothing {
+                self.wait_for_merge();
+            }
         }
         Ok(())
     }

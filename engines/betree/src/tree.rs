@@ -20,5 +20,6 @@ pub(crate) mod rebuild;
 pub(crate) mod retain;
 pub(crate) mod scan;
 pub(crate) mod settings;
+pub(crate) mod sorted_keys;
 pub(crate) mod tree_state;
 pub(crate) mod view;

@@ -7,8 +7,8 @@ use pando_betree::{Betree, Options, verify};
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Simulation};
 use pando_storage::{
-    Begin, CheckedEngine, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Patience,
-    SharedEngine, StorageError, TreeId, TreeOptions,
+    Begin, CheckedEngine, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange,
+    Patience, SharedEngine, StorageError, TreeId, TreeOptions,
 };
 
 const FOLDER: &str = "/store";
@@ -105,7 +105,8 @@ fn of_a_store_with_a_flipped_bit_nothing_wrong_is_returned_and_the_rest_stays_re
     drop(engine);
     let data = Path::new(FOLDER).join("data.0000");
     // Most of the file is room for growth.
-    let bytes = simulation.disk.content(&data).iter().rposition(|byte| *byte != 0).expect("something is written");
+    let bytes =
+        simulation.disk.content(&data).iter().rposition(|byte| *byte != 0).expect("something is written");
     let (mut found, mut survived) = (0, 0);
     for step in 0..60 {
         let bit = bytes / 60 * step * 8 + step % 8;

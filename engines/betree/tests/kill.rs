@@ -63,7 +63,11 @@ fn child_that_writes_until_it_is_killed() {
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let engine = &engine;
-            let mut told = File::options().append(true).create(true).open(folder.join(format!("told-{thread}"))).unwrap();
+            let mut told = File::options()
+                .append(true)
+                .create(true)
+                .open(folder.join(format!("told-{thread}")))
+                .unwrap();
             let mut number = 1_000_000_000 * (thread + 1) + told.metadata().unwrap().len() / 8 * 10;
             scope.spawn(move || {
                 loop {
@@ -115,7 +119,11 @@ fn check(folder: &Path, round: u32) -> usize {
         for number in told.chunks_exact(8) {
             let number = u64::from_be_bytes(number.try_into().unwrap());
             let value = reader.get(documents, &number.to_be_bytes(), Patience::MayBlock).unwrap();
-            assert_eq!(value.as_deref(), Some(value_of(number).as_slice()), "round {round}: {number} was acknowledged");
+            assert_eq!(
+                value.as_deref(),
+                Some(value_of(number).as_slice()),
+                "round {round}: {number} was acknowledged"
+            );
         }
     }
     let numbers = |tree| {

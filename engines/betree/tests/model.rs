@@ -19,7 +19,8 @@ fn seeds(from: u64, count: u64) -> Vec<u64> {
     match std::env::var("PANDO_SEED") {
         Ok(seed) => vec![seed.parse().expect("PANDO_SEED is a number")],
         Err(_) => {
-            let count = std::env::var("PANDO_RUNS").map_or(count, |runs| runs.parse().expect("PANDO_RUNS is a number"));
+            let count = std::env::var("PANDO_RUNS")
+                .map_or(count, |runs| runs.parse().expect("PANDO_RUNS is a number"));
             (from..from + count).collect()
         }
     }

@@ -20,6 +20,7 @@ use pando_storage::CommitTimestamp;
 
 use super::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
 use crate::space::{BlockKind, Pointer};
+use crate::tree::sorted_keys::SortedKeys;
 
 const BLOCK: &str = "leaf directory";
 
@@ -32,38 +33,28 @@ pub(crate) struct PageEntry {
 }
 
 /// A leaf directory in memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Directory {
-    /// All separators, one after the other.
-    separators: Vec<u8>,
-    /// End of each page's separator in `separators`.
-    ends: Vec<u32>,
+    separators: SortedKeys,
     pages: Vec<PageEntry>,
     entries: u64,
     content_bytes: u64,
 }
 
 impl Directory {
-    pub(crate) fn new() -> Directory {
-        Directory::default()
-    }
-
-    /// Adds a page behind the others. The first page's separator is empty.
-    pub(crate) fn push(&mut self, separator: &[u8], page: PageEntry) {
-        assert!(self.pages.is_empty() == separator.is_empty(), "only the first separator is empty");
-        assert!(
-            self.pages.len() < 2 || self.separator(self.pages.len() - 1) < separator,
-            "separators of a directory ascend"
-        );
-        self.separators.extend_from_slice(separator);
-        self.ends
-            .push(u32::try_from(self.separators.len()).expect("a leaf's separators are far below 4 GiB"));
-        self.entries += u64::from(page.entries);
-        self.pages.push(page);
-    }
-
-    pub(crate) fn set_content_bytes(&mut self, bytes: u64) {
-        self.content_bytes = bytes;
+    /// A directory of these pages; each has a separator, the first an empty one.
+    ///
+    /// # Panics
+    /// If separators do not ascend, or there is no page.
+    pub(crate) fn new<'k>(
+        separators: impl Iterator<Item = &'k [u8]>,
+        pages: Vec<PageEntry>,
+        content_bytes: u64,
+    ) -> Directory {
+        let separators = SortedKeys::new(separators).expect("separators of a directory ascend");
+        assert!(separators.len() == pages.len() && !pages.is_empty(), "each page has a separator");
+        let entries = pages.iter().map(|page| u64::from(page.entries)).sum();
+        Directory { separators, pages, entries, content_bytes }
     }
 
     pub(crate) fn pages(&self) -> &[PageEntry] {
@@ -81,26 +72,17 @@ impl Directory {
     }
 
     pub(crate) fn separator(&self, page: usize) -> &[u8] {
-        let start = if page == 0 { 0 } else { self.ends[page - 1] as usize };
-        &self.separators[start..self.ends[page] as usize]
+        self.separators.get(page)
     }
 
     /// The page that covers a key.
     pub(crate) fn page_of(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (1, self.pages.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.separator(middle) <= key { low = middle + 1 } else { high = middle }
-        }
-        low - 1
+        self.separators.covering(key)
     }
 
     /// Memory that the directory takes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<Directory>()
-            + self.separators.capacity()
-            + self.ends.capacity() * size_of::<u32>()
-            + self.pages.capacity() * size_of::<PageEntry>()
+        size_of::<Directory>() + self.separators.heap_bytes() + self.pages.capacity() * size_of::<PageEntry>()
     }
 
     /// An upper bound of the encoded length of a directory with these many pages and bytes of separators.
@@ -110,7 +92,7 @@ impl Directory {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out =
-            Vec::with_capacity(Directory::encoded_bytes_max(self.pages.len(), self.separators.len()));
+            Vec::with_capacity(Directory::encoded_bytes_max(self.pages.len(), self.separators.heap_bytes()));
         out.extend_from_slice(&[FORMAT_VERSION, 0]);
         write_varint(&mut out, self.pages.len() as u64);
         write_varint(&mut out, self.entries);
@@ -133,42 +115,36 @@ impl Directory {
             0 => {}
             found => return Err(FormatError::Unknown { block: BLOCK, field: "flags", found: found.into() }),
         }
-        let pages = fields.count("page count", bytes.len() / Pointer::ENCODED_BYTES)?;
-        if pages == 0 {
+        let count = fields.count("page count", bytes.len() / Pointer::ENCODED_BYTES)?;
+        if count == 0 {
             return Err(FormatError::Truncated { block: BLOCK, field: "pages" });
         }
         let entries = fields.varint("entry count")?;
         fields.varint("raw bytes")?;
         let content_bytes = fields.varint("content bytes")?;
         fields.reserved("filter count")?;
-        let mut directory = Directory { content_bytes, ..Directory::default() };
-        directory.pages.reserve_exact(pages);
-        directory.ends.reserve_exact(pages);
-        for at in 0..pages {
-            let separator = fields.sized_bytes("separator", fields.remaining())?;
-            let ordered = match at {
-                0 => separator.is_empty(),
-                1 => !separator.is_empty(),
-                _ => directory.separator(at - 1) < separator,
-            };
-            if !ordered {
-                return Err(FormatError::Disorder { block: BLOCK, field: "separator", at });
-            }
-            let page = decode_page(&mut fields, at)?;
-            directory.push(separator, page);
+        let mut separators = Vec::with_capacity(count);
+        let mut pages = Vec::with_capacity(count);
+        for at in 0..count {
+            separators.push(fields.sized_bytes("separator", fields.remaining())?);
+            pages.push(decode_page(&mut fields, at)?);
         }
-        if directory.entries != entries {
-            let limit = directory.entries;
+        fields.finish()?;
+        let separators = SortedKeys::new(separators.into_iter()).map_err(|at| FormatError::Disorder {
+            block: BLOCK,
+            field: "separator",
+            at,
+        })?;
+        let found = pages.iter().map(|page: &PageEntry| u64::from(page.entries)).sum();
+        if found != entries {
             return Err(FormatError::OutOfRange {
                 block: BLOCK,
                 field: "entry count",
                 found: entries,
-                limit,
+                limit: found,
             });
         }
-        directory.separators.shrink_to_fit();
-        fields.finish()?;
-        Ok(directory)
+        Ok(Directory { separators, pages, entries, content_bytes })
     }
 }
 

@@ -134,7 +134,8 @@ impl PageBuilder {
             Some(first) => &self.arena[first.key_at..first.key_at + self.prefix_len],
             None => &[],
         };
-        let mut page = Vec::with_capacity(HEADER_BYTES + self.content_bytes + 16 * self.entries.len());
+        let suffixes = self.content_bytes - prefix.len() * self.entries.len();
+        let mut page = Vec::with_capacity(HEADER_BYTES + prefix.len() + suffixes + 8 * self.entries.len());
         page.push(FORMAT_VERSION);
         page.push(if slot_bytes == 4 { FLAG_WIDE_SLOTS } else { 0 });
         page.extend_from_slice(&u16::try_from(prefix.len()).ok()?.to_le_bytes());

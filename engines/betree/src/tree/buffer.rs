@@ -102,7 +102,10 @@ impl Version {
 pub(crate) struct Chain {
     newest: Version,
     /// Newest first; nearly always absent.
-    #[allow(clippy::box_collection, reason = "8 bytes instead of 24 in every entry, for what few entries have")]
+    #[allow(
+        clippy::box_collection,
+        reason = "8 bytes instead of 24 in every entry, for what few entries have"
+    )]
     older: Option<Box<Vec<Version>>>,
 }
 

@@ -115,8 +115,8 @@ fn add_child(
         Child::Inner(slot) => {
             let node = blocks.node(slot, patience)?;
             for (at, child) in node.children().iter().enumerate() {
-                let begins = if at == 0 { lower } else { Some(&*node.pivots()[at]) };
-                let ends = node.pivots().get(at + 1).map(|next| &**next).or(upper);
+                let begins = if at == 0 { lower } else { Some(node.pivots().get(at)) };
+                let ends = if at + 1 < node.pivots().len() { Some(node.pivots().get(at + 1)) } else { upper };
                 add_child(child, begins, ends, blocks, range, patience, sum)?;
             }
             Ok(())

@@ -171,11 +171,15 @@ impl<'s> LeafWriter<'s> {
         self.last_key.extend_from_slice(self.page.last_key().expect("only pages with entries are finished"));
         let entries = u32::try_from(self.page.len()).expect("a page's entries are counted in 32 bits");
         let newest = self.page.newest();
-        let raw = self.page.finish();
+        let mut raw = self.page.finish();
         leaf.raw_bytes += raw.len();
         let block = leaf.extent.append(BlockKind::Page, self.settings.compression, &raw)?;
         let keep = self.page_residency == Residency::Keep || self.blocks.cache().has_room();
-        let kept = keep.then(|| Bytes::from(raw));
+        let kept = keep.then(|| {
+            // The cache counts what a page needs, not what its builder had guessed.
+            raw.shrink_to_fit();
+            Bytes::from(raw)
+        });
         let separator = std::mem::take(&mut self.separator);
         leaf.pages.push(PendingPage { separator, block, entries, newest, kept });
         Ok(())
@@ -186,13 +190,15 @@ impl<'s> LeafWriter<'s> {
         let separators: usize = leaf.pages.iter().skip(1).map(|page| page.separator.len()).sum();
         let room = Directory::encoded_bytes_max(leaf.pages.len(), separators);
         let placed = leaf.extent.place_with_directory(room)?;
-        let mut directory = Directory::new();
-        for (at, page) in leaf.pages.iter().enumerate() {
-            let separator = if at == 0 { &[][..] } else { &page.separator };
-            let pointer = placed.pointer(page.block);
-            directory.push(separator, PageEntry { pointer, entries: page.entries, newest: page.newest });
-        }
-        directory.set_content_bytes(leaf.content_bytes);
+        let entry_of = |page: &PendingPage| PageEntry {
+            pointer: placed.pointer(page.block),
+            entries: page.entries,
+            newest: page.newest,
+        };
+        let separators = leaf.pages.iter().skip(1).map(|page| page.separator.as_slice());
+        let separators = std::iter::once(&[][..]).chain(separators);
+        let directory =
+            Directory::new(separators, leaf.pages.iter().map(entry_of).collect(), leaf.content_bytes);
         let compression = self.settings.compression;
         let (pointer, pages) =
             placed.finish_with_directory(BlockKind::LeafDirectory, compression, &directory.encode())?;

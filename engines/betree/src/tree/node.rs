@@ -12,6 +12,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::sorted_keys::SortedKeys;
 use crate::format::inner_node::{StoredChild, StoredInnerNode};
 use crate::space::Pointer;
 
@@ -108,7 +109,7 @@ impl NodeSlot {
 #[derive(Clone, Debug)]
 pub(crate) struct InnerNode {
     height: u8,
-    pivots: Vec<Box<[u8]>>,
+    pivots: SortedKeys,
     children: Vec<Child>,
 }
 
@@ -117,27 +118,27 @@ impl InnerNode {
     pub(crate) fn new(height: u8, mut children: Vec<(Box<[u8]>, Child)>) -> InnerNode {
         assert!(!children.is_empty(), "an inner node has a child");
         children[0].0 = Box::default();
-        assert!(children.windows(2).all(|pair| pair[0].0 < pair[1].0), "pivots ascend");
-        let (pivots, children) = children.into_iter().unzip();
+        let pivots = SortedKeys::new(children.iter().map(|(pivot, _)| &**pivot)).expect("pivots ascend");
+        let children = children.into_iter().map(|(_, child)| child).collect();
         InnerNode { height, pivots, children }
     }
 
     pub(crate) fn from_stored(stored: StoredInnerNode) -> InnerNode {
         let height = stored.height;
-        let (pivots, children) = stored
-            .children
-            .into_iter()
-            .map(|StoredChild { pivot, pointer, entries, content_bytes }| {
-                let child = match height {
-                    1 => Child::Leaf(LeafChild { directory: pointer, entries, content_bytes }),
-                    _ => {
-                        Child::Inner(Arc::new(NodeSlot::on_disk(pointer, height - 1, entries, content_bytes)))
-                    }
-                };
-                (pivot, child)
-            })
-            .unzip();
-        InnerNode { height, pivots, children }
+        let pivots = SortedKeys::new(stored.children.iter().map(|child| &*child.pivot));
+        let pivots = pivots.expect("the decoder has checked that pivots ascend");
+        let children = stored.children.into_iter().map(|child| match height {
+            1 => Child::Leaf(LeafChild {
+                directory: child.pointer,
+                entries: child.entries,
+                content_bytes: child.content_bytes,
+            }),
+            _ => {
+                let slot = NodeSlot::on_disk(child.pointer, height - 1, child.entries, child.content_bytes);
+                Child::Inner(Arc::new(slot))
+            }
+        });
+        InnerNode { height, pivots, children: children.collect() }
     }
 
     /// The node as it is stored.
@@ -146,7 +147,7 @@ impl InnerNode {
     /// If a child is dirty: children are written before their parents.
     pub(crate) fn to_stored(&self) -> StoredInnerNode {
         let children = self.pivots.iter().zip(&self.children).map(|(pivot, child)| StoredChild {
-            pivot: pivot.clone(),
+            pivot: pivot.into(),
             pointer: child.pointer().expect("children are written before their parents"),
             entries: child.entries(),
             content_bytes: child.content_bytes(),
@@ -162,14 +163,12 @@ impl InnerNode {
         &self.children
     }
 
-    pub(crate) fn pivots(&self) -> &[Box<[u8]>] {
+    pub(crate) fn pivots(&self) -> &SortedKeys {
         &self.pivots
     }
 
     /// Memory that the node takes, without its children's.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<NodeSlot>()
-            + self.children.capacity() * size_of::<Child>()
-            + self.pivots.iter().map(|pivot| pivot.len() + size_of::<Box<[u8]>>() + 16).sum::<usize>()
+        size_of::<NodeSlot>() + self.children.capacity() * size_of::<Child>() + self.pivots.heap_bytes()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pando_storage::Patience;
 
 use super::node::{Child, LeafChild, NodeSlot};
+use super::sorted_keys::SortedKeys;
 use super::view::Version;
 use crate::cache::Blocks;
 use crate::error::BetreeError;
@@ -24,10 +25,10 @@ pub(crate) enum Target<'k> {
 
 impl Target<'_> {
     /// The place of the child to go into, among children that begin at these pivots; the first pivot is empty.
-    pub(crate) fn among(self, pivots: &[Box<[u8]>]) -> usize {
+    pub(crate) fn among(self, pivots: &SortedKeys) -> usize {
         match self {
-            Target::Covering(key) => pivots.partition_point(|pivot| &**pivot <= key) - 1,
-            Target::Before(key) => pivots.partition_point(|pivot| &**pivot < key).max(1) - 1,
+            Target::Covering(key) => pivots.covering(key),
+            Target::Before(key) => pivots.below(key),
             Target::First => 0,
             Target::Last => pivots.len() - 1,
         }
@@ -62,10 +63,10 @@ pub(crate) fn find_leaf<'v>(
                 let node = blocks.node(slot, patience)?;
                 let at = target.among(node.pivots());
                 if at > 0 {
-                    lower = Some(&*node.pivots()[at]);
+                    lower = Some(node.pivots().get(at));
                 }
-                if let Some(next) = node.pivots().get(at + 1) {
-                    upper = Some(&**next);
+                if at + 1 < node.pivots().len() {
+                    upper = Some(node.pivots().get(at + 1));
                 }
                 parent = Some(slot);
                 child = &node.children()[at];
@@ -97,16 +98,15 @@ fn collect_bounds(
 ) -> Result<(), BetreeError> {
     let node = blocks.node(slot, Patience::MayBlock)?;
     for (at, child) in node.children().iter().enumerate() {
-        let begins = &node.pivots()[at];
-        let ends = node.pivots().get(at + 1);
-        if upper.is_some_and(|upper| &**begins >= upper) {
+        let begins = node.pivots().get(at);
+        if upper.is_some_and(|upper| begins >= upper) {
             break;
         }
-        if ends.is_some_and(|ends| &**ends <= lower) {
+        if at + 1 < node.pivots().len() && node.pivots().get(at + 1) <= lower {
             continue;
         }
-        if &**begins > lower {
-            bounds.push(begins.clone());
+        if begins > lower {
+            bounds.push(begins.into());
         }
         if let Child::Inner(slot) = child {
             collect_bounds(slot, blocks, lower, upper, bounds)?;

@@ -85,8 +85,8 @@ impl Work<'_> {
         let node = self.blocks.node(slot, Patience::MayBlock)?;
         let mut children = Children::with_capacity(node.children().len() + 4);
         for (at, child) in node.children().iter().enumerate() {
-            let begins = if at == 0 { lower } else { &*node.pivots()[at] };
-            let ends = node.pivots().get(at + 1).map(|next| &**next).or(upper);
+            let begins = if at == 0 { lower } else { node.pivots().get(at) };
+            let ends = if at + 1 < node.pivots().len() { Some(node.pivots().get(at + 1)) } else { upper };
             match child {
                 Child::Inner(below) => children.extend(self.rebuild_node(below, begins, ends, edits)?),
                 Child::Leaf(leaf) => match edits.next_if(|edit| *edit.lower == *begins) {
@@ -168,7 +168,7 @@ fn leaves_of(edit: LeafEdit) -> Children {
 
 /// The children of a node with their pivots, the first being where the node begins.
 fn gather(node: &InnerNode, lower: &[u8]) -> Children {
-    let mut pivots = node.pivots().iter().cloned();
+    let mut pivots = node.pivots().iter().map(Box::from);
     pivots.next();
     std::iter::once(lower.into()).chain(pivots).zip(node.children().iter().cloned()).collect()
 }

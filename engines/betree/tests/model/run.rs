@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, CheckedEngine, Direction, Durability, Engine, KeyRange, Mode, Patience, ScanEnd,
-    SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
+    Batch, BatchLimits, Begin, CheckedEngine, Direction, Durability, Engine, KeyRange, Mode, Patience,
+    ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
 };
 
 use crate::history::{History, Writes};
@@ -140,7 +140,8 @@ impl Run {
     }
 
     fn begin_with(&self, begin: Begin, mode: Mode) -> Open {
-        let transaction = self.engine().begin(begin).unwrap_or_else(|error| self.fail(&format!("begin: {error}")));
+        let transaction =
+            self.engine().begin(begin).unwrap_or_else(|error| self.fail(&format!("begin: {error}")));
         let snapshot = transaction.snapshot().get();
         Open { transaction, snapshot, writes: Writes::new(), is_writer: mode == Mode::Write }
     }
@@ -249,7 +250,10 @@ impl Run {
         }
         let found = self.scan(&*open.transaction, tree, &range, direction);
         if !found.iter().map(|(key, value)| (key, value)).eq(wanted.iter().copied()) {
-            self.fail(&format!("scan of tree {tree}, {range:?}, {direction:?} at {}: {found:?}, not {wanted:?}", open.snapshot));
+            self.fail(&format!(
+                "scan of tree {tree}, {range:?}, {direction:?} at {}: {found:?}, not {wanted:?}",
+                open.snapshot
+            ));
         }
         for key in expected.keys().take(5).cloned().chain((0..5).map(|_| self.key())) {
             let value = open.transaction.get(TreeId::new(tree), &key, Patience::MayBlock);
@@ -278,7 +282,8 @@ impl Run {
         direction: Direction,
     ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let (mut rest, mut found, mut batch) = (range.clone(), Vec::new(), Batch::new());
-        let limits = BatchLimits { entries_max: 1 + self.random.pick(20), bytes_max: 1 + self.random.pick(5000) };
+        let limits =
+            BatchLimits { entries_max: 1 + self.random.pick(20), bytes_max: 1 + self.random.pick(5000) };
         loop {
             let patience = [Patience::CachedOnly, Patience::MayBlock][self.random.pick(2)];
             let id = TreeId::new(tree);
@@ -297,7 +302,9 @@ impl Run {
     fn run_background(&self, steps: usize) {
         for _ in 0..steps {
             if self.random.pick(4) == 0 {
-                self.simulation.clock.advance(std::time::Duration::from_millis(self.random.next_u64() % 4000));
+                self.simulation
+                    .clock
+                    .advance(std::time::Duration::from_millis(self.random.next_u64() % 4000));
             }
             self.simulation.tasks.run_one();
         }
@@ -376,7 +383,9 @@ impl Run {
         self.open.retain(|open| open.writes.keys().all(|(of, _)| *of != tree));
         self.open.retain(|open| !open.is_writer);
         self.open.clear();
-        self.engine().drop_tree(TreeId::new(tree)).unwrap_or_else(|error| self.fail(&format!("drop: {error}")));
+        self.engine()
+            .drop_tree(TreeId::new(tree))
+            .unwrap_or_else(|error| self.fail(&format!("drop: {error}")));
         self.history.remove_tree(tree);
         let other = self.tree();
         self.write_logged(other);

@@ -25,12 +25,8 @@ fn page(sector: u64, entries: u32) -> PageEntry {
 }
 
 fn example() -> Directory {
-    let mut directory = Directory::new();
-    directory.push(b"", page(16, 10));
-    directory.push(b"b", page(18, 20));
-    directory.push(b"cc", page(20, 30));
-    directory.set_content_bytes(999);
-    directory
+    let separators = [&b""[..], b"b", b"cc"];
+    Directory::new(separators.into_iter(), vec![page(16, 10), page(18, 20), page(20, 30)], 999)
 }
 
 #[test]
@@ -48,9 +44,7 @@ fn a_directory_comes_back_and_finds_the_page_of_a_key() {
 /// The bytes of docs/data-file.md: a change here is a change of the format.
 #[test]
 fn golden_a_directory_of_one_page() {
-    let mut directory = Directory::new();
-    directory.push(b"", page(16, 10));
-    directory.set_content_bytes(999);
+    let directory = Directory::new([&b""[..]].into_iter(), vec![page(16, 10)], 999);
     let expected = [
         &[0_u8, 0][..],                         // version, flags
         &[1, 10, 0xA0, 0x1F, 0xE7, 0x07, 0],    // pages, entries, raw bytes 4000, content bytes 999, filters

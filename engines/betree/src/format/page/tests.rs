@@ -38,8 +38,8 @@ fn random_model(random: &SeededRandom, entries: usize) -> Model {
             key.push([0, 1, b'a', 0xFF][random.next_u64() as usize % 4]);
         }
         let timestamp = random.next_u64() % 4;
-        let value =
-            (timestamp == 0 || !random.next_u64().is_multiple_of(3)).then(|| vec![b'v'; random.next_u64() as usize % 9]);
+        let value = (timestamp == 0 || !random.next_u64().is_multiple_of(3))
+            .then(|| vec![b'v'; random.next_u64() as usize % 9]);
         model.insert((key, std::cmp::Reverse(timestamp * 100)), value);
     }
     model
