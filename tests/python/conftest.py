@@ -1,5 +1,6 @@
 """One server for all tests of a run, a fresh database for each test."""
 
+import os
 import uuid
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from server import Server
 
 
-@pytest.fixture(scope="session", params=["betree", "memory"])
+@pytest.fixture(scope="session", params=os.environ.get("ENGINES", "betree,memory").split(","))
 def server(request, tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("store") / "data", engine=request.param).start()
     yield server

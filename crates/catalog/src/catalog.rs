@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use pando_document::RawDocumentBuf;
 use pando_storage::{
-    Begin, Cursor, Direction, Durability, ErrorKind, KeyRange, Patience, SharedEngine, StorageError,
-    Transaction, TreeId, TreeOptions,
+    Begin, CheckedEngine, Cursor, Direction, Durability, ErrorKind, KeyRange, Patience, SharedEngine,
+    StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock};
 
@@ -72,7 +72,11 @@ pub(crate) struct Exclusive {
 
 impl Catalog {
     /// Reads the catalog tree, or makes one in an empty store, and drops trees that nothing refers to. Blocks.
+    ///
+    /// In debug builds every call goes through [`CheckedEngine`], which panics at the first broken promise of the contract,
+    /// whoever breaks it.
     pub fn open(engine: SharedEngine) -> Result<Catalog, CatalogError> {
+        let engine = if cfg!(debug_assertions) { CheckedEngine::shared(engine) } else { engine };
         let trees: HashMap<String, TreeId> =
             engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect();
         let tree = match trees.get(CATALOG_TREE) {

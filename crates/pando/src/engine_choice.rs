@@ -81,6 +81,10 @@ fn open_engine(
             Ok(pando_betree::Betree::open(environment, folder, betree)?)
         }
         #[cfg(feature = "engine-lmdb")]
-        EngineName::Lmdb => Ok(pando_lmdb::Lmdb::open(environment.clone(), folder)?),
+        EngineName::Lmdb => {
+            // LMDB reads through the kernel's cache, so that the size of a cache of its own has no meaning.
+            let options = pando_lmdb::LmdbOptions::default();
+            Ok(Arc::new(pando_lmdb::LmdbEngine::open(environment, folder, options)?))
+        }
     }
 }
