@@ -69,6 +69,11 @@ acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (need
 	cargo build --package pando-keyorder --examples
 	PANDO="$(PANDO_DEV)" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q tests/acceptance
 
+.PHONY: measure
+measure: $(PYTHON) ## The figures of docs/measurements.md, on this machine (some minutes of an idle machine; MEASURES=…)
+	cargo build --release --package pando-server --package pando-bench
+	PANDO="$(PANDO)" PANDO_BENCH="$(TARGET)/release/pando-bench" ORACLE="$(SHARED)/oracle/mongod" $(PYTHON) tests/measurements/measure.py $(or $(MEASURES),all)
+
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Every fuzz target for some seconds (needs the nightly toolchain and cargo-fuzz)
 	for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=20; done
