@@ -7,7 +7,8 @@ Needs PyMongo. The lines of a corpus file:
 
     doc {...}       a document of the collection (Extended JSON)
     find {...}      a filter (Extended JSON)
-    ids 1 2 3       the `_id`s that it finds, in ascending order: written by this script
+    sort {...}      a sort of all documents, as the files in `tests/sorts` have them
+    ids 1 2 3       the `_id`s that a filter finds, in ascending order, or in the order of the sort: written by this script
     error TEXT      the message with which it is refused: written by this script
     # ...           a comment
 
@@ -65,10 +66,14 @@ def load(text):
     return RawBSONDocument(document(json.loads(text, object_pairs_hook=Pairs)))
 
 
-def answer(collection, text):
-    """The line that says what a filter finds."""
+def answer(collection, verb, text):
+    """The line that says what a filter finds, or in which order a sort puts all documents."""
     try:
-        found = sorted(entry["_id"] for entry in collection.find(load(text), {"_id": 1}))
+        if verb == "find":
+            found = sorted(entry["_id"] for entry in collection.find(load(text), {"_id": 1}))
+        else:
+            reply = collection.database.command("find", collection.name, sort=load(text))
+            found = [entry["_id"] for entry in reply["cursor"]["firstBatch"]]
     except pymongo.errors.OperationFailure as error:
         message = error.details["errmsg"].replace("\n", " ").replace("\0", "\\0")
         return f"error {message}"
@@ -86,9 +91,9 @@ def fill(path, database):
             asked = False
             collection.insert_one(load(line[4:]))
             out.append(line)
-        elif line.startswith("find "):
+        elif line.startswith(("find ", "sort ")):
             asked = True
-            out += [line, answer(collection, line[5:])]
+            out += [line, answer(collection, line[:4], line[5:])]
         elif not line.startswith(("ids", "error ")):
             out.append(line)
     path.write_text("\n".join(out) + "\n")
