@@ -233,13 +233,14 @@ impl Core {
         }
     }
 
-    fn ask_for_merge(&self, tree: &Arc<Tree>) {
+    /// Has a tree merged that has a full partition.
+    pub(crate) fn ask_for_merge(&self, tree: &Arc<Tree>) {
         let mut full = self.full.lock();
         if !full.iter().any(|other| Arc::ptr_eq(other, tree)) {
             full.push(Arc::clone(tree));
-            drop(full);
-            self.wake_mergers();
         }
+        drop(full);
+        self.wake_mergers();
     }
 
     /// Bytes that all write buffers together may take: a quarter of the cache, half of it while the log is replayed and

@@ -37,6 +37,13 @@ pub(crate) enum Progress {
 impl Core {
     /// One step of a merging task.
     pub(crate) fn merge_step(&self) -> Step {
+        if let Some(failed) = self.last_merge_failure() {
+            // However often it is woken: a full disk is not asked again at once.
+            let rest = RETRY.saturating_sub(self.environment.clock().monotonic().since(failed));
+            if !rest.is_zero() {
+                return Step::Wait(rest);
+            }
+        }
         match self.merge_one() {
             Ok(Progress::Merged) => Step::Again,
             Ok(Progress::Nothing) => Step::Sleep,
@@ -46,14 +53,10 @@ impl Core {
 
     /// Merges one partition, if one is due.
     pub(crate) fn merge_one(&self) -> Result<Progress, BetreeError> {
-        let next = self.full.lock().pop();
-        if let Some(tree) = next {
-            let Some(merging) = tree.try_lock_merging() else {
-                // Whoever is at this tree looks at it once more when the merge is done.
-                return Ok(Progress::Nothing);
-            };
-            let least = self.options.partition_bytes();
-            let outcome = self.merge_largest(&tree, &merging, least);
+        if let Some(tree) = self.take_full()
+            && let Some(merging) = tree.try_lock_merging()
+        {
+            let outcome = self.merge_largest(&tree, &merging, self.options.partition_bytes());
             drop(merging);
             if outcome.is_err() || self.has_full_partition(&tree) {
                 self.full.lock().push(Arc::clone(&tree));
@@ -78,6 +81,13 @@ impl Core {
             let Some(at) = view.partitions.iter().position(due) else { return Ok(()) };
             self.merge_partition(tree, &merging, &view, at)?;
         }
+    }
+
+    /// A tree that has a full partition and that nobody is merging. Those that somebody is at stay in the list.
+    fn take_full(&self) -> Option<Arc<Tree>> {
+        let mut full = self.full.lock();
+        let at = full.iter().position(|tree| tree.try_lock_merging().is_some())?;
+        Some(full.swap_remove(at))
     }
 
     fn has_full_partition(&self, tree: &Tree) -> bool {

@@ -103,7 +103,7 @@ impl Options {
     /// Bytes that a commit may have: it stands in the write set, in the log's buffer and in the write buffers at once.
     pub(crate) fn transaction_bytes_max(&self) -> usize {
         const RECORD_BYTES_MAX: u64 = 400 << 20;
-        self.cache_bytes.clamp(64 << 20, RECORD_BYTES_MAX) as usize
+        (self.cache_bytes / 2).clamp(64 << 20, RECORD_BYTES_MAX) as usize
     }
 
     /// Threads for merging.
