@@ -391,14 +391,16 @@ faults! {
     AllElementsNotArray,
     /// A value where a date is needed. Code 16006.
     NotConvertibleToDate,
-    /// A date operator without date. Code 40539.
+    /// A part of a date without `date`. Code 40539.
     DateArgumentMissing,
-    /// A date operator with an unknown argument. Code 40535.
+    /// A part of a date with an unknown argument. Code 40535.
     DateUnknownArgument,
-    /// A date operator with an array that has not one element. Code 40536.
+    /// A part of a date of an array that has not one element. Code 40536.
     DateArgumentCount,
-    /// A time zone that is no string. Code 40517.
+    /// A time zone that is no string, for a part of a date. Code 40533.
     TimeZoneNotString,
+    /// A time zone that is no string, elsewhere. Code 40517.
+    TimeZoneIsNoString,
     /// A time zone that there is not. Code 40485.
     UnknownTimeZone,
     /// `$dateToString` whose argument is no object. Code 18629.
@@ -413,7 +415,15 @@ faults! {
     FormatEndsEarly,
     /// A specifier that there is not. Code 18536.
     UnknownFormatSpecifier,
-    /// `$dateAdd` and its kin: argument is no object. Code 5166400.
+    /// `$dateFromString` whose argument is no object. Code 40540.
+    DateFromStringNotObject,
+    /// `$dateFromString` with an unknown argument. Code 40541.
+    DateFromStringUnknownArgument,
+    /// `$dateFromString` without dateString. Code 40542.
+    DateFromStringWithoutText,
+    /// `$dateFromString` with a format that is no string. Code 40684.
+    DateFromStringFormatNotString,
+    /// `$dateAdd` and its kin: the argument is no object. Code 5166400.
     DateArithmeticNotObject,
     /// `$dateAdd` and its kin: unknown argument. Code 5166401.
     DateArithmeticUnknownArgument,
@@ -427,13 +437,29 @@ faults! {
     DateArithmeticAmountNotInteger,
     /// `$dateAdd` and its kin: the result is out of range. Code 5166406.
     DateArithmeticOverflow,
-    /// `$dateDiff`: startDate is no date. Code 5166307.
-    DateDiffNotDate,
-    /// `$dateDiff`: an argument is missing. Code 5166303 and others.
-    DateDiffArgumentMissing,
+    /// `$dateAdd` and its kin: an amount beyond all dates. Code 5976500.
+    DateArithmeticAmountTooLarge,
+    /// `$dateDiff`: the argument is no object. Code 5166301.
+    DateDiffNotObject,
     /// `$dateDiff`: unknown argument. Code 5166302.
     DateDiffUnknownArgument,
-    /// `$dateTrunc`: argument is no object. Code 5439007.
+    /// `$dateDiff`: startDate is missing. Code 5166303.
+    DateDiffWithoutStart,
+    /// `$dateDiff`: endDate is missing. Code 5166304.
+    DateDiffWithoutEnd,
+    /// `$dateDiff`: unit is missing. Code 5166305.
+    DateDiffWithoutUnit,
+    /// `$dateDiff`: a date is none. Code 5166307.
+    DateDiffNotDate,
+    /// A unit that is no string. Code 5439013.
+    UnitNotString,
+    /// A unit that there is not. Code 5439014.
+    UnknownUnit,
+    /// A start of the week that is no string. Code 5439015.
+    WeekStartNotString,
+    /// A start of the week that is no day. Code 5439016.
+    UnknownWeekStart,
+    /// `$dateTrunc`: the argument is no object. Code 5439007.
     DateTruncNotObject,
     /// `$dateTrunc`: unknown argument. Code 5439008.
     DateTruncUnknownArgument,
@@ -443,14 +469,32 @@ faults! {
     DateTruncWithoutUnit,
     /// `$dateTrunc`: the date is none. Code 5439012.
     DateTruncNotDate,
-    /// A unit that is no string. Code 5439013.
-    DateTruncUnitNotString,
-    /// `$dateTrunc`: start of the week is no string. Code 5439015.
-    DateTruncStartNotString,
     /// `$dateTrunc`: bin size is no integer. Code 5439017.
     DateTruncBinNotInteger,
     /// `$dateTrunc`: bin size is not positive. Code 5439018.
     DateTruncBinNotPositive,
+    /// `$dateFromParts`: the argument is no object. Code 40519.
+    DateFromPartsNotObject,
+    /// `$dateFromParts`: unknown argument. Code 40518.
+    DateFromPartsUnknownArgument,
+    /// `$dateFromParts`: neither year nor isoWeekYear. Code 40516.
+    DateFromPartsWithoutYear,
+    /// `$dateFromParts`: calendar and ISO parts mixed. Code 40489.
+    DateFromPartsMixed,
+    /// `$dateFromParts`: a part that is no integer. Code 40515.
+    DatePartNotInteger,
+    /// `$dateFromParts`: a year outside 1 to 9999. Code 40523.
+    DatePartYearOutOfRange,
+    /// `$dateFromParts`: another part out of range. Code 31034.
+    DatePartOutOfRange,
+    /// `$dateToParts`: the argument is no object. Code 40524.
+    DateToPartsNotObject,
+    /// `$dateToParts`: unknown argument. Code 40520.
+    DateToPartsUnknownArgument,
+    /// `$dateToParts`: date is missing. Code 40522.
+    DateToPartsWithoutDate,
+    /// `$dateToParts`: iso8601 is no boolean. Code 40521.
+    DateToPartsIsoNotBoolean,
     /// `$bsonSize` of something that is no object. Code 31393.
     BsonSizeNotObject,
     /// `$binarySize` of something that is neither string nor binary. Code 51276.

@@ -132,7 +132,7 @@ impl Expression {
         }
     }
 
-    pub(crate) fn from_call(call: Call) -> Expression {
+    fn from_call(call: Call) -> Expression {
         Expression { node: Node::Call(Box::new(call)) }
     }
 }

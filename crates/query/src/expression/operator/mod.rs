@@ -11,6 +11,15 @@ mod concat;
 mod concat_arrays;
 mod cond;
 mod convert;
+mod date;
+mod date_arithmetic;
+mod date_diff;
+mod date_from_parts;
+mod date_from_string;
+mod date_parts;
+mod date_to_parts;
+mod date_to_string;
+mod date_trunc;
 mod divide;
 mod element_at;
 mod filter;
@@ -78,28 +87,7 @@ enum Syntax {
 }
 
 /// Operators that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 20] = [
-    "$rand",
-    "$function",
-    "$accumulator",
-    "$meta",
-    "$toHashedIndexKey",
-    "$_internalFindPositional",
-    "$dateFromParts",
-    "$dateFromString",
-    "$dateToParts",
-    "$dateToString",
-    "$dateAdd",
-    "$dateSubtract",
-    "$dateDiff",
-    "$dateTrunc",
-    "$isoWeek",
-    "$isoWeekYear",
-    "$isoDayOfWeek",
-    "$toUUID",
-    "$sigmoid",
-    "$shift",
-];
+const NOT_YET: [&str; 6] = ["$rand", "$function", "$accumulator", "$meta", "$toHashedIndexKey", "$toUUID"];
 
 /// Parses `{name: argument}`.
 pub(super) fn parse(
@@ -112,6 +100,7 @@ pub(super) fn parse(
             Ok(Expression::from_call(Call::listed(definition, argument, scope)?))
         }
         Some(Syntax::Special(parse)) => parse(argument, scope),
+        None if date_parts::find(name).is_some() => date_parts::parse(name, argument, scope),
         None if NOT_YET.contains(&name) => {
             Err(QueryError::not_implemented(&format!("the expression {name}")))
         }
@@ -124,7 +113,7 @@ pub(super) fn parse(
 
 /// Whether there is an expression of this name.
 pub(crate) fn is_known(name: &str) -> bool {
-    find(name).is_some() || NOT_YET.contains(&name)
+    find(name).is_some() || date_parts::find(name).is_some() || NOT_YET.contains(&name)
 }
 
 fn find(name: &str) -> Option<Syntax> {
@@ -157,6 +146,14 @@ fn find_special(name: &str) -> Option<fn(RawValue<'_>, &ParseScope) -> Result<Ex
         "$regexFind" => regex_match::parse_find,
         "$regexFindAll" => regex_match::parse_find_all,
         "$convert" => convert::parse,
+        "$dateToString" => date_to_string::parse,
+        "$dateFromString" => date_from_string::parse,
+        "$dateAdd" => date_arithmetic::parse_add,
+        "$dateSubtract" => date_arithmetic::parse_subtract,
+        "$dateDiff" => date_diff::parse,
+        "$dateTrunc" => date_trunc::parse,
+        "$dateFromParts" => date_from_parts::parse,
+        "$dateToParts" => date_to_parts::parse,
         "$firstN" => accumulate::parse_first_n,
         "$lastN" => accumulate::parse_last_n,
         "$minN" => accumulate::parse_min_n,

@@ -1,0 +1,143 @@
+//! What the date operators share: values as dates, time zones, units and days of the week.
+
+use pando_document::RawValue;
+
+use super::{Evaluated, ExpressionFault, QueryError, QueryErrorKind};
+use crate::shell_text;
+use crate::time_zone::Zone;
+
+/// A length of time that dates are added, subtracted and cut by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Year,
+    Quarter,
+    Month,
+    Week,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Millisecond,
+}
+
+/// How long a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Span {
+    /// So many months, whatever their days.
+    Months(i64),
+    /// So many days of the wall clock.
+    Days(i64),
+    /// So many milliseconds.
+    Millis(i64),
+}
+
+impl Unit {
+    pub(super) fn parse(name: &str) -> Option<Unit> {
+        Some(match name {
+            "year" => Unit::Year,
+            "quarter" => Unit::Quarter,
+            "month" => Unit::Month,
+            "week" => Unit::Week,
+            "day" => Unit::Day,
+            "hour" => Unit::Hour,
+            "minute" => Unit::Minute,
+            "second" => Unit::Second,
+            "millisecond" => Unit::Millisecond,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn span(self) -> Span {
+        match self {
+            Unit::Year => Span::Months(12),
+            Unit::Quarter => Span::Months(3),
+            Unit::Month => Span::Months(1),
+            Unit::Week => Span::Days(7),
+            Unit::Day => Span::Days(1),
+            Unit::Hour => Span::Millis(3_600_000),
+            Unit::Minute => Span::Millis(60_000),
+            Unit::Second => Span::Millis(1000),
+            Unit::Millisecond => Span::Millis(1),
+        }
+    }
+}
+
+/// The unit that a value names, for `$dateDiff` and `$dateTrunc`.
+pub(super) fn unit_of(operator: &str, value: &Evaluated<'_>) -> Result<Unit, QueryError> {
+    let Some(name) = value.as_str() else {
+        return Err(ExpressionFault::UnitNotString
+            .error(format!("{operator} requires 'unit' to be a string, but got {}", value.type_name())));
+    };
+    Unit::parse(name).ok_or_else(|| {
+        ExpressionFault::UnknownUnit
+            .error(format!("{operator} parameter 'unit' value cannot be recognized as a time unit: {name}"))
+    })
+}
+
+/// The day that weeks start with: 0 is Sunday.
+pub(super) fn week_start_of(operator: &str, value: &Evaluated<'_>) -> Result<i64, QueryError> {
+    let Some(name) = value.as_str() else {
+        return Err(ExpressionFault::WeekStartNotString.error(format!(
+            "{operator} requires 'startOfWeek' to be a string, but got {}",
+            value.type_name()
+        )));
+    };
+    Ok(match name.to_ascii_lowercase().as_str() {
+        "sunday" | "sun" => 0,
+        "monday" | "mon" => 1,
+        "tuesday" | "tue" => 2,
+        "wednesday" | "wed" => 3,
+        "thursday" | "thu" => 4,
+        "friday" | "fri" => 5,
+        "saturday" | "sat" => 6,
+        _ => {
+            return Err(ExpressionFault::UnknownWeekStart.error(format!(
+                "{operator} parameter 'startOfWeek' value cannot be recognized as a day of a week: {name}"
+            )));
+        }
+    })
+}
+
+/// The moment that a value is: a date, a timestamp or an ObjectId.
+pub(super) fn moment_of(value: &Evaluated<'_>) -> Option<i64> {
+    match value.raw()? {
+        RawValue::DateTime(millis) => Some(millis),
+        RawValue::Timestamp(stamp) => Some(i64::from(stamp.time) * 1000),
+        RawValue::ObjectId(id) => Some(i64::from(id.seconds()) * 1000),
+        _ => None,
+    }
+}
+
+/// The same, or the error of most operators.
+pub(super) fn required_moment(value: &Evaluated<'_>) -> Result<i64, QueryError> {
+    moment_of(value).ok_or_else(|| {
+        ExpressionFault::NotConvertibleToDate
+            .error(format!("can't convert from BSON type {} to Date", value.type_name()))
+    })
+}
+
+/// The zone that a value names.
+pub(super) fn zone_of(
+    operator: &str,
+    value: &Evaluated<'_>,
+    not_string: ExpressionFault,
+) -> Result<Zone, QueryError> {
+    let Some(name) = value.as_str() else {
+        return Err(not_string.error(format!(
+            "{operator} requires a string for the timezone argument, but was given a {} ({})",
+            value.type_name(),
+            shell_text::value_text(value.raw_or_null())
+        )));
+    };
+    Zone::parse(name).ok_or_else(|| {
+        ExpressionFault::UnknownTimeZone.error(format!("unrecognized time zone identifier: \"{name}\""))
+    })
+}
+
+/// The error of a computed date that no date can be.
+pub(super) fn out_of_range(operator: &str) -> QueryError {
+    QueryError::new(
+        QueryErrorKind::Overflow,
+        format!("the result of {operator} is out of the range of dates"),
+    )
+}

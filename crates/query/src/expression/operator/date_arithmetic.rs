@@ -1,0 +1,103 @@
+//! `$dateAdd` and `$dateSubtract`: a date some units later or earlier.
+//!
+//! Years to days are those of the wall clock in the time zone; a month later than January 31 is the last day of February. Hours and
+//! less are real time.
+
+use pando_document::RawValue;
+
+use super::date::{Span, Unit, moment_of, zone_of};
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind,
+};
+use crate::calendar::{MILLIS_PER_DAY, Moment, days_in_month};
+use crate::time_zone::Zone;
+
+/// Arguments: startDate, unit, amount, timezone.
+static DATE_ADD: Definition = Definition { name: "$dateAdd", arity: Arity::Any, run: run_add };
+static DATE_SUBTRACT: Definition = Definition { name: "$dateSubtract", arity: Arity::Any, run: run_subtract };
+
+const fn names(operator: &'static str) -> Names {
+    const MISSING: QueryErrorKind =
+        QueryErrorKind::Expression(ExpressionFault::DateArithmeticArgumentMissing);
+    Names {
+        operator,
+        names: &["startDate", "unit", "amount", "timezone"],
+        required: &[("startDate", MISSING), ("unit", MISSING), ("amount", MISSING)],
+        not_object: QueryErrorKind::Expression(ExpressionFault::DateArithmeticNotObject),
+        unknown: QueryErrorKind::Expression(ExpressionFault::DateArithmeticUnknownArgument),
+    }
+}
+
+pub(super) fn parse_add(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&DATE_ADD, names("$dateAdd").parse(argument, scope)?)))
+}
+
+pub(super) fn parse_subtract(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&DATE_SUBTRACT, names("$dateSubtract").parse(argument, scope)?)))
+}
+
+fn run_add<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, Some)
+}
+
+fn run_subtract<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    run(call, frame, i64::checked_neg)
+}
+
+fn run<'a>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+    direct: fn(i64) -> Option<i64>,
+) -> Result<Evaluated<'a>, QueryError> {
+    let (start, unit, amount) =
+        (call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?);
+    let zone = call.argument(3, frame)?;
+    if start.is_nullish() || unit.is_nullish() || amount.is_nullish() || (call.has(3) && zone.is_nullish()) {
+        return Ok(Evaluated::NULL);
+    }
+    let name = call.name();
+    let Some(moment) = moment_of(&start) else {
+        return Err(ExpressionFault::DateArithmeticNotDate
+            .error(format!("{name} requires startDate to be convertible to a date")));
+    };
+    let Some(unit_name) = unit.as_str() else {
+        return Err(ExpressionFault::DateArithmeticUnitNotString
+            .error(format!("{name} expects string defining the time unit")));
+    };
+    let Some(unit) = Unit::parse(unit_name) else {
+        return Err(QueryError::failed_to_parse(format!("unknown time unit value: {unit_name}")));
+    };
+    let Some(amount) = amount.as_number().and_then(|number| number.to_i64_exact()) else {
+        return Err(ExpressionFault::DateArithmeticAmountNotInteger
+            .error(format!("{name} expects integer amount of time units")));
+    };
+    let zone = match call.has(3) {
+        true => zone_of(name, &zone, ExpressionFault::TimeZoneIsNoString)?,
+        false => Zone::UTC,
+    };
+    let Some(later) = direct(amount).and_then(|amount| shifted(moment, unit, amount, &zone)) else {
+        return Err(ExpressionFault::DateArithmeticAmountTooLarge
+            .error(format!("invalid dateAdd 'amount' parameter value: {amount} {unit_name}")));
+    };
+    Ok(Evaluated::Raw(RawValue::DateTime(later)))
+}
+
+fn shifted(moment: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
+    match unit.span() {
+        Span::Millis(length) => moment.checked_add(amount.checked_mul(length)?),
+        Span::Days(length) => {
+            let shift = amount.checked_mul(length)?.checked_mul(MILLIS_PER_DAY)?;
+            Some(zone.to_utc(zone.to_local(moment).checked_add(shift)?))
+        }
+        Span::Months(length) => {
+            let local = Moment::from_millis(zone.to_local(moment));
+            let months = local.year.checked_mul(12)?.checked_add(local.month - 1)?;
+            let months = months.checked_add(amount.checked_mul(length)?)?;
+            let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
+            let day = local.day.min(days_in_month(year, month));
+            Some(zone.to_utc(Moment { year, month, day, ..local }.to_millis()?))
+        }
+    }
+}

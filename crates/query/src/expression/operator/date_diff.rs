@@ -1,0 +1,88 @@
+//! `$dateDiff`: how many boundaries of a unit lie between two dates: from 23:59 to 00:01 is one day.
+
+use pando_document::RawValue;
+
+use super::date::{Span, Unit, moment_of, unit_of, week_start_of, zone_of};
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind,
+};
+use crate::calendar::{MILLIS_PER_DAY, Moment, weekday};
+use crate::time_zone::Zone;
+
+/// Arguments: startDate, endDate, unit, timezone, startOfWeek.
+static DATE_DIFF: Definition = Definition { name: "$dateDiff", arity: Arity::Any, run };
+
+static NAMES: Names = Names {
+    operator: "$dateDiff",
+    names: &["startDate", "endDate", "unit", "timezone", "startOfWeek"],
+    required: &[
+        ("startDate", QueryErrorKind::Expression(ExpressionFault::DateDiffWithoutStart)),
+        ("endDate", QueryErrorKind::Expression(ExpressionFault::DateDiffWithoutEnd)),
+        ("unit", QueryErrorKind::Expression(ExpressionFault::DateDiffWithoutUnit)),
+    ],
+    not_object: QueryErrorKind::Expression(ExpressionFault::DateDiffNotObject),
+    unknown: QueryErrorKind::Expression(ExpressionFault::DateDiffUnknownArgument),
+};
+
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&DATE_DIFF, NAMES.parse(argument, scope)?)))
+}
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let (start, end) = (call.argument(0, frame)?, call.argument(1, frame)?);
+    let (unit, zone, week) = (call.argument(2, frame)?, call.argument(3, frame)?, call.argument(4, frame)?);
+    if start.is_nullish() || end.is_nullish() || unit.is_nullish() || (call.has(3) && zone.is_nullish()) {
+        return Ok(Evaluated::NULL);
+    }
+    let name = call.name();
+    let (start, end) = (required("startDate", &start)?, required("endDate", &end)?);
+    let unit = unit_of(name, &unit)?;
+    let zone = match call.has(3) {
+        true => zone_of(name, &zone, ExpressionFault::TimeZoneIsNoString)?,
+        false => Zone::UTC,
+    };
+    // Other units have no use for it, and do not look at it.
+    let week_start = match unit == Unit::Week && call.has(4) {
+        true if week.is_nullish() => return Ok(Evaluated::NULL),
+        true => week_start_of(name, &week)?,
+        false => 0,
+    };
+    Ok(Evaluated::Raw(RawValue::Int64(boundaries(start, end, unit, &zone, week_start))))
+}
+
+fn required(role: &str, value: &Evaluated<'_>) -> Result<i64, QueryError> {
+    moment_of(value).ok_or_else(|| {
+        ExpressionFault::DateDiffNotDate
+            .error(format!("$dateDiff requires '{role}' to be a date, but got {}", value.type_name()))
+    })
+}
+
+fn boundaries(start: i64, end: i64, unit: Unit, zone: &Zone, week_start: i64) -> i64 {
+    match unit.span() {
+        Span::Millis(length) => {
+            // One offset for both, so that a change of the clocks is no boundary.
+            let offset = zone.offset_at(start);
+            let count = |moment: i64| moment.saturating_add(offset).div_euclid(length);
+            count(end).saturating_sub(count(start))
+        }
+        Span::Days(length) => {
+            let count = |moment: i64| {
+                let days = zone.to_local(moment).div_euclid(MILLIS_PER_DAY);
+                match length {
+                    7 => (days - (weekday(days) - week_start).rem_euclid(7)).div_euclid(7),
+                    _ => days,
+                }
+            };
+            count(end) - count(start)
+        }
+        Span::Months(length) => {
+            let count = |moment: i64| {
+                let local = Moment::from_millis(zone.to_local(moment));
+                (local.year * 12 + local.month - 1).div_euclid(length)
+            };
+            count(end) - count(start)
+        }
+    }
+}

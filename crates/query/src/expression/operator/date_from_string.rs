@@ -1,0 +1,194 @@
+//! `$dateFromString`: text as a date: ISO 8601, or by a format like that of `$dateToString`.
+
+use pando_document::RawValue;
+
+use super::date::zone_of;
+use super::named::Names;
+use super::{
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind,
+};
+use crate::calendar::{Moment, date_of, days_in_month, days_of, days_of_iso_week, parse_iso_local};
+use crate::shell_text;
+use crate::time_zone::Zone;
+
+/// Arguments: dateString, format, timezone, onError, onNull.
+static DATE_FROM_STRING: Definition = Definition { name: "$dateFromString", arity: Arity::Any, run };
+
+static NAMES: Names = Names {
+    operator: "$dateFromString",
+    names: &["dateString", "format", "timezone", "onError", "onNull"],
+    required: &[("dateString", QueryErrorKind::Expression(ExpressionFault::DateFromStringWithoutText))],
+    not_object: QueryErrorKind::Expression(ExpressionFault::DateFromStringNotObject),
+    unknown: QueryErrorKind::Expression(ExpressionFault::DateFromStringUnknownArgument),
+};
+
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    Ok(Expression::from_call(Call::named(&DATE_FROM_STRING, NAMES.parse(argument, scope)?)))
+}
+
+fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let (text, format, zone) = (call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?);
+    if text.is_nullish() {
+        return if call.has(4) { call.argument(4, frame) } else { Ok(Evaluated::NULL) };
+    }
+    if (call.has(1) && format.is_nullish()) || (call.has(2) && zone.is_nullish()) {
+        return Ok(Evaluated::NULL);
+    }
+    if call.has(1) && format.as_str().is_none() {
+        return Err(ExpressionFault::DateFromStringFormatNotString.error(format!(
+            "$dateFromString requires that 'format' be a string, found: {} with value {}",
+            format.type_name(),
+            shell_text::value_text(format.raw_or_null())
+        )));
+    }
+    let zone = match call.has(2) {
+        true => Some(zone_of(call.name(), &zone, ExpressionFault::TimeZoneIsNoString)?),
+        false => None,
+    };
+    match moment(&text, format.as_str(), zone.as_ref()) {
+        Ok(millis) => Ok(Evaluated::Raw(RawValue::DateTime(millis))),
+        Err(error) if matches!(error.kind, QueryErrorKind::ConversionFailure) && call.has(3) => {
+            call.argument(3, frame)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn failure(message: String) -> QueryError {
+    QueryError::new(QueryErrorKind::ConversionFailure, message)
+}
+
+fn moment(text: &Evaluated<'_>, format: Option<&str>, zone: Option<&Zone>) -> Result<i64, QueryError> {
+    let Some(text) = text.as_str() else {
+        return Err(failure(format!(
+            "$dateFromString requires that 'dateString' be a string, found: {} with value {}",
+            text.type_name(),
+            shell_text::value_text(text.raw_or_null())
+        )));
+    };
+    let parsed = match format {
+        None => parse_iso_local(text),
+        Some(format) => by_format(text, format)?,
+    };
+    let Some((local, offset)) = parsed else {
+        return Err(failure(format!("Error parsing date string '{text}'")));
+    };
+    match (offset, zone) {
+        (Some(_), Some(_)) => Err(failure(
+            "you cannot pass in a date/time string with time zone information together with a timezone argument".to_owned(),
+        )),
+        (Some(offset), None) => Ok(local - offset),
+        (None, Some(zone)) => Ok(zone.to_utc(local)),
+        (None, None) => Ok(local),
+    }
+}
+
+/// What a format has found so far.
+#[derive(Default)]
+struct Found {
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    iso: (Option<i64>, Option<i64>, Option<i64>),
+    time: [i64; 4],
+    offset: Option<i64>,
+}
+
+/// Local milliseconds and the offset that the text names; none if the text does not fit the format.
+fn by_format(text: &str, format: &str) -> Result<Option<(i64, Option<i64>)>, QueryError> {
+    let mut found = Found::default();
+    let mut rest = text;
+    let mut characters = format.chars();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            match rest.strip_prefix(character) {
+                Some(behind) => rest = behind,
+                None => return Ok(None),
+            }
+            continue;
+        }
+        let Some(specifier) = characters.next() else {
+            return Err(ExpressionFault::FormatEndsEarly.error("Unmatched '%' at end of format string"));
+        };
+        match found.take(specifier, rest)? {
+            Some(behind) => rest = behind,
+            None => return Ok(None),
+        }
+    }
+    Ok(if rest.is_empty() { found.finish() } else { None })
+}
+
+impl Found {
+    /// Reads what a specifier stands for; gives what is left.
+    fn take<'t>(&mut self, specifier: char, text: &'t str) -> Result<Option<&'t str>, QueryError> {
+        let mut rest = text;
+        let mut number = |digits_max: usize| {
+            let count = rest.bytes().take(digits_max).take_while(u8::is_ascii_digit).count();
+            let value = rest[..count].parse::<i64>().ok();
+            rest = &rest[count..];
+            value
+        };
+        let value = match specifier {
+            '%' => return Ok(text.strip_prefix('%')),
+            'z' => return Ok(self.take_offset(text)),
+            'Y' | 'G' => number(4),
+            'L' | 'j' => number(3),
+            'm' | 'd' | 'H' | 'M' | 'S' | 'V' => number(2),
+            'u' => number(1),
+            other => {
+                return Err(ExpressionFault::UnknownFormatSpecifier
+                    .error(format!("Invalid format character '%{other}' in format string")));
+            }
+        };
+        let Some(value) = value else { return Ok(None) };
+        match specifier {
+            'Y' => self.year = Some(value),
+            'm' => self.month = Some(value),
+            'd' => self.day = Some(value),
+            'j' => self.day_of_year = Some(value),
+            'G' => self.iso.0 = Some(value),
+            'V' => self.iso.1 = Some(value),
+            'u' => self.iso.2 = Some(value),
+            'H' => self.time[0] = value,
+            'M' => self.time[1] = value,
+            'S' => self.time[2] = value,
+            _ => self.time[3] = value,
+        }
+        Ok(Some(rest))
+    }
+
+    fn take_offset<'t>(&mut self, text: &'t str) -> Option<&'t str> {
+        let end = match text.strip_prefix('Z') {
+            Some(_) => 1,
+            None => {
+                1 + text.get(1..)?.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b':').count()
+            }
+        };
+        self.offset = Some(crate::calendar::parse_offset(text.get(..end)?)?);
+        text.get(end..)
+    }
+
+    fn finish(self) -> Option<(i64, Option<i64>)> {
+        let [hour, minute, second, millisecond] = self.time;
+        if hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        let days = match (self.iso, self.year, self.day_of_year) {
+            ((Some(year), Some(week), day), None, None) => days_of_iso_week(year, week, day.unwrap_or(1))?,
+            (_, Some(year), Some(day)) => days_of(year, 1, 1)?.checked_add(day - 1)?,
+            (_, Some(year), None) => {
+                let (month, day) = (self.month?, self.day?);
+                if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
+                    return None;
+                }
+                days_of(year, month, day)?
+            }
+            _ => return None,
+        };
+        let (year, month, day) = date_of(days);
+        let local = Moment { year, month, day, hour, minute, second, millisecond }.to_millis()?;
+        Some((local, self.offset))
+    }
+}
