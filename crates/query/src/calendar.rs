@@ -73,6 +73,40 @@ pub(crate) fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
+/// The day of the week of a number of days since 1970-01-01: 0 is Sunday.
+pub(crate) fn weekday(days: i64) -> i64 {
+    // 1970-01-01 was a Thursday.
+    (days + 4).rem_euclid(7)
+}
+
+/// Days since the year began: 0 is January 1.
+pub(crate) fn day_of_year(days: i64) -> i64 {
+    let (year, _, _) = date_of(days);
+    days - days_of(year, 1, 1).unwrap_or(days)
+}
+
+/// The week of the year, weeks from Sunday: 0 is the part of a week before the first Sunday.
+pub(crate) fn week_of_year(days: i64) -> i64 {
+    (day_of_year(days) + 7 - weekday(days)) / 7
+}
+
+/// Year and number of the ISO 8601 week: weeks from Monday, the first with four days in the year.
+pub(crate) fn iso_week(days: i64) -> (i64, i64) {
+    let from_monday = (weekday(days) + 6) % 7;
+    // The week's Thursday decides its year.
+    let thursday = days - from_monday + 3;
+    let (year, _, _) = date_of(thursday);
+    (year, day_of_year(thursday) / 7 + 1)
+}
+
+/// Days since 1970-01-01 of a day of an ISO week; 1 is Monday.
+pub(crate) fn days_of_iso_week(year: i64, week: i64, day: i64) -> Option<i64> {
+    // January 4 is always in the first week.
+    let fourth = days_of(year, 1, 4)?;
+    let monday = fourth - (weekday(fourth) + 6) % 7;
+    monday.checked_add((week - 1).checked_mul(7)?)?.checked_add(day - 1)
+}
+
 /// Days of a month.
 pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
@@ -101,6 +135,12 @@ pub(crate) fn iso_text(millis: i64) -> String {
 
 /// ISO text as a moment: a date, then perhaps a time, then perhaps a zone (`Z`, `+02:00`, `+0200`, `+02`).
 pub(crate) fn parse_iso(text: &str) -> Option<i64> {
+    let (local, offset) = parse_iso_local(text)?;
+    local.checked_sub(offset.unwrap_or(0))
+}
+
+/// The same, as local milliseconds and the offset, if the text names one.
+pub(crate) fn parse_iso_local(text: &str) -> Option<(i64, Option<i64>)> {
     let mut reader = Reader { rest: text };
     let year = reader.digits(4)?;
     reader.expect('-')?;
@@ -114,11 +154,11 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     if reader.expect('T').or_else(|| reader.expect(' ')).is_some() {
         reader.time(&mut moment)?;
     }
-    let offset = reader.zone()?;
+    let offset = if reader.rest.is_empty() { None } else { Some(reader.zone()?) };
     if !reader.rest.is_empty() {
         return None;
     }
-    moment.to_millis()?.checked_sub(offset)
+    Some((moment.to_millis()?, offset))
 }
 
 /// The offset in milliseconds that text names: `Z`, `+02:00`, `-0330`, `+05`.

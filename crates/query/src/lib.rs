@@ -32,6 +32,7 @@ pub mod plan;
 pub mod projection;
 pub mod shell_text;
 pub mod sort;
+mod time_zone;
 pub mod update;
 
 pub use error::{QueryError, QueryErrorKind};

@@ -1,0 +1,75 @@
+//! Time zones: UTC, a fixed offset (`+05:30`), or a name out of the IANA database (`America/New_York`), which is compiled in.
+//!
+//! *Local* milliseconds are those of a clock on the wall: UTC plus the zone's offset at that moment.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::calendar::{Moment, parse_offset};
+
+/// A zone.
+#[derive(Clone, Debug)]
+pub(crate) enum Zone {
+    /// Milliseconds to add to UTC.
+    Fixed(i64),
+    Named(TimeZone),
+}
+
+impl Zone {
+    pub(crate) const UTC: Zone = Zone::Fixed(0);
+
+    /// The zone of a name or an offset.
+    pub(crate) fn parse(text: &str) -> Option<Zone> {
+        if text.starts_with(['+', '-']) {
+            return parse_offset(text).map(Zone::Fixed);
+        }
+        if matches!(text, "UTC" | "GMT") {
+            return Some(Zone::UTC);
+        }
+        // Names hold a slash or are whole words; a lone letter is a military zone, which nobody means.
+        TimeZone::get(text).ok().filter(|_| text.len() > 1).map(Zone::Named)
+    }
+
+    /// Milliseconds to add to UTC at a moment. Outside of the years 1 to 9999 the nearest known offset is taken.
+    pub(crate) fn offset_at(&self, millis: i64) -> i64 {
+        match self {
+            Zone::Fixed(offset) => *offset,
+            Zone::Named(zone) => {
+                let (least, most) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
+                let clamped = millis.clamp(least.as_millisecond(), most.as_millisecond());
+                let moment = jiff::Timestamp::from_millisecond(clamped).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+                i64::from(zone.to_offset(moment).seconds()) * 1000
+            }
+        }
+    }
+
+    /// The wall clock at a moment.
+    pub(crate) fn to_local(&self, millis: i64) -> i64 {
+        millis.saturating_add(self.offset_at(millis))
+    }
+
+    /// The moment of a wall clock. A time that the clocks skip counts as the one behind the gap; of a time that they repeat, the
+    /// first counts.
+    pub(crate) fn to_utc(&self, local: i64) -> i64 {
+        match self {
+            Zone::Fixed(offset) => local.saturating_sub(*offset),
+            Zone::Named(zone) => civil(local)
+                .and_then(|civil| zone.to_ambiguous_timestamp(civil).compatible().ok())
+                .map_or_else(|| local.saturating_sub(self.offset_at(local)), |moment| moment.as_millisecond()),
+        }
+    }
+}
+
+fn civil(local: i64) -> Option<DateTime> {
+    let moment = Moment::from_millis(local);
+    DateTime::new(
+        i16::try_from(moment.year).ok()?,
+        i8::try_from(moment.month).ok()?,
+        i8::try_from(moment.day).ok()?,
+        i8::try_from(moment.hour).ok()?,
+        i8::try_from(moment.minute).ok()?,
+        i8::try_from(moment.second).ok()?,
+        i32::try_from(moment.millisecond).ok()? * 1_000_000,
+    )
+    .ok()
+}
