@@ -7,7 +7,7 @@ mod extended_json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use pando_document::{RawDocumentBuf, RawValue};
+use pando_document::{RawDocumentBuf, RawValue, Value, doc};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
@@ -81,4 +81,57 @@ fn filters_find_what_mongodb_finds() {
     }
     assert!(asked >= 1_500, "the corpus has shrunk to {asked} filters");
     assert!(differences.is_empty(), "{} of {asked} differ:\n{}", differences.len(), differences.join("\n"));
+}
+
+/// An operator around itself so many times.
+fn nested(operator: &str, depth: usize) -> Result<Filter, pando_query::QueryError> {
+    let mut inner = if operator == "$not" {
+        doc! { "$gt": 1 }
+    } else {
+        doc! { "a": 1 }
+    };
+    for _ in 0..depth {
+        inner = match operator {
+            "$and" => doc! { "$and": [(Value::Document(inner))] },
+            "$elemMatch" => doc! { "a": { "$elemMatch": (Value::Document(inner)) } },
+            name => doc! { name: (Value::Document(inner)) },
+        };
+    }
+    if operator == "$not" {
+        inner = doc! { "a": (Value::Document(inner)) };
+    }
+    Filter::parse(&inner.to_raw(), &ParseScope::default())
+}
+
+#[test]
+fn filters_that_nest_without_end_are_refused() {
+    for operator in ["$and", "$not", "$elemMatch"] {
+        assert!(nested(operator, 20).is_ok(), "{operator}");
+        assert!(nested(operator, 150).is_err_and(|error| error.message.contains("depth")), "{operator}");
+    }
+}
+
+#[test]
+fn malformed_bytes_are_errors_and_never_panics() {
+    let chance = pando_environment::SeededRandom::new(42);
+    let text =
+        std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/filters/arrays.txt"));
+    let text = text.expect("the corpus is readable");
+    let target = extended_json::document(r#"{"a":[{"b":1,"c":[1,2]},3,"x"],"b":null}"#);
+    for filter in text.lines().filter_map(|line| line.strip_prefix("find ")) {
+        let whole = extended_json::document(filter).into_vec();
+        for _ in 0..200 {
+            let mut bytes = whole.clone();
+            for _ in 0..=chance.below(3) {
+                let at = 4 + chance.below(bytes.len() as u64 - 4) as usize;
+                bytes[at] = chance.below(256) as u8;
+            }
+            // What does not look like a document at all is refused before any parser sees it.
+            let Ok(document) = RawDocumentBuf::from_vec(bytes) else { continue };
+            if let Ok(parsed) = Filter::parse(&document, &ParseScope::default()) {
+                // Any answer will do, an error too.
+                let _ = parsed.matches(&target);
+            }
+        }
+    }
 }
