@@ -305,11 +305,11 @@ impl Core {
             shutdown: image.shutdown,
             change: whole,
         };
-        let outcome = match checkpoint.commit(contents) {
+        let outcome = match checkpoint.commit(&contents) {
             Ok(outcome) => outcome,
-            Err(failed) => {
+            Err(error) => {
                 extents_of([&pointer]).into_iter().for_each(|extent| store.abandon(extent));
-                return Err(failed.error.into());
+                return Err(error.into());
             }
         };
         *change = SpaceChange::new();

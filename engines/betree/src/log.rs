@@ -47,10 +47,9 @@ mod writer;
 
 pub use error::{LogError, RecordProblem};
 pub(crate) use position::LogPosition;
-pub(crate) use record::{RECORD_BYTES_MAX, RecordKind};
+pub(crate) use record::RecordKind;
 pub(crate) use recovery::LogRecord;
-pub(crate) use wakers::LogWaker;
-pub(crate) use writer::{Log, LogOptions, LogStatistics};
+pub(crate) use writer::{Log, LogOptions};
 
 #[cfg(test)]
 mod tests;

@@ -48,15 +48,13 @@ mod superblock;
 mod superblock_slots;
 
 pub(crate) use address::{BlockAddress, Extent, FileId, Generation, StoreId, extents_of};
-pub(crate) use audit::AuditReport;
-pub(crate) use block_store::{BlockStore, OpenedState, PinnedGeneration, SpaceOptions, SpaceStatistics};
-pub(crate) use checkpoint::{Checkpoint, CheckpointContents, CheckpointOutcome, CommitFailed};
+pub(crate) use block_store::{BlockStore, OpenedState, SpaceOptions};
+pub(crate) use checkpoint::{Checkpoint, CheckpointContents};
 pub(crate) use codec::{Codec, Compression};
 pub use error::{BlockProblem, SpaceError};
-pub(crate) use extent_writer::{BlockIndex, ExtentWriter, PlacedBlocks};
+pub(crate) use extent_writer::{BlockIndex, ExtentWriter};
 pub use pointer::PointerError;
 pub(crate) use pointer::{BlockKind, Pointer, PointerFields};
-pub(crate) use reading::BlockImage;
 pub(crate) use space_change::SpaceChange;
 pub(crate) use superblock::{Shutdown, Superblock};
 

@@ -114,12 +114,6 @@ pub(super) struct Segment {
     pub(super) written_to: AtomicU64,
 }
 
-impl Segment {
-    pub(super) fn path(&self) -> PathBuf {
-        self.file.path().to_owned()
-    }
-}
-
 pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(file_name(number))
 }

@@ -64,10 +64,6 @@ impl SegmentFiles {
         self.environment.files().as_ref()
     }
 
-    pub(super) fn folder(&self) -> &PathBuf {
-        &self.folder
-    }
-
     /// The numbers of all segment files in the folder, ascending.
     pub(super) fn list(&self) -> Result<Vec<u64>, LogError> {
         if !self.files().exists(&self.folder)? {

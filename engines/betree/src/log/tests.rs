@@ -11,6 +11,8 @@ use std::sync::Arc;
 use pando_environment::{Environment, SeededRandom, Simulation};
 use pando_storage::Lsn;
 
+use super::record::RECORD_BYTES_MAX;
+use super::wakers::LogWaker;
 use super::*;
 use crate::space::StoreId;
 
@@ -21,6 +23,13 @@ const KIND: RecordKind = RecordKind::new(9);
 /// Segments that a few records fill.
 fn small_options() -> LogOptions {
     LogOptions { segment_bytes: 16 << 10, zero_ahead_bytes: 1 << 10, ..LogOptions::default() }
+}
+
+impl Log {
+    /// Behind the last record.
+    fn end(&self) -> LogPosition {
+        self.appender.lock().end()
+    }
 }
 
 fn create(simulation: &Simulation) -> Arc<Log> {

@@ -3,7 +3,6 @@
 //! Locks, in the order they may be taken: `sync_turn` (never held during a call to the device), `writer` (held while
 //! batches are written), `appender` (for the copy of a record, and while a segment is begun), `files`, `table`.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -84,7 +83,7 @@ struct Writer {
 pub(crate) struct Log {
     environment: Environment,
     options: LogOptions,
-    appender: Mutex<Appender>,
+    pub(super) appender: Mutex<Appender>,
     writer: Mutex<Writer>,
     files: Mutex<SegmentFiles>,
     table: Mutex<SegmentTable>,
@@ -323,11 +322,6 @@ impl Log {
         table.position_after(lsn, durable).expect("records are released only when no replay needs them")
     }
 
-    /// Behind the last record.
-    pub(crate) fn end(&self) -> LogPosition {
-        self.appender.lock().end()
-    }
-
     /// Bytes of records since the log's replay began, those that recovery read included; it only grows.
     pub(crate) fn appended_bytes(&self) -> u64 {
         self.appender.lock().appended_bytes()
@@ -371,11 +365,6 @@ impl Log {
         self.logged_wakers.fail(|| LogError::Closed);
         self.durable_wakers.fail(|| LogError::Closed);
         result
-    }
-
-    /// The log's folder.
-    pub(crate) fn folder(&self) -> PathBuf {
-        self.files.lock().folder().clone()
     }
 
     pub(super) fn set_flusher(&self, task: Task) {

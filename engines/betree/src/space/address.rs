@@ -141,31 +141,9 @@ impl Extent {
         self.start
     }
 
-    pub(crate) const fn units(self) -> u64 {
-        self.units
-    }
-
     /// The unit after its last.
     pub(crate) const fn end(self) -> u64 {
         self.start + self.units
-    }
-
-    pub(crate) const fn bytes(self) -> u64 {
-        self.units * UNIT_BYTES
-    }
-
-    /// Where it begins, in bytes.
-    pub(crate) const fn byte_offset(self) -> u64 {
-        self.start * UNIT_BYTES
-    }
-
-    /// The address of the block that begins this many bytes into the extent.
-    pub(super) fn address_at(self, bytes: u64) -> BlockAddress {
-        assert!(
-            bytes.is_multiple_of(SECTOR_BYTES) && bytes < self.bytes(),
-            "no block begins at byte {bytes} of {self:?}"
-        );
-        BlockAddress::new((self.byte_offset() + bytes) / SECTOR_BYTES)
     }
 }
 

@@ -179,11 +179,9 @@ impl Allocator {
         self.pending.entry(generation).or_default().push(units);
     }
 
-    /// Frees what no superblock slot reaches: what was freed before or while the older slot's generation was built, unless
-    /// it was freed after the oldest pinned generation.
-    pub(super) fn release(&mut self, older_slot: Generation, oldest_pin: Option<Generation>) {
-        let limit = oldest_pin.map_or(older_slot, |pin| pin.min(older_slot));
-        let later = self.pending.split_off(&limit.next());
+    /// Frees what no superblock slot reaches: what was freed before or while the older slot's generation was built.
+    pub(super) fn release(&mut self, older_slot: Generation) {
+        let later = self.pending.split_off(&older_slot.next());
         for units in std::mem::replace(&mut self.pending, later).into_values().flatten() {
             self.pending_units -= units.end - units.start;
             self.free_now(units);
@@ -280,16 +278,16 @@ mod tests {
     }
 
     #[test]
-    fn freed_units_come_back_when_both_slots_have_passed_and_no_pin_holds_them() {
+    fn freed_units_come_back_when_both_slots_have_passed() {
         let generation = Generation::new;
         let mut allocator = allocator(&[], 0);
         allocator.defer(0..5, generation(3));
         allocator.defer(5..9, generation(4));
-        allocator.release(generation(2), None);
+        allocator.release(generation(2));
         assert_eq!((allocator.free_units(), allocator.pending_units()), (0, 9));
-        allocator.release(generation(4), Some(generation(3)));
+        allocator.release(generation(3));
         assert_eq!((allocator.free_units(), allocator.pending_units()), (5, 4));
-        allocator.release(generation(4), None);
+        allocator.release(generation(4));
         assert_eq!((allocator.free_units(), allocator.pending_units()), (9, 0));
     }
 

@@ -6,7 +6,6 @@
 //! Locks: `durable` is held through a whole commit of a checkpoint and by the audit; `allocator` for microseconds, but
 //! while the file grows. Who holds both took `durable` first.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -97,7 +96,6 @@ pub(crate) struct BlockStore {
     pub(super) durable: Mutex<DurableState>,
     /// The generation that is being built.
     building: AtomicU64,
-    pins: Arc<Mutex<BTreeMap<Generation, usize>>>,
     is_checkpointing: AtomicBool,
     poison: OnceLock<Arc<SpaceError>>,
     counters: Counters,
@@ -173,7 +171,6 @@ impl BlockStore {
             file_bytes: AtomicU64::new(end * UNIT_BYTES),
             building: AtomicU64::new(superblock.generation.next().get()),
             durable: Mutex::new(DurableState::new(found)),
-            pins: Arc::default(),
             is_checkpointing: AtomicBool::new(false),
             poison: OnceLock::new(),
             counters: Counters::default(),
@@ -230,17 +227,6 @@ impl BlockStore {
         ExtentWriter::new(self, tree, self.generation(), Purpose::Data)
     }
 
-    /// Writes one block into an extent of its own.
-    pub(crate) fn write_block(
-        &self,
-        tree: TreeId,
-        kind: BlockKind,
-        compression: Compression,
-        raw: &[u8],
-    ) -> Result<Pointer, SpaceError> {
-        write_one(self.extent_writer(tree), kind, compression, raw)
-    }
-
     /// No reader in memory reaches the extent any more, and no later capture contains it. It is reused as soon as no
     /// superblock leads to it. `birth` is the generation that its blocks were born in.
     pub(crate) fn free(&self, extent: Extent, birth: Generation) {
@@ -273,18 +259,9 @@ impl BlockStore {
         self.is_checkpointing.store(false, Ordering::SeqCst);
     }
 
-    /// Keeps everything that the last durable generation reaches, for as long as the result lives.
-    pub(crate) fn pin(&self) -> PinnedGeneration {
-        let durable = self.durable.lock();
-        let generation = durable.generation();
-        *self.pins.lock().entry(generation).or_default() += 1;
-        PinnedGeneration { pins: Arc::clone(&self.pins), generation }
-    }
-
     /// Frees what no superblock slot reaches any more.
     pub(super) fn release(&self, older_slot: Generation) {
-        let oldest_pin = self.pins.lock().keys().next().copied();
-        self.allocator.lock().release(older_slot, oldest_pin);
+        self.allocator.lock().release(older_slot);
     }
 
     /// Sizes and counts.
@@ -456,30 +433,5 @@ fn first_superblock(environment: &Environment) -> Superblock {
         shutdown: Shutdown::Running,
         created_millis: now,
         written_millis: now,
-    }
-}
-
-/// Keeps a generation from being reused; see [`BlockStore::pin`].
-pub(crate) struct PinnedGeneration {
-    pins: Arc<Mutex<BTreeMap<Generation, usize>>>,
-    generation: Generation,
-}
-
-impl PinnedGeneration {
-    /// Which generation is kept.
-    pub(crate) const fn generation(&self) -> Generation {
-        self.generation
-    }
-}
-
-impl Drop for PinnedGeneration {
-    fn drop(&mut self) {
-        let mut pins = self.pins.lock();
-        if let Some(count) = pins.get_mut(&self.generation) {
-            *count -= 1;
-            if *count == 0 {
-                pins.remove(&self.generation);
-            }
-        }
     }
 }

@@ -8,7 +8,7 @@
 //!    file is synced again. Only now the generation counts.
 //! 4. What neither slot reaches any more is free.
 //!
-//! Up to step 3 a failure changes nothing: the change is handed back. A failure in step 3 poisons the store, because it is
+//! Up to step 3 a failure changes nothing. A failure in step 3 poisons the store, because it is
 //! not known which of the two generations the next open will find.
 
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
@@ -119,15 +119,6 @@ pub(crate) struct CheckpointOutcome {
     pub(crate) log_keep_from: Lsn,
 }
 
-/// A checkpoint that did not happen. The change belongs to the next one.
-#[derive(Debug)]
-pub(crate) struct CommitFailed {
-    /// Why.
-    pub(crate) error: SpaceError,
-    /// What was to be made durable.
-    pub(crate) change: SpaceChange,
-}
-
 /// A checkpoint under way; dropping it ends it without effect.
 pub(crate) struct Checkpoint<'a> {
     store: &'a BlockStore,
@@ -137,11 +128,6 @@ pub(crate) struct Checkpoint<'a> {
 impl<'a> Checkpoint<'a> {
     pub(super) fn new(store: &'a BlockStore, generation: Generation) -> Checkpoint<'a> {
         Checkpoint { store, generation }
-    }
-
-    /// The generation that it makes durable.
-    pub(crate) const fn generation(&self) -> Generation {
-        self.generation
     }
 
     /// A writer of blocks that belong to this generation; it may use the reserve.
@@ -160,17 +146,14 @@ impl<'a> Checkpoint<'a> {
         write_one(self.extent_writer(tree), kind, compression, raw)
     }
 
-    /// Makes the generation durable.
-    pub(crate) fn commit(self, contents: CheckpointContents) -> Result<CheckpointOutcome, Box<CommitFailed>> {
+    /// Makes the generation durable. After an error nothing has changed, and the contents' change belongs to the next
+    /// attempt.
+    pub(crate) fn commit(self, contents: &CheckpointContents) -> Result<CheckpointOutcome, SpaceError> {
         let mut durable = self.store.durable.lock();
-        let result = self.write_map(&durable, &contents.change).and_then(|map| {
-            let outcome = self.write_superblock(&mut durable, &contents, &map);
-            if outcome.is_ok() {
-                self.install_map(&mut durable, map);
-            }
-            outcome
-        });
-        result.map_err(|error| Box::new(CommitFailed { error, change: contents.change }))
+        let map = self.write_map(&durable, &contents.change)?;
+        let outcome = self.write_superblock(&mut durable, contents, &map)?;
+        self.install_map(&mut durable, map);
+        Ok(outcome)
     }
 
     /// Allocates and writes the blocks of the new map.

@@ -132,8 +132,6 @@ impl<'a> ExtentWriter<'a> {
             pointers: Vec::with_capacity(lengths.len()),
             lengths,
             writer: None,
-            tree: self.tree,
-            birth: self.birth,
         };
         let addresses = placed.addresses();
         for (at, address) in addresses.into_iter().enumerate().take(self.blocks.len()) {
@@ -217,24 +215,12 @@ pub(crate) struct PlacedBlocks<'a> {
     /// Of the blocks, and of the directory that room is kept for.
     lengths: Vec<BlockLength>,
     writer: Option<ExtentWriter<'a>>,
-    tree: TreeId,
-    birth: Generation,
 }
 
 impl PlacedBlocks<'_> {
     /// The pointer of a block, as it will stand.
     pub(crate) fn pointer(&self, index: BlockIndex) -> Pointer {
         self.pointers[index.0]
-    }
-
-    /// The tree that the blocks belong to.
-    pub(crate) const fn tree(&self) -> TreeId {
-        self.tree
-    }
-
-    /// The generation that the blocks are born in.
-    pub(crate) const fn birth(&self) -> Generation {
-        self.birth
     }
 
     /// Writes the blocks.

@@ -30,10 +30,6 @@ impl IntervalSet {
         self.intervals.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.intervals.is_empty()
-    }
-
     /// How many numbers.
     pub(super) const fn total(&self) -> u64 {
         self.total

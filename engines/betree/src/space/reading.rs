@@ -11,7 +11,7 @@ use pando_environment::AlignedBuffer;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block_header::{BlockHeader, HEADER_BYTES};
-use super::{BlockProblem, BlockStore, Codec, FileId, Pointer, SpaceError};
+use super::{BlockProblem, BlockStore, FileId, Pointer, SpaceError};
 
 /// A longer buffer is given back to the system after use, in bytes.
 const KEPT_BUFFER_BYTES: usize = 2 * 1024 * 1024;
@@ -26,45 +26,10 @@ thread_local! {
     static BUFFER: RefCell<AlignedBuffer> = RefCell::new(AlignedBuffer::zeroed(64 * 1024));
 }
 
-/// A block as it is stored: checked, and still compressed. What the cold half of a cache keeps.
-#[derive(Clone, Debug)]
-pub(crate) struct BlockImage {
-    pointer: Pointer,
-    stored: Bytes,
-}
-
-impl BlockImage {
-    /// The payload, decompressed.
-    pub(crate) fn decode(&self) -> Option<Bytes> {
-        match self.pointer.codec() {
-            Codec::None => Some(self.stored.clone()),
-            codec => codec.decompress(&self.stored, self.pointer.raw_length() as usize).map(Bytes::from),
-        }
-    }
-
-    /// Which block it is.
-    pub(crate) const fn pointer(&self) -> &Pointer {
-        &self.pointer
-    }
-
-    /// Bytes that the image takes in memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<BlockImage>() + self.stored.len()
-    }
-}
-
 impl BlockStore {
     /// The payload of a block.
     pub(crate) fn read_block(&self, pointer: &Pointer) -> Result<Bytes, SpaceError> {
         self.with_sectors(pointer, pointer_range(pointer), |bytes| self.decode(pointer, bytes))
-    }
-
-    /// The payload of a block as it is stored, checked.
-    pub(crate) fn read_image(&self, pointer: &Pointer) -> Result<BlockImage, SpaceError> {
-        self.with_sectors(pointer, pointer_range(pointer), |bytes| {
-            let payload = self.verify(pointer, bytes)?;
-            Ok(BlockImage { pointer: *pointer, stored: Bytes::copy_from_slice(payload) })
-        })
     }
 
     /// The payloads of several blocks, in their order. Those that lie near each other, ascending, are read together.

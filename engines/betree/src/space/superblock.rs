@@ -64,11 +64,6 @@ pub(crate) struct Superblock {
 }
 
 impl Superblock {
-    /// The number of the generation.
-    pub(crate) const fn generation(&self) -> Generation {
-        self.generation
-    }
-
     /// The random name of the store.
     pub(crate) const fn store(&self) -> StoreId {
         self.store
@@ -94,19 +89,9 @@ impl Superblock {
         self.last_commit
     }
 
-    /// The oldest snapshot that can still be read.
-    pub(crate) const fn oldest(&self) -> SnapshotTimestamp {
-        self.oldest
-    }
-
     /// The number that the next new tree gets.
     pub(crate) const fn next_tree(&self) -> u32 {
         self.next_tree
-    }
-
-    /// How the store was left.
-    pub(crate) const fn shutdown(&self) -> Shutdown {
-        self.shutdown
     }
 
     /// One copy as it stands on disk.

@@ -14,6 +14,7 @@ use std::path::Path;
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::TreeId;
 
+use super::checkpoint::CheckpointOutcome;
 use super::*;
 
 const FOLDER: &str = "/store";
@@ -70,6 +71,31 @@ fn contents(change: SpaceChange) -> CheckpointContents {
 }
 
 /// A checkpoint that only carries a change.
-fn checkpoint(store: &BlockStore, change: SpaceChange) -> Result<CheckpointOutcome, Box<CommitFailed>> {
-    store.begin_checkpoint().commit(contents(change))
+fn checkpoint(store: &BlockStore, change: SpaceChange) -> Result<CheckpointOutcome, SpaceError> {
+    store.begin_checkpoint().commit(&contents(change))
+}
+
+impl BlockStore {
+    /// One block in an extent of its own.
+    fn write_block(
+        &self,
+        tree: TreeId,
+        kind: BlockKind,
+        compression: Compression,
+        raw: &[u8],
+    ) -> Result<Pointer, SpaceError> {
+        block_store::write_one(self.extent_writer(tree), kind, compression, raw)
+    }
+}
+
+impl Extent {
+    fn units(self) -> u64 {
+        self.end() - self.start()
+    }
+}
+
+impl Superblock {
+    fn generation(&self) -> Generation {
+        self.generation
+    }
 }

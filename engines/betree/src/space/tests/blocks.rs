@@ -16,9 +16,6 @@ fn blocks_are_read_back_whatever_the_codec_the_length_and_the_alignment() {
                 let raw = content(at as u64, length);
                 let pointer = store.write_block(TREE, BlockKind::Page, compression, &raw).unwrap();
                 assert_eq!(store.read_block(&pointer).unwrap(), raw);
-                let image = store.read_image(&pointer).unwrap();
-                assert_eq!(image.decode().unwrap(), raw);
-                assert!(image.memory_bytes() >= pointer.disk_length() as usize - 40);
                 assert!(pointer.address().byte_offset().is_multiple_of(UNIT_BYTES));
             }
         }
@@ -38,7 +35,6 @@ fn a_leaf_goes_to_the_device_in_one_write_packed_by_sectors() {
         pages.iter().map(|raw| writer.append(BlockKind::Page, Compression::Zstd(1), raw).unwrap()).collect();
     let packed = writer.stored_bytes();
     let placed = writer.place_with_directory(4_000).unwrap();
-    assert_eq!((placed.tree(), placed.birth()), (TREE, store.generation()));
     let raw: Vec<u8> = indexes.iter().flat_map(|index| placed.pointer(*index).encode()).collect();
     let (directory, pointers) =
         placed.finish_with_directory(BlockKind::LeafDirectory, Compression::None, &raw).unwrap();

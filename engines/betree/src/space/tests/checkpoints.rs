@@ -85,30 +85,6 @@ fn what_is_born_and_freed_within_one_generation_is_reused_at_once() {
 }
 
 #[test]
-fn a_pin_keeps_what_the_pinned_generation_reaches() {
-    let simulation = simulation(5);
-    let store = create(&simulation);
-    let old = block(&store, 1);
-    let generation = checkpoint(&store, change(&[old], &[])).unwrap().generation;
-    let pin = store.pin();
-    let second = store.pin();
-    assert_eq!(pin.generation(), generation);
-    store.free(old.extent(), old.birth());
-    checkpoint(&store, change(&[], &[old])).unwrap();
-    for _ in 0..4 {
-        checkpoint(&store, SpaceChange::new()).unwrap();
-        assert!(!is_free(&store, &old));
-        assert_eq!(store.read_block(&old).unwrap(), content(1, 9_000));
-    }
-    drop(pin);
-    checkpoint(&store, SpaceChange::new()).unwrap();
-    assert!(!is_free(&store, &old));
-    drop(second);
-    checkpoint(&store, SpaceChange::new()).unwrap();
-    assert!(is_free(&store, &old));
-}
-
-#[test]
 fn a_change_that_cannot_be_true_never_reaches_the_disk() {
     for wrong in 0..3 {
         let simulation = simulation(6);
@@ -124,11 +100,8 @@ fn a_change_that_cannot_be_true_never_reaches_the_disk() {
                 change(&[other], &[])
             }
         };
-        let failed = checkpoint(&store, impossible.clone()).unwrap_err();
-        assert!(
-            failed.error.to_string().contains("attached") || failed.error.to_string().contains("detached")
-        );
-        assert_eq!(failed.change, impossible);
+        let failed = checkpoint(&store, impossible).unwrap_err().to_string();
+        assert!(failed.contains("attached") || failed.contains("detached"), "{failed}");
         assert!(store.write_block(TREE, BlockKind::Page, Compression::None, &[1]).is_err());
         drop(store);
         let (store, _superblock) = open(&simulation);
@@ -198,7 +171,7 @@ fn a_failing_sync_poisons_the_store_and_the_next_open_finds_a_whole_generation()
         simulation.disk.inject(rule.after(failing));
         let newer = block(&store, 2);
         let failed = checkpoint(&store, change(&[newer], &[])).unwrap_err();
-        assert!(matches!(failed.error, SpaceError::Poisoned { .. }));
+        assert!(matches!(failed, SpaceError::Poisoned { .. }));
         let later = store.write_block(TREE, BlockKind::Page, Compression::None, &[1]).unwrap_err();
         assert_eq!(StorageError::from(later).kind(), ErrorKind::Closed);
         assert!(checkpoint(&store, SpaceChange::new()).is_err());
@@ -248,7 +221,7 @@ fn on_a_full_disk_writes_fail_clearly_reads_go_on_and_checkpoints_still_free_spa
 }
 
 #[test]
-fn a_checkpoint_without_room_hands_its_change_back_and_succeeds_later() {
+fn a_checkpoint_without_room_changes_nothing_and_succeeds_later() {
     let simulation = simulation(11);
     let options = SpaceOptions { reserve_bytes: 0, growth_bytes_min: 4_096, ..small_options() };
     let store = BlockStore::create(&simulation.environment, Path::new(FOLDER), options).unwrap();
@@ -256,13 +229,12 @@ fn a_checkpoint_without_room_hands_its_change_back_and_succeeds_later() {
     simulation.disk.set_capacity(Some(simulation.disk.used_bytes()));
     while store.write_block(TREE, BlockKind::Page, Compression::None, &[1]).is_ok() {}
     let failed = checkpoint(&store, change(&[kept], &[])).unwrap_err();
-    assert!(matches!(failed.error, SpaceError::NoSpace { .. }), "{}", failed.error);
-    assert_eq!(failed.change, change(&[kept], &[]));
+    assert!(matches!(failed, SpaceError::NoSpace { .. }), "{failed}");
     let free = store.statistics().free_bytes;
-    assert!(checkpoint(&store, failed.change.clone()).is_err());
+    assert!(checkpoint(&store, change(&[kept], &[])).is_err());
     assert_eq!(store.statistics().free_bytes, free, "a failed checkpoint keeps no room");
     simulation.disk.set_capacity(None);
-    checkpoint(&store, failed.change).unwrap();
+    checkpoint(&store, change(&[kept], &[])).unwrap();
     store.audit(&[kept.extent()]).unwrap();
 }
 

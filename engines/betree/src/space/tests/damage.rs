@@ -63,7 +63,6 @@ fn every_flipped_bit_of_a_block_is_detected() {
                 problem(store.read_block(&pointer).unwrap_err()),
                 BlockProblem::Checksum { .. }
             ));
-            assert!(store.read_image(&pointer).is_err());
             assert!(store.read_neighbours(&[pointer]).is_err());
             simulation.disk.flip_bit(&data_path(), start * 8 + bit);
         }
@@ -93,7 +92,16 @@ fn a_pointer_that_contradicts_its_block_or_leads_outside_is_refused() {
     let store = create(&simulation);
     let pointer = store.write_block(TREE, BlockKind::Page, Compression::None, &content(1, 3_000)).unwrap();
     let with = |change: &dyn Fn(&mut PointerFields)| {
-        let mut fields = pointer.fields();
+        let mut fields = PointerFields {
+            file: pointer.file(),
+            kind: pointer.kind(),
+            codec: pointer.codec(),
+            address: pointer.address(),
+            disk_length: pointer.disk_length(),
+            raw_length: pointer.raw_length(),
+            birth: pointer.birth(),
+            checksum: pointer.checksum(),
+        };
         change(&mut fields);
         problem(store.read_block(&Pointer::new(fields).unwrap()).unwrap_err())
     };

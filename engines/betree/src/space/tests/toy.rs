@@ -6,6 +6,8 @@ use std::path::Path;
 use pando_environment::{SeededRandom, Simulation};
 
 use super::{FOLDER, TREE, content, contents, small_options};
+use crate::space::audit::AuditReport;
+use crate::space::checkpoint::CheckpointOutcome;
 use crate::space::*;
 
 /// A leaf: what it must contain, and where it is.
@@ -126,15 +128,15 @@ impl Toy {
         change.detach(self.catalog.iter().map(Pointer::extent));
         let last_commit = pando_storage::CommitTimestamp::new(self.next_seed);
         let contents = CheckpointContents { catalog: Some(catalog), last_commit, ..contents(change) };
-        let result = checkpoint.commit(contents);
+        let result = checkpoint.commit(&contents);
         let old = self.catalog.replace(catalog);
         if let Some(old) = old {
             self.free(&[old.extent()], old.birth());
         }
-        result.map_err(|failed| {
-            self.change = failed.change;
-            failed.error
-        })
+        if result.is_err() {
+            self.change = contents.change;
+        }
+        result
     }
 
     fn free(&self, extents: &[Extent], birth: Generation) {
