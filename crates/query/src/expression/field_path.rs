@@ -1,8 +1,7 @@
 //! A field path of an expression: `a.b.c`.
 //!
 //! Unlike the paths of filters, it does not index arrays, and through an array it gives an array: of `[{b: 1}, {b: 2},
-//! 3]`, `a.b` is `[1, 2]`. Elements that lack the field, or are no documents, are left out; an array within the array
-//! is entered as well and, where it gives anything, stands as an array in the result.
+//! 3]`, `a.b` is `[1, 2]`. Elements that lack the field, or are no documents, are left out.
 
 use pando_document::{ArrayWriter, RawArray, RawDocument, RawValue};
 
@@ -102,14 +101,11 @@ fn descend<'a>(root: &'a RawDocument, names: &[String]) -> Result<Evaluated<'a>,
 
 fn gather(array: &RawArray, names: &[String], writer: &mut ArrayWriter<'_>) -> Result<(), QueryError> {
     for element in array.iter() {
-        match element? {
-            RawValue::Document(document) => {
-                if let Some(value) = descend(document, names)?.raw() {
-                    writer.push(value);
-                }
-            }
-            // Arrays within the array are not entered.
-            _ => {}
+        // Arrays within the array are not entered.
+        if let RawValue::Document(document) = element?
+            && let Some(value) = descend(document, names)?.raw()
+        {
+            writer.push(value);
         }
     }
     Ok(())

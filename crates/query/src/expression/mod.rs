@@ -225,9 +225,8 @@ pub(crate) fn check_member_name(name: &str) -> Result<(), QueryError> {
         return Err(ExpressionFault::EmptyPathPart.error("FieldPath field names may not be empty strings."));
     }
     if name.contains('.') {
-        return Err(ExpressionFault::DottedMember.error(format!(
-            "FieldPath field names may not contain '.'. Consider using $getField or $setField."
-        )));
+        return Err(ExpressionFault::DottedMember
+            .error("FieldPath field names may not contain '.'. Consider using $getField or $setField."));
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ fn run_last_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>
 }
 
 fn run_min_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    run_n(call, frame, |elements, _| sort(elements, |a, b| compare_values(a, b)))
+    run_n(call, frame, |elements, _| sort(elements, compare_values))
 }
 
 fn run_max_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
