@@ -59,7 +59,6 @@ class Pando:
         # The port is taken before the store is opened; a request is answered once it is.
         MongoClient("127.0.0.1", self.port, directConnection=True, serverSelectionTimeoutMS=120000).admin.command("ping")
         self.start_seconds = time.monotonic() - began
-        own_cgroup(self.process.pid)
         return self
 
     def end(self, how=signal.SIGTERM):
@@ -69,16 +68,6 @@ class Pando:
     def memory_mb(self, field="VmRSS"):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) * 1024 / 1e6
-
-
-def own_cgroup(pid):
-    """Puts a server into a blkio group of its own, where that may be done: the lab then counts its disk reads alone."""
-    group = pathlib.Path("/sys/fs/cgroup/blkio/pando-measure")
-    try:
-        group.mkdir(exist_ok=True)
-        (group / "cgroup.procs").write_text(str(pid))
-    except OSError:
-        pass
 
 
 def bench(*arguments):
