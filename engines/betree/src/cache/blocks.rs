@@ -68,7 +68,7 @@ impl Blocks {
     }
 
     /// A page.
-    pub(crate) fn page(&self, pointer: &Pointer, patience: Patience) -> Result<Arc<Page>, BetreeError> {
+    pub(crate) fn page(&self, pointer: &Pointer, patience: Patience) -> Result<Page, BetreeError> {
         let key = BlockKey::of(pointer);
         if let Some(page) = self.cache.page(&key) {
             self.cache.hits.add(1);
@@ -76,7 +76,7 @@ impl Blocks {
         }
         self.miss(patience)?;
         let page = decode_page(pointer, self.store.read_block(pointer)?)?;
-        self.cache.insert_page(key, Arc::clone(&page));
+        self.cache.insert_page(key, page.clone());
         Ok(page)
     }
 
@@ -85,8 +85,8 @@ impl Blocks {
         &self,
         entries: &[PageEntry],
         retention: Retention,
-    ) -> Result<Vec<Arc<Page>>, BetreeError> {
-        let mut pages: Vec<Option<Arc<Page>>> =
+    ) -> Result<Vec<Page>, BetreeError> {
+        let mut pages: Vec<Option<Page>> =
             entries.iter().map(|entry| self.cache.peek_page(&BlockKey::of(&entry.pointer))).collect();
         let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
         if !missing.is_empty() {
@@ -96,7 +96,7 @@ impl Blocks {
             for ((at, pointer), bytes) in missing.into_iter().zip(&pointers).zip(blocks) {
                 let page = decode_page(pointer, bytes)?;
                 if retention == Retention::Keep {
-                    self.cache.insert_page(BlockKey::of(pointer), Arc::clone(&page));
+                    self.cache.insert_page(BlockKey::of(pointer), page.clone());
                 }
                 pages[at] = Some(page);
             }
@@ -130,7 +130,7 @@ impl Blocks {
     }
 
     /// Keeps a page that was just written.
-    pub(crate) fn keep_page(&self, pointer: &Pointer, page: Arc<Page>) {
+    pub(crate) fn keep_page(&self, pointer: &Pointer, page: Page) {
         self.cache.insert_page(BlockKey::of(pointer), page);
     }
 
@@ -155,8 +155,8 @@ impl Blocks {
     }
 }
 
-fn decode_page(pointer: &Pointer, bytes: bytes::Bytes) -> Result<Arc<Page>, BetreeError> {
+fn decode_page(pointer: &Pointer, bytes: bytes::Bytes) -> Result<Page, BetreeError> {
     let page = Page::decode(bytes)
         .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
-    Ok(Arc::new(page))
+    Ok(page)
 }

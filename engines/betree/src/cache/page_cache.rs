@@ -6,6 +6,7 @@
 //!
 //! # Invariants
 //! - A block is known by address *and* checksum: space that is used again never answers for what stood there before.
+//! - Pages lie in the cache's own entries, not behind a pointer of their own: a hit follows one pointer less.
 //! - Weights are the bytes that the value really takes, and what the cache itself takes for an entry.
 //! - A block heavier than its shard's capacity is not kept: the limit holds even so.
 
@@ -22,7 +23,7 @@ use crate::space::Pointer;
 
 /// Hundredths of the limit that directories may take.
 const DIRECTORY_SHARE: u64 = 40;
-/// What the cache takes for an entry beside the value: key, links, hash slot, and the `Arc`'s counters.
+/// What the cache takes for an entry beside the value: key, links, hash slot, and the counters of shared memory.
 const ENTRY_BYTES: usize = 120;
 
 /// What a block is known by.
@@ -41,8 +42,8 @@ impl BlockKey {
 #[derive(Clone)]
 struct PageWeight;
 
-impl Weighter<BlockKey, Arc<Page>> for PageWeight {
-    fn weight(&self, _: &BlockKey, page: &Arc<Page>) -> u64 {
+impl Weighter<BlockKey, Page> for PageWeight {
+    fn weight(&self, _: &BlockKey, page: &Page) -> u64 {
         (page.heap_bytes() + ENTRY_BYTES) as u64
     }
 }
@@ -58,7 +59,7 @@ impl Weighter<BlockKey, Arc<Directory>> for DirectoryWeight {
 
 /// See the module's head.
 pub(crate) struct PageCache {
-    pages: Cache<BlockKey, Arc<Page>, PageWeight>,
+    pages: Cache<BlockKey, Page, PageWeight>,
     directories: Cache<BlockKey, Arc<Directory>, DirectoryWeight>,
     limit: AtomicU64,
     /// What the pages' capacity was last set to.
@@ -96,7 +97,7 @@ impl PageCache {
         }
     }
 
-    pub(super) fn page(&self, key: &BlockKey) -> Option<Arc<Page>> {
+    pub(super) fn page(&self, key: &BlockKey) -> Option<Page> {
         self.pages.get(key)
     }
 
@@ -105,11 +106,11 @@ impl PageCache {
     }
 
     /// A page without counting as a use of it.
-    pub(super) fn peek_page(&self, key: &BlockKey) -> Option<Arc<Page>> {
+    pub(super) fn peek_page(&self, key: &BlockKey) -> Option<Page> {
         self.pages.peek(key)
     }
 
-    pub(super) fn insert_page(&self, key: BlockKey, page: Arc<Page>) {
+    pub(super) fn insert_page(&self, key: BlockKey, page: Page) {
         self.pages.insert(key, page);
     }
 

@@ -30,7 +30,7 @@
 
 use std::cmp::Ordering;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
 use super::{Fields, FormatError};
@@ -52,10 +52,10 @@ pub(super) enum EntryKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     bytes: Bytes,
-    entries: usize,
     base_time: u64,
-    heads_at: usize,
-    slots_at: usize,
+    entries: u32,
+    heads_at: u32,
+    slots_at: u32,
     wide: bool,
 }
 
@@ -130,19 +130,21 @@ impl Page {
             return Err(FormatError::Truncated { block: BLOCK, field: "slots" });
         }
         let slots_at = heads_at + entries * HEAD_BYTES;
-        let page = Page { bytes, entries, base_time, heads_at, slots_at, wide };
+        // All below the length, which has 32 bits.
+        let (entries, heads_at, slots_at) = (entries as u32, heads_at as u32, slots_at as u32);
+        let page = Page { bytes, base_time, entries, heads_at, slots_at, wide };
         page.check_entries()?;
         Ok(page)
     }
 
     /// Every slot points behind the one before it, and every entry fits between its slot and the next.
     fn check_entries(&self) -> Result<(), FormatError> {
-        let mut expected = self.slots_at + self.entries * if self.wide { 4 } else { 2 };
-        for at in 0..self.entries {
+        let mut expected = self.slots_at as usize + self.len() * if self.wide { 4 } else { 2 };
+        for at in 0..self.len() {
             if self.slot(at) != expected {
                 return Err(FormatError::Disorder { block: BLOCK, field: "slot", at });
             }
-            expected = if at + 1 < self.entries { self.slot(at + 1) } else { self.bytes.len() };
+            expected = if at + 1 < self.len() { self.slot(at + 1) } else { self.bytes.len() };
             let bytes = self.bytes.get(self.slot(at)..expected).ok_or(FormatError::Disorder {
                 block: BLOCK,
                 field: "slot",
@@ -185,7 +187,7 @@ impl Page {
     /// Checks that keys ascend strictly, and times descend within a key. For `verify`: reading does not need it.
     pub(crate) fn check_order(&self) -> Result<(), FormatError> {
         let (mut key, mut next) = (Vec::new(), Vec::new());
-        for at in 1..self.entries {
+        for at in 1..self.len() {
             self.key_into(at - 1, &mut key);
             self.key_into(at, &mut next);
             let fine = match key.cmp(&next) {
@@ -202,7 +204,7 @@ impl Page {
 
     /// Entries, that is versions of keys.
     pub(crate) fn len(&self) -> usize {
-        self.entries
+        self.entries as usize
     }
 
     /// Memory that the page takes: its bytes and what stands around them.
@@ -217,11 +219,11 @@ impl Page {
     }
 
     fn prefix(&self) -> &[u8] {
-        &self.bytes[HEADER_BYTES..self.heads_at]
+        &self.bytes[HEADER_BYTES..self.heads_at as usize]
     }
 
     fn head(&self, at: usize) -> u32 {
-        let start = self.heads_at + at * HEAD_BYTES;
+        let start = self.heads_at as usize + at * HEAD_BYTES;
         let bytes = self.bytes[start..].first_chunk::<4>().expect("decode checked that the heads lie within");
         u32::from_be_bytes(*bytes)
     }
@@ -229,10 +231,10 @@ impl Page {
     fn slot(&self, at: usize) -> usize {
         const WITHIN: &str = "decode checked that the slots lie within";
         if self.wide {
-            let bytes = self.bytes[self.slots_at + at * 4..].first_chunk::<4>().expect(WITHIN);
+            let bytes = self.bytes[self.slots_at as usize + at * 4..].first_chunk::<4>().expect(WITHIN);
             u32::from_le_bytes(*bytes) as usize
         } else {
-            let bytes = self.bytes[self.slots_at + at * 2..].first_chunk::<2>().expect(WITHIN);
+            let bytes = self.bytes[self.slots_at as usize + at * 2..].first_chunk::<2>().expect(WITHIN);
             usize::from(u16::from_le_bytes(*bytes))
         }
     }
@@ -240,7 +242,7 @@ impl Page {
     /// The entry at a place below [`Page::len`].
     pub(crate) fn entry(&self, at: usize) -> Entry {
         let start = self.slot(at);
-        let value_end = if at + 1 < self.entries { self.slot(at + 1) } else { self.bytes.len() };
+        let value_end = if at + 1 < self.len() { self.slot(at + 1) } else { self.bytes.len() };
         let (first, mut rest_at) = self.varint_at(start);
         let suffix_len = (first >> 2) as usize;
         let (kind, timestamp) = match first & 3 {
@@ -296,26 +298,29 @@ impl Page {
             && self.bytes[left.rest_at..left.value_at] == self.bytes[right.rest_at..right.value_at]
     }
 
-    /// The newest version of `key` that the snapshot sees.
-    pub(crate) fn find(&self, key: &[u8], snapshot: SnapshotTimestamp) -> Found {
+    /// The newest version of `key` that the snapshot sees. Its value goes on sharing the page's memory.
+    pub(crate) fn find(mut self, key: &[u8], snapshot: SnapshotTimestamp) -> Found {
         let Some(target) = self.target(key) else { return Found::Absent };
         // Versions of one key stand newest first: the first that is not too new is the one.
         let at = self.partition_point(target, |page, at| !snapshot.sees(page.entry(at).timestamp()));
-        if at == self.entries || self.compare(at, target) != Ordering::Equal {
+        if at == self.len() || self.compare(at, target) != Ordering::Equal {
             return Found::Absent;
         }
         let entry = self.entry(at);
         if entry.is_delete() {
             return Found::Deleted;
         }
-        Found::Value(self.bytes.slice(entry.value_at..entry.value_end))
+        // Cut, not sliced: that leaves the counter of owners alone.
+        self.bytes.truncate(entry.value_end);
+        self.bytes.advance(entry.value_at);
+        Found::Value(self.bytes)
     }
 
     /// The first entry whose key is at or after `key`: the newest version of that key.
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
         match self.beside_prefix(key) {
             Ordering::Less => 0,
-            Ordering::Greater => self.entries,
+            Ordering::Greater => self.len(),
             Ordering::Equal => match self.target(key) {
                 Some(target) => self.partition_point(target, |_, _| false),
                 None => 0,
@@ -327,7 +332,7 @@ impl Page {
     pub(crate) fn upper_bound(&self, key: &[u8]) -> usize {
         match self.beside_prefix(key) {
             Ordering::Less => 0,
-            Ordering::Greater => self.entries,
+            Ordering::Greater => self.len(),
             Ordering::Equal => match self.target(key) {
                 Some(target) => self.partition_point(target, |_, _| true),
                 None => 0,
@@ -359,7 +364,7 @@ impl Page {
 
     /// The first entry that is not before the target; of those with the same key, the first for which `skip` is false.
     fn partition_point(&self, target: Target<'_>, skip: impl Fn(&Page, usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.entries);
+        let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
             let before = match self.compare(middle, target) {

@@ -209,7 +209,7 @@ impl<'s> LeafWriter<'s> {
         for (page, pointer) in leaf.pages.into_iter().zip(&pages) {
             let Some(raw) = page.kept else { continue };
             let page = Page::decode(raw).expect("a page that was just built can be read");
-            self.blocks.keep_page(pointer, Arc::new(page));
+            self.blocks.keep_page(pointer, page);
         }
         self.blocks.keep_directory(&pointer, Arc::new(directory));
         self.leaves.push(NewLeaf { lower, child });

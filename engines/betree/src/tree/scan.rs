@@ -10,7 +10,6 @@
 
 use std::cmp::Ordering;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use pando_storage::{Batch, BatchLimits, Direction, KeyRange, Patience, ScanEnd, SnapshotTimestamp};
@@ -71,7 +70,7 @@ pub(crate) fn scan(
 
 /// A page and the keys that it covers.
 struct Piece {
-    page: Option<Arc<Page>>,
+    page: Option<Page>,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
 }
@@ -125,7 +124,7 @@ fn next_piece(
                 blocks.page(&directory.pages()[at].pointer, request.patience)
             } else {
                 let pages = blocks.pages(&directory.pages()[from..to], Retention::Keep);
-                pages.map(|pages| Arc::clone(&pages[at - from]))
+                pages.map(|mut pages| pages.swap_remove(at - from))
             }
         }
     };
@@ -171,7 +170,7 @@ fn scan_piece(
         if crosses(from, to) {
             continue;
         }
-        if scan_part(view, at, request, (from, to), piece.page.as_deref(), batch) == ScanEnd::More {
+        if scan_part(view, at, request, (from, to), piece.page.as_ref(), batch) == ScanEnd::More {
             return ScanEnd::More;
         }
     }

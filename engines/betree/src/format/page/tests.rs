@@ -62,7 +62,7 @@ fn every_version_of_every_key_is_found_at_every_snapshot() {
         keys.extend([b"o".to_vec(), b"q".to_vec(), vec![]]);
         for key in &keys {
             for snapshot in [0, 50, 100, 150, 250, 1000] {
-                let found = page.find(key, SnapshotTimestamp::new(snapshot));
+                let found = page.clone().find(key, SnapshotTimestamp::new(snapshot));
                 assert_eq!(
                     found,
                     expected(&model, key, snapshot),
@@ -199,7 +199,7 @@ fn read_everything(bytes: Vec<u8>) {
         page.key_into(at, &mut key);
         let entry = page.entry(at);
         let _value = page.value(&entry).len();
-        let _found = page.find(&key, SnapshotTimestamp::MAX);
+        let _found = page.clone().find(&key, SnapshotTimestamp::MAX);
         let _bounds = (page.lower_bound(&key), page.upper_bound(&key));
     }
     let _order = page.check_order();
