@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use pando_document::{Decimal128, DecimalParts, Value};
 
 use crate::encode::{PLACES_BIAS, commonest_of_size};
-use crate::magnitude::{Rest, Size, WHOLE_END, group_bits};
+use crate::magnitude::{Rest, Shortest, Size, WHOLE_END, group_bits};
 use crate::number_bits::{NumberType, Zero, read_rest_zeros};
 use crate::reader::Reader;
 use crate::type_bits::TypeBitsReader;
@@ -78,7 +78,8 @@ fn read_whole(bytes: usize, reader: &mut Reader<'_>) -> Result<(Size, Rest), Dec
         word = word << 8 | u64::from(reader.byte()?);
     }
     let whole = word >> 1;
-    if whole == 0 {
+    // As few bytes as it needs: the first is not 0.
+    if whole == 0 || word >> (8 * (bytes - 1)) == 0 {
         return Err(reader.impossible());
     }
     let (mut fraction, mut taken) = (0u64, 0);
@@ -86,6 +87,9 @@ fn read_whole(bytes: usize, reader: &mut Reader<'_>) -> Result<(Size, Rest), Dec
     let group_bits = group_bits(whole);
     while follows && taken < group_bits {
         let group = reader.byte()?;
+        if group == 0 {
+            return Err(reader.impossible());
+        }
         taken += 7;
         fraction |= u64::from(group >> 1) << (64 - taken);
         follows = group & 1 == 1;
@@ -101,7 +105,8 @@ fn read_digit_pairs(rest: &mut Rest, reader: &mut Reader<'_>) -> Result<(), Deco
     loop {
         let byte = reader.byte()?;
         let pair = byte >> 1;
-        if pair > 99 || !rest.push(pair / 10) || !rest.push(pair % 10) {
+        // A last pair of zeros is not written.
+        if byte == 0 || pair > 99 || !rest.push(pair / 10) || !rest.push(pair % 10) {
             return Err(reader.impossible());
         }
         if byte & 1 == 0 {
@@ -136,6 +141,7 @@ pub(crate) fn number_value(
             let shortest =
                 shortest_with_rest(*size, rest).ok_or(DecodeError::ImpossiblePayload { offset })?;
             let decimal = decimal_value(*negative, shortest.0, shortest.1, zeros);
+            let decimal = decimal.filter(|_| is_written_as(shortest, zeros, *size, rest));
             decimal.ok_or(DecodeError::ImpossibleType { offset })
         }
     }
@@ -160,7 +166,8 @@ fn finite_value(negative: bool, size: Size, kind: NumberType) -> Option<Value> {
         NumberType::Int64 => Value::Int64(integer_of(negative, size)?),
         NumberType::Decimal { zeros } => {
             let (coefficient, exponent) = decimal_of(size)?;
-            return decimal_value(negative, coefficient, exponent, zeros);
+            return decimal_value(negative, coefficient, exponent, zeros)
+                .filter(|_| is_written_as((coefficient, exponent), zeros, size, &Rest::NONE));
         }
     })
 }
@@ -223,6 +230,11 @@ fn decimal_of(size: Size) -> Option<(u128, i32)> {
         tens += 1;
     }
     (coefficient <= COEFFICIENT_MAX).then_some((coefficient, tens))
+}
+
+/// Whether a decimal, which must be one, has these bytes and no others: there are more ways to cut a number into size and rest.
+fn is_written_as((coefficient, exponent): (u128, i32), zeros: u16, size: Size, rest: &Rest) -> bool {
+    Shortest { coefficient, exponent, zeros }.magnitude() == (size, *rest)
 }
 
 /// Coefficient and exponent of a number with rest.

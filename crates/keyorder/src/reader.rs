@@ -70,7 +70,10 @@ impl<'a> Reader<'a> {
 
     pub fn length(&mut self) -> Result<usize, DecodeError> {
         match self.byte()? {
-            lead_byte::LONG => Ok(u32::from_be_bytes(self.array()?) as usize),
+            lead_byte::LONG => match u32::from_be_bytes(self.array()?) {
+                long if long < u32::from(lead_byte::LONG) => Err(self.impossible()),
+                long => Ok(long as usize),
+            },
             short => Ok(usize::from(short)),
         }
     }

@@ -3,10 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "all of this is test code")]
 
 use pando_document::parse_json_value;
-use pando_keyorder::{Direction, TypeBits, bracket_lead_bytes, decode, encode, encode_empty_array};
+use pando_keyorder::{
+    DecodeError, Direction, TypeBits, bracket_lead_bytes, decode, encode, encode_empty_array,
+};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|place| u8::from_str_radix(&text[place..place + 2], 16).unwrap()).collect()
 }
 
 /// Value in Extended JSON, ascending key bytes, type bits.
@@ -101,6 +107,31 @@ fn values_have_the_bytes_that_are_on_disk() {
         encode(&value, Direction::Ascending, &mut bytes, &mut bits);
         assert_eq!((hex(&bytes).as_str(), hex(bits.as_bytes()).as_str()), (*key, *type_bits), "{json}");
         assert_eq!(decode(&bytes, bits.as_bytes(), &[Direction::Ascending]), Ok(vec![value]), "{json}");
+    }
+}
+
+/// What it is, key bytes that would stand for a value if there were not a shorter or a better way to write it, type bits.
+const NEVER_WRITTEN: &[(&str, &str, &str)] = &[
+    ("a group of zeros at the end of a fraction", "322c9f00002b0100", ""),
+    ("a group of zeros, which would stand for nothing", "2e0300", "80"),
+    ("1 in two bytes", "2f0002", ""),
+    ("a short length in the long form", "78ff0000000100aa", ""),
+    ("a pair of zeros behind the digits of the decimal 0.1", "2d7f7333333333333318381500", ""),
+    ("the decimal 0.1 with a double that is not the nearest below", "2d7f73333333333331183814", ""),
+    ("digits of the decimal 1.5, which is a double", "2e03810101010101010164", ""),
+];
+
+#[test]
+fn bytes_that_stand_for_a_value_but_are_never_written_are_refused() {
+    for (what, key, type_bits) in NEVER_WRITTEN {
+        let decoded = decode(&unhex(key), &unhex(type_bits), &[Direction::Ascending]);
+        assert!(
+            matches!(
+                decoded,
+                Err(DecodeError::ImpossiblePayload { .. } | DecodeError::ImpossibleType { .. })
+            ),
+            "{what}: {decoded:?}"
+        );
     }
 }
 

@@ -230,8 +230,9 @@ proptest! {
     ) {
         for direction in [Direction::Ascending, Direction::Descending] {
             let decoded = decode(&bytes, &bits, &[direction]);
-            if decoded.is_ok() {
+            if let Ok(values) = decoded {
                 assert_eq!(parts_length(&bytes, &[direction]), Ok(bytes.len()));
+                assert_eq!(key(&[(&values[0], direction)]).0, bytes, "one value has one key: {values:?}");
             }
         }
     }
