@@ -45,7 +45,8 @@ pub(crate) struct CheckpointState {
     last: Mutex<Last>,
     /// Bytes that the log has been given since the last checkpoint.
     log_bytes: AtomicU64,
-    merge_failure: Mutex<Option<BetreeError>>,
+    /// Why and when the last merge failed, if it did.
+    merge_failure: Mutex<Option<(BetreeError, Monotonic)>>,
 }
 
 #[derive(Default)]
@@ -338,12 +339,18 @@ impl Core {
 
     /// Remembers how the last merge ended.
     pub(crate) fn set_merge_failure(&self, error: Option<&BetreeError>) {
-        *self.checkpoint.merge_failure.lock() = error.cloned();
+        let failure = error.map(|error| (error.clone(), self.environment.clock().monotonic()));
+        *self.checkpoint.merge_failure.lock() = failure;
     }
 
     /// Why the last merge failed, if it did.
     pub(crate) fn merge_failure(&self) -> Option<BetreeError> {
-        self.checkpoint.merge_failure.lock().clone()
+        self.checkpoint.merge_failure.lock().as_ref().map(|(error, _)| error.clone())
+    }
+
+    /// When the last merge failed, if it did.
+    pub(crate) fn last_merge_failure(&self) -> Option<Monotonic> {
+        self.checkpoint.merge_failure.lock().as_ref().map(|(_, at)| *at)
     }
 }
 
