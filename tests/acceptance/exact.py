@@ -7,6 +7,7 @@ two NaNs, a decimal's trailing zeros) stays apart here.
 """
 
 import struct
+import sys
 
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
@@ -14,6 +15,8 @@ from bson.raw_bson import RawBSONDocument
 
 from sort_order import Value, cstring
 
+# Documents may be nested 200 levels deep and more, and each level takes several frames here.
+sys.setrecursionlimit(5000)
 LENIENT = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 NAMES = {1: "double", 2: "string", 3: "object", 4: "array", 5: "binary", 6: "undefined", 7: "objectId", 8: "bool", 9: "date",
          10: "null", 11: "regex", 12: "dbPointer", 13: "code", 14: "symbol", 15: "codeWithScope", 16: "int", 17: "timestamp",

@@ -67,7 +67,7 @@ CITIES = [
     find("cities", {"_id": 77}, "_id_"),
     find("cities", {"_id": {"$in": [5, 3, 99999999, 171075]}}, "_id_"),
     find("cities", {"_id": {"$gt": 1000, "$lte": 1010}}, "_id_", sort={"_id": -1}),
-    find("cities", {"key": "CH-063000"}, "key"),
+    find("cities", {"key": "AD-000007"}, "key"),
     find("cities", {"country": "CH"}, "country", "country_name", sort={"_id": 1}),
     find("cities", {"country": "LI"}, "country", "country_name", "country_admin1_id"),
     find("cities", {"country": "LI"}, "country", projection={"name": 1, "_id": 0}),

@@ -1,0 +1,337 @@
+"""Collections, indexes, names, statistics, what the server says about itself, and what explain tells."""
+
+import bson
+import pytest
+from bson import Int64
+
+from both import Order, Texts
+
+DOCUMENTS = [{"_id": at, "a": at % 5, "b": str(at), "c": [at, at + 1], "d": {"e": at}} for at in range(100)]
+
+
+def look(both):
+    """Everything that can be seen of the collections of this database."""
+    names = both.same({"listCollections": 1, "filter": {}}, order=Order.FREE).documents
+    for name in sorted(found["name"] for found in names):
+        both.same({"listIndexes": name})
+        both.rows({"find": name, "sort": {"_id": 1}})
+
+
+def index(key, **options):
+    return {"key": key, "name": options.pop("name", "_".join(f"{field}_{way}" for field, way in key.items())), **options}
+
+
+@pytest.fixture
+def filled(both):
+    both.same({"insert": "c", "documents": DOCUMENTS})
+    both.same({"createIndexes": "c", "indexes": [index({"a": 1}), index({"b": -1, "a": 1}), index({"c": 1})]})
+    return both
+
+
+# ---- collections
+
+
+def test_collections_are_made_renamed_and_dropped(both):
+    both.same({"create": "c"})
+    both.fails({"create": "d", "bogus": 1}, 40415, texts=Texts.COMPARED)
+    both.same({"create": "c"}, texts=Texts.COMPARED)
+    both.same({"insert": "d", "documents": [{"_id": 1}]})
+    both.same({"create": "d"}, texts=Texts.COMPARED)
+    look(both)
+    both.same({"drop": "c"})
+    both.same({"drop": "c"}, texts=Texts.COMPARED)
+    both.same({"dropDatabase": 1})
+    both.same({"dropDatabase": 1})
+    look(both)
+
+
+@pytest.mark.parametrize("source,target,options", [
+    ("c", "new", {}), ("missing", "new", {}), ("c", "other", {}), ("c", "other", {"dropTarget": True}), ("c", "c", {}),
+    ("c", "", {}), ("c", "a$b", {}), ("c", "system.x", {}), ("c", "x" * 250, {}), ("c", "c", {"dropTarget": True}),
+    ("c", "other", {"dropTarget": False}), ("c", ".x", {}),
+], ids=repr)
+def test_renaming(filled, source, target, options):
+    filled.same({"insert": "other", "documents": [{"_id": "other"}]})
+    admin = filled.on("admin")
+    admin.same({"renameCollection": f"{filled.name}.{source}", "to": f"{filled.name}.{target}", **options})
+    look(filled)
+    admin.fails({"renameCollection": "nodatabase", "to": "a.b"}, 73)
+    filled.fails({"renameCollection": f"{filled.name}.c", "to": f"{filled.name}.z"}, 13)
+
+
+@pytest.mark.parametrize("request_", [
+    {"listCollections": 1}, {"listCollections": 1, "nameOnly": True}, {"listCollections": 1, "filter": {"name": "c"}},
+    {"listCollections": 1, "filter": {"name": {"$regex": "^o"}}}, {"listCollections": 1, "filter": {"type": "view"}},
+    {"listCollections": 1, "filter": {"options": {}}}, {"listCollections": 1, "filter": {"$foo": 1}},
+    {"listCollections": 1.0, "nameOnly": True, "filter": {"name": {"$in": ["a", "c"]}}}, {"listCollections": 1, "cursor": {"batchSize": 10}},
+    {"listCollections": 1, "authorizedCollections": True, "nameOnly": True}, {"listCollections": 1, "filter": {"idIndex.name": "_id_"}},
+], ids=repr)
+def test_listing_collections(filled, request_):
+    filled.same({"create": "other"})
+    filled.same(request_, order=Order.FREE)
+
+
+def test_databases_appear_and_go(both):
+    admin = both.on("admin")
+    for name in ("one", "two"):
+        both.on(f"{both.name}_{name}").same({"insert": "c", "documents": [{"_id": 1}]})
+    own = {"$regex": f"^{both.name}_"}
+    for options in ({}, {"nameOnly": True}, {"authorizedDatabases": True}):
+        admin.same({"listDatabases": 1, "filter": {"name": own}, **options})
+    admin.same({"listDatabases": 1, "filter": {"name": own, "empty": False}})
+    both.on(f"{both.name}_one").same({"dropDatabase": 1})
+    admin.same({"listDatabases": 1, "filter": {"name": own}})
+    both.on(f"{both.name}_two").same({"drop": "c"})
+    admin.same({"listDatabases": 1, "filter": {"name": own}})
+    both.fails({"listDatabases": 1}, 13)
+
+
+@pytest.mark.parametrize("name", ["a b", "a.b", "a/b", "a$b", 'a"b', "x" * 63, "x" * 64, "ä", "*"], ids=repr)
+def test_names_of_databases_are_checked(servers, name):
+    there = servers.on(name)
+    # PyMongo refuses such names itself, so the command goes over the wire as it stands.
+    for request in ({"insert": "c", "documents": [{"_id": 1}]}, {"find": "c"}, {"dropDatabase": 1}, {"ping": 1}, {"listCollections": 1}):
+        there.same(request)
+
+
+# ---- indexes
+
+
+SPECIFICATIONS = {
+    "plain": [index({"x": 1})],
+    "two": [index({"x": 1}), index({"y": -1, "x": 1})],
+    "options": [index({"x": 1}, unique=True, sparse=True, background=True, hidden=True, v=2)],
+    "false options": [index({"x": 1}, unique=False, sparse=False, background=False, hidden=False)],
+    "numbers as directions": [index({"x": 1.5, "y": -2, "z": Int64(7)})],
+    "text as direction": [index({"x": "up"})],
+    "zero as direction": [index({"x": 0})],
+    "boolean as direction": [index({"x": True})],
+    "object as direction": [index({"x": {}})],
+    "empty key": [{"key": {}, "name": "empty"}],
+    "id": [index({"_id": 1})],
+    "id with another name": [index({"_id": 1}, name="mine")],
+    "id descending": [index({"_id": -1})],
+    "id unique": [index({"_id": 1}, unique=True)],
+    "id sparse": [index({"_id": 1}, sparse=True)],
+    "id hidden": [index({"_id": 1}, hidden=True)],
+    "same again": [index({"a": 1})],
+    "same key, other name": [index({"a": 1}, name="other")],
+    "same name, other key": [index({"z": 1}, name="a_1")],
+    "same key, unique": [index({"a": 1}, unique=True)],
+    "same key, sparse": [index({"a": 1}, sparse=True)],
+    "same key, other name, unique": [index({"a": 1}, name="u", unique=True)],
+    "same key as double": [{"key": {"a": 1.0}, "name": "a_1"}],
+    "twice in one request": [index({"x": 1}), index({"x": 1})],
+    "conflict in one request": [index({"x": 1}), index({"x": 1}, name="second")],
+    "no name": [{"key": {"x": 1}}],
+    "empty name": [index({"x": 1}, name="")],
+    "star as name": [index({"x": 1}, name="*")],
+    "_id_ as name": [index({"x": 1}, name="_id_")],
+    "no key": [{"name": "x"}],
+    "dollar in key": [index({"$x": 1})],
+    "dollar inside key": [index({"a.$b": 1})],
+    "$** key": [index({"$**": 1})],
+    "empty field": [index({"": 1})],
+    "dots": [index({"a.": 1})],
+    "dots inside": [index({"a..b": 1})],
+    "leading dot": [index({".a": 1})],
+    "version 1": [index({"x": 1}, v=1)],
+    "version 0": [index({"x": 1}, v=0)],
+    "version 3": [index({"x": 1}, v=3)],
+    "unknown option": [index({"x": 1}, bogus=1)],
+    "over duplicates": [index({"a": 1, "z": 1}, unique=True)],
+    "text": [index({"x": "text"})],
+    "geo": [index({"x": "2dsphere"})],
+    "hashed": [index({"x": "hashed"})],
+    "partial": [index({"x": 1}, partialFilterExpression={"x": {"$gt": 1}})],
+    "TTL": [index({"x": 1}, expireAfterSeconds=10)],
+    "collation": [index({"x": 1}, collation={"locale": "de"})],
+    "32 fields": [index({f"f{at}": 1 for at in range(32)}, name="wide")],
+    "33 fields": [index({f"f{at}": 1 for at in range(33)}, name="wide")],
+    "64 indexes": [index({f"f{at}": 1}) for at in range(60)],
+    "65 indexes": [index({f"f{at}": 1}) for at in range(61)],
+    "long name": [index({"x": 1}, name="n" * 500)],
+    "none": [],
+}
+
+
+@pytest.mark.parametrize("specifications", SPECIFICATIONS.values(), ids=SPECIFICATIONS)
+def test_creating_indexes(filled, specifications):
+    filled.same({"createIndexes": "c", "indexes": specifications})
+    filled.same({"listIndexes": "c"})
+    filled.same({"createIndexes": "c", "indexes": specifications})
+    filled.same({"createIndexes": "new", "indexes": specifications})
+    filled.same({"listIndexes": "new"})
+
+
+@pytest.mark.parametrize("which", ["*", "a_1", "missing", "_id_", {"a": 1}, {"b": -1, "a": 1}, {"a": -1}, {"_id": 1}, ["a_1"],
+                                   ["a_1", "c_1"], ["a_1", "missing"], ["_id_"], [], ["*"], 1, None, {"a": 1.0}, [{"a": 1}]], ids=repr)
+def test_dropping_indexes(filled, which):
+    filled.same({"dropIndexes": "c", "index": which}, texts=Texts.COMPARED if isinstance(which, str) else Texts.IGNORED)
+    filled.same({"listIndexes": "c"})
+    filled.same({"dropIndexes": "missing", "index": which})
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 4, 5])
+def test_indexes_are_listed_in_batches(filled, size):
+    replies = filled.same({"listIndexes": "c", "cursor": {"batchSize": size}})
+    while replies.is_open():
+        replies = filled.same({"getMore": replies.cursor, "collection": "c"})
+
+
+def test_an_index_is_hidden_and_shown_again(filled):
+    for change in ({"name": "a_1", "hidden": True}, {"name": "a_1", "hidden": True}, {"keyPattern": {"a": 1}, "hidden": False},
+                   {"name": "missing", "hidden": True}, {"name": "_id_", "hidden": True}, {"name": "a_1"}, {"hidden": True}, {}):
+        filled.same({"collMod": "c", "index": change})
+        filled.same({"listIndexes": "c"})
+        filled.plan({"find": "c", "filter": {"a": 1}})
+    filled.same({"collMod": "missing", "index": {"name": "a_1", "hidden": True}})
+    filled.same({"collMod": "c"})
+
+
+# ---- statistics and the server itself
+
+
+def test_statistics_count_documents_and_indexes(filled):
+    for request in ({"collStats": "c"}, {"collStats": "missing"}, {"collStats": "c", "scale": 10}, {"dbStats": 1}, {"dbStats": 1, "scale": 10}):
+        filled.same(request)
+    filled.same({"delete": "c", "deletes": [{"q": {"a": 1}, "limit": 0}]})
+    filled.same({"collStats": "c"})
+    filled.same({"count": "c"})
+    filled.on(f"{filled.name}_missing").same({"dbStats": 1})
+
+
+@pytest.mark.parametrize("name", ["foo", "atlasVersion", "isdbgrid", "Find", "FIND", "getFreeMonitoringStatus", "$cmd", "", "features "])
+def test_unknown_commands_are_refused(both, name):
+    if name == "getFreeMonitoringStatus":
+        both.on("admin").ask_pando({name: 1})
+        return
+    both.same({name: 1}, texts=Texts.COMPARED)
+    both.same({name: "c", "bogus": 1})
+
+
+FIELDS_OF_HELLO = ["maxBsonObjectSize", "maxMessageSizeBytes", "maxWriteBatchSize", "logicalSessionTimeoutMinutes", "readOnly", "ok"]
+
+
+@pytest.mark.parametrize("command", ["hello", "isMaster", "ismaster"])
+def test_hello_says_the_same_limits(both, command):
+    replies = both.same({command: 1})
+    assert all(name in replies for name in FIELDS_OF_HELLO)
+    assert replies["maxWireVersion"] == 21 and "topologyVersion" not in replies
+    assert ("isWritablePrimary" if command == "hello" else "ismaster") in replies
+    both.same({command: 1, "helloOk": True})
+    both.same({command: 1, "compression": ["snappy", "nothing", "zlib", "zstd"]}, ignore=["compression"])
+
+
+@pytest.mark.parametrize("request_,fields", [
+    ({"buildInfo": 1}, ["version", "versionArray", "modules", "bits", "maxBsonObjectSize", "storageEngines", "gitVersion", "debug"]),
+    ({"connectionStatus": 1}, ["authInfo"]), ({"getCmdLineOpts": 1}, ["argv", "parsed"]), ({"hostInfo": 1}, ["system", "os"]),
+    ({"getLog": "startupWarnings"}, ["log", "totalLinesWritten"]), ({"getLog": "*"}, ["names"]), ({"whatsmyuri": 1}, ["you"]),
+    ({"getParameter": 1, "featureCompatibilityVersion": 1}, ["featureCompatibilityVersion"]), ({"startSession": 1}, ["id", "timeoutMinutes"]),
+    ({"serverStatus": 1}, ["host", "version", "process", "pid", "uptime", "connections", "localTime"]), ({"listCommands": 1}, ["commands"]),
+    ({"ping": 1}, []), ({"endSessions": []}, []), ({"refreshSessions": []}, []), ({"logout": 1}, []),
+], ids=str)
+def test_what_tools_ask_a_server_for_is_there(both, request_, fields):
+    admin = both.on("admin")
+    oracle, pando = bson.decode(admin.ask_oracle(request_)), bson.decode(admin.ask_pando(request_))
+    assert oracle["ok"] == pando["ok"] == 1
+    for name in fields:
+        assert type(oracle[name]) is type(pando[name]), name
+
+
+@pytest.mark.parametrize("request_", [
+    {"getLog": "nothing"}, {"getLog": 1}, {"getParameter": 1}, {"getParameter": 1, "noSuchParameter": 1},
+    {"commitTransaction": 1}, {"abortTransaction": 1}, {"commitTransaction": 1, "txnNumber": Int64(1), "autocommit": False},
+    {"getLastError": 1}, {"endSessions": [{"id": 1}]}, {"endSessions": 1}, {"explain": 1}, {"explain": {}}, {"explain": {"foo": 1}},
+    {"explain": {"find": "c"}, "verbosity": "bogus"}, {"explain": {"explain": {"find": "c"}}}, {"explain": {"insert": "c", "documents": [{}]}},
+    {"explain": {"find": 1}}, {"explain": {"find": "c", "bogus": 1}}, {"killCursors": 1, "cursors": []}, {"renameCollection": "a"},
+    {"getMore": 1, "collection": "c"}, {"getMore": Int64(0), "collection": "c"},
+], ids=repr)
+def test_what_is_asked_wrongly_is_refused(both, request_):
+    both.on("admin").same(request_)
+
+
+@pytest.mark.parametrize("name", ["getCmdLineOpts", "getLog", "getParameter", "listDatabases", "renameCollection", "hostInfo", "serverStatus"])
+def test_some_commands_are_for_admin_only(both, name):
+    value = {"getLog": "global", "renameCollection": "a.b"}.get(name, 1)
+    request = {name: value, **({"to": "a.c"} if name == "renameCollection" else {})}
+    codes = [reply.get("code") for reply in (both.oracle[both.name].command(request, check=False), both.pando[both.name].command(request, check=False))]
+    assert codes[0] == codes[1]
+
+
+# ---- explain
+
+
+PLANS = {
+    "scan": {"find": "c"},
+    "scan with filter": {"find": "c", "filter": {"x": 1}},
+    "id": {"find": "c", "filter": {"_id": 1}},
+    "id with sort": {"find": "c", "filter": {"_id": 1}, "sort": {"b": 1}},
+    "id range": {"find": "c", "filter": {"_id": {"$gt": 5}}},
+    "id in": {"find": "c", "filter": {"_id": {"$in": [1, 2]}}},
+    "id with projection": {"find": "c", "filter": {"_id": 1}, "projection": {"a": 1}},
+    "index": {"find": "c", "filter": {"a": 1}},
+    "index range": {"find": "c", "filter": {"a": {"$gt": 1, "$lt": 3}}},
+    "index covered": {"find": "c", "filter": {"a": 1}, "projection": {"a": 1, "_id": 0}},
+    "index not covered": {"find": "c", "filter": {"a": 1}, "projection": {"a": 1}},
+    "index multikey": {"find": "c", "filter": {"c": 5}, "projection": {"c": 1, "_id": 0}},
+    "index computed": {"find": "c", "filter": {"a": 1}, "projection": {"x": "$a"}},
+    "excluded": {"find": "c", "filter": {"a": 1}, "projection": {"b": 0}},
+    "index and filter": {"find": "c", "filter": {"a": 1, "x": 2}},
+    "compound": {"find": "c", "filter": {"b": "5", "a": 1}, "hint": {"b": -1, "a": 1}},
+    "compound covered": {"find": "c", "filter": {"b": "5"}, "projection": {"_id": 0, "a": 1, "b": 1}},
+    "compound sorted": {"find": "c", "filter": {"b": "5"}, "sort": {"a": 1}},
+    "sort by index": {"find": "c", "sort": {"a": 1}},
+    "sort by index backwards": {"find": "c", "sort": {"a": -1}},
+    "sort by compound": {"find": "c", "sort": {"b": 1, "a": -1}},
+    "sort": {"find": "c", "sort": {"x": 1}},
+    "sort with limit and skip": {"find": "c", "sort": {"x": 1}, "limit": 5, "skip": 3},
+    "limit": {"find": "c", "limit": 5},
+    "skip": {"find": "c", "skip": 5},
+    "limit and skip": {"find": "c", "limit": 5, "skip": 2, "filter": {"a": 1}},
+    "projection": {"find": "c", "projection": {"a": 1}},
+    "dotted projection": {"find": "c", "projection": {"d.e": 1}},
+    "hint natural": {"find": "c", "filter": {"a": 1}, "hint": {"$natural": 1}},
+    "hint by name": {"find": "c", "filter": {"x": 1}, "hint": "a_1"},
+    "missing": {"find": "missing", "filter": {"a": 1}},
+    "bad hint": {"find": "c", "hint": "missing"},
+    "regex": {"find": "c", "filter": {"b": {"$regex": "^1"}}},
+    "not": {"find": "c", "filter": {"a": {"$ne": 1}}},
+    "exists": {"find": "c", "filter": {"a": {"$exists": True}}},
+    "null": {"find": "c", "filter": {"a": None}},
+    "or": {"find": "c", "filter": {"$or": [{"a": 1}, {"c": 2}]}},
+    "or without index": {"find": "c", "filter": {"$or": [{"a": 1}, {"x": 2}]}},
+    "count": {"count": "c"},
+    "count by index": {"count": "c", "query": {"a": 1}},
+    "count by index range": {"count": "c", "query": {"a": {"$gt": 1}}},
+    "count by scan": {"count": "c", "query": {"x": 1}},
+    "distinct": {"distinct": "c", "key": "a", "query": {}},
+    "distinct by scan": {"distinct": "c", "key": "x", "query": {}},
+    "update": {"update": "c", "updates": [{"q": {"a": 1}, "u": {"$set": {"x": 1}}}]},
+    "update by id": {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"x": 1}}}]},
+    "delete": {"delete": "c", "deletes": [{"q": {"a": 1}, "limit": 0}]},
+    "delete by scan": {"delete": "c", "deletes": [{"q": {"x": 1}, "limit": 1}]},
+    "findAndModify": {"findAndModify": "c", "query": {"a": 1}, "update": {"$set": {"x": 1}}},
+    "findAndModify remove": {"findAndModify": "c", "query": {"_id": 1}, "remove": True},
+    "aggregate match": {"aggregate": "c", "pipeline": [{"$match": {"a": 1}}], "cursor": {}},
+    "aggregate empty": {"aggregate": "c", "pipeline": [], "cursor": {}},
+    "aggregate sort": {"aggregate": "c", "pipeline": [{"$sort": {"a": 1}}], "cursor": {}},
+    "aggregate match sort limit": {"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$sort": {"b": 1}}, {"$limit": 3}], "cursor": {}},
+    "aggregate project": {"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$project": {"a": 1, "_id": 0}}], "cursor": {}},
+    "aggregate unwind": {"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$unwind": "$c"}, {"$limit": 2}], "cursor": {}},
+}
+
+
+@pytest.mark.parametrize("request_", PLANS.values(), ids=PLANS)
+def test_plans_have_the_same_stages(filled, request_):
+    filled.plan(request_)
+
+
+@pytest.mark.parametrize("verbosity", ["executionStats", "allPlansExecution"])
+@pytest.mark.parametrize("request_", [PLANS[name] for name in ("scan with filter", "id", "index", "index covered", "sort", "limit", "count by index",
+                                                               "compound covered")], ids=repr)
+def test_execution_is_counted(filled, request_, verbosity):
+    explain = {"explain": request_, "verbosity": verbosity}
+    oracle, pando = bson.decode(filled.ask_oracle(explain)), bson.decode(filled.ask_pando(explain))
+    for name in ("executionSuccess", "nReturned", "totalKeysExamined", "totalDocsExamined"):
+        assert oracle["executionStats"][name] == pando["executionStats"][name], (name, oracle["executionStats"], pando["executionStats"])

@@ -1,0 +1,177 @@
+"""Random documents and random requests from a grammar: both servers answer alike, whatever indexes Pando has.
+
+Each test has a seed, which is in its name; what differs is made small and shown as one insert and one request. The seeds start at
+PANDO_ACCEPTANCE_SEED (1 unless told otherwise), to try others. MongoDB has no indexes here: a scan is the definition.
+"""
+
+import os
+
+import pytest
+from pymongo.errors import PyMongoError
+
+from both import Difference, Order, readable
+from grammar import Grammar
+from shrink import shrink
+
+SEED = int(os.environ.get("PANDO_ACCEPTANCE_SEED", "1"))
+SHOWN = 6
+INDEXES = {
+    "no index": [],
+    "single": [{"a": 1}, {"b": -1}, {"c": 1}],
+    "compound": [{"a": 1, "d": -1}, {"d": 1, "b": 1}],
+    "nested": [{"a.b": 1}, {"b.a": -1, "d": 1}, {"a.0": 1}],
+    "with _id": [{"d": 1, "_id": -1}, {"a": 1, "_id": 1}],
+    "sparse": [{"a": 1}, {"c": 1}, {"a.b": 1, "d": 1}],
+    "all": [{"a": 1}, {"b": 1}, {"d": 1, "a": 1}, {"a.b": 1}, {"c": -1, "d": -1}, {"_id": 1, "a": 1}],
+}
+
+
+def create_indexes(both, collection, configuration):
+    options = {"sparse": True} if configuration == "sparse" else {}
+    specs = [{"key": key, "name": str(at), **options} for at, key in enumerate(INDEXES[configuration])]
+    if specs:
+        reply = both.pando[both.name].command({"createIndexes": collection, "indexes": specs})
+        assert reply["numIndexesAfter"] == len(specs) + 1
+
+
+def refill(both, collection, documents):
+    both.same({"delete": collection, "deletes": [{"q": {}, "limit": 0}]})
+    if documents:
+        both.same({"insert": collection, "documents": documents})
+
+
+def order_of(request):
+    return Order.DEFINED if "sort" in request else Order.FREE
+
+
+class Search:
+    """Asks requests about documents, and keeps what differs."""
+
+    def __init__(self, both, configuration, ask):
+        self.both, self.ask, self.found = both, ask, []
+        create_indexes(both, "c", configuration)
+        create_indexes(both, "small", configuration)
+
+    def difference(self, collection, request):
+        try:
+            self.ask(self.both, collection, request)
+        except Difference as difference:
+            return difference
+        return None
+
+    def run(self, documents, requests):
+        refill(self.both, "c", documents)
+        for request in requests:
+            if self.difference("c", request) and len(self.found) < SHOWN:
+                self.found.append(self.small(documents, request))
+
+    def small(self, documents, request):
+        """The text of the smallest case with this difference."""
+        documents, request = shrink(documents, request, self.fails_on)
+        last = self.fails_on(documents, request)
+        return f"insert {[readable(document) for document in documents]}{last}"
+
+    def fails_on(self, documents, request):
+        try:
+            refill(self.both, "small", documents)
+            return self.difference("small", request)
+        except (Difference, PyMongoError, KeyError, IndexError, StopIteration):
+            return None
+
+    def report(self, seed):
+        assert not self.found, f"seed {seed}: {len(self.found)} or more requests differ\n" + "\n\n".join(self.found)
+
+
+def ask_find(both, collection, request):
+    both.rows({"find": collection, **request}, order=order_of(request))
+
+
+def ask_count(both, collection, request):
+    both.same({"count": collection, **request})
+
+
+def ask_pipeline(both, collection, request):
+    both.rows({"aggregate": collection, **request}, order=Order.FREE)
+
+
+@pytest.mark.parametrize("configuration", INDEXES)
+@pytest.mark.parametrize("seed", [SEED, SEED + 1, SEED + 2])
+def test_random_finds(both, configuration, seed):
+    grammar = Grammar(f"find {seed}")
+    search = Search(both, configuration, ask_find)
+    for _ in range(3):
+        search.run(grammar.documents(40), [grammar.find() for _ in range(120)])
+    search.report(seed)
+
+
+@pytest.mark.parametrize("configuration", ["no index", "single", "all"])
+def test_random_counts(both, configuration):
+    grammar = Grammar(f"count {SEED}")
+    search = Search(both, configuration, ask_count)
+    search.run(grammar.documents(60), [{"query": grammar.filter()} for _ in range(200)])
+    search.report(SEED)
+
+
+@pytest.mark.parametrize("configuration", ["no index", "all"])
+@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+def test_random_pipelines(both, configuration, seed):
+    grammar = Grammar(f"pipeline {seed}")
+    search = Search(both, configuration, ask_pipeline)
+    for _ in range(2):
+        search.run(grammar.documents(25), [{"pipeline": grammar.pipeline()} for _ in range(150)])
+    search.report(seed)
+
+
+# ---- updates: each changes one document, so that both servers keep the same documents
+
+
+def ask_update(both, collection, request):
+    both.same({"update": collection, "updates": [request]})
+    both.rows({"find": collection, "filter": {"_id": request["q"]["_id"]}})
+
+
+@pytest.mark.parametrize("configuration", ["no index", "all"])
+@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+def test_random_updates(both, configuration, seed):
+    grammar = Grammar(f"update {seed}")
+    search = Search(both, configuration, ask_update)
+    for _ in range(300):
+        document = grammar.document(grammar.random.randint(1, 3))
+        search.run([document], [{"q": {"_id": document["_id"]}, **grammar.update()}])
+    search.report(seed)
+
+
+def ask_upsert(both, collection, request):
+    both.same({"update": collection, "updates": [request]}, ignore=["upserted.*._id"])
+    both.same({"find": collection}, ignore=["cursor.firstBatch.*._id"])
+
+
+def test_random_upserts(both):
+    grammar = Grammar(f"upsert {SEED}")
+    search = Search(both, "no index", ask_upsert)
+    for _ in range(200):
+        search.run([], [{"q": grammar.filter(), **grammar.update(), "upsert": True}])
+    search.report(SEED)
+
+
+@pytest.mark.parametrize("configuration", ["single", "all"])
+def test_indexes_are_right_after_many_updates(both, configuration):
+    """After random updates, replacements and deletes every index of Pando still finds what a scan finds."""
+    grammar = Grammar(f"index {SEED}")
+    create_indexes(both, "c", configuration)
+    both.same({"insert": "c", "documents": grammar.documents(60)})
+    for _ in range(200):
+        query = {"_id": grammar.random.randrange(60)}
+        if grammar.chance(0.1):
+            both.ask_pando({"delete": "c", "deletes": [{"q": query, "limit": 1}]})
+        else:
+            both.ask_pando({"update": "c", "updates": [{"q": query, **grammar.update(), "upsert": grammar.chance(0.2)}]})
+    collection = both.pando[both.name].c
+    scan = {"$natural": 1}
+    for _ in range(150):
+        filter = grammar.filter()
+        for at in range(len(INDEXES[configuration])):
+            answers = [both.ask_pando({"find": "c", "filter": filter, "sort": {"_id": 1}, "batchSize": 1000, "hint": hint})
+                       for hint in (scan, str(at))]
+            assert answers[0] == answers[1], f"seed {SEED}: {readable(filter)} by index {INDEXES[configuration][at]}"
+    assert collection.count_documents({}) > 0
