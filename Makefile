@@ -76,7 +76,7 @@ measure: $(PYTHON) ## The figures of docs/measurements.md, on this machine (some
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Every fuzz target for some seconds (needs the nightly toolchain and cargo-fuzz)
-	for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=20; done
+	for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=20 -len_control=0 -max_len=600 || exit 1; done
 
 # ---- what tests need
 

@@ -221,6 +221,14 @@ impl<'a> Argument<'a> {
     }
 }
 
+/// Checks that a command has no fields of its own beside its name.
+pub fn no_more(command: &'static str, body: &RawDocument) -> Result<(), CommandError> {
+    match Arguments::new(command, body).next() {
+        None => Ok(()),
+        Some(argument) => Err(argument?.unknown()),
+    }
+}
+
 /// The error of a required field that is not there.
 pub fn missing(command: &str, field: &str) -> CommandError {
     Failure::new(

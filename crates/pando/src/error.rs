@@ -30,15 +30,21 @@ pub enum Error {
         /// A sentence.
         message: String,
         /// The whole reply.
-        reply: Document,
+        reply: Box<Document>,
     },
     /// Some writes of a batch failed; the others were carried out as far as the batch's order allows.
     #[error("{} of the writes failed, the first: {}", .0.len(), .0.first().map_or("", |first| first.message.as_str()))]
     Write(Vec<WriteErrorDetail>),
     /// A value of the caller does not turn into BSON, or a stored document not into the caller's type.
     #[error(transparent)]
-    Bson(#[from] bson::error::Error),
+    Bson(Box<bson::error::Error>),
     /// The write may not be on the device: the engine has stopped. Open the store again.
     #[error("the engine has stopped: {0}")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<bson::error::Error> for Error {
+    fn from(error: bson::error::Error) -> Error {
+        Error::Bson(Box::new(error))
+    }
 }

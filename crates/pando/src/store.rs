@@ -85,7 +85,7 @@ impl Pando {
                 code: reply.get_i32("code").unwrap_or(0),
                 code_name: reply.get_str("codeName").unwrap_or_default().to_owned(),
                 message: reply.get_str("errmsg").unwrap_or_default().to_owned(),
-                reply,
+                reply: Box::new(reply),
             }),
         }
     }

@@ -2,7 +2,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
-use crate::arguments::{Arguments, collection_name};
+use crate::arguments::{collection_name, no_more};
 use crate::context::Context;
 use crate::{CommandError, Request};
 
@@ -14,9 +14,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     let name = collection_name(request.command()?.1)?;
-    for argument in Arguments::new("drop", request.body) {
-        return Err(argument?.unknown());
-    }
+    no_more("drop", request.body)?;
     let namespace = context.namespace(name)?;
     let dropped = context.catalog().drop_collection(&namespace)?;
     let indexes = i32::try_from(dropped.indexes().len() + 1).unwrap_or(i32::MAX);

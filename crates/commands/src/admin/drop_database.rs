@@ -3,7 +3,7 @@
 use pando_catalog::CatalogError;
 use pando_document::{DocumentWriter, RawValue};
 
-use crate::arguments::Arguments;
+use crate::arguments::no_more;
 use crate::context::Context;
 use crate::{CommandError, Request};
 
@@ -14,9 +14,7 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     context.require_patience()?;
-    for argument in Arguments::new("dropDatabase", request.body) {
-        return Err(argument?.unknown());
-    }
+    no_more("dropDatabase", request.body)?;
     let collections = context.catalog().collections(context.database);
     for collection in &collections {
         match context.catalog().drop_collection(collection.namespace()) {

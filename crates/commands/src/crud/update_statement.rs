@@ -43,7 +43,6 @@ pub(super) struct UpdateStatement<'a> {
     pub query: &'a RawDocument,
     pub selection: Selection,
     pub update: Update,
-    pub reach: Reach,
     pub upsert: Upsert,
 }
 
@@ -90,13 +89,7 @@ impl<'a> UpdateStatement<'a> {
             Reach::Many => None,
         };
         let selection = Selection::new(filter, parts.sort, parts.hint, limit)?;
-        Ok(UpdateStatement {
-            query: parts.query,
-            selection,
-            update,
-            reach: parts.reach,
-            upsert: parts.upsert,
-        })
+        Ok(UpdateStatement { query: parts.query, selection, update, upsert: parts.upsert })
     }
 
     /// Carries the update out.
