@@ -7,7 +7,7 @@ use pando_document::{
     compare_values,
 };
 
-use crate::error::QueryError;
+use crate::error::{QueryError, QueryErrorKind};
 use crate::filter::Literal;
 
 /// A value or nothing. Computed values are bytes already, so every variant can be seen as a [`RawValue`].
@@ -159,6 +159,22 @@ impl<'a> Evaluated<'a> {
             _ => Ok(None),
         }
     }
+}
+
+/// Most bytes of one computed value, as MongoDB's buffers have it.
+const COMPUTED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Refuses a computed value before it takes more memory than any document could use.
+///
+/// Operators whose result can be much larger than their arguments ask while they go on.
+pub(crate) fn check_computed_bytes(bytes: usize) -> Result<(), QueryError> {
+    if bytes <= COMPUTED_BYTES_MAX {
+        return Ok(());
+    }
+    Err(QueryError::new(
+        QueryErrorKind::ExceededMemoryLimit,
+        format!("a computed value would have more than {COMPUTED_BYTES_MAX} bytes"),
+    ))
 }
 
 /// The array that `fill` writes.

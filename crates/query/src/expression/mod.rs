@@ -240,6 +240,7 @@ fn run_object<'a>(
             // A missing member is left out.
             if let Some(value) = member.run(frame)?.raw() {
                 writer.append(name, value);
+                evaluated::check_computed_bytes(writer.bytes_so_far())?;
             }
         }
         Ok(())
@@ -251,6 +252,7 @@ fn run_array<'a>(elements: &'a [Expression], frame: &mut Frame<'a>) -> Result<Ev
         for element in elements {
             // An array has no holes: a missing element is null.
             writer.push(element.run(frame)?.raw_or_null());
+            evaluated::check_computed_bytes(writer.bytes_so_far())?;
         }
         Ok(())
     })

@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 
-use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawValue};
+use pando_document::{ArrayWriter, DOCUMENT_BYTES_MAX, DocumentWriter, RawArray, RawDocument, RawValue};
 
 use super::UpdateContext;
 use super::array_filter::ArrayFilters;
@@ -28,11 +28,16 @@ use crate::error::{QueryError, QueryErrorKind};
 /// MongoDB fills at most so many missing elements of an array with null.
 const PADDING_MAX: usize = 1_500_000;
 
+/// More nulls than this, in all arrays together, make a document that is too large in any case.
+const PADDING_TOTAL_MAX: usize = 2_500_000;
+
 /// The application of one update to one document.
 pub(super) struct Application<'a> {
     surroundings: Surroundings<'a>,
     filters: &'a ArrayFilters,
     changed: bool,
+    /// Nulls put into arrays so far.
+    padded: usize,
 }
 
 /// The nodes that fall on one place.
@@ -60,7 +65,7 @@ impl<'a> Application<'a> {
         context: &'a UpdateContext,
         filters: &'a ArrayFilters,
     ) -> Application<'a> {
-        Application { surroundings: Surroundings { root, context }, filters, changed: false }
+        Application { surroundings: Surroundings { root, context }, filters, changed: false, padded: 0 }
     }
 
     /// Writes the new document to `out`; true if it differs from the old one.
@@ -227,7 +232,11 @@ impl<'a> Application<'a> {
             if !self.creates(&child.overlay) {
                 continue;
             }
+            self.padded += index.saturating_sub(length);
             length = pad(&mut writer, length, index)?;
+            if self.padded > PADDING_TOTAL_MAX {
+                return Err(too_large());
+            }
             let here = trail.element(index);
             self.create(&child.overlay, Slot::Element(&mut writer), &here)?;
             length += 1;
@@ -475,6 +484,13 @@ fn conflict(trail: &Trail<'_>) -> QueryError {
     QueryError::new(
         QueryErrorKind::ConflictingUpdateOperators,
         format!("Update created a conflict at '{}'", trail.path()),
+    )
+}
+
+fn too_large() -> QueryError {
+    QueryError::new(
+        QueryErrorKind::UpdatedDocumentTooLarge,
+        format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}"),
     )
 }
 

@@ -1,6 +1,6 @@
 //! `$concat`: strings one after the other; null if one of them is null or missing.
 
-use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
+use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, check_computed_bytes};
 
 pub(super) static CONCAT: Definition = Definition { name: "$concat", arity: Arity::Any, run };
 
@@ -12,7 +12,10 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
             return Ok(Evaluated::NULL);
         }
         match value.as_str() {
-            Some(part) => text.push_str(part),
+            Some(part) => {
+                check_computed_bytes(text.len() + part.len())?;
+                text.push_str(part);
+            }
             None => {
                 return Err(ExpressionFault::ConcatNotString
                     .error(format!("$concat only supports strings, not {}", value.type_name())));

@@ -6,7 +6,7 @@ use super::filter::element_name;
 use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, array_of,
+    QueryErrorKind, array_of, check_computed_bytes,
 };
 
 /// Arguments: input, in.
@@ -47,6 +47,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         for element in elements {
             frame.write(call.first_slot(), element);
             writer.push(call.argument(1, frame)?.raw_or_null());
+            check_computed_bytes(writer.bytes_so_far())?;
         }
         Ok(())
     })

@@ -2,13 +2,14 @@
 
 use pando_document::Document;
 
-use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
+use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, check_computed_bytes};
 use crate::shell_text;
 
 pub(super) static MERGE_OBJECTS: Definition = Definition { name: "$mergeObjects", arity: Arity::Any, run };
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let mut merged = Document::new();
+    let mut bytes = 0;
     for index in 0..call.len() {
         let value = call.argument(index, frame)?;
         if value.is_nullish() {
@@ -21,6 +22,8 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
                 value.type_name()
             )));
         };
+        bytes += document.as_bytes().len();
+        check_computed_bytes(bytes)?;
         for field in document.iter() {
             let (name, value) = field?;
             merged.insert(name, value.to_owned());

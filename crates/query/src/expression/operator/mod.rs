@@ -69,7 +69,7 @@ use pando_document::RawValue;
 // What every operator's file needs.
 use super::Expression;
 use super::call::{Arity, Call, Definition};
-use super::evaluated::{Evaluated, array_of, document_of};
+use super::evaluated::{Evaluated, array_of, check_computed_bytes, document_of};
 use super::fault::ExpressionFault;
 use super::frame::Frame;
 use super::integer::{narrowed, truncated};

@@ -5,7 +5,7 @@ use pando_document::RawValue;
 use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
+    QueryErrorKind, check_computed_bytes,
 };
 use crate::shell_text;
 
@@ -67,6 +67,9 @@ fn run<'a>(
     }
     match (input.as_str(), find.as_str(), replacement.as_str()) {
         (Some(input), Some(find), Some(replacement)) => {
+            // At most one replacement for each place in the input.
+            let occurrences = if replacement.is_empty() { 0 } else { input.matches(find).count() };
+            check_computed_bytes(input.len().saturating_add(occurrences.saturating_mul(replacement.len())))?;
             Ok(Evaluated::Text(replace(input, find, replacement)))
         }
         _ => Ok(Evaluated::NULL),

@@ -58,6 +58,9 @@ fn check_name(field: &Expression) -> Result<(), QueryError> {
         )));
     }
     match field.as_constant() {
+        Some(RawValue::String(name)) if name.contains('\0') => {
+            Err(QueryError::failed_to_parse("$setField requires 'field' to have no embedded null byte"))
+        }
         Some(RawValue::String(_)) => Ok(()),
         Some(other) => Err(ExpressionFault::SetFieldNotString.error(format!(
             "$setField requires 'field' to evaluate to type String, but got {}",

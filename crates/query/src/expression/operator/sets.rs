@@ -7,7 +7,9 @@ use std::cmp::Ordering;
 
 use pando_document::{RawValue, compare_values};
 
-use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, array_of};
+use super::{
+    Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, array_of, check_computed_bytes,
+};
 
 pub(super) static SET_UNION: Definition = Definition { name: "$setUnion", arity: Arity::Any, run: run_union };
 pub(super) static SET_INTERSECTION: Definition =
@@ -61,12 +63,15 @@ fn write<'a>(elements: &[RawValue<'_>]) -> Result<Evaluated<'a>, QueryError> {
 }
 
 fn run_union<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut values = Vec::with_capacity(call.len());
+    let mut values = Vec::new();
+    let mut bytes = 0;
     for index in 0..call.len() {
         let value = call.argument(index, frame)?;
         if value.is_nullish() {
             return Ok(Evaluated::NULL);
         }
+        bytes += value.as_array().map_or(0, |array| array.as_bytes().len());
+        check_computed_bytes(bytes)?;
         elements_of(&value, |found| {
             ExpressionFault::SetUnionNotArray
                 .error(format!("All operands of $setUnion must be arrays. One argument is of type: {found}"))
@@ -83,12 +88,15 @@ fn run_union<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>,
 }
 
 fn run_intersection<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut values = Vec::with_capacity(call.len());
+    let mut values = Vec::new();
+    let mut bytes = 0;
     for index in 0..call.len() {
         let value = call.argument(index, frame)?;
         if value.is_nullish() {
             return Ok(Evaluated::NULL);
         }
+        bytes += value.as_array().map_or(0, |array| array.as_bytes().len());
+        check_computed_bytes(bytes)?;
         values.push(value);
     }
     let mut common: Option<Set<'_>> = None;
@@ -136,9 +144,13 @@ fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
 }
 
 fn run_equals<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut values = Vec::with_capacity(call.len());
+    let mut values = Vec::new();
+    let mut bytes = 0;
     for index in 0..call.len() {
-        values.push(call.argument(index, frame)?);
+        let value = call.argument(index, frame)?;
+        bytes += value.as_array().map_or(0, |array| array.as_bytes().len());
+        check_computed_bytes(bytes)?;
+        values.push(value);
     }
     let mut first: Option<Set<'_>> = None;
     for (index, value) in values.iter().enumerate() {

@@ -2,7 +2,9 @@
 
 use pando_document::RawValue;
 
-use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, array_of};
+use super::{
+    Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, array_of, check_computed_bytes,
+};
 
 pub(super) static SPLIT: Definition = Definition { name: "$split", arity: Arity::Exactly(2), run };
 
@@ -24,7 +26,10 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Err(ExpressionFault::SplitSeparatorEmpty.error("$split requires a non-empty separator"));
     }
     array_of(|writer| {
-        text.split(separator).for_each(|part| writer.push(RawValue::String(part)));
+        for part in text.split(separator) {
+            writer.push(RawValue::String(part));
+            check_computed_bytes(writer.bytes_so_far())?;
+        }
         Ok(())
     })
 }

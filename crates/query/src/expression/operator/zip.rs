@@ -4,6 +4,7 @@ use pando_document::RawValue;
 
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
+    check_computed_bytes,
 };
 use crate::expression::parse_each;
 
@@ -96,13 +97,16 @@ fn run<'a>(
     choose: fn(&[usize]) -> usize,
 ) -> Result<Evaluated<'a>, QueryError> {
     let count = call.len() / 2;
-    let mut arrays = Vec::with_capacity(count);
+    let mut arrays = Vec::new();
+    let mut bytes = 0;
     for index in count..call.len() {
         let value = call.argument(index, frame)?;
         if value.is_nullish() {
             return Ok(Evaluated::NULL);
         }
         let type_name = value.type_name();
+        bytes += value.as_array().map_or(0, |array| array.as_bytes().len());
+        check_computed_bytes(bytes)?;
         match value.elements()? {
             Some(elements) => arrays.push(elements),
             None => {
@@ -123,6 +127,7 @@ fn run<'a>(
                 together.push(array.get(row).unwrap_or(default).raw_or_null());
             }
             together.finish();
+            check_computed_bytes(writer.bytes_so_far())?;
         }
         Ok(())
     })

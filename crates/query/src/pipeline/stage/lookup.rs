@@ -58,7 +58,10 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
                 parsed.target = path.to_owned();
             }
             ("localField", RawValue::String(path)) => local = Some(FieldPath::parse(path)?),
-            ("foreignField", RawValue::String(path)) => foreign = Some(path.to_owned()),
+            ("foreignField", RawValue::String(path)) => {
+                FieldPath::parse(path)?;
+                foreign = Some(path.to_owned());
+            }
             ("pipeline", RawValue::Array(stages)) => parsed.pipeline = Some(stages.as_document().to_owned()),
             ("let", RawValue::Document(variables)) => parsed.variables = parse_let(variables, scope)?,
             (name @ ("from" | "as" | "localField" | "foreignField" | "pipeline" | "let"), value) => {

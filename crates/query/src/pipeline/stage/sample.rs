@@ -9,8 +9,9 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 
 use super::{Definition, RunOptions, Source, Stage};
-use crate::error::QueryError;
+use crate::error::{QueryError, QueryErrorKind};
 use crate::pipeline::PipelineFault;
+use crate::sort::{DiskUse, MEMORY_BYTES_MAX};
 
 #[derive(Clone, Debug)]
 struct Sample {
@@ -22,6 +23,8 @@ struct Run {
     state: u64,
     seen: u64,
     chosen: Vec<Bytes>,
+    bytes: usize,
+    disk_use: DiskUse,
     phase: Phase,
 }
 
@@ -69,6 +72,8 @@ impl Definition for Sample {
             state: options.seed,
             seen: 0,
             chosen: Vec::new(),
+            bytes: 0,
+            disk_use: options.disk_use,
             phase: Phase::Reading,
         })
     }
@@ -86,16 +91,29 @@ impl Run {
             .expect("the product's upper half is below the bound")
     }
 
-    fn take(&mut self, bytes: Bytes) {
+    fn take(&mut self, bytes: Bytes) -> Result<(), QueryError> {
         self.seen += 1;
         if self.chosen.len() < self.size {
+            self.bytes += bytes.len();
             self.chosen.push(bytes);
-            return;
+            return self.check_memory();
         }
         let place = self.random_below(self.seen);
         if let Some(slot) = usize::try_from(place).ok().and_then(|place| self.chosen.get_mut(place)) {
+            self.bytes = self.bytes + bytes.len() - slot.len();
             *slot = bytes;
         }
+        self.check_memory()
+    }
+
+    fn check_memory(&self) -> Result<(), QueryError> {
+        if self.bytes <= MEMORY_BYTES_MAX || self.disk_use == DiskUse::Allowed {
+            return Ok(());
+        }
+        Err(QueryError::new(
+            QueryErrorKind::ExceededMemoryLimitNoDiskUse,
+            format!("$sample holds more than {MEMORY_BYTES_MAX} bytes"),
+        ))
     }
 
     /// The reservoir still has the order of reading where few were replaced.
@@ -111,7 +129,7 @@ impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         if self.phase == Phase::Reading {
             while let Some(bytes) = input.next()? {
-                self.take(bytes);
+                self.take(bytes)?;
             }
             self.shuffle();
             self.phase = Phase::Giving;
