@@ -245,7 +245,9 @@ mod tests {
             assert_eq!(parse_iso(text).map(iso_text).as_deref(), Some(text));
         }
         assert_eq!(parse_iso("2020-01-02T03:04:05+02:00"), parse_iso("2020-01-02T01:04:05Z"));
-        for text in ["", "x", "2020-13-01", "2021-02-29", "2020-01-01T24:00", "2020-01-01Tx", "2020-01-01T10:00:00+"] {
+        for text in
+            ["", "x", "2020-13-01", "2021-02-29", "2020-01-01T24:00", "2020-01-01Tx", "2020-01-01T10:00:00+"]
+        {
             assert_eq!(parse_iso(text), None, "{text}");
         }
     }

@@ -37,7 +37,8 @@ impl Zone {
             Zone::Named(zone) => {
                 let (least, most) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
                 let clamped = millis.clamp(least.as_millisecond(), most.as_millisecond());
-                let moment = jiff::Timestamp::from_millisecond(clamped).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+                let moment =
+                    jiff::Timestamp::from_millisecond(clamped).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
                 i64::from(zone.to_offset(moment).seconds()) * 1000
             }
         }
@@ -55,7 +56,10 @@ impl Zone {
             Zone::Fixed(offset) => local.saturating_sub(*offset),
             Zone::Named(zone) => civil(local)
                 .and_then(|civil| zone.to_ambiguous_timestamp(civil).compatible().ok())
-                .map_or_else(|| local.saturating_sub(self.offset_at(local)), |moment| moment.as_millisecond()),
+                .map_or_else(
+                    || local.saturating_sub(self.offset_at(local)),
+                    |moment| moment.as_millisecond(),
+                ),
         }
     }
 }
