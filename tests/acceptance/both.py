@@ -58,10 +58,12 @@ class PerSide:
 
 
 class Difference(AssertionError):
-    """The two servers answered differently. Shows the request, both replies and the first path that differs."""
+    """The two servers answered differently. Shows the request, both replies and the first path that differs.
 
-    def __init__(self, request, oracle, pando, path):
-        self.path = path
+    `codes` has both codes if both servers refused the request or its first statement."""
+
+    def __init__(self, request, oracle, pando, path, codes=None):
+        self.path, self.codes = path, codes
         super().__init__(
             f"\n  request: {shorten(request)}\n  MongoDB: {shorten(oracle)}\n  Pando:   {shorten(pando)}"
             f"\n  differs: {shorten(path)}  (MongoDB against Pando)")
@@ -108,6 +110,8 @@ class Both:
 
     def __init__(self, oracle, pando, database):
         self.oracle, self.pando, self.name = oracle, pando, database
+        # The code with which both servers refused the last request that they answered alike.
+        self.refused_with = None
 
     def on(self, database):
         """The same servers, another database."""
@@ -132,13 +136,14 @@ class Both:
         """Sends the request to both servers, raises Difference if they answer differently."""
         oracle, pando = self.ask_oracle(request), self.ask_pando(request)
         compare(request, oracle, pando, ignore, texts, order)
-        return Replies(bson.decode(oracle, LENIENT), bson.decode(pando, LENIENT))
+        replies = Replies(bson.decode(oracle, LENIENT), bson.decode(pando, LENIENT))
+        self.refused_with = code_of(replies.pando)
+        return replies
 
     def fails(self, request, code, *, texts=Texts.IGNORED):
         """Both servers refuse the request with this code."""
         replies = self.same(request, texts=texts)
-        found = replies.pando.get("code", (replies.pando.get("writeErrors") or [{}])[0].get("code"))
-        assert found == code, f"{request}: both answer {found}, not {code}"
+        assert self.refused_with == code, f"{request}: both answer {self.refused_with}, not {code}"
         return replies
 
     def rows(self, request, *, order=Order.DEFINED):
@@ -147,7 +152,9 @@ class Both:
         if isinstance(oracle, bytes) or isinstance(pando, bytes):
             reply_of = lambda side: side if isinstance(side, bytes) else bson.encode({"documents": len(side), "ok": 1.0})
             compare(request, reply_of(oracle), reply_of(pando), (), Texts.IGNORED, order)
+            self.refused_with = code_of(bson.decode(pando, LENIENT)) if isinstance(pando, bytes) else None
             return None
+        self.refused_with = None
         if order is Order.FREE:
             oracle, pando = sorted(oracle), sorted(pando)
         if oracle != pando:
@@ -258,7 +265,14 @@ def compare(request, oracle, pando, ignore=(), texts=Texts.IGNORED, order=Order.
         return
     decoded = [bson.decode(raw, LENIENT) for raw in (oracle, pando)]
     if known.reason_for(request, *decoded) is None:
-        raise Difference(_shown(request), whole(oracle), whole(pando), path)
+        codes = tuple(map(code_of, decoded))
+        raise Difference(_shown(request), whole(oracle), whole(pando), path, None if None in codes else codes)
+
+
+def code_of(reply):
+    """The code with which a decoded reply refuses the request or its first statement, or None."""
+    errors = reply.get("writeErrors")
+    return errors[0]["code"] if errors else reply.get("code")
 
 
 def _alike(raw, paths, texts, order):

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from bson import Int64, ObjectId
+from bson import Int64, ObjectId, Timestamp
 
-from both import Texts
+from both import Order, Texts
 
 TEN = [{"_id": at, "x": at, "even": at % 2 == 0} for at in range(10)]
 
@@ -95,6 +95,17 @@ def nested(depth):
 def test_nesting_is_limited(both, depth):
     both.same({"insert": "c", "documents": [{"_id": 1, "n": nested(depth)}]})
     both.same({"count": "c"})
+
+
+def test_an_empty_timestamp_at_the_top_becomes_the_time(both):
+    empty = Timestamp(0, 0)
+    both.same({"insert": "c", "documents": [{"_id": 1, "t": empty, "in": {"t": empty}, "list": [empty]}, {"_id": empty}]})
+    both.same({"update": "c", "updates": [{"q": {"_id": 2}, "u": {"t": empty}, "upsert": True}]})
+    both.same({"update": "c", "updates": [{"q": {"_id": 3}, "u": {"$set": {"t": empty}}, "upsert": True}]})
+    both.same({"find": "c"}, ignore=["cursor.firstBatch.*.t"], order=Order.FREE)
+    found = {document["_id"]: document.get("t") for document in both.pando[both.name].c.find()}
+    assert found[1].time > 1_700_000_000 and found[2].time > 1_700_000_000
+    assert [found[3] != empty] == [document["t"] != empty for document in both.oracle[both.name].c.find({"_id": 3})]
 
 
 # ---- update
