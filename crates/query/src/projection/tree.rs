@@ -87,16 +87,20 @@ impl Fields {
         writer: &mut DocumentWriter<'_>,
     ) -> Result<(), QueryError> {
         let mut done = vec![false; self.children.len()];
-        for element in document.iter() {
+        let bytes = document.as_bytes();
+        let mut elements = document.iter();
+        loop {
+            let start = elements.offset();
+            let Some(element) = elements.next() else { break };
             let (name, value) = element?;
             let Some(at) = self.children.iter().position(|(known, _)| known == name) else {
                 if fallback == Fallback::Keep {
-                    writer.append(name, value);
+                    writer.append_raw_fields(&bytes[start..elements.offset()]);
                 }
                 continue;
             };
             match &self.children[at].1 {
-                Child::Keep => writer.append(name, value),
+                Child::Keep => writer.append_raw_fields(&bytes[start..elements.offset()]),
                 Child::Drop => {}
                 Child::Nested(fields) => {
                     fields.apply_to_field(name, value, root, fallback, writer)?;

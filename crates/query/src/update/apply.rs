@@ -138,19 +138,25 @@ impl<'a> Application<'a> {
         writer: &mut DocumentWriter<'_>,
         trail: Option<&Trail<'_>>,
     ) -> Result<(), QueryError> {
+        let bytes = document.as_bytes();
         let mut found = vec![false; children.len()];
-        for element in document.iter() {
-            let (name, value) = element?;
+        let mut fields = document.iter();
+        // Fields that no operator names are copied in runs.
+        let mut run_start = fields.offset();
+        loop {
+            let start = fields.offset();
+            let Some(field) = fields.next() else { break };
+            let (name, value) = field?;
             // Of two fields with one name, the first is the one that counts.
-            match children.iter().position(|child| child.name == name).filter(|at| !found[*at]) {
-                None => writer.append(name, value),
-                Some(at) => {
-                    found[at] = true;
-                    let here = step(trail, name);
-                    self.rewrite_value(&children[at].overlay, value, Slot::Field(writer, name), &here)?;
-                }
-            }
+            let named = children.iter().position(|child| child.name == name).filter(|at| !found[*at]);
+            let Some(at) = named else { continue };
+            writer.append_raw_fields(&bytes[run_start..start]);
+            run_start = fields.offset();
+            found[at] = true;
+            let here = step(trail, name);
+            self.rewrite_value(&children[at].overlay, value, Slot::Field(writer, name), &here)?;
         }
+        writer.append_raw_fields(&bytes[run_start..bytes.len() - 1]);
         for (child, _) in children.iter().zip(found).filter(|(_, found)| !found) {
             let here = step(trail, &child.name);
             self.create(&child.overlay, Slot::Field(writer, &child.name), &here)?;
