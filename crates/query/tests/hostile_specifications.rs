@@ -6,8 +6,8 @@
 
 use pando_catalog::Bytes;
 use pando_document::{
-    ArrayWriter, Decimal128, DocumentWriter, Limits, ObjectId, RawDocument, RawDocumentBuf, RawRegex, RawValue,
-    Timestamp, validate,
+    ArrayWriter, Decimal128, DocumentWriter, Limits, ObjectId, RawDocument, RawDocumentBuf, RawRegex,
+    RawValue, Timestamp, validate,
 };
 use pando_query::QueryError;
 use pando_query::expression::{Expression, ParseScope};
@@ -18,18 +18,118 @@ use pando_query::sort::DiskUse;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 const NAMES: [&str; 92] = [
-    "a", "b", "a.b", "a.0", "a.$", "a.$[]", "a.$[x]", "a.1500001", "_id", "_id.a", "$", "", ".", "a.", "a..b", "$a", "x", "$set",
-    "$unset", "$inc", "$mul", "$min", "$max", "$rename", "$push", "$each", "$slice", "$sort", "$position", "$pull", "$pullAll",
-    "$addToSet", "$pop", "$bit", "and", "$currentDate", "$setOnInsert", "$elemMatch", "$meta", "$literal", "$add", "$concat",
-    "$concatArrays", "$filter", "input", "cond", "as", "in", "$map", "$reduce", "initialValue", "$let", "vars", "$switch",
-    "branches", "case", "then", "default", "$cond", "if", "else", "$convert", "to", "onError", "$dateTrunc", "date", "unit",
-    "binSize", "$dateAdd", "startDate", "amount", "$zip", "inputs", "$arrayToObject", "$setField", "field", "value", "$regexFindAll",
-    "regex", "$match", "$group", "$unwind", "path", "$facet", "$bucket", "groupBy", "boundaries", "$lookup", "from", "$project",
-    "$replaceWith", "$round",
+    "a",
+    "b",
+    "a.b",
+    "a.0",
+    "a.$",
+    "a.$[]",
+    "a.$[x]",
+    "a.1500001",
+    "_id",
+    "_id.a",
+    "$",
+    "",
+    ".",
+    "a.",
+    "a..b",
+    "$a",
+    "x",
+    "$set",
+    "$unset",
+    "$inc",
+    "$mul",
+    "$min",
+    "$max",
+    "$rename",
+    "$push",
+    "$each",
+    "$slice",
+    "$sort",
+    "$position",
+    "$pull",
+    "$pullAll",
+    "$addToSet",
+    "$pop",
+    "$bit",
+    "and",
+    "$currentDate",
+    "$setOnInsert",
+    "$elemMatch",
+    "$meta",
+    "$literal",
+    "$add",
+    "$concat",
+    "$concatArrays",
+    "$filter",
+    "input",
+    "cond",
+    "as",
+    "in",
+    "$map",
+    "$reduce",
+    "initialValue",
+    "$let",
+    "vars",
+    "$switch",
+    "branches",
+    "case",
+    "then",
+    "default",
+    "$cond",
+    "if",
+    "else",
+    "$convert",
+    "to",
+    "onError",
+    "$dateTrunc",
+    "date",
+    "unit",
+    "binSize",
+    "$dateAdd",
+    "startDate",
+    "amount",
+    "$zip",
+    "inputs",
+    "$arrayToObject",
+    "$setField",
+    "field",
+    "value",
+    "$regexFindAll",
+    "regex",
+    "$match",
+    "$group",
+    "$unwind",
+    "path",
+    "$facet",
+    "$bucket",
+    "groupBy",
+    "boundaries",
+    "$lookup",
+    "from",
+    "$project",
+    "$replaceWith",
+    "$round",
 ];
 
 const TEXTS: [&str; 18] = [
-    "", "$a", "$a.b", "$$this", "$$value", "$$ROOT", "$$REMOVE", "$$NOW", "$", "$$", "a", "day", "int", "(", "\0", "é$", "c",
+    "",
+    "$a",
+    "$a.b",
+    "$$this",
+    "$$value",
+    "$$ROOT",
+    "$$REMOVE",
+    "$$NOW",
+    "$",
+    "$$",
+    "a",
+    "day",
+    "int",
+    "(",
+    "\0",
+    "é$",
+    "c",
     "America/New_York",
 ];
 
@@ -126,7 +226,8 @@ impl Source for Once {
 }
 
 fn check(bytes: &[u8], what: &str, seed: u64) {
-    validate(bytes, &Limits::MESSAGE).unwrap_or_else(|error| panic!("{what} of seed {seed} is malformed: {error}"));
+    validate(bytes, &Limits::MESSAGE)
+        .unwrap_or_else(|error| panic!("{what} of seed {seed} is malformed: {error}"));
 }
 
 #[test]
@@ -241,7 +342,8 @@ fn a_value_that_doubles_with_each_step_is_refused_before_it_fills_the_memory() {
     reduce.finish();
     writer.finish();
     let specification = RawDocumentBuf::from_vec(bytes).expect("just written");
-    let expression = Expression::parse(RawValue::Document(&specification), &ParseScope::at(0)).expect("it parses");
+    let expression =
+        Expression::parse(RawValue::Document(&specification), &ParseScope::at(0)).expect("it parses");
     let error = expression.evaluate(RawDocument::empty()).expect_err("it is refused");
     assert!(matches!(error.kind, pando_query::QueryErrorKind::ExceededMemoryLimit), "{error:?}");
 }
