@@ -202,7 +202,7 @@ impl Core {
             Arc::new(Partition { lower, active, frozen: Some(Arc::clone(&frozen)), persisted })
         });
         partitions.splice(at..=at, replacements);
-        tree.set_view(&mut installed, TreeView { partitions, version: Arc::clone(&current.version) });
+        tree.set_view(&mut installed, TreeView::new(partitions, Arc::clone(&current.version)));
         Ok(frozen)
     }
 }

@@ -136,7 +136,7 @@ fn load_tree(core: &Core, stored: StoredTree) -> Result<Tree, BetreeError> {
     });
     let partitions = stored.partitions.into_iter();
     let partitions = partitions.map(|stored| Arc::new(Partition::empty(stored.lower, stored.persisted)));
-    let view = TreeView { partitions: partitions.collect(), version: Arc::new(Version { root }) };
+    let view = TreeView::new(partitions.collect(), Arc::new(Version { root }));
     let tree = Tree::new(stored.id, stored.name, stored.options, settings, view);
     if stored.state == StoredState::Dropped {
         tree.set_dropped(CommitTimestamp::ZERO);

@@ -168,8 +168,8 @@ impl Tree {
             }),
             _ => Arc::clone(partition),
         });
-        let view =
-            TreeView { partitions: partitions.collect(), version: Arc::new(Version { root: rebuilt.root }) };
+        let version = Arc::new(Version { root: rebuilt.root });
+        let view = before.with_version(partitions.collect(), version);
         installed.change.attach(merged.written);
         let mut owners = merged.replaced;
         owners.extend(rebuilt.replaced.into_iter().map(|pointer| vec![pointer]));

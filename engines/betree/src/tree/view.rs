@@ -18,6 +18,7 @@ use pando_storage::Lsn;
 
 use super::buffer::SharedBuffer;
 use super::node::Child;
+use super::sorted_keys::SortedKeys;
 
 /// A buffer that takes no more writes.
 #[derive(Debug)]
@@ -61,22 +62,37 @@ pub(crate) struct Version {
 pub(crate) struct TreeView {
     pub(crate) partitions: Vec<Arc<Partition>>,
     pub(crate) version: Arc<Version>,
+    /// The lower bounds of the partitions, side by side: every read looks through them.
+    bounds: Arc<SortedKeys>,
 }
 
 impl TreeView {
     /// The view of a tree without anything.
     pub(crate) fn empty(persisted: Lsn) -> TreeView {
         let partition = Partition::empty(Box::default(), persisted);
-        TreeView { partitions: vec![Arc::new(partition)], version: Arc::default() }
+        TreeView::new(vec![Arc::new(partition)], Arc::default())
+    }
+
+    /// A view of these parts.
+    ///
+    /// # Panics
+    /// If lower bounds do not ascend from the empty key.
+    pub(crate) fn new(partitions: Vec<Arc<Partition>>, version: Arc<Version>) -> TreeView {
+        let bounds = SortedKeys::new(partitions.iter().map(|partition| &*partition.lower));
+        let bounds = Arc::new(bounds.expect("the lower bounds of partitions ascend from the empty key"));
+        assert!(!partitions.is_empty(), "every key has a partition");
+        TreeView { partitions, version, bounds }
+    }
+
+    /// This view with another version below, and partitions that begin where these do.
+    pub(crate) fn with_version(&self, partitions: Vec<Arc<Partition>>, version: Arc<Version>) -> TreeView {
+        assert!(partitions.len() == self.partitions.len(), "the partitions keep their bounds");
+        TreeView { partitions, version, bounds: Arc::clone(&self.bounds) }
     }
 
     /// The place of the partition that a key belongs to.
     pub(crate) fn partition_of(&self, key: &[u8]) -> usize {
-        if self.partitions.len() == 1 {
-            return 0;
-        }
-        // The first lower bound is empty, so that at least one is at or before any key.
-        self.partitions.partition_point(|partition| &*partition.lower <= key) - 1
+        self.bounds.covering(key)
     }
 
     /// Where a partition ends: the next one's lower bound.
