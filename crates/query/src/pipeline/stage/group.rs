@@ -1,6 +1,7 @@
 //! `$group`: documents with equal keys become one document of accumulated values.
 //!
-//! 1. Evaluate `_id` of each document. Missing is null; in an object of expressions each missing member is null.
+//! 1. Evaluate `_id` of each document. Missing is null. Of an object of several expressions a missing member is left out, which
+//!    is another group than null; of an object of one it is null (observed on MongoDB 6.0).
 //! 2. The order-preserving key bytes of that value name the group, so 1, 1.0 and NumberLong(1) are one; the group shows the
 //!    value that it was made with.
 //! 3. Feed the accumulators. At the end of the input give the groups in the order in which they were met.
@@ -162,7 +163,10 @@ impl GroupId {
             GroupId::Expression(expression) => expression.evaluate(root),
             GroupId::Members(members) => document_of(|writer| {
                 for (name, member) in members {
-                    writer.append(name, member.evaluate(root)?.raw_or_null());
+                    let value = member.evaluate(root)?;
+                    if members.len() == 1 || value.raw().is_some() {
+                        writer.append(name, value.raw_or_null());
+                    }
                 }
                 Ok(())
             }),

@@ -139,7 +139,11 @@ impl Stage for Run {
                 None | Some(RawValue::Array(_) | RawValue::Null | RawValue::Undefined) => {
                     if self.definition.without_elements == WithoutElements::Preserve {
                         let kept = value.filter(|value| value.as_array().is_none());
-                        return self.definition.write(root, kept, RawValue::Null).map(Some);
+                        // Where the path leads nowhere, what stands in its way stays as it is.
+                        return match value {
+                            None => self.definition.write_index(bytes.to_vec(), RawValue::Null).map(Some),
+                            Some(_) => self.definition.write(root, kept, RawValue::Null).map(Some),
+                        };
                     }
                 }
                 Some(single) => return self.definition.write(root, Some(single), RawValue::Null).map(Some),
@@ -168,7 +172,11 @@ impl Unwind {
         value: Option<RawValue<'_>>,
         index: RawValue<'_>,
     ) -> Result<Bytes, QueryError> {
-        let mut bytes = put(root, self.path.names(), value)?;
+        self.write_index(put(root, self.path.names(), value)?, index)
+    }
+
+    /// The document with the index of its element, where that is asked for.
+    fn write_index(&self, mut bytes: Vec<u8>, index: RawValue<'_>) -> Result<Bytes, QueryError> {
         if let Some(path) = &self.index_path {
             bytes = put(RawDocument::from_bytes(&bytes)?, path.names(), Some(index))?;
         }
