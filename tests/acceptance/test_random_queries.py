@@ -98,7 +98,7 @@ class Search:
         try:
             refill(self.both, "small", documents)
             return self.difference("small", request)
-        except (Difference, PyMongoError, KeyError, IndexError, StopIteration):
+        except (Difference, PyMongoError, KeyError, IndexError, StopIteration, TypeError):
             return None
 
     def report(self, seed):

@@ -3,6 +3,8 @@
 use pando_document::{DocumentError, RawDocumentBuf};
 use pando_storage::StorageError;
 
+use crate::expansion::ExpansionError;
+
 /// A name that cannot be a namespace.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NameError {
@@ -89,6 +91,9 @@ pub enum WriteError {
         /// The other.
         second: String,
     },
+    /// A number in an indexed path is both an index into an array and a field of one of its documents.
+    #[error("{0}")]
+    AmbiguousField(ExpansionError),
     /// The document has no `_id`. Callers add one before they insert.
     #[error("the document has no _id")]
     NoId,
@@ -117,5 +122,15 @@ impl WriteError {
     /// Whether the statement asks to be run again where waiting for the device is allowed.
     pub fn is_would_block(&self) -> bool {
         matches!(self, WriteError::Storage(error) if error.is_would_block())
+    }
+}
+
+impl From<ExpansionError> for WriteError {
+    fn from(error: ExpansionError) -> WriteError {
+        match error {
+            ExpansionError::ParallelArrays { first, second } => WriteError::ParallelArrays { first, second },
+            ExpansionError::AmbiguousField { .. } => WriteError::AmbiguousField(error),
+            ExpansionError::Document(error) => WriteError::Document(error),
+        }
     }
 }

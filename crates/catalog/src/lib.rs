@@ -32,6 +32,7 @@ mod documents;
 mod error;
 mod index;
 mod index_build;
+pub mod expansion;
 pub mod index_entry;
 pub mod index_keys;
 mod namespace;

@@ -133,6 +133,9 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
             ErrorCode::CannotIndexParallelArrays,
             format!("cannot index parallel arrays [{second}] [{first}]"),
         ),
+        WriteError::AmbiguousField(error) => {
+            CommandError::failed(ErrorCode::Location(16_746), error.to_string())
+        }
         WriteError::NoId => {
             CommandError::failed(ErrorCode::InternalError, "a document without _id reached the catalog")
         }

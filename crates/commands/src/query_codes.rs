@@ -41,6 +41,7 @@ pub(crate) fn code_of_query(kind: &QueryErrorKind) -> ErrorCode {
         QueryErrorKind::BadSortValue => ErrorCode::Location(15_974),
         QueryErrorKind::SortNotMeta => ErrorCode::Location(17_312),
         QueryErrorKind::UnknownSortMeta => ErrorCode::Location(31_138),
+        QueryErrorKind::AmbiguousField => ErrorCode::Location(16_746),
         QueryErrorKind::SortTooWide => ErrorCode::Location(13_103),
         QueryErrorKind::MinMaxWithoutHint => ErrorCode::Location(51_173),
         QueryErrorKind::HintDoesNotFitMinMax => ErrorCode::Location(51_174),
@@ -110,6 +111,7 @@ fn code_of_expression_fault(fault: ExpressionFault) -> ErrorCode {
         ExpressionFault::SwitchBranchWithoutCase => ErrorCode::Location(40_064),
         ExpressionFault::SwitchBranchWithoutThen => ErrorCode::Location(40_065),
         ExpressionFault::SwitchNoMatch => ErrorCode::Location(40_066),
+        ExpressionFault::SwitchNeverMatches => ErrorCode::Location(40_069),
         ExpressionFault::SwitchUnknownArgument => ErrorCode::Location(40_067),
         ExpressionFault::SwitchNoBranches => ErrorCode::Location(40_068),
         ExpressionFault::ElementOfNonArray => ErrorCode::Location(28_689),
@@ -324,6 +326,10 @@ fn code_of_expression_fault(fault: ExpressionFault) -> ErrorCode {
 fn code_of_projection_fault(fault: ProjectionFault) -> ErrorCode {
     match fault {
         ProjectionFault::CollisionAbove => ErrorCode::Location(31_250),
+        ProjectionFault::ExpressionInExclusion => ErrorCode::Location(31_252),
+        ProjectionFault::LiteralInExclusion => ErrorCode::Location(31_310),
+        ProjectionFault::ElemMatchBeforePositional => ErrorCode::Location(31_256),
+        ProjectionFault::PositionalInStage => ErrorCode::Location(31_324),
         ProjectionFault::EmptySubProjection => ErrorCode::Location(51_270),
         ProjectionFault::EmptySpecification => ErrorCode::Location(51_272),
         ProjectionFault::PositionalExclusion => ErrorCode::Location(31_395),

@@ -85,6 +85,8 @@ pub enum QueryErrorKind {
     SortNotMeta,
     /// A `$meta` that there is not. Code 31138.
     UnknownSortMeta,
+    /// A number in a sorted path is both an index into an array and a field of one of its documents. Code 16746.
+    AmbiguousField,
     /// A sort pattern with more than 32 parts. Code 13103.
     SortTooWide,
     /// `min` and `max` without `hint`. Code 51173.

@@ -92,3 +92,36 @@ fn a_sparse_index_leaves_out_documents_with_none_of_its_fields() {
     let raw = doc! { "y": 1 }.to_raw();
     assert_eq!(derive(&fields(&["x", "y"]), Sparseness::Sparse, &raw).unwrap().keys.len(), 1);
 }
+
+#[test]
+fn an_index_into_an_array_gives_that_element_as_it_is() {
+    let pair = Value::Array(vec![Value::Int32(3), Value::Int32(5)]);
+    expect(&["a.0"], doc! { "a": Value::Array(vec![pair.clone()]) }, &[vec![pair.clone()]]);
+    expect(&["a.0.0"], doc! { "a": Value::Array(vec![pair.clone()]) }, &[vec![Value::Int32(3)]]);
+    expect(&["a.0.b"], doc! { "a": [doc! { "b": pair }] }, &[vec![Value::Int32(3)], vec![Value::Int32(5)]]);
+}
+
+#[test]
+fn an_index_into_an_array_stands_beside_each_element_of_the_same_array() {
+    let inner = Value::Array(vec![Value::Int32(3)]);
+    let document = doc! { "a": [inner.clone(), doc! { "b": 1 }] };
+    expect(&["a.0", "a.b"], document, &[vec![inner.clone(), Value::Null], vec![inner, Value::Int32(1)]]);
+}
+
+#[test]
+fn a_number_that_is_an_index_and_a_field_is_refused() {
+    let raw = doc! { "a": [doc! { "0": 1 }] }.to_raw();
+    let refused = derive(&fields(&["a.0"]), Sparseness::Dense, &raw);
+    assert!(matches!(refused, Err(WriteError::AmbiguousField(_))));
+}
+
+#[test]
+fn only_arrays_that_give_several_keys_make_an_index_multikey() {
+    let flags = |path: &str, document: Document| {
+        derive(&fields(&[path]), Sparseness::Dense, &document.to_raw()).unwrap().flags.multikey[0]
+    };
+    assert_eq!(flags("a.0", doc! { "a": [1, 2] }), Multikey::No);
+    assert_eq!(flags("a.0", doc! { "a": [[1, 2]] }), Multikey::No);
+    assert_eq!(flags("a.0.b", doc! { "a": [[doc! { "b": 1 }]] }), Multikey::Yes);
+    assert_eq!(flags("a", doc! { "a": Value::Array(vec![]) }), Multikey::Yes);
+}

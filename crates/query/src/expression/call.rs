@@ -143,4 +143,33 @@ impl Call {
     pub(super) fn first_slot(&self) -> usize {
         self.first_slot
     }
+
+    /// The same call with each argument changed.
+    pub(super) fn map_arguments(
+        self,
+        mut change: impl FnMut(Expression) -> Result<Expression, QueryError>,
+    ) -> Result<Call, QueryError> {
+        let changed = self.arguments.into_iter().map(|argument| argument.map(&mut change).transpose());
+        Ok(Call { arguments: changed.collect::<Result<_, _>>()?, ..self })
+    }
+
+    /// The arguments, `None` for each that was left out.
+    pub(super) fn into_arguments(self) -> Vec<Option<Expression>> {
+        self.arguments
+    }
+
+    /// A call of the same operator that has no arguments yet.
+    pub(super) fn without_arguments(&self) -> Call {
+        Call {
+            definition: self.definition,
+            arguments: Vec::new(),
+            first_slot: self.first_slot,
+            pattern: self.pattern.clone(),
+        }
+    }
+
+    /// The same call of these arguments.
+    pub(super) fn with_arguments(self, arguments: Vec<Option<Expression>>) -> Call {
+        Call { arguments, ..self }
+    }
 }

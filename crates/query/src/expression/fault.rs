@@ -91,6 +91,8 @@ faults! {
     SwitchBranchWithoutThen,
     /// No branch applies and there is no default. Code 40066.
     SwitchNoMatch,
+    /// All branches are false whatever the document, and there is no default. Code 40069.
+    SwitchNeverMatches,
     /// `$switch` with an unknown argument. Code 40067.
     SwitchUnknownArgument,
     /// `$switch` without a branch. Code 40068.

@@ -15,6 +15,16 @@ pub struct ParseScope {
     variables: Vec<(String, Binding)>,
     slots: usize,
     now_millis: i64,
+    folding: Folding,
+}
+
+/// Whether what needs no document is computed at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Folding {
+    #[default]
+    Folded,
+    /// The pipelines of updates: what fails in them fails only for a document.
+    AsWritten,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +70,16 @@ impl ParseScope {
         let mut scope = self.clone();
         scope.variables.push((name.to_owned(), Binding::Constant(value.map(Literal::new))));
         scope
+    }
+
+    /// The same scope, in which expressions stay as they are written.
+    pub(crate) fn as_written(&self) -> ParseScope {
+        ParseScope { folding: Folding::AsWritten, ..self.clone() }
+    }
+
+    /// Whether expressions are folded.
+    pub(super) fn folding(&self) -> Folding {
+        self.folding
     }
 
     /// Milliseconds since 1970 UTC.

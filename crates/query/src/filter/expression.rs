@@ -10,7 +10,11 @@ use crate::expression::{Expression, ParseScope};
 
 /// Parses `$expr`.
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, QueryError> {
-    Ok(Node::Expression(Arc::new(Expression::parse(argument, scope)?)))
+    let expression = Expression::parse(argument, scope)?.folded().map_err(|error| {
+        let message = format!("Failed to optimize expression :: caused by :: {}", error.message);
+        QueryError { message, ..error }
+    })?;
+    Ok(Node::Expression(Arc::new(expression)))
 }
 
 /// Whether an expression comes to a true value for a document.

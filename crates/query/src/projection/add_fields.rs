@@ -29,7 +29,7 @@ fn add(
     scope: &ParseScope,
 ) -> Result<(), QueryError> {
     let RawValue::Document(document) = value else {
-        return insert(tree, &path, Expression::parse(value, scope)?, whole);
+        return insert(tree, &path, Expression::of_pipeline(value, scope)?, whole);
     };
     let count = document.iter().count();
     if count == 0 {
@@ -49,7 +49,7 @@ fn add(
                     shell_text::document_text(whole)
                 )));
             }
-            return insert(tree, &path, Expression::parse(RawValue::Document(document), scope)?, whole);
+            return insert(tree, &path, Expression::of_pipeline(RawValue::Document(document), scope)?, whole);
         }
         if name.contains('.') {
             return Err(ProjectionFault::AddFieldsDottedName.error(format!(

@@ -7,6 +7,12 @@ use crate::error::{QueryError, QueryErrorKind};
 pub enum ProjectionFault {
     /// A path above one that the projection names already. Code 31250.
     CollisionAbove,
+    /// An expression in an exclusion. Code 31252.
+    ExpressionInExclusion,
+    /// A literal or a path as a value in an exclusion. Code 31310.
+    LiteralInExclusion,
+    /// A positional path in a stage. Code 31324.
+    PositionalInStage,
     /// An empty object where a sub-projection is meant. Code 51270.
     EmptySubProjection,
     /// A stage's specification without fields. Code 51272.
@@ -19,7 +25,9 @@ pub enum ProjectionFault {
     PositionalWithinPath,
     /// A positional path with a value that is no number. Code 31308.
     PositionalLiteral,
-    /// A positional path beside `$elemMatch`. Code 31255.
+    /// A positional path behind an `$elemMatch`. Code 31256.
+    ElemMatchBeforePositional,
+    /// An `$elemMatch` behind a positional path. Code 31255.
     PositionalWithElemMatch,
     /// The filter matched by no element of an array. Code 51246.
     PositionalWithoutMatch,

@@ -25,7 +25,7 @@ pub use self::fault::ProjectionFault;
 use self::finish::{Cut, Finish};
 use self::tree::{Child, Fallback, Fields};
 use crate::error::{QueryError, QueryErrorKind};
-use crate::expression::{FieldPath, ParseScope};
+use crate::expression::{FAILED_TO_FOLD, FieldPath, ParseScope};
 
 /// A parsed projection.
 #[derive(Clone, Debug)]
@@ -210,6 +210,8 @@ fn collect_paths(fields: &Fields, prefix: &str, paths: &mut Vec<String>) -> Opti
 pub(crate) fn in_stage(stage: &str, error: QueryError) -> QueryError {
     match error.kind {
         QueryErrorKind::Storage(_) => error,
+        // This is found out when the stages are put together.
+        _ if error.message.starts_with(FAILED_TO_FOLD) => error,
         kind => QueryError::new(kind, format!("Invalid {stage} :: caused by :: {}", error.message)),
     }
 }

@@ -42,6 +42,8 @@ struct Parser<'s> {
     finishes: Vec<Finish>,
     has_element_match: bool,
     has_positional: bool,
+    /// The name of the field that is parsed, as it is written.
+    name: String,
 }
 
 pub(super) fn parse(
@@ -62,16 +64,19 @@ pub(super) fn parse(
         finishes: Vec::new(),
         has_element_match: false,
         has_positional: false,
+        name: String::new(),
     };
     for element in specification.iter() {
         let (name, value) = element?;
-        parser.field(name, value, 0)?;
+        parser.field(name, name, value, 0)?;
     }
     Ok(parser.finish(specification.is_empty()))
 }
 
 impl Parser<'_> {
-    fn field(&mut self, path: &str, value: RawValue<'_>, depth: usize) -> Result<(), QueryError> {
+    /// A field, by its whole path and by its name as it is written.
+    fn field(&mut self, path: &str, name: &str, value: RawValue<'_>, depth: usize) -> Result<(), QueryError> {
+        name.clone_into(&mut self.name);
         if let Some(array) = self.positional_path(path)? {
             return self.positional(&array, value);
         }
@@ -86,10 +91,11 @@ impl Parser<'_> {
 
     /// `a.b.$` without its end, if the path is positional.
     fn positional_path(&self, path: &str) -> Result<Option<String>, QueryError> {
-        if self.flavour == Flavour::Stage {
-            return Ok(None);
-        }
         if let Some(array) = path.strip_suffix(".$") {
+            if self.flavour == Flavour::Stage {
+                return Err(ProjectionFault::PositionalInStage
+                    .error("Cannot use positional projection in aggregation projection"));
+            }
             return Ok(Some(array.to_owned()));
         }
         if path.contains(".$.") {
@@ -116,7 +122,8 @@ impl Parser<'_> {
                 .error("Cannot specify more than one positional projection per query."));
         }
         if self.has_element_match {
-            return Err(element_match_beside_positional());
+            return Err(ProjectionFault::ElemMatchBeforePositional
+                .error("Cannot specify positional operator and $elemMatch."));
         }
         self.has_positional = true;
         self.switch(path, Kind::Inclusion)?;
@@ -135,12 +142,12 @@ impl Parser<'_> {
             return Ok(());
         }
         let parsed = FieldPath::parse(path)?;
-        self.decide(kind, path)?;
-        self.insert(&parsed, if kind == Kind::Inclusion { Child::Keep } else { Child::Drop })
+        self.insert(&parsed, if kind == Kind::Inclusion { Child::Keep } else { Child::Drop })?;
+        self.decide(kind)
     }
 
-    fn decide(&mut self, kind: Kind, path: &str) -> Result<(), QueryError> {
-        let shown = path.rsplit('.').next().unwrap_or(path);
+    fn decide(&mut self, kind: Kind) -> Result<(), QueryError> {
+        let shown = &self.name;
         match (self.kind, kind) {
             (Some(Kind::Inclusion), Kind::Exclusion) => Err(QueryError::new(
                 QueryErrorKind::ExclusionInInclusion,
@@ -174,7 +181,7 @@ impl Parser<'_> {
         FieldPath::parse(path)?;
         for element in document.iter() {
             let (name, value) = element?;
-            self.field(&format!("{path}.{name}"), value, depth + 1)?;
+            self.field(&format!("{path}.{name}"), name, value, depth + 1)?;
         }
         Ok(())
     }
@@ -234,7 +241,8 @@ impl Parser<'_> {
             )));
         };
         if self.has_positional {
-            return Err(element_match_beside_positional());
+            return Err(ProjectionFault::PositionalWithElemMatch
+                .error("Cannot specify positional operator and $elemMatch."));
         }
         if depth > 0 || path.contains('.') {
             return Err(
@@ -249,10 +257,25 @@ impl Parser<'_> {
 
     fn compute(&mut self, path: &str, value: RawValue<'_>) -> Result<(), QueryError> {
         let parsed = FieldPath::parse(path)?;
-        let shown = path.rsplit('.').next().unwrap_or(path);
-        self.decide(Kind::Inclusion, shown)?;
-        let expression = Expression::parse(value, self.scope)?;
-        self.insert(&parsed, Child::Computed(Computed::Expression(expression)))
+        let is_object = matches!(value, RawValue::Document(_));
+        if is_object && self.kind == Some(Kind::Exclusion) {
+            return Err(ProjectionFault::ExpressionInExclusion
+                .error("Cannot use expression other than $meta in exclusion projection"));
+        }
+        let expression = match self.flavour {
+            Flavour::Find => Expression::parse(value, self.scope)?.folded()?,
+            Flavour::Stage => Expression::of_pipeline(value, self.scope)?,
+        };
+        self.insert(&parsed, Child::Computed(Computed::Expression(expression)))?;
+        if self.kind == Some(Kind::Exclusion) {
+            return Err(ProjectionFault::LiteralInExclusion.error(format!(
+                "Cannot use an expression {}: {} in an exclusion projection",
+                self.name,
+                shell_text::value_text(value)
+            )));
+        }
+        self.kind = Some(Kind::Inclusion);
+        Ok(())
     }
 
     fn insert(&mut self, path: &FieldPath, child: Child) -> Result<(), QueryError> {
@@ -317,10 +340,6 @@ fn collision_below(path: &FieldPath, depth: usize) -> QueryError {
         QueryErrorKind::ProjectionPathCollision,
         format!("Path collision at {} remaining portion {}", path.text(), path.names()[depth..].join(".")),
     )
-}
-
-fn element_match_beside_positional() -> QueryError {
-    ProjectionFault::PositionalWithElemMatch.error("Cannot specify positional operator and $elemMatch.")
 }
 
 /// The name under which a condition on values knows the element.

@@ -27,7 +27,7 @@ struct One {
 
 impl PipelineUpdate {
     pub(super) fn parse(stages: &RawArray, scope: &ParseScope) -> Result<PipelineUpdate, QueryError> {
-        let pipeline = Pipeline::parse(stages, scope)?;
+        let pipeline = Pipeline::parse(stages, &scope.as_written())?;
         for stage in pipeline.stages() {
             if let Some(field) = stage.iter().next() {
                 let (name, _) = field?;

@@ -18,6 +18,10 @@ impl Accumulator for First {
         Ok(())
     }
 
+    fn is_full(&self) -> bool {
+        self.value.is_some()
+    }
+
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(self.value.take().map_or(Evaluated::NULL, give))
     }

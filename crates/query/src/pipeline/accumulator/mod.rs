@@ -37,6 +37,11 @@ pub(crate) trait Accumulator: Debug + Send {
     /// The result.
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError>;
 
+    /// Whether no further value can change the result.
+    fn is_full(&self) -> bool {
+        false
+    }
+
     /// Bytes held beyond the accumulator itself.
     fn held_bytes(&self) -> usize {
         0
@@ -78,6 +83,10 @@ impl AccumulatorCall {
         argument: RawValue<'_>,
         scope: &ParseScope,
     ) -> Result<AccumulatorCall, QueryError> {
+        if matches!(argument, RawValue::Array(_)) {
+            return Err(PipelineFault::AccumulatorNotUnary
+                .error(format!("The {name} accumulator is a unary operator")));
+        }
         let kind = match name {
             "$sum" => Kind::Sum,
             "$avg" => Kind::Avg,
@@ -101,16 +110,7 @@ impl AccumulatorCall {
                 );
             }
         };
-        let argument = match argument {
-            RawValue::Array(list) => match list.iter().collect::<Result<Vec<_>, _>>()?.as_slice() {
-                [only] => Expression::parse(*only, scope)?,
-                _ => {
-                    return Err(PipelineFault::AccumulatorNotUnary
-                        .error(format!("The {name} accumulator is a unary operator")));
-                }
-            },
-            single => Expression::parse(single, scope)?,
-        };
+        let argument = Expression::of_pipeline(argument, scope)?;
         Ok(AccumulatorCall { kind, argument })
     }
 
@@ -143,6 +143,10 @@ impl AccumulatorCall {
 
     /// Feeds a document to a state.
     pub(crate) fn feed(&self, state: &mut dyn Accumulator, root: &RawDocument) -> Result<(), QueryError> {
+        // What is not wanted any more is not evaluated either: it may fail.
+        if state.is_full() {
+            return Ok(());
+        }
         state.add(&self.argument.evaluate(root)?)
     }
 }
@@ -165,7 +169,7 @@ fn parse_n(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<Acc
     let (mut input, mut n) = (None, None);
     for option in options.iter() {
         match option? {
-            ("input", value) => input = Some(Expression::parse(value, scope)?),
+            ("input", value) => input = Some(Expression::of_pipeline(value, scope)?),
             ("n", value) => n = Some(parse_count_of_n(value, scope)?),
             (other, _) => {
                 return Err(PipelineFault::UnknownArgumentOfN
@@ -185,7 +189,7 @@ fn parse_n(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<Acc
 }
 
 fn parse_count_of_n(value: RawValue<'_>, scope: &ParseScope) -> Result<usize, QueryError> {
-    let expression = Expression::parse(value, scope)?;
+    let expression = Expression::of_pipeline(value, scope)?;
     let value = expression.evaluate(RawDocument::empty())?;
     let Some(n) = value.raw().and_then(|value| value.as_i64_exact()) else {
         return Err(PipelineFault::NNotInteger.error(format!(

@@ -62,7 +62,7 @@ fn parse_options(specification: &RawDocument, scope: &ParseScope) -> Result<Opti
                         shell_text::value_text(value)
                     )));
                 }
-                options.group_by = Some(Expression::parse(value, scope)?);
+                options.group_by = Some(Expression::of_pipeline(value, scope)?);
             }
             ("boundaries", RawValue::Array(boundaries)) => {
                 options.boundaries = Some(parse_boundaries(boundaries, scope)?);
@@ -103,7 +103,7 @@ fn parse_output(
 }
 
 fn constant(value: RawValue<'_>, scope: &ParseScope) -> Result<Literal, QueryError> {
-    let expression = Expression::parse(value, scope)?;
+    let expression = Expression::of_pipeline(value, scope)?;
     let mut fields = Vec::new();
     expression.collect_fields(&mut fields);
     if !fields.is_empty() {

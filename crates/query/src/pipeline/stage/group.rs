@@ -1,7 +1,7 @@
 //! `$group`: documents with equal keys become one document of accumulated values.
 //!
 //! 1. Evaluate `_id` of each document. Missing is null. Of an object of several expressions a missing member is left out, which
-//!    is another group than null; of an object of one it is null (observed on MongoDB 6.0).
+//!    is the group of undefined and another one than null; of an object of one it is null (observed on MongoDB 6.0).
 //! 2. The order-preserving key bytes of that value name the group, so 1, 1.0 and NumberLong(1) are one; the group shows the
 //!    value that it was made with.
 //! 3. Feed the accumulators. At the end of the input give the groups in the order in which they were met.
@@ -88,7 +88,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
 
 /// The group that counts the documents of each value of an expression, as `count`.
 pub(super) fn counting(id: RawValue<'_>, scope: &ParseScope) -> Result<Group, QueryError> {
-    let id = GroupId::Expression(Expression::parse(id, scope)?);
+    let id = GroupId::Expression(Expression::of_pipeline(id, scope)?);
     Ok(by_expression(id, vec![("count".to_owned(), AccumulatorCall::counting())]))
 }
 
@@ -103,14 +103,14 @@ fn by_expression(id: GroupId, fields: Vec<(String, AccumulatorCall)>) -> Group {
 
 fn parse_id(value: RawValue<'_>, scope: &ParseScope) -> Result<GroupId, QueryError> {
     let RawValue::Document(members) = value else {
-        return Ok(GroupId::Expression(Expression::parse(value, scope)?));
+        return Ok(GroupId::Expression(Expression::of_pipeline(value, scope)?));
     };
     let is_operator = match members.iter().next() {
         Some(first) => first?.0.starts_with('$'),
         None => true,
     };
     if is_operator {
-        return Ok(GroupId::Expression(Expression::parse(value, scope)?));
+        return Ok(GroupId::Expression(Expression::of_pipeline(value, scope)?));
     }
     let mut parsed = Vec::new();
     for member in members.iter() {
@@ -121,7 +121,7 @@ fn parse_id(value: RawValue<'_>, scope: &ParseScope) -> Result<GroupId, QueryErr
             );
         }
         crate::expression::check_member_name(name)?;
-        parsed.push((name.to_owned(), Expression::parse(value, scope)?));
+        parsed.push((name.to_owned(), Expression::of_pipeline(value, scope)?));
     }
     Ok(GroupId::Members(parsed))
 }
@@ -132,6 +132,13 @@ pub(super) fn parse_field(
     value: RawValue<'_>,
     scope: &ParseScope,
 ) -> Result<AccumulatorCall, QueryError> {
+    let accumulator = match value {
+        RawValue::Document(accumulator) if begins_with_operator(accumulator)? => accumulator,
+        _ => {
+            return Err(PipelineFault::GroupFieldNotObject
+                .error(format!("The field '{name}' must be an accumulator object")));
+        }
+    };
     if name.contains('.') {
         return Err(
             PipelineFault::GroupFieldDotted.error(format!("The field name '{name}' cannot contain '.'"))
@@ -141,13 +148,6 @@ pub(super) fn parse_field(
         return Err(PipelineFault::GroupFieldIsOperator
             .error(format!("The field name '{name}' cannot be an operator name")));
     }
-    let accumulator = match value {
-        RawValue::Document(accumulator) if !accumulator.is_empty() => accumulator,
-        _ => {
-            return Err(PipelineFault::GroupFieldNotObject
-                .error(format!("The field '{name}' must be an accumulator object")));
-        }
-    };
     let mut calls = accumulator.iter();
     let (Some(call), None) = (calls.next(), calls.next()) else {
         return Err(PipelineFault::GroupFieldTwoAccumulators
@@ -157,15 +157,30 @@ pub(super) fn parse_field(
     AccumulatorCall::parse(operator, argument, scope)
 }
 
+fn begins_with_operator(accumulator: &RawDocument) -> Result<bool, QueryError> {
+    match accumulator.iter().next() {
+        Some(first) => Ok(first?.0.starts_with('$')),
+        None => Ok(false),
+    }
+}
+
 impl GroupId {
-    fn evaluate<'a>(&'a self, root: &'a RawDocument) -> Result<Evaluated<'a>, QueryError> {
+    /// The value on one document; appends the bytes that tell its group from others to `key`.
+    fn evaluate<'a>(&'a self, root: &'a RawDocument, key: &mut Vec<u8>) -> Result<Evaluated<'a>, QueryError> {
+        let mut append = |value: RawValue<'_>| encode(value, Direction::Ascending, key, &mut TypeBits::new());
         match self {
-            GroupId::Expression(expression) => expression.evaluate(root),
+            GroupId::Expression(expression) => {
+                let value = expression.evaluate(root)?;
+                append(value.raw_or_null());
+                Ok(value)
+            }
             GroupId::Members(members) => document_of(|writer| {
                 for (name, member) in members {
                     let value = member.evaluate(root)?;
-                    if members.len() == 1 || value.raw().is_some() {
-                        writer.append(name, value.raw_or_null());
+                    let shown = if members.len() == 1 { Some(value.raw_or_null()) } else { value.raw() };
+                    append(shown.unwrap_or(RawValue::Undefined));
+                    if let Some(shown) = shown {
+                        writer.append(name, shown);
                     }
                 }
                 Ok(())
@@ -191,10 +206,9 @@ impl Definition for Group {
 impl Run {
     fn take(&mut self, root: &RawDocument) -> Result<(), QueryError> {
         let specification = Arc::clone(&self.specification);
-        let id = specification.id.evaluate(root)?;
-        let id = id.raw_or_null();
         self.key.clear();
-        encode(id, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+        let id = specification.id.evaluate(root, &mut self.key)?;
+        let id = id.raw_or_null();
         let place = match self.places.get(&self.key) {
             Some(place) => *place,
             None => self.new_group(id),

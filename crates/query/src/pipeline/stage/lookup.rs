@@ -106,7 +106,7 @@ fn parse_let(variables: &RawDocument, scope: &ParseScope) -> Result<Vec<(String,
     for variable in variables.iter() {
         let (name, value) = variable?;
         crate::expression::check_user_name(name)?;
-        parsed.push((name.to_owned(), Expression::parse(value, scope)?));
+        parsed.push((name.to_owned(), Expression::of_pipeline(value, scope)?));
     }
     Ok(parsed)
 }

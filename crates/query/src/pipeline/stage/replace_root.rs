@@ -51,7 +51,7 @@ fn definition(
     role: &'static str,
     scope: &ParseScope,
 ) -> Result<Arc<dyn Definition>, QueryError> {
-    Ok(Arc::new(ReplaceRoot { new_root: Arc::new(Expression::parse(new_root, scope)?), role }))
+    Ok(Arc::new(ReplaceRoot { new_root: Arc::new(Expression::of_pipeline(new_root, scope)?), role }))
 }
 
 impl Definition for ReplaceRoot {
