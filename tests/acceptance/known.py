@@ -93,7 +93,13 @@ class Excuse:
     covers: Callable[[dict, dict, dict], bool]
 
 
-EXCUSED = []
+def _is_reparsed_all(request, oracle, pando):
+    return "unknown top level operator: $eq" in str(oracle.get("errmsg")) and pando.get("ok") == 1 and _holds("$all")(request)
+
+
+EXCUSED = [
+    Excuse("MongoDB fails on what its own rewriting makes of an $all of objects in an $elemMatch of a $match", _is_reparsed_all),
+]
 
 
 def ignored_paths(request):

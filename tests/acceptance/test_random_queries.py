@@ -4,10 +4,12 @@ Each test has a seed, which is in its name; what differs is made small and shown
 PANDO_ACCEPTANCE_SEED (1 unless told otherwise), to try others. MongoDB has no indexes here: a scan is the definition.
 """
 
+import contextlib
 import enum
 import os
 
 import pytest
+from bson.errors import BSONError
 from pymongo.errors import PyMongoError
 
 from both import Difference, Order, readable
@@ -98,7 +100,7 @@ class Search:
         try:
             refill(self.both, "small", documents)
             return self.difference("small", request)
-        except (Difference, PyMongoError, KeyError, IndexError, StopIteration, TypeError):
+        except (Difference, PyMongoError, BSONError, KeyError, IndexError, StopIteration, TypeError):
             return None
 
     def report(self, seed):
@@ -148,9 +150,20 @@ def test_random_pipelines(both, configuration, seed):
 # ---- updates: indexes can refuse what is updated (parallel arrays), so both servers have them
 
 
+@contextlib.contextmanager
+def after(request):
+    """Shows the update after which a document differs."""
+    try:
+        yield
+    except Difference as difference:
+        difference.args = (f"\n  after:   {readable(request)}{difference}",)
+        raise
+
+
 def ask_update(both, collection, request):
     both.same({"update": collection, "updates": [request]})
-    both.rows({"find": collection, "filter": {"_id": request["q"]["_id"]}})
+    with after(request):
+        both.rows({"find": collection, "filter": {"_id": request["q"]["_id"]}})
 
 
 @pytest.mark.parametrize("configuration", ["no index", "all"])
@@ -166,7 +179,8 @@ def test_random_updates(both, configuration, seed):
 
 def ask_upsert(both, collection, request):
     both.same({"update": collection, "updates": [request]}, ignore=["upserted.*._id"])
-    both.same({"find": collection}, ignore=["cursor.firstBatch.*._id"])
+    with after(request):
+        both.same({"find": collection}, ignore=["cursor.firstBatch.*._id"])
 
 
 def test_random_upserts(both):

@@ -67,6 +67,14 @@ fn find_point(
     id: RawValue<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    // Refused whether or not there is a document.
+    let projection = match find.projection {
+        Some(projection) => {
+            let scope = ParseScope::with_let(context.shared.now_ms(), find.variables)?;
+            Some(Projection::parse(projection, &scope)?)
+        }
+        None => None,
+    };
     let key = collection.primary_key_of(id);
     let transaction = context.begin_read()?;
     let found = collection.fetch(&*transaction, key.as_bytes(), context.patience)?;
@@ -74,11 +82,9 @@ fn find_point(
     let mut batch = cursor.array("firstBatch");
     if let Some(bytes) = &found {
         let document = RawDocument::from_bytes(bytes)?;
-        match find.projection {
+        match projection {
             None => batch.push_document(document),
             Some(projection) => {
-                let scope = ParseScope::with_let(context.shared.now_ms(), find.variables)?;
-                let projection = Projection::parse(projection, &scope)?;
                 let mut projected = Vec::with_capacity(bytes.len());
                 // An equality of `_id` matches by no array element.
                 projection.apply(document, None, &mut projected)?;

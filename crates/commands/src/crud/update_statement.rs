@@ -83,7 +83,10 @@ impl<'a> UpdateStatement<'a> {
                 "multi update is not supported for replacement-style update",
             ));
         }
-        let filter = Filter::parse(parts.query, scope)?;
+        let filter = match parts.upsert {
+            Upsert::Yes => Filter::parse(parts.query, &scope.of_upsert())?,
+            Upsert::No => Filter::parse(parts.query, scope)?,
+        };
         let limit = match parts.reach {
             Reach::One => Some(1),
             Reach::Many => None,

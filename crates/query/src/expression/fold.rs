@@ -48,11 +48,15 @@ const ASSOCIATIVE_ONLY: [&str; 2] = ["$concat", "$concatArrays"];
 impl Expression {
     /// Parses an expression of a pipeline and folds it.
     pub(crate) fn of_pipeline(value: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-        let expression = Expression::parse(value, scope)?;
+        Expression::parse(value, scope)?.folded_in(scope)
+    }
+
+    /// Folds an expression of a pipeline, if the scope says so.
+    pub(crate) fn folded_in(self, scope: &ParseScope) -> Result<Expression, QueryError> {
         if scope.folding() == Folding::AsWritten {
-            return Ok(expression);
+            return Ok(self);
         }
-        expression.folded().map_err(|error| {
+        self.folded().map_err(|error| {
             let message = format!("{FAILED_TO_FOLD}{}", error.message);
             QueryError { message, ..error }
         })

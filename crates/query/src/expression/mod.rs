@@ -36,7 +36,7 @@ pub(crate) use self::integer::{narrowed, truncated};
 pub(crate) use self::operator::interval_of;
 pub(crate) use self::operator::is_known;
 pub use self::scope::ParseScope;
-pub(crate) use self::scope::check_user_name;
+pub(crate) use self::scope::{Conditions, check_user_name};
 
 use self::call::Call;
 use crate::error::{QueryError, QueryErrorKind};

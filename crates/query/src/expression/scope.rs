@@ -16,6 +16,16 @@ pub struct ParseScope {
     slots: usize,
     now_millis: i64,
     folding: Folding,
+    conditions: Conditions,
+}
+
+/// Whether a filter may hold `$expr`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Conditions {
+    #[default]
+    Any,
+    /// Filters of upserts: what they ask for is inserted, which an expression does not tell.
+    WithoutExpressions,
 }
 
 /// Whether what needs no document is computed at once.
@@ -70,6 +80,16 @@ impl ParseScope {
         let mut scope = self.clone();
         scope.variables.push((name.to_owned(), Binding::Constant(value.map(Literal::new))));
         scope
+    }
+
+    /// The same scope for the filter of an upsert, which may not hold `$expr`.
+    pub fn of_upsert(&self) -> ParseScope {
+        ParseScope { conditions: Conditions::WithoutExpressions, ..self.clone() }
+    }
+
+    /// What a filter may hold.
+    pub(crate) fn conditions(&self) -> Conditions {
+        self.conditions
     }
 
     /// The same scope, in which expressions stay as they are written.

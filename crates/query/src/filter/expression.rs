@@ -5,11 +5,17 @@ use std::sync::Arc;
 use pando_document::{RawDocument, RawValue};
 
 use super::Node;
-use crate::QueryError;
-use crate::expression::{Expression, ParseScope};
+use crate::error::{QueryError, QueryErrorKind};
+use crate::expression::{Conditions, Expression, ParseScope};
 
 /// Parses `$expr`.
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, QueryError> {
+    if scope.conditions() == Conditions::WithoutExpressions {
+        return Err(QueryError::new(
+            QueryErrorKind::QueryFeatureNotAllowed,
+            "$expr is not allowed in the query predicate for an upsert",
+        ));
+    }
     let expression = Expression::parse(argument, scope)?.folded().map_err(|error| {
         let message = format!("Failed to optimize expression :: caused by :: {}", error.message);
         QueryError { message, ..error }

@@ -307,10 +307,7 @@ impl<'a> Application<'a> {
                 writer.finish();
                 Ok(())
             }
-            Demand::Elements(_) => Err(bad_value(format!(
-                "The path '{}' must exist in the document in order to apply array updates.",
-                trail.path()
-            ))),
+            Demand::Elements(_) => Err(no_array_at(trail)),
         }
     }
 
@@ -361,32 +358,32 @@ impl<'a> Application<'a> {
                 Overlay::Many(nodes) => nodes,
             };
             for node in nodes {
-                self.check_blocked_node(node, &child.name, value, trail)?;
+                self.check_blocked_node(node, &child.name, value, trail, &trail.field(&child.name))?;
             }
         }
         Ok(())
     }
 
+    /// `wanted` is the place of the node, below the field `name` that `value` at `trail` cannot have.
     fn check_blocked_node(
         &self,
         node: &Node,
         name: &str,
         value: RawValue<'_>,
         trail: &Trail<'_>,
+        wanted: &Trail<'_>,
     ) -> Result<(), QueryError> {
         match node {
             Node::Fields(fields) => {
-                let children =
-                    fields.children.iter().map(|(_, child)| child).chain(fields.positional.as_deref());
-                for child in children {
-                    self.check_blocked_node(child, name, value, trail)?;
+                for (below, child) in &fields.children {
+                    self.check_blocked_node(child, name, value, trail, &wanted.field(below))?;
                 }
-                Ok(())
+                match &fields.positional {
+                    Some(child) => self.check_blocked_node(child, name, value, trail, &wanted.field("$")),
+                    None => Ok(()),
+                }
             }
-            Node::Elements(_) => Err(path_not_viable(format!(
-                "Cannot create field '{name}' in element {}",
-                trail.element_text(value)
-            ))),
+            Node::Elements(_) => Err(no_array_at(wanted)),
             Node::Leaf(leaf) => match leaf.operator.on_blocked_path(&self.surroundings)? {
                 OnBlockedPath::Ignore => Ok(()),
                 OnBlockedPath::CannotCreate => Err(path_not_viable(format!(
@@ -498,6 +495,13 @@ fn too_large() -> QueryError {
         QueryErrorKind::UpdatedDocumentTooLarge,
         format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}"),
     )
+}
+
+fn no_array_at(trail: &Trail<'_>) -> QueryError {
+    bad_value(format!(
+        "The path '{}' must exist in the document in order to apply array updates.",
+        trail.path()
+    ))
 }
 
 fn bad_value(message: String) -> QueryError {

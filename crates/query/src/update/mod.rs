@@ -133,6 +133,9 @@ impl Update {
     pub fn apply(&self, document: &RawDocument, context: &UpdateContext) -> Result<Applied, QueryError> {
         let applied = self.run(document, context)?;
         if let Applied::Changed(new) = &applied {
+            if let (false, Some(id)) = (matches!(self.style, Style::Operators(_)), new.get("_id")?) {
+                upsert::check_id_type(id)?;
+            }
             self.check_id(document, new)?;
             check_size(new)?;
         }
@@ -168,6 +171,12 @@ impl Update {
                 QueryErrorKind::NotSingleValueField,
                 "After applying the update to the document, the (immutable) field '_id' was found to be an array or array \
                  descendant.",
+            ));
+        }
+        if matches!(&self.style, Style::Operators(operators) if operators.appends_to_id()) {
+            return Err(QueryError::new(
+                QueryErrorKind::NotSingleValueField,
+                "After applying the update to the document, the field '_id' was found to be an array or array descendant.",
             ));
         }
         let document = upsert::with_id_first(&document, new_id)?;

@@ -17,6 +17,7 @@ pub(super) struct Operators {
     tree: FieldsNode,
     filters: ArrayFilters,
     paths: Vec<UpdatePath>,
+    appends_to_id: bool,
 }
 
 impl Operators {
@@ -29,7 +30,8 @@ impl Operators {
             Some(filters) => ArrayFilters::parse(filters, scope)?,
             None => ArrayFilters::default(),
         };
-        let mut parsed = Operators { tree: FieldsNode::default(), filters, paths: Vec::new() };
+        let mut parsed =
+            Operators { tree: FieldsNode::default(), filters, paths: Vec::new(), appends_to_id: false };
         for element in update.iter() {
             let (name, argument) = element?;
             if !operator::is_known(name) {
@@ -52,6 +54,7 @@ impl Operators {
         };
         for field in fields.iter() {
             let (path, argument) = field?;
+            self.appends_to_id |= path == "_id" && matches!(name, "$push" | "$addToSet");
             self.paths.extend(operator::parse(name, path, argument, scope, &mut self.tree)?);
         }
         Ok(())
@@ -59,6 +62,11 @@ impl Operators {
 
     pub(super) fn needs_matched_index(&self) -> bool {
         self.paths.iter().any(|path| path.steps().contains(&Step::Positional))
+    }
+
+    /// Whether an operator makes an array of `_id`, where there is none.
+    pub(super) fn appends_to_id(&self) -> bool {
+        self.appends_to_id
     }
 
     /// The path that names `_id` or a field of it, if one does.

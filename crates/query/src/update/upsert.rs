@@ -2,12 +2,15 @@
 //!
 //! 1. Collect the *equalities* of the filter: `a: 1`, `a: {$eq: 1}`, `a: {$in: [1]}` and `a: {$all: [1]}` with one value,
 //!    also inside `$and`, and inside an `$or` of one clause. Ranges, `$ne`, regular expressions and the like say nothing.
+//!    A filter that nothing can match (`$all: []`) says nothing at all, and such clauses of an `$or` do not count ([`Fate`]).
 //! 2. Two equalities on one path, or on a path and one above it, contradict each other: error 54.
 //! 3. Make a document of them, ordered by path, with nested documents for dotted paths.
 //!
 //! For a replacement only `_id` counts.
 
-use pando_document::{Document, DocumentWriter, ObjectId, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_document::{
+    Document, DocumentWriter, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
+};
 
 use crate::error::{QueryError, QueryErrorKind};
 
@@ -19,7 +22,9 @@ struct Equalities<'f> {
 /// The seed for operators and pipelines.
 pub(super) fn seed(filter: &RawDocument) -> Result<RawDocumentBuf, QueryError> {
     let mut equalities = Equalities { found: Vec::new() };
-    equalities.collect(filter)?;
+    if Fate::of(filter)? != Fate::Never {
+        equalities.collect(filter)?;
+    }
     equalities.found.sort_by(|a, b| a.0.cmp(b.0));
     equalities.check_distinct()?;
     let mut document = Document::new();
@@ -32,7 +37,9 @@ pub(super) fn seed(filter: &RawDocument) -> Result<RawDocumentBuf, QueryError> {
 /// The seed for a replacement: `_id` if the filter gives it.
 pub(super) fn seed_id(filter: &RawDocument) -> Result<RawDocumentBuf, QueryError> {
     let mut equalities = Equalities { found: Vec::new() };
-    equalities.collect(filter)?;
+    if Fate::of(filter)? != Fate::Never {
+        equalities.collect(filter)?;
+    }
     if let Some((path, _)) = equalities.found.iter().find(|(path, _)| path.starts_with("_id.")) {
         return Err(QueryError::new(
             QueryErrorKind::NotExactValueField,
@@ -65,7 +72,7 @@ pub(super) fn with_id_first(document: &RawDocument, new_id: ObjectId) -> Result<
     Ok(RawDocumentBuf::from_vec(bytes)?)
 }
 
-fn check_id_type(id: RawValue<'_>) -> Result<(), QueryError> {
+pub(super) fn check_id_type(id: RawValue<'_>) -> Result<(), QueryError> {
     let kind = match id {
         RawValue::Array(_) => "array",
         RawValue::Regex(_) => "regex",
@@ -73,6 +80,79 @@ fn check_id_type(id: RawValue<'_>) -> Result<(), QueryError> {
         _ => return Ok(()),
     };
     Err(QueryError::new(QueryErrorKind::InvalidIdField, format!("The '_id' value cannot be of type {kind}")))
+}
+
+/// What is known of a filter before any document is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Always,
+    Never,
+    Open,
+}
+
+impl Fate {
+    fn of(filter: &RawDocument) -> Result<Fate, QueryError> {
+        let mut fate = Fate::Always;
+        for element in filter.iter() {
+            let (name, value) = element?;
+            fate = fate.and(Fate::of_element(name, value)?);
+        }
+        Ok(fate)
+    }
+
+    fn of_element(name: &str, value: RawValue<'_>) -> Result<Fate, QueryError> {
+        Ok(match (name, value) {
+            ("$alwaysFalse", _) => Fate::Never,
+            ("$alwaysTrue", _) => Fate::Always,
+            ("$and", RawValue::Array(clauses)) => {
+                let mut fate = Fate::Always;
+                for clause in clauses {
+                    if let RawValue::Document(clause) = clause? {
+                        fate = fate.and(Fate::of(clause)?);
+                    }
+                }
+                fate
+            }
+            ("$or", RawValue::Array(clauses)) => match open_clauses(clauses)? {
+                None => Fate::Always,
+                Some(open) if open.is_empty() => Fate::Never,
+                Some(_) => Fate::Open,
+            },
+            ("$nor", RawValue::Array(clauses)) => match open_clauses(clauses)? {
+                // Observed: of a single clause that always holds nothing is concluded.
+                None if clauses.iter().count() > 1 => Fate::Never,
+                Some(open) if open.is_empty() => Fate::Always,
+                _ => Fate::Open,
+            },
+            (_, RawValue::Document(condition)) => match condition.get("$all")? {
+                Some(RawValue::Array(values)) if values.is_empty() => Fate::Never,
+                _ => Fate::Open,
+            },
+            _ => Fate::Open,
+        })
+    }
+
+    fn and(self, other: Fate) -> Fate {
+        match (self, other) {
+            (Fate::Never, _) | (_, Fate::Never) => Fate::Never,
+            (Fate::Always, Fate::Always) => Fate::Always,
+            _ => Fate::Open,
+        }
+    }
+}
+
+/// The clauses of an `$or` or `$nor` that documents decide about; `None` if one of the clauses always holds.
+fn open_clauses(clauses: &RawArray) -> Result<Option<Vec<&RawDocument>>, QueryError> {
+    let mut open = Vec::new();
+    for clause in clauses {
+        let RawValue::Document(clause) = clause? else { continue };
+        match Fate::of(clause)? {
+            Fate::Always => return Ok(None),
+            Fate::Never => {}
+            Fate::Open => open.push(clause),
+        }
+    }
+    Ok(Some(open))
 }
 
 impl<'f> Equalities<'f> {
@@ -88,8 +168,8 @@ impl<'f> Equalities<'f> {
                     }
                 }
                 ("$or", RawValue::Array(clauses)) => {
-                    let mut clauses = clauses.iter();
-                    if let (Some(Ok(RawValue::Document(only))), None) = (clauses.next(), clauses.next()) {
+                    let open = open_clauses(clauses)?;
+                    if let Some([only]) = open.as_deref() {
                         self.collect(only)?;
                     }
                 }

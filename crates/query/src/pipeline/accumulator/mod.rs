@@ -114,6 +114,11 @@ impl AccumulatorCall {
         Ok(AccumulatorCall { kind, argument })
     }
 
+    /// The same call with its argument folded.
+    pub(crate) fn folded_in(self, scope: &ParseScope) -> Result<AccumulatorCall, QueryError> {
+        Ok(AccumulatorCall { argument: self.argument.folded_in(scope)?, ..self })
+    }
+
     /// The count of documents, as `$sortByCount` and `$bucket` need it.
     pub(crate) fn counting() -> AccumulatorCall {
         AccumulatorCall { kind: Kind::Count, argument: Expression::constant(RawValue::Null) }

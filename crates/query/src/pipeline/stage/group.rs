@@ -70,6 +70,8 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     };
     let mut id = None;
     let mut fields = Vec::new();
+    // Everything is parsed before anything is folded: that is the order of MongoDB's errors.
+    let (folded, scope) = (scope, &scope.as_written());
     for element in specification.iter() {
         let (name, value) = element?;
         if name == "_id" {
@@ -83,6 +85,11 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     let Some(id) = id else {
         return Err(PipelineFault::GroupWithoutId.error("a group specification must include an _id"));
     };
+    let id = id.folded_in(folded)?;
+    let fields = fields
+        .into_iter()
+        .map(|(name, call): (String, AccumulatorCall)| Ok((name, call.folded_in(folded)?)))
+        .collect::<Result<_, QueryError>>()?;
     Ok(Arc::new(Group { specification: Arc::new(Specification { id, fields }) }))
 }
 
@@ -165,6 +172,18 @@ fn begins_with_operator(accumulator: &RawDocument) -> Result<bool, QueryError> {
 }
 
 impl GroupId {
+    fn folded_in(self, scope: &ParseScope) -> Result<GroupId, QueryError> {
+        Ok(match self {
+            GroupId::Expression(expression) => GroupId::Expression(expression.folded_in(scope)?),
+            GroupId::Members(members) => GroupId::Members(
+                members
+                    .into_iter()
+                    .map(|(name, member)| Ok((name, member.folded_in(scope)?)))
+                    .collect::<Result<_, QueryError>>()?,
+            ),
+        })
+    }
+
     /// The value on one document; appends the bytes that tell its group from others to `key`.
     fn evaluate<'a>(&'a self, root: &'a RawDocument, key: &mut Vec<u8>) -> Result<Evaluated<'a>, QueryError> {
         let mut append = |value: RawValue<'_>| encode(value, Direction::Ascending, key, &mut TypeBits::new());

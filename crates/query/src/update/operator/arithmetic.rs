@@ -1,9 +1,10 @@
 //! `$inc` and `$mul`: the place's number and the argument, added or multiplied.
 //!
 //! Types widen as everywhere: int32 to int64 where the result does not fit, to double or decimal where one side is one.
-//! An int64 that overflows is an error, never a wrap. A missing place counts as zero of the argument's type.
+//! An int64 that overflows is an error, never a wrap. A missing place counts as an
+//! int32 zero, so that `$mul` by NaN makes NaN.
 
-use pando_document::{Decimal128, Number, Overflow, RawValue, compare_values};
+use pando_document::{Number, Overflow, RawValue, compare_values};
 
 use super::{Effect, Operator, Surroundings, argument_text, bad_value, type_mismatch};
 use crate::error::QueryError;
@@ -49,16 +50,6 @@ impl Calculation {
             Arithmetic::Add => "$inc",
             Arithmetic::Multiply => "$mul",
         }
-    }
-}
-
-/// Zero of the same type.
-fn zero_like(number: Number) -> RawValue<'static> {
-    match number {
-        Number::Int32(_) => RawValue::Int32(0),
-        Number::Int64(_) => RawValue::Int64(0),
-        Number::Double(_) => RawValue::Double(0.0),
-        Number::Decimal128(_) => RawValue::Decimal128(Decimal128::ZERO),
     }
 }
 
@@ -110,7 +101,10 @@ impl Operator for Calculation {
     fn create<'v>(&'v self, _: &Surroundings<'v>, _: &Trail<'_>) -> Result<Effect<'v>, QueryError> {
         Ok(match self.arithmetic {
             Arithmetic::Add => Effect::Put(self.argument.raw()),
-            Arithmetic::Multiply => Effect::Put(zero_like(self.operand)),
+            Arithmetic::Multiply => {
+                let product = Number::Int32(0).multiply(self.operand, Overflow::Refuse);
+                Effect::Put(product.expect("zero times anything does not overflow").to_raw())
+            }
         })
     }
 

@@ -102,6 +102,8 @@ pub(in crate::update) fn parse(
     if operator == "$rename" {
         return rename::parse(path, argument, tree);
     }
+    // A path that is none is reported before an argument that is none.
+    let steps = UpdatePath::parse(path)?;
     let parsed: Box<dyn Operator> = match operator {
         "$set" => set::parse(argument),
         "$unset" => unset::parse(),
@@ -119,9 +121,8 @@ pub(in crate::update) fn parse(
         "$bit" => bit::parse(argument)?,
         _ => return Err(unknown(operator)),
     };
-    let path = UpdatePath::parse(path)?;
-    tree.insert(&path, parsed)?;
-    Ok(vec![path])
+    tree.insert(&steps, parsed)?;
+    Ok(vec![steps])
 }
 
 /// Whether an update operator has this name.

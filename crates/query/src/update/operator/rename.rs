@@ -1,7 +1,7 @@
 //! `$rename`: a field moves to another path. It is two operators in the tree: the destination takes the value that the
 //! old document has at the source, and the source goes.
 //!
-//! Neither path may lead through an array. A missing source is no change. An existing destination is overwritten.
+//! Neither path may lead through an array. A source that is missing, also in an array, is no change. An existing destination is overwritten.
 
 use pando_document::{RawDocument, RawValue};
 
@@ -30,13 +30,14 @@ pub(super) fn parse(
     tree: &mut FieldsNode,
 ) -> Result<Vec<UpdatePath>, QueryError> {
     let shown = || format!("{path}: {}", shell_text::value_text(argument));
+    let source = UpdatePath::parse(path)?;
+    tree.insert(&source, Box::new(MoveAway))?;
     let RawValue::String(to) = argument else {
         return Err(bad_value(format!("The 'to' field for $rename must be a string: {}", shown())));
     };
     if to.contains('\0') {
         return Err(bad_value("The 'to' field for $rename cannot contain an embedded null byte".to_owned()));
     }
-    let source = UpdatePath::parse(path)?;
     let destination = UpdatePath::parse(to)?;
     if source == destination {
         return Err(bad_value(format!("The source and target field for $rename must differ: {}", shown())));
@@ -56,42 +57,48 @@ pub(super) fn parse(
         }
     }
     let here = MoveHere { source: source.clone(), destination: destination.clone() };
-    tree.insert(&source, Box::new(MoveAway))?;
     tree.insert(&destination, Box::new(here))?;
     Ok(vec![source, destination])
 }
 
 impl MoveHere {
-    /// The value at the source, or none.
+    /// The value at the source, or none. A source within an array is refused, if it is there.
     fn look_up<'v>(&self, root: &'v RawDocument) -> Result<Option<RawValue<'v>>, QueryError> {
-        let mut document = root;
-        let steps = self.source.steps();
-        for (depth, step) in steps.iter().enumerate() {
-            let Step::Field(name) = step else { unreachable!("the parser refuses dynamic paths in $rename") };
-            let Some(value) = document.get(name)? else { return Ok(None) };
-            match value {
-                value if depth + 1 == steps.len() => return Ok(Some(value)),
-                RawValue::Document(nested) => document = nested,
-                RawValue::Array(_) if is_index(&steps[depth + 1]) => {
-                    return Err(bad_value(format!(
-                        "The source field cannot be an array element, '{}' in doc with {} has an array field called '{name}'",
-                        self.source.text(),
-                        unbraced(root)
-                    )));
+        let mut here = RawValue::Document(root);
+        let mut array = None;
+        let mut name = "";
+        for step in self.source.steps() {
+            let Step::Field(next) = step else { unreachable!("the parser refuses dynamic paths in $rename") };
+            let value = match here {
+                RawValue::Document(document) => document.get(next)?,
+                RawValue::Array(elements) if is_index(next) => {
+                    array.get_or_insert(name);
+                    elements.as_document().get(next)?
                 }
-                blocking => {
-                    return Err(QueryError::new(
-                        QueryErrorKind::PathNotViable,
-                        format!(
-                            "cannot use the part ({name} of {}) to traverse the element ({{{name}: {}}})",
-                            self.source.text(),
-                            shell_text::value_text(blocking)
-                        ),
-                    ));
-                }
-            }
+                blocking => return Err(self.blocked(name, blocking)),
+            };
+            let Some(value) = value else { return Ok(None) };
+            (here, name) = (value, next);
         }
-        Ok(None)
+        match array {
+            None => Ok(Some(here)),
+            Some(array) => Err(bad_value(format!(
+                "The source field cannot be an array element, '{}' in doc with {} has an array field called '{array}'",
+                self.source.text(),
+                unbraced(root)
+            ))),
+        }
+    }
+
+    fn blocked(&self, name: &str, blocking: RawValue<'_>) -> QueryError {
+        QueryError::new(
+            QueryErrorKind::PathNotViable,
+            format!(
+                "cannot use the part ({name} of {}) to traverse the element ({{{name}: {}}})",
+                self.source.text(),
+                shell_text::value_text(blocking)
+            ),
+        )
     }
 
     fn check_destination(&self, root: &RawDocument) -> Result<(), QueryError> {
@@ -121,8 +128,8 @@ impl MoveHere {
     }
 }
 
-fn is_index(step: &Step) -> bool {
-    matches!(step, Step::Field(name) if name.bytes().all(|byte| byte.is_ascii_digit()))
+fn is_index(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn unbraced(root: &RawDocument) -> String {
