@@ -8,7 +8,7 @@ use pando_catalog::{
     WriteError, verify_collection,
 };
 use pando_document::{DocumentWriter, ObjectId, RawValue};
-use pando_environment::Environment;
+use pando_environment::{Environment, MissedRead};
 
 use crate::context::Context;
 use crate::cursors::{CursorTimeout, Cursors};
@@ -70,8 +70,9 @@ impl Shared {
 pub enum Handled {
     /// The reply document stands in the buffer.
     Reply(ReplyWhen),
-    /// The answer needs the device. Nothing was changed or written: handle the request again with patience.
-    WouldBlock,
+    /// The answer needs the device. Nothing was changed or written: handle the request again with patience, or after the read
+    /// was made that is missing, if the engine could tell it.
+    WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 
 /// When a reply may be sent.
@@ -141,10 +142,10 @@ impl Commands {
         let mut wait = None;
         match self.run(connection, request, patience, reply, &mut wait) {
             Ok(()) => {}
-            Err(CommandError::WouldBlock) => {
+            Err(CommandError::WouldBlock(missed)) => {
                 reply.truncate(start);
                 if patience == Patience::CachedOnly {
-                    return Handled::WouldBlock;
+                    return Handled::WouldBlock(missed);
                 }
                 write_failure(
                     reply,

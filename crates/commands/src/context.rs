@@ -40,7 +40,7 @@ impl<'c> Context<'c> {
     pub fn require_patience(&self) -> Result<(), CommandError> {
         match self.patience {
             Patience::MayBlock => Ok(()),
-            Patience::CachedOnly => Err(CommandError::WouldBlock),
+            Patience::CachedOnly => Err(CommandError::WouldBlock(None)),
         }
     }
 

@@ -3,8 +3,11 @@
 //! Every error ends in one of two: the command failed, with a code and a sentence ([`Failure`]), or the answer needs the
 //! device and the caller had no patience ([`CommandError::WouldBlock`]), which is no failure and reaches no client.
 
+use std::sync::Arc;
+
 use pando_catalog::{CatalogError, ErrorKind, NameError, StorageError, WriteError};
 use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf};
+use pando_environment::MissedRead;
 use pando_query::QueryError;
 
 use crate::error_code::ErrorCode;
@@ -15,8 +18,9 @@ use crate::query_codes::code_of_query;
 pub enum CommandError {
     /// The client is told.
     Failed(Box<Failure>),
-    /// Nothing has changed; handle the request again where waiting for the device is allowed.
-    WouldBlock,
+    /// Nothing has changed; handle the request again where waiting for the device is allowed, or after the read was made that is
+    /// missing.
+    WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 
 /// What a client is told.
@@ -71,7 +75,7 @@ impl From<DocumentError> for CommandError {
 impl From<StorageError> for CommandError {
     fn from(error: StorageError) -> CommandError {
         let code = match error.kind() {
-            ErrorKind::WouldBlock => return CommandError::WouldBlock,
+            ErrorKind::WouldBlock => return CommandError::WouldBlock(error.missed_read()),
             ErrorKind::Conflict => {
                 return CommandError::failed(
                     ErrorCode::WriteConflict,

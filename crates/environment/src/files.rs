@@ -1,5 +1,6 @@
 //! The door to files: what a file system and an open file must do, whoever implements them.
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -93,6 +94,11 @@ pub trait File: Send + Sync {
 
     /// The path it was opened by.
     fn path(&self) -> &Path;
+
+    /// The kernel's descriptor, for a [`ReadQueue`](crate::ReadQueue); `None` where the file is not one of the kernel's.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// The exclusive lock of a folder, released when dropped.

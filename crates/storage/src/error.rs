@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::MissedRead;
+
 /// What the caller must do about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -75,15 +77,15 @@ pub struct StorageError {
     detail: Option<Arc<Detail>>,
 }
 
-struct Detail {
-    message: String,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+enum Detail {
+    Fault { message: String, source: Option<Box<dyn std::error::Error + Send + Sync>> },
+    Missed(Arc<dyn MissedRead>),
 }
 
 impl StorageError {
     /// An error with a sentence that says what happened to what.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> StorageError {
-        StorageError { kind, detail: Some(Arc::new(Detail { message: message.into(), source: None })) }
+        StorageError { kind, detail: Some(Arc::new(Detail::Fault { message: message.into(), source: None })) }
     }
 
     /// An error with its cause.
@@ -94,13 +96,26 @@ impl StorageError {
     ) -> StorageError {
         StorageError {
             kind,
-            detail: Some(Arc::new(Detail { message: message.into(), source: Some(source.into()) })),
+            detail: Some(Arc::new(Detail::Fault { message: message.into(), source: Some(source.into()) })),
         }
     }
 
     /// [`ErrorKind::WouldBlock`], without an allocation: it is an answer rather than a fault.
     pub const fn would_block() -> StorageError {
         StorageError { kind: ErrorKind::WouldBlock, detail: None }
+    }
+
+    /// [`ErrorKind::WouldBlock`] with the read that is missing.
+    pub fn missed(read: Arc<dyn MissedRead>) -> StorageError {
+        StorageError { kind: ErrorKind::WouldBlock, detail: Some(Arc::new(Detail::Missed(read))) }
+    }
+
+    /// The read whose bytes would let the same call go on, if the engine could tell.
+    pub fn missed_read(&self) -> Option<Arc<dyn MissedRead>> {
+        match self.detail.as_deref() {
+            Some(Detail::Missed(read)) => Some(Arc::clone(read)),
+            Some(Detail::Fault { .. }) | None => None,
+        }
     }
 
     /// [`ErrorKind::Conflict`], without an allocation: busy keys make many of them.
@@ -126,11 +141,11 @@ impl StorageError {
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.detail, self.kind) {
-            (Some(detail), _) => f.write_str(&detail.message),
-            (None, ErrorKind::WouldBlock) => f.write_str("the answer needs the device"),
-            (None, ErrorKind::Conflict) => f.write_str("another transaction updated the key first"),
-            (None, kind) => write!(f, "{kind:?}"),
+        match (self.detail.as_deref(), self.kind) {
+            (Some(Detail::Fault { message, .. }), _) => f.write_str(message),
+            (_, ErrorKind::WouldBlock) => f.write_str("the answer needs the device"),
+            (_, ErrorKind::Conflict) => f.write_str("another transaction updated the key first"),
+            (_, kind) => write!(f, "{kind:?}"),
         }
     }
 }
@@ -138,17 +153,20 @@ impl fmt::Display for StorageError {
 impl fmt::Debug for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {self}", self.kind)?;
-        match self.detail.as_ref().and_then(|detail| detail.source.as_ref()) {
-            Some(source) => write!(f, " ({source:?})"),
-            None => Ok(()),
+        match self.detail.as_deref() {
+            Some(Detail::Fault { source: Some(source), .. }) => write!(f, " ({source:?})"),
+            Some(Detail::Missed(read)) => write!(f, " ({read:?})"),
+            Some(Detail::Fault { source: None, .. }) | None => Ok(()),
         }
     }
 }
 
 impl std::error::Error for StorageError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let source = self.detail.as_ref()?.source.as_ref()?;
-        Some(source.as_ref())
+        match self.detail.as_deref()? {
+            Detail::Fault { source, .. } => Some(source.as_ref()?.as_ref()),
+            Detail::Missed(_) => None,
+        }
     }
 }
 

@@ -50,6 +50,7 @@ pub use engine::{Begin, Engine, Mode, SharedEngine, TreeDescription, TreeOptions
 pub use error::{ErrorKind, StorageError};
 pub use identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 pub use intents::{Intent, Intents, TransactionId};
+pub use pando_environment::MissedRead;
 pub use scan::{Batch, BatchLimits, Cursor, Direction, KeyRange, ScanEnd};
 pub use statistics::{Estimate, LiveTransaction, Statistics};
 pub use transaction::{Patience, Savepoint, Transaction};

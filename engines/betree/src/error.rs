@@ -1,6 +1,8 @@
 //! What can go wrong in this engine. Callers see [`StorageError`]; the detail here is its source.
 
-use pando_storage::{ErrorKind, StorageError, TreeId};
+use std::sync::Arc;
+
+use pando_storage::{ErrorKind, MissedRead, StorageError, TreeId};
 
 use crate::format::FormatError;
 use crate::log::LogError;
@@ -45,9 +47,9 @@ pub enum BetreeError {
         /// What is wrong.
         source: Box<BetreeError>,
     },
-    /// The answer needs the device.
+    /// The answer needs the device; with the read that is missing, where an event loop could make it.
     #[error("the answer needs the device")]
-    WouldBlock,
+    WouldBlock(Option<Arc<dyn MissedRead>>),
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -119,7 +121,7 @@ impl BetreeError {
             BetreeError::Threads(_) => ErrorKind::Io,
             BetreeError::Format { .. } | BetreeError::Record { .. } => ErrorKind::Corrupt,
             BetreeError::Range { source, .. } => source.kind(),
-            BetreeError::WouldBlock => ErrorKind::WouldBlock,
+            BetreeError::WouldBlock(_) => ErrorKind::WouldBlock,
             BetreeError::Closed => ErrorKind::Closed,
             BetreeError::NoTree(_) => ErrorKind::NotFound,
             BetreeError::NameTaken(_)
@@ -149,7 +151,8 @@ impl From<LogError> for BetreeError {
 impl From<BetreeError> for StorageError {
     fn from(error: BetreeError) -> StorageError {
         match error {
-            BetreeError::WouldBlock => StorageError::would_block(),
+            BetreeError::WouldBlock(None) => StorageError::would_block(),
+            BetreeError::WouldBlock(Some(read)) => StorageError::missed(read),
             BetreeError::Substrate(error) => error,
             error => {
                 let (kind, message) = (error.kind(), error.to_string());

@@ -55,6 +55,7 @@ pub use error::{BlockProblem, SpaceError};
 pub(crate) use extent_writer::{BlockIndex, ExtentWriter};
 pub use pointer::PointerError;
 pub(crate) use pointer::{BlockKind, Pointer, PointerFields};
+pub(crate) use reading::Sectors;
 pub(crate) use space_change::SpaceChange;
 pub(crate) use superblock::{Shutdown, Superblock};
 

@@ -107,7 +107,7 @@ fn delete_all(
         let savepoint = transaction.savepoint();
         match delete_statement(context, collection, transaction, part, scope) {
             Ok(count) => deleted += count,
-            Err(CommandError::WouldBlock) => return Err(CommandError::WouldBlock),
+            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                 return Err(CommandError::Failed(failure));
             }

@@ -42,7 +42,7 @@ pub(crate) fn run(
             context.cursors().close(id);
             Ok(())
         }
-        Ok(BatchEnd::Full) | Err(CommandError::WouldBlock) => {
+        Ok(BatchEnd::Full) | Err(CommandError::WouldBlock(_)) => {
             context.cursors().put_back(id, cursor, context.shared.now_ms());
             answer.map(|_| ())
         }

@@ -97,7 +97,7 @@ fn insert_all(
         let savepoint = transaction.savepoint();
         match insert_one(context, collection, transaction, document, &mut stored, context.patience) {
             Ok(()) => inserted += 1,
-            Err(CommandError::WouldBlock) => return Err(CommandError::WouldBlock),
+            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                 return Err(CommandError::Failed(failure));
             }

@@ -29,7 +29,7 @@ pub(super) fn on_conflict<T>(
             Err(error) if error.is_conflict() => {
                 tries += 1;
                 if tries >= QUICK_TRIES && context.patience == Patience::CachedOnly {
-                    return Err(CommandError::WouldBlock);
+                    return Err(CommandError::WouldBlock(None));
                 }
                 if tries >= TRIES_MAX {
                     return Err(error);

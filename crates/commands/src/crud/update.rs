@@ -110,7 +110,7 @@ fn check_alone(
     for (index, part) in parts.iter().enumerate() {
         match UpdateStatement::parse(part.clone(), scope) {
             Ok(_) => batch.outcomes.push((index, UpdateOutcome::default())),
-            Err(CommandError::WouldBlock) => return Err(CommandError::WouldBlock),
+            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) => {
                 batch.failed.push(FailedWrite { index, failure: *failure });
                 if order == Order::Ordered {
@@ -137,7 +137,7 @@ fn update_all(
             .and_then(|statement| statement.run(context, collection, transaction));
         match outcome {
             Ok(outcome) => batch.outcomes.push((index, outcome)),
-            Err(CommandError::WouldBlock) => return Err(CommandError::WouldBlock),
+            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                 return Err(CommandError::Failed(failure));
             }

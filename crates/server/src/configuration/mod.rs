@@ -79,6 +79,8 @@ pub struct Configuration {
     pub io_threads: Option<usize>,
     /// Threads for requests that wait.
     pub blocking_threads: usize,
+    /// Reads that each I/O thread has under way by itself.
+    pub queued_reads: usize,
     /// Connections at one time.
     pub max_connections: usize,
     /// How long requests under way may take once the server is told to stop.
@@ -101,6 +103,7 @@ impl Configuration {
             open_to_others: OpenToOthers::Refused,
             io_threads: None,
             blocking_threads: 1,
+            queued_reads: 0,
             max_connections: 1,
             stop_grace: Duration::ZERO,
             log_level: String::new(),

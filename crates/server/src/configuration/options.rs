@@ -43,6 +43,7 @@ impl OptionEntry {
 /// The smallest cache with which a tree of any height can be read and written.
 const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(16 * 1024 * 1024);
 const THREADS_MAX: usize = 1024;
+const QUEUED_READS_MAX: usize = 4096;
 const CONNECTIONS_MAX: usize = 1_000_000;
 
 /// Every option of `pando serve`, in the order in which help lists them.
@@ -130,7 +131,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "io-threads",
         shape: Shape::Value("COUNT"),
         default: "auto",
-        help: "Threads that serve connections; 'auto' is one per core.",
+        help: "Threads that serve connections; 'auto' is one per core, each of which it keeps to.",
         apply: |configuration, text| {
             configuration.io_threads = match text {
                 "auto" => None,
@@ -146,6 +147,16 @@ pub const OPTIONS: &[OptionEntry] = &[
         help: "Requests that may wait for the disk at the same time, one thread each, started when needed.",
         apply: |configuration, text| {
             configuration.blocking_threads = count(text, 1, THREADS_MAX)?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "queued-reads",
+        shape: Shape::Value("COUNT"),
+        default: "128",
+        help: "Disk reads that each I/O thread has under way by itself through io_uring, where the kernel allows it; 0 leaves them to blocking threads.",
+        apply: |configuration, text| {
+            configuration.queued_reads = count(text, 0, QUEUED_READS_MAX)?;
             Ok(())
         },
     },

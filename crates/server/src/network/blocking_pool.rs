@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use tracing::error;
 
 use super::exchange::{Exchange, panic_text};
+use super::placement::Processors;
 
 /// A thread with nothing to do ends after this time.
 const IDLE_MAX: Duration = Duration::from_secs(10);
@@ -39,6 +40,7 @@ struct Shared {
     state: Mutex<State>,
     work_came: Condvar,
     threads_max: usize,
+    processors: Processors,
 }
 
 struct State {
@@ -53,7 +55,12 @@ impl BlockingPool {
         assert!(threads_max > 0, "a pool needs at least one thread");
         let state = State { jobs: VecDeque::new(), threads: 0, idle: 0 };
         BlockingPool {
-            shared: Arc::new(Shared { state: Mutex::new(state), work_came: Condvar::new(), threads_max }),
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                work_came: Condvar::new(),
+                threads_max,
+                processors: Processors::of_this_thread(),
+            }),
         }
     }
 
@@ -94,6 +101,8 @@ impl BlockingPool {
 
 impl Shared {
     fn work(&self) {
+        // An I/O thread started this one, which would otherwise have to stay where that stays.
+        self.processors.allow();
         let mut workspace = Workspace { exchange: Exchange::new(), out: Vec::new() };
         while let Some(job) = self.next_job() {
             run(job, &mut workspace);

@@ -29,6 +29,7 @@ use super::errand::{AwayResult, Errand, Returned, start_wait};
 use super::exchange::{Exchanged, LateReply};
 use super::handler::{Attempt, Handler, Outcome};
 use super::permits::Permit;
+use super::reads::{ReadEnd, Taken};
 use super::rendezvous::Rendezvous;
 use super::stream::{Peer, ReadOutcome, Stream, WriteOutcome};
 
@@ -38,6 +39,11 @@ const BURST_BYTES: usize = 256 * 1024;
 const READ_STEP_BYTES: usize = 64 * 1024;
 /// Room beyond a frame's end, so that the read which completes it comes back short, and thereby says that nothing follows.
 const READ_BEYOND_BYTES: usize = 512;
+/// Reads of blocks that a request waits for one after the other in the event loop. Each time it is handled from its beginning,
+/// so that one which needs many is better off with a thread: a document by its index takes four.
+const ROUNDS_MAX: u8 = 4;
+/// Longer requests are not handled from their beginning again and again.
+const READING_FRAME_BYTES_MAX: usize = 16 * 1024;
 /// Reads before other connections have their turn.
 const READS_MAX: usize = 8;
 
@@ -46,6 +52,8 @@ const READS_MAX: usize = 8;
 enum Phase {
     /// Yes.
     Serving,
+    /// No: a request, whose frame stands first in the input, waits for a read.
+    Reading,
     /// No: a request is with the pool, and the session with it.
     Away,
     /// No: a reply waits.
@@ -73,6 +81,8 @@ pub(crate) struct Connection<S> {
     input: Vec<u8>,
     output: Vec<u8>,
     phase: Phase,
+    /// Reads of blocks that the request at the front of the input has waited for.
+    rounds: u8,
     /// The socket has reported bytes, and no read since came back short.
     readable: bool,
     /// The peer has said that it will send no more; a short read does not mean that nothing is left to be told.
@@ -90,6 +100,7 @@ impl<S: Send + 'static> Connection<S> {
             input: Vec::new(),
             output: Vec::new(),
             phase: Phase::Serving,
+            rounds: 0,
             readable: false,
             ended: false,
             rendezvous: Arc::default(),
@@ -119,7 +130,7 @@ impl<S: Send + 'static> Connection<S> {
             Phase::Away => {
                 let _whereabouts = self.rendezvous.want();
             }
-            Phase::Waiting(_) | Phase::Leaving => {}
+            Phase::Reading | Phase::Waiting(_) | Phase::Leaving => {}
         }
     }
 
@@ -148,7 +159,7 @@ impl<S: Send + 'static> Connection<S> {
         self.ended = true;
         match self.phase {
             Phase::Serving | Phase::Leaving => Next::Close,
-            Phase::Away | Phase::Waiting(_) => Next::Rest,
+            Phase::Reading | Phase::Away | Phase::Waiting(_) => Next::Rest,
         }
     }
 
@@ -157,7 +168,7 @@ impl<S: Send + 'static> Connection<S> {
             self.flush()?;
             match self.phase {
                 Phase::Leaving if self.output.is_empty() => return Ok(Next::Close),
-                Phase::Leaving | Phase::Waiting(_) => return Ok(Next::Rest),
+                Phase::Leaving | Phase::Reading | Phase::Waiting(_) => return Ok(Next::Rest),
                 Phase::Away => {
                     if self.readable || !self.input.is_empty() {
                         // If it is in the inbox, the thread finds it there before it sleeps.
@@ -279,11 +290,21 @@ impl<S: Send + 'static> Connection<S> {
         let exchange = &mut desk.exchange;
         match exchange.run(&*desk.handler, session, &self.peer, frame, Attempt::CachedOnly, &mut desk.out) {
             Exchanged::Done => {
+                self.rounds = 0;
                 if desk.out.len() > BURST_BYTES {
                     self.send(desk)?;
                 }
             }
-            Exchanged::WouldBlock => {
+            Exchanged::WouldBlock(missed) => {
+                if let Some(missed) = missed
+                    && self.rounds < ROUNDS_MAX
+                    && frame.len() <= READING_FRAME_BYTES_MAX
+                    && desk.reads.push(slot, &missed) == Taken::Yes
+                {
+                    self.rounds += 1;
+                    self.phase = Phase::Reading;
+                    return Ok(Served::NotYet);
+                }
                 // The pool writes its reply itself, so everything before it has to be gone.
                 self.send(desk)?;
                 if !self.output.is_empty() {
@@ -292,6 +313,7 @@ impl<S: Send + 'static> Connection<S> {
                 self.send_away(slot, frame, desk);
             }
             Exchanged::Later(reply, wait) => {
+                self.rounds = 0;
                 self.phase = Phase::Waiting(reply);
                 start_wait(wait, slot, &desk.inbox);
             }
@@ -316,8 +338,19 @@ impl<S: Send + 'static> Connection<S> {
             rendezvous: Arc::clone(&self.rendezvous),
         };
         self.phase = Phase::Away;
+        self.rounds = 0;
         self.rendezvous.depart();
         desk.pool.submit(Box::new(move |workspace| errand.run(workspace)));
+    }
+
+    /// The read that the first request of the input waited for has ended; the request is handled again.
+    pub(crate) fn end_read(&mut self, end: ReadEnd) {
+        assert!(matches!(self.phase, Phase::Reading), "only who waits for a read hears of its end");
+        self.phase = Phase::Serving;
+        if end == ReadEnd::Failed {
+            // The pool reads again, and tells the client.
+            self.rounds = ROUNDS_MAX;
+        }
     }
 
     /// A request has come back from the pool.

@@ -9,6 +9,7 @@ use super::exchange::Exchange;
 use super::handler::{Handler, Outcome};
 use super::inbox::Inbox;
 use super::permits::Permit;
+use super::reads::Reads;
 use super::spare_buffers::SpareBuffers;
 use super::stream::{Peer, Stream};
 
@@ -21,6 +22,7 @@ pub(crate) struct Desk<H: Handler> {
     pub(crate) handler: Arc<H>,
     pub(crate) pool: BlockingPool,
     pub(crate) inbox: Arc<Inbox<Note<H::Session>>>,
+    pub(crate) reads: Reads,
     pub(crate) exchange: Exchange,
     pub(crate) received: Vec<u8>,
     pub(crate) out: Vec<u8>,
@@ -37,7 +39,16 @@ impl<H: Handler> Desk<H> {
     ) -> Desk<H> {
         let received = Vec::with_capacity(receive_bytes);
         let exchange = Exchange::new();
-        Desk { handler, pool, inbox, exchange, received, out: Vec::new(), spare: SpareBuffers::default() }
+        Desk {
+            handler,
+            pool,
+            inbox,
+            reads: Reads::default(),
+            exchange,
+            received,
+            out: Vec::new(),
+            spare: SpareBuffers::default(),
+        }
     }
 
     /// Puts everything back after a panic left it half done.

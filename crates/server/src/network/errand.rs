@@ -75,7 +75,9 @@ impl<H: Handler> Errand<H> {
                 (AwayResult::Later(reply), Urgency::WhenAwake)
             }
             Exchanged::Close => (AwayResult::Close(self.write(out).unwrap_or_default()), Urgency::Now),
-            Exchanged::WouldBlock => unreachable!("the exchange asserts that who may block does not decline"),
+            Exchanged::WouldBlock(_) => {
+                unreachable!("the exchange asserts that who may block does not decline")
+            }
         };
         let returned = Returned { session: self.session, frame: self.frame, result };
         self.inbox.push(Note::Back(self.slot, returned), urgency);

@@ -9,7 +9,9 @@
 //! compressors' working memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
+use pando_environment::MissedRead;
 use pando_wire::{
     Body, Codec, Compressor, Header, Message, MsgFlags, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter, Recovery,
     WireError, may_be_compressed,
@@ -27,8 +29,8 @@ const BUFFER_KEPT_BYTES: usize = 1 << 20;
 pub(crate) enum Exchanged {
     /// The reply, if one is due, stands at the end of the output.
     Done,
-    /// Nothing was changed and nothing appended: again, on a thread that may wait.
-    WouldBlock,
+    /// Nothing was changed and nothing appended: again, on a thread that may wait, or after this read was made.
+    WouldBlock(Option<Arc<dyn MissedRead>>),
     /// The reply waits for something.
     Later(LateReply, Wait),
     /// What stands in the output is the last that this connection gets.
@@ -184,13 +186,13 @@ impl Exchange {
         let handled = catch_unwind(AssertUnwindSafe(|| handler.handle(session, request, attempt, out)));
         match handled {
             Ok(Handled::Reply) => self.finish(form, open, start, out),
-            Ok(Handled::WouldBlock) => {
+            Ok(Handled::WouldBlock(missed)) => {
                 assert!(
                     attempt == Attempt::CachedOnly,
                     "a handler that may block must not say that it would"
                 );
                 out.truncate(start);
-                Exchanged::WouldBlock
+                Exchanged::WouldBlock(missed)
             }
             Ok(Handled::ReplyLater(wait)) => {
                 self.finish(form, open, start, out);

@@ -1,5 +1,8 @@
 //! What the network side needs of whoever answers requests, and nothing about how it is done.
 
+use std::sync::Arc;
+
+use pando_environment::MissedRead;
 use pando_wire::DocumentSequence;
 
 use super::Peer;
@@ -39,8 +42,8 @@ pub enum Handled {
     Reply,
     /// The reply's document was appended, and must not be sent before the wait is over.
     ReplyLater(Wait),
-    /// Nothing was changed and nothing of use was appended: ask again with [`Attempt::MayBlock`].
-    WouldBlock,
+    /// Nothing was changed and nothing of use was appended: ask again with [`Attempt::MayBlock`], or after this read was made.
+    WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 
 /// Something to wait for without a thread: called once with what is to be called when it is over.

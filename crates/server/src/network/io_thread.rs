@@ -1,12 +1,13 @@
 //! The event loop of one I/O thread.
 //!
 //! 1. Take the notes from the inbox: new connections, requests that came back from the pool, waits that are over.
-//! 2. Give a turn to each connection that had more to read than its last turn allowed.
-//! 3. Poll: without waiting if there is anything left to do, otherwise until a socket or a note reports.
-//! 4. Advance each connection whose socket reported.
+//! 2. Send the reads that requests wait for to the kernel, take back what came, and handle those requests again.
+//! 3. Give a turn to each connection that had more to read than its last turn allowed.
+//! 4. Poll: without waiting if there is anything left to do, otherwise until a socket or a note reports.
+//! 5. Advance each connection whose socket reported.
 //!
 //! Invariants: a connection belongs to one thread for life. A slot is not given to another connection while a note about it
-//! may still come, that is, while its request is with the pool or its reply waits.
+//! may still come, that is, while its request is with the pool or waits for a read, or its reply waits.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,9 +25,12 @@ use super::desk::{Accepted, Desk, Note, Slot};
 use super::exchange::panic_text;
 use super::handler::Handler;
 use super::inbox::{Inbox, WAKE_TOKEN};
+use super::reads::{ReadEnd, Reads};
 
 /// One read of a connection that has nothing buffered. Most requests fit many times over.
 const RECEIVE_BYTES: usize = 64 * 1024;
+/// The token under which the queue of reads reports.
+const READS_TOKEN: Token = Token(WAKE_TOKEN.0 - 1);
 /// Events taken from one poll.
 const EVENTS_MAX: usize = 1024;
 
@@ -36,12 +40,14 @@ pub(crate) struct IoThread<H: Handler> {
     desk: Desk<H>,
     connections: Slab<Connection<H::Session>>,
     notes: Vec<Note<H::Session>>,
+    queued_reads: usize,
+    ended_reads: Vec<(Slot, ReadEnd)>,
     again: Vec<Slot>,
     stop_at: Option<Instant>,
 }
 
 impl<H: Handler> IoThread<H> {
-    pub(crate) fn new(handler: Arc<H>, pool: BlockingPool) -> io::Result<IoThread<H>> {
+    pub(crate) fn new(handler: Arc<H>, pool: BlockingPool, queued_reads: usize) -> io::Result<IoThread<H>> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(&poll)?);
         let desk = Desk::new(handler, pool, inbox, RECEIVE_BYTES);
@@ -50,6 +56,8 @@ impl<H: Handler> IoThread<H> {
             desk,
             connections: Slab::new(),
             notes: Vec::new(),
+            queued_reads,
+            ended_reads: Vec::new(),
             again: Vec::new(),
             stop_at: None,
         })
@@ -62,14 +70,16 @@ impl<H: Handler> IoThread<H> {
     /// Runs until it was told to stop and has no connection left, or its time is up.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
+        self.open_reads();
         loop {
             self.read_notes();
+            self.exchange_reads();
             self.give_turns();
             // Here, and not after the poll: the last connection may just have ended, and nothing would end the poll.
             if self.is_finished() {
                 return;
             }
-            let idle = self.again.is_empty() && self.desk.inbox.may_sleep();
+            let idle = self.again.is_empty() && !self.desk.reads.is_busy() && self.desk.inbox.may_sleep();
             let timeout = if idle { self.time_left() } else { Some(Duration::ZERO) };
             let polled = self.poll.poll(&mut events, timeout);
             self.desk.inbox.awake();
@@ -82,7 +92,7 @@ impl<H: Handler> IoThread<H> {
                 }
             }
             for event in &events {
-                if event.token() != WAKE_TOKEN {
+                if event.token() != WAKE_TOKEN && event.token() != READS_TOKEN {
                     let slot = Slot(event.token().0);
                     if let Some(connection) = self.connections.get_mut(slot.0) {
                         connection.note_event(event);
@@ -111,6 +121,36 @@ impl<H: Handler> IoThread<H> {
     /// How long a poll may wait: for ever, unless the server is stopping.
     fn time_left(&self) -> Option<Duration> {
         self.stop_at.map(|stop_at| stop_at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Opens the queue of reads; here, because it belongs to the thread that opens it.
+    fn open_reads(&mut self) {
+        let reads = Reads::open(self.queued_reads);
+        if let Some(descriptor) = reads.descriptor() {
+            let registry = self.poll.registry();
+            if let Err(error) = registry.register(&mut SourceFd(&descriptor), READS_TOKEN, Interest::READABLE)
+            {
+                warn!(%error, "cannot watch the queue of reads: requests that need the device wait in blocking threads");
+                return;
+            }
+        }
+        self.desk.reads = reads;
+    }
+
+    /// Sends reads to the kernel and goes on with the requests whose reads have come back.
+    fn exchange_reads(&mut self) {
+        let mut ended = std::mem::take(&mut self.ended_reads);
+        self.desk.reads.exchange(&mut ended);
+        for (slot, end) in ended.drain(..) {
+            let connection =
+                self.connections.get_mut(slot.0).expect("a slot is kept while its request reads");
+            connection.end_read(end);
+            self.advance(slot);
+            if self.stop_at.is_some() {
+                self.resume(slot);
+            }
+        }
+        self.ended_reads = ended;
     }
 
     fn read_notes(&mut self) {

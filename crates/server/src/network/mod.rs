@@ -1,13 +1,14 @@
 //! The network side: connections come in, requests go to a [`Handler`], replies go back.
 //!
 //! It is event-driven. An idle connection costs no thread and no buffer; a request that the handler can answer from memory is
-//! answered on the thread that read it, with one read and one write; one that has to wait goes to a pool of threads; a reply
-//! that has to wait for the log waits without a thread.
+//! answered on the thread that read it, with one read and one write; one that lacks a block waits for it without a thread; one that
+//! has to wait for anything else goes to a pool of threads; a reply that has to wait for the log waits without a thread.
 //!
 //! # Terms
 //! - *I/O thread*: runs an event loop over its share of the connections (`io_thread.rs`).
 //! - *Acceptor*: the thread that accepts connections and gives them to I/O threads (`acceptor.rs`).
 //! - *Blocking pool*: threads for requests that wait (`blocking_pool.rs`).
+//! - *Reads*: the device reads that an I/O thread has under way by itself (`reads.rs`).
 //! - *Handler*: whoever answers requests (`handler.rs`). *Session*: what it keeps per connection.
 //!
 //! # The life of a request
@@ -15,12 +16,14 @@
 //!  socket --read--> connection --frame--> exchange --request--> handler, CachedOnly
 //!                                                                 |
 //!     <--write-- (1) reply ---------------------------------------+
-//!                (2) WouldBlock: frame and session go to a pool thread --> handler, MayBlock
+//!                (2) WouldBlock, with the read that is missing: the I/O thread queues it and goes on with others;
+//!                    once it has come back, the request is handled again --> handler, CachedOnly
+//!                (3) WouldBlock: frame and session go to a pool thread --> handler, MayBlock
 //!     <--write by the pool thread-- reply;  session back through the inbox
-//!                (3) ReplyLater: the reply is parked; the log calls WaitOver; the inbox wakes the I/O thread
+//!                (4) ReplyLater: the reply is parked; the log calls WaitOver; the inbox wakes the I/O thread
 //!     <--write-- reply
 //! ```
-//! While (2) or (3) is under way, no other request of that connection is handled: replies keep their order.
+//! While (2), (3) or (4) is under way, no other request of that connection is handled: replies keep their order.
 //!
 //! # Invariants
 //! - Between I/O threads nothing is shared on the path of a cached request, and each takes only its own inbox's lock, once per
@@ -43,6 +46,8 @@ mod inbox;
 mod io_thread;
 mod listener;
 mod permits;
+mod placement;
+mod reads;
 mod rendezvous;
 mod spare_buffers;
 mod stream;
@@ -62,6 +67,7 @@ use inbox::{Inbox, Urgency};
 use io_thread::IoThread;
 pub use listener::{ListenError, Listener};
 use permits::Permits;
+pub use placement::Placement;
 pub use stream::Peer;
 
 /// How much of everything the network side may use.
@@ -69,8 +75,12 @@ pub use stream::Peer;
 pub struct Limits {
     /// Threads that run event loops, at least 1.
     pub io_threads: usize,
+    /// Where they run.
+    pub placement: Placement,
     /// Threads for requests that wait, at least 1. They are started on demand.
     pub blocking_threads: usize,
+    /// Reads that each I/O thread has under way by itself, 0 to 4,096; with 0 all that need the device wait in blocking threads.
+    pub queued_reads: usize,
     /// Connections at one time; more are closed as they come.
     pub connections: usize,
 }
@@ -94,11 +104,17 @@ impl<H: Handler> Network<H> {
         let pool = BlockingPool::new(limits.blocking_threads);
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
-        for number in 0..limits.io_threads {
-            let io_thread = IoThread::new(Arc::clone(&handler), pool.clone())?;
+        let processors = placement::processors(limits.placement, limits.io_threads);
+        for (number, processor) in processors.into_iter().enumerate() {
+            let io_thread = IoThread::new(Arc::clone(&handler), pool.clone(), limits.queued_reads)?;
             inboxes.push(io_thread.inbox());
             let name = format!("pando-io-{number}");
-            threads.push(thread::Builder::new().name(name).spawn(move || io_thread.run())?);
+            threads.push(thread::Builder::new().name(name).spawn(move || {
+                if let Some(processor) = processor {
+                    placement::stay_on(processor);
+                }
+                io_thread.run();
+            })?);
         }
         let permits = Permits::new(limits.connections, limits.io_threads);
         let connections = permits.count();

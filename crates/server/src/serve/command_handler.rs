@@ -35,7 +35,7 @@ impl CommandHandler {
             .expect("the network side takes only messages whose documents are framed");
         let request = pando_commands::Request { body, sequences };
         match self.commands.handle(connection, &request, patience, reply) {
-            pando_commands::Handled::WouldBlock => Handled::WouldBlock,
+            pando_commands::Handled::WouldBlock(missed) => Handled::WouldBlock(missed),
             pando_commands::Handled::Reply(ReplyWhen::Now) => Handled::Reply,
             pando_commands::Handled::Reply(ReplyWhen::Durable(wait)) => {
                 Handled::ReplyLater(Box::new(move |over| {

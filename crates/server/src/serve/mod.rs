@@ -29,7 +29,7 @@ use shutdown_signal::ShutdownSignal;
 use tracing::{error, info, warn};
 
 use crate::configuration::{Configuration, OpenToOthers};
-use crate::network::{Limits, ListenError, Network};
+use crate::network::{Limits, ListenError, Network, Placement};
 
 /// How often cursors are looked at that nobody uses any more.
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(5);
@@ -110,9 +110,15 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
 
 fn limits(configuration: &Configuration) -> Limits {
     let cores = thread::available_parallelism().map_or(1, usize::from);
+    let (io_threads, placement) = match configuration.io_threads {
+        None => (cores, Placement::OnePerProcessor),
+        Some(threads) => (threads, Placement::Free),
+    };
     Limits {
-        io_threads: configuration.io_threads.unwrap_or(cores),
+        io_threads,
+        placement,
         blocking_threads: configuration.blocking_threads,
+        queued_reads: configuration.queued_reads,
         connections: configuration.max_connections,
     }
 }

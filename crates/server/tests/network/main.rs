@@ -4,5 +4,7 @@
 mod client;
 mod damaged_input;
 mod exchanges;
+mod reads;
 mod scripted_handler;
+mod scripted_reads;
 mod shutdown;

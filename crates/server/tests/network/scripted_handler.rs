@@ -1,5 +1,6 @@
 //! A handler whose requests say what it is to do: `{echo: …}`, `{block: ms}`, `{later: ms}`, `{panic: 1}`, `{large: bytes}`,
-//! `{hello: 1}`; the number is an int32. The reply to `large` is that long; every other reply is the request's body again.
+//! `{hello: 1}`, `{lack: blocks}` (cannot be answered before so many blocks were read), `{lose: 1}` (lacks one that cannot be read);
+//! the number is an int32. The reply to `large` is that long; every other reply is the request's body again.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,11 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use pando_server::network::{Attempt, Handled, Handler, Limits, Listener, Network, Outcome, Peer, Request};
+use crate::scripted_reads::ScriptedReads;
+use pando_server::network::{
+    Attempt, Handled, Handler, Limits, Listener, Network, Outcome, Peer, Placement, Request,
+};
 
 /// Counts what happened to it.
 #[derive(Default)]
 pub struct ScriptedHandler {
+    pub reads: ScriptedReads,
     pub sessions: AtomicUsize,
     pub handled: AtomicUsize,
     pub retried: AtomicUsize,
@@ -46,16 +51,17 @@ fn milliseconds(number: i32) -> Duration {
 }
 
 impl Handler for ScriptedHandler {
-    type Session = usize;
+    /// Blocks that were read for the request at hand.
+    type Session = Arc<AtomicUsize>;
 
-    fn connected(&self, _peer: &Peer) -> usize {
+    fn connected(&self, _peer: &Peer) -> Arc<AtomicUsize> {
         self.sessions.fetch_add(1, Ordering::SeqCst);
-        0
+        Arc::default()
     }
 
     fn handle(
         &self,
-        session: &mut usize,
+        have: &mut Arc<AtomicUsize>,
         request: &Request<'_>,
         attempt: Attempt,
         reply: &mut Vec<u8>,
@@ -63,9 +69,15 @@ impl Handler for ScriptedHandler {
         let (name, number) = script(request.body);
         if name == "block" && attempt == Attempt::CachedOnly {
             self.retried.fetch_add(1, Ordering::SeqCst);
-            return Handled::WouldBlock;
+            return Handled::WouldBlock(None);
         }
-        *session += 1;
+        let lacks = name == "lack" && have.load(Ordering::SeqCst) < usize::try_from(number).unwrap();
+        if attempt == Attempt::CachedOnly && (lacks || name == "lose") {
+            self.retried.fetch_add(1, Ordering::SeqCst);
+            let missed = if lacks { self.reads.next(have) } else { self.reads.failing() };
+            return Handled::WouldBlock(Some(missed));
+        }
+        have.store(0, Ordering::SeqCst);
         self.handled.fetch_add(1, Ordering::SeqCst);
         match name {
             "block" => thread::sleep(milliseconds(number)),
@@ -90,7 +102,7 @@ impl Handler for ScriptedHandler {
         }
     }
 
-    fn disconnected(&self, _session: usize) {
+    fn disconnected(&self, _have: Arc<AtomicUsize>) {
         self.sessions.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -102,7 +114,13 @@ pub struct Server {
     pub address: SocketAddr,
 }
 
-pub const LIMITS: Limits = Limits { io_threads: 2, blocking_threads: 4, connections: 100 };
+pub const LIMITS: Limits = Limits {
+    io_threads: 2,
+    placement: Placement::Free,
+    blocking_threads: 4,
+    queued_reads: 8,
+    connections: 100,
+};
 
 pub fn start(limits: Limits) -> Server {
     let handler = Arc::new(ScriptedHandler::default());

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use pando_storage::Patience;
+use pando_storage::{MissedRead, Patience};
 
+use super::missed_block::MissedBlock;
 use super::page_cache::{BlockKey, PageCache};
 use crate::counter::Counter;
 use crate::error::BetreeError;
@@ -25,14 +26,14 @@ pub(crate) enum Retention {
 /// The blocks of the store, by pointer.
 pub(crate) struct Blocks {
     store: Arc<BlockStore>,
-    cache: PageCache,
+    cache: Arc<PageCache>,
     /// Memory of inner nodes, which are never evicted.
     pub(crate) node_bytes: Counter,
 }
 
 impl Blocks {
     pub(crate) fn new(store: Arc<BlockStore>, cache: PageCache) -> Blocks {
-        Blocks { store, cache, node_bytes: Counter::default() }
+        Blocks { store, cache: Arc::new(cache), node_bytes: Counter::default() }
     }
 
     pub(crate) fn store(&self) -> &Arc<BlockStore> {
@@ -58,11 +59,8 @@ impl Blocks {
         if let Some(directory) = self.cache.directory(&key) {
             return Ok(directory);
         }
-        self.miss(patience)?;
-        let bytes = self.store.read_block(pointer)?;
-        let directory = Directory::decode(&bytes)
-            .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
-        let directory = Arc::new(directory);
+        self.miss(pointer, patience)?;
+        let directory = Arc::new(decode_directory(pointer, &self.store.read_block(pointer)?)?);
         self.cache.insert_directory(key, Arc::clone(&directory));
         Ok(directory)
     }
@@ -74,7 +72,7 @@ impl Blocks {
             self.cache.hits.add(1);
             return Ok(page);
         }
-        self.miss(patience)?;
+        self.miss(pointer, patience)?;
         let page = decode_page(pointer, self.store.read_block(pointer)?)?;
         self.cache.insert_page(key, page.clone());
         Ok(page)
@@ -113,7 +111,11 @@ impl Blocks {
         if let Some(node) = slot.loaded() {
             return Ok(node);
         }
-        self.miss(patience)?;
+        if patience == Patience::CachedOnly {
+            // Once in the life of a node: not worth a way of its own.
+            return Err(BetreeError::WouldBlock(None));
+        }
+        self.cache.misses.add(1);
         let pointer = slot.stored().expect("a node is in memory or on disk");
         let bytes = self.store.read_block(&pointer)?;
         let stored = StoredInnerNode::decode(&bytes)
@@ -144,9 +146,12 @@ impl Blocks {
         self.cache.forget(&BlockKey::of(pointer));
     }
 
-    fn miss(&self, patience: Patience) -> Result<(), BetreeError> {
+    fn miss(&self, pointer: &Pointer, patience: Patience) -> Result<(), BetreeError> {
         match patience {
-            Patience::CachedOnly => Err(BetreeError::WouldBlock),
+            Patience::CachedOnly => {
+                let read = MissedBlock::new(&self.store, &self.cache, pointer);
+                Err(BetreeError::WouldBlock(read.map(|read| Arc::new(read) as Arc<dyn MissedRead>)))
+            }
             Patience::MayBlock => {
                 self.cache.misses.add(1);
                 Ok(())
@@ -155,7 +160,12 @@ impl Blocks {
     }
 }
 
-fn decode_page(pointer: &Pointer, bytes: bytes::Bytes) -> Result<Page, BetreeError> {
+pub(super) fn decode_directory(pointer: &Pointer, bytes: &[u8]) -> Result<Directory, BetreeError> {
+    Directory::decode(bytes)
+        .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })
+}
+
+pub(super) fn decode_page(pointer: &Pointer, bytes: bytes::Bytes) -> Result<Page, BetreeError> {
     let page = Page::decode(bytes)
         .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
     Ok(page)

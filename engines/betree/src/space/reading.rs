@@ -22,6 +22,16 @@ const STRETCH_BYTES_MAX: u64 = 1024 * 1024;
 /// Blocks this far apart, in bytes, are still read together: reading the gap costs less than a second call.
 const GAP_BYTES_MAX: u64 = 16 * 1024;
 
+/// A range of the file, widened to what the file's alignment wants.
+pub(crate) struct Sectors {
+    /// The first byte to read.
+    pub(crate) start: u64,
+    /// Bytes to read.
+    pub(crate) length: usize,
+    /// Where the range lies in them.
+    within: Range<usize>,
+}
+
 thread_local! {
     static BUFFER: RefCell<AlignedBuffer> = RefCell::new(AlignedBuffer::zeroed(64 * 1024));
 }
@@ -95,14 +105,7 @@ impl BlockStore {
         range: Range<u64>,
         use_bytes: impl FnOnce(&[u8]) -> Result<T, SpaceError>,
     ) -> Result<T, SpaceError> {
-        let file_bytes = self.file_bytes();
-        if range.end > file_bytes || pointer.file() != FileId::FIRST {
-            return Err(self.corrupt(pointer, BlockProblem::Range { file_bytes }));
-        }
-        let alignment = self.file().alignment() as u64;
-        let start = range.start - range.start % alignment;
-        let length = (range.end.next_multiple_of(alignment) - start) as usize;
-        let within = (range.start - start) as usize..(range.end - start) as usize;
+        let Sectors { start, length, within } = self.widen(pointer, range)?;
         BUFFER.with_borrow_mut(|buffer| {
             buffer.ensure_length(length);
             let result = self.read(buffer, start).and_then(|()| use_bytes(&buffer[within]));
@@ -111,6 +114,35 @@ impl BlockStore {
             }
             result
         })
+    }
+
+    /// What has to be read for a block. An error where its pointer leads out of the file.
+    pub(crate) fn sectors(&self, pointer: &Pointer) -> Result<Sectors, SpaceError> {
+        self.widen(pointer, pointer_range(pointer))
+    }
+
+    /// The payload of a block whose [`sectors`](BlockStore::sectors) were read elsewhere.
+    pub(crate) fn decode_sectors(
+        &self,
+        pointer: &Pointer,
+        sectors: &Sectors,
+        bytes: &[u8],
+    ) -> Result<Bytes, SpaceError> {
+        assert_eq!(bytes.len(), sectors.length, "the sectors of a block are read whole");
+        self.count_read(bytes.len());
+        self.decode(pointer, &bytes[sectors.within.clone()])
+    }
+
+    fn widen(&self, pointer: &Pointer, range: Range<u64>) -> Result<Sectors, SpaceError> {
+        let file_bytes = self.file_bytes();
+        if range.end > file_bytes || pointer.file() != FileId::FIRST {
+            return Err(self.corrupt(pointer, BlockProblem::Range { file_bytes }));
+        }
+        let alignment = self.file().alignment() as u64;
+        let start = range.start - range.start % alignment;
+        let length = (range.end.next_multiple_of(alignment) - start) as usize;
+        let within = (range.start - start) as usize..(range.end - start) as usize;
+        Ok(Sectors { start, length, within })
     }
 
     pub(super) fn corrupt(&self, pointer: &Pointer, problem: BlockProblem) -> SpaceError {

@@ -69,7 +69,7 @@ impl Damaged {
     pub(crate) fn new(error: BetreeError, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Damaged {
         // To wait for the device is no damage, and on the way of every uncached read.
         let range = match &error {
-            BetreeError::WouldBlock => None,
+            BetreeError::WouldBlock(_) => None,
             _ => Some(Box::new((lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec)))),
         };
         Damaged { error, range }

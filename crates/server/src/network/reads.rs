@@ -1,0 +1,118 @@
+//! The reads that requests of one I/O thread wait for, without a thread of their own.
+//!
+//! 1. A handler that would have to wait says which read is missing. The request stays where it is, its connection is *reading*.
+//! 2. All reads that gathered in a turn of the event loop go to the kernel together ([`ReadQueue`]).
+//! 3. What comes back is handed to whoever missed it, and the request is handled again, from memory.
+//!
+//! Where the kernel has no such queue, or it is full, requests go to the blocking pool as others do.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+
+use pando_environment::{AlignedBuffer, MissedRead, ReadQueue};
+use tracing::{info, warn};
+
+use super::desk::Slot;
+
+/// Reads handed over in a turn of the event loop. What they answer takes longer than what other requests need to find out which
+/// read they miss: few at a time, so that the device does not run out of reads meanwhile.
+const HANDED_OVER_MAX: usize = 2;
+
+/// Whether a read was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Its connection hears of it.
+    Yes,
+    /// The request has to wait elsewhere.
+    No,
+}
+
+/// How a read ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadEnd {
+    /// The bytes were handed over.
+    Fulfilled,
+    /// The device said no: whoever asks with patience is told.
+    Failed,
+}
+
+/// The reads of one I/O thread.
+#[derive(Default)]
+pub(crate) struct Reads {
+    queue: Option<ReadQueue<Waiting>>,
+    /// Came back, and is not handed over.
+    back: VecDeque<(Waiting, io::Result<AlignedBuffer>)>,
+    /// There is something that the kernel has not been told.
+    untold: bool,
+}
+
+/// Who waits for a read.
+struct Waiting {
+    slot: Slot,
+    missed: Arc<dyn MissedRead>,
+}
+
+impl Reads {
+    /// Opens the queue, for this many reads at a time; 0 opens none. To be called by the thread that uses it.
+    pub(crate) fn open(depth: usize) -> Reads {
+        if depth == 0 {
+            return Reads::default();
+        }
+        match ReadQueue::open(depth) {
+            Ok(queue) => Reads { queue: Some(queue), ..Reads::default() },
+            Err(error) => {
+                info!(%error, "io_uring cannot be used here: requests that need the device wait in blocking threads");
+                Reads::default()
+            }
+        }
+    }
+
+    /// What a poll watches to hear of reads that came back.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.queue.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Takes a read for the connection in the slot.
+    pub(crate) fn push(&mut self, slot: Slot, missed: &Arc<dyn MissedRead>) -> Taken {
+        let Some(queue) = &mut self.queue else { return Taken::No };
+        let waiting = Waiting { slot, missed: Arc::clone(missed) };
+        match queue.push(missed.file(), missed.offset(), missed.length(), waiting) {
+            Ok(()) => {
+                self.untold = true;
+                Taken::Yes
+            }
+            Err(_) => Taken::No,
+        }
+    }
+
+    /// Whether there is something to exchange without anything new coming in.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.untold || !self.back.is_empty()
+    }
+
+    /// Tells the kernel what was taken, hands over some of what has come back, and appends who waited for it.
+    pub(crate) fn exchange(&mut self, ended: &mut Vec<(Slot, ReadEnd)>) {
+        let Some(queue) = &mut self.queue else { return };
+        if self.untold || self.back.is_empty() {
+            match queue.exchange(&mut self.back) {
+                Ok(()) => self.untold = false,
+                // It stays queued, and is offered again in the next turn.
+                Err(error) => warn!(%error, "the kernel takes no reads at the moment"),
+            }
+        }
+        let some = self.back.len().min(HANDED_OVER_MAX);
+        for (waiting, result) in self.back.drain(..some) {
+            let end = match result {
+                Ok(buffer) => {
+                    waiting.missed.fulfil(&buffer);
+                    queue.recycle(buffer);
+                    ReadEnd::Fulfilled
+                }
+                Err(_) => ReadEnd::Failed,
+            };
+            ended.push((waiting.slot, end));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Reads that the scripted handler misses: of a file on disk, so that the real queue makes them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pando_environment::{Access, Environment, File, MissedRead, OpenMode};
+
+/// Bytes of a block of the file.
+const BLOCK_BYTES: usize = 512;
+/// Blocks that there are.
+const BLOCKS: usize = 8;
+
+/// A file of blocks, each full of its number.
+pub struct ScriptedReads {
+    file: Arc<dyn File>,
+    _folder: tempfile::TempDir,
+}
+
+/// A block that a session lacks.
+#[derive(Debug)]
+pub struct ScriptedRead {
+    file: Held,
+    block: usize,
+    /// Blocks that the session has by now.
+    have: Arc<AtomicUsize>,
+}
+
+struct Held(Arc<dyn File>);
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.path().display())
+    }
+}
+
+impl Default for ScriptedReads {
+    fn default() -> ScriptedReads {
+        let folder = tempfile::tempdir().unwrap();
+        let file = block_file(folder.path());
+        ScriptedReads { file, _folder: folder }
+    }
+}
+
+fn block_file(folder: &Path) -> Arc<dyn File> {
+    let files = Environment::real();
+    let file = files.files().open(&folder.join("blocks"), OpenMode::CreateNew, Access::Buffered).unwrap();
+    for block in 0..BLOCKS {
+        file.write_all_at(&[block as u8; BLOCK_BYTES], (block * BLOCK_BYTES) as u64).unwrap();
+    }
+    file
+}
+
+impl ScriptedReads {
+    /// The read of the next block that a session lacks. From the end of the file on, reads fail.
+    pub fn next(&self, have: &Arc<AtomicUsize>) -> Arc<dyn MissedRead> {
+        let block = have.load(Ordering::SeqCst);
+        Arc::new(ScriptedRead { file: Held(Arc::clone(&self.file)), block, have: Arc::clone(have) })
+    }
+
+    /// A read that the device refuses.
+    pub fn failing(&self) -> Arc<dyn MissedRead> {
+        Arc::new(ScriptedRead { file: Held(Arc::clone(&self.file)), block: BLOCKS + 5, have: Arc::default() })
+    }
+}
+
+impl MissedRead for ScriptedRead {
+    fn file(&self) -> &Arc<dyn File> {
+        &self.file.0
+    }
+
+    fn offset(&self) -> u64 {
+        (self.block * BLOCK_BYTES) as u64
+    }
+
+    fn length(&self) -> usize {
+        BLOCK_BYTES
+    }
+
+    fn fulfil(&self, bytes: &[u8]) {
+        assert_eq!(bytes, [self.block as u8; BLOCK_BYTES], "the bytes of the block that was asked for");
+        self.have.fetch_add(1, Ordering::SeqCst);
+    }
+}

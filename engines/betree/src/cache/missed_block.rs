@@ -1,0 +1,76 @@
+//! A block that a reader without patience needed: what to read, and how it gets into the cache.
+//!
+//! Between the miss and the bytes the block may have been freed, and its place written anew. Then its checksum does not fit,
+//! and the bytes are dropped: the reader, asking again, finds the block's successor. A block that was freed and not yet
+//! overwritten comes into the cache in vain, and leaves it as what nobody asks for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pando_environment::File;
+use pando_storage::MissedRead;
+
+use super::blocks::{decode_directory, decode_page};
+use super::page_cache::{BlockKey, PageCache};
+use crate::error::BetreeError;
+use crate::space::{BlockKind, BlockStore, Pointer, Sectors};
+
+/// See the module's head.
+pub(super) struct MissedBlock {
+    store: Arc<BlockStore>,
+    cache: Arc<PageCache>,
+    pointer: Pointer,
+    sectors: Sectors,
+}
+
+impl MissedBlock {
+    /// `None` where the pointer leads out of the file: whoever reads it with patience reports that.
+    pub(super) fn new(
+        store: &Arc<BlockStore>,
+        cache: &Arc<PageCache>,
+        pointer: &Pointer,
+    ) -> Option<MissedBlock> {
+        let sectors = store.sectors(pointer).ok()?;
+        Some(MissedBlock { store: Arc::clone(store), cache: Arc::clone(cache), pointer: *pointer, sectors })
+    }
+
+    fn keep(&self, bytes: &[u8]) -> Result<(), BetreeError> {
+        let payload = self.store.decode_sectors(&self.pointer, &self.sectors, bytes)?;
+        let key = BlockKey::of(&self.pointer);
+        match self.pointer.kind() {
+            BlockKind::LeafDirectory => {
+                self.cache.insert_directory(key, Arc::new(decode_directory(&self.pointer, &payload)?));
+            }
+            BlockKind::Page => self.cache.insert_page(key, decode_page(&self.pointer, payload)?),
+            // Neither of the two caches has others.
+            _ => {}
+        }
+        self.cache.misses.add(1);
+        Ok(())
+    }
+}
+
+impl MissedRead for MissedBlock {
+    fn file(&self) -> &Arc<dyn File> {
+        self.store.shared_file()
+    }
+
+    fn offset(&self) -> u64 {
+        self.sectors.start
+    }
+
+    fn length(&self) -> usize {
+        self.sectors.length
+    }
+
+    fn fulfil(&self, bytes: &[u8]) {
+        // What is wrong with it is told to whoever reads it with patience.
+        let _kept = self.keep(bytes);
+    }
+}
+
+impl fmt::Debug for MissedBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {}", self.sectors.length, self.sectors.start)
+    }
+}
