@@ -43,6 +43,7 @@ pub(crate) mod format;
 pub(crate) mod log;
 pub(crate) mod merging;
 mod options;
+mod page_memory;
 mod pressure;
 pub(crate) mod recovery;
 pub(crate) mod space;

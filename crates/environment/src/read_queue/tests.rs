@@ -1,3 +1,5 @@
+//! The queue against files of this machine.
+
 use std::path::Path;
 
 use super::*;

@@ -34,6 +34,7 @@ use bytes::{Buf, Bytes};
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
 use super::{Fields, FormatError};
+use crate::page_memory;
 
 pub(super) const HEADER_BYTES: usize = 24;
 pub(super) const HEAD_BYTES: usize = 4;
@@ -207,9 +208,9 @@ impl Page {
         self.entries as usize
     }
 
-    /// Memory that the page takes: its bytes and what stands around them.
+    /// Memory that the page takes: its buffer and what stands around it.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.len() + size_of::<Page>()
+        page_memory::footprint(self.bytes.len()) + size_of::<Page>()
     }
 
     /// The page as it is stored.

@@ -5,9 +5,11 @@
 
 use std::cell::RefCell;
 
+use bytes::Bytes;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
 use super::SECTOR_BYTES;
+use crate::page_memory;
 
 /// How a block is stored; a byte of its pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,18 +39,19 @@ impl Codec {
     }
 
     /// The payload decompressed, if it is whole and has this many bytes.
-    pub(super) fn decompress(self, stored: &[u8], raw_length: usize) -> Option<Vec<u8>> {
+    pub(super) fn decompress(self, stored: &[u8], raw_length: usize) -> Option<Bytes> {
         match self {
-            Codec::None => (stored.len() == raw_length).then(|| stored.to_vec()),
+            Codec::None => (stored.len() == raw_length).then(|| page_memory::copy(stored)),
             Codec::Lz4 => {
-                let mut raw = vec![0; raw_length];
+                let mut raw = page_memory::buffer(raw_length);
+                raw.resize(raw_length, 0);
                 let length = lz4_flex::block::decompress_into(stored, &mut raw).ok()?;
-                (length == raw_length).then_some(raw)
+                (length == raw_length).then(|| page_memory::share(raw))
             }
             Codec::Zstd => DECOMPRESSION.with_borrow_mut(|context| {
-                let mut raw = Vec::with_capacity(raw_length);
+                let mut raw = page_memory::buffer(raw_length);
                 let length = context.decompress(&mut raw, stored).ok()?;
-                (length == raw_length).then_some(raw)
+                (length == raw_length).then(|| page_memory::share(raw))
             }),
         }
     }

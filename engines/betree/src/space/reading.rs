@@ -64,7 +64,7 @@ impl BlockStore {
     fn decode(&self, pointer: &Pointer, bytes: &[u8]) -> Result<Bytes, SpaceError> {
         let payload = self.verify(pointer, bytes)?;
         let raw = pointer.codec().decompress(payload, pointer.raw_length() as usize);
-        raw.map(Bytes::from).ok_or_else(|| self.corrupt(pointer, BlockProblem::Decompression))
+        raw.ok_or_else(|| self.corrupt(pointer, BlockProblem::Decompression))
     }
 
     /// Checks a block's bytes against its pointer; the payload as stored.

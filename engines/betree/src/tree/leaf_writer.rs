@@ -17,6 +17,7 @@ use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::page::Page;
 use crate::format::page_builder::{PageBuilder, shared_prefix};
+use crate::page_memory;
 use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
 
 /// Whether a page that is being written goes into the cache.
@@ -171,15 +172,11 @@ impl<'s> LeafWriter<'s> {
         self.last_key.extend_from_slice(self.page.last_key().expect("only pages with entries are finished"));
         let entries = u32::try_from(self.page.len()).expect("a page's entries are counted in 32 bits");
         let newest = self.page.newest();
-        let mut raw = self.page.finish();
+        let raw = self.page.finish();
         leaf.raw_bytes += raw.len();
         let block = leaf.extent.append(BlockKind::Page, self.settings.compression, &raw)?;
         let keep = self.page_residency == Residency::Keep || self.blocks.cache().has_room();
-        let kept = keep.then(|| {
-            // The cache counts what a page needs, not what its builder had guessed.
-            raw.shrink_to_fit();
-            Bytes::from(raw)
-        });
+        let kept = keep.then(|| page_memory::copy(&raw));
         let separator = std::mem::take(&mut self.separator);
         leaf.pages.push(PendingPage { separator, block, entries, newest, kept });
         Ok(())
