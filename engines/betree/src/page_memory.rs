@@ -109,7 +109,7 @@ mod tests {
     fn a_class_holds_what_it_is_asked_for_and_wastes_at_most_a_quarter_of_larger_ones() {
         for length in CLASS_BYTES_MIN / 2..=POOLED_BYTES_MAX {
             let class = class_of(length).expect("within the pool's sizes");
-            assert!(class >= length && class % CLASS_STEP_BYTES == 0, "{length} in {class}");
+            assert!(class >= length && class.is_multiple_of(CLASS_STEP_BYTES), "{length} in {class}");
             assert!(length <= 16 * 1024 || class - length <= length / 4, "{length} in {class}");
         }
         assert_eq!((class_of(100), class_of(POOLED_BYTES_MAX + 1)), (None, None));
