@@ -1,70 +1,87 @@
 //! The command line: its arguments, and what they mean in the tool's own terms.
 //!
-//! Arguments stand in groups (server, data, load, run) that the subcommands share, so that a name means the same in each.
+//! Arguments stand in groups (server, load, run) that the subcommands share, so that a name means the same in each; what
+//! only one workload has stands in its file of [`crate::command`].
 
+pub mod sysbench;
+
+use crate::client::{Pace, Spacing};
 use crate::counters::ProcessId;
 use crate::random::Generator;
-use crate::random::distribution::Shape;
 use crate::run::Plan;
-use crate::workload::documents::DataSet;
-use crate::workload::load::{Durability, IndexBuild, Load};
-use crate::workload::point::{PointQuery, Projection};
+use crate::workload::load::Durability;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::path::PathBuf;
 
-/// The most documents per collection: `_id` is an int32.
-const DOCUMENTS_MAX: i64 = i32::MAX as i64;
+/// The highest rate of an open loop.
+const RATE_MAX: f64 = 1e9;
 
 /// The whole command line.
 pub fn command() -> Command {
     Command::new("pando-bench")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Measures any server that speaks MongoDB's wire protocol. All loops are closed: see docs/benchmarks.md.")
+        .about("Measures any server that speaks MongoDB's wire protocol: see docs/benchmarks.md.")
         .subcommand_required(true)
-        .subcommand(
-            Command::new("point")
-                .about("Point queries by _id")
-                .args(server_arguments())
-                .args(data_arguments())
-                .args(load_arguments())
-                .args(run_arguments())
-                .args(point_arguments()),
-        )
-        .subcommand(
-            Command::new("load")
-                .about("Loads the documents, and measures that")
-                .args(server_arguments())
-                .args(data_arguments())
-                .args(load_arguments()),
-        )
+        .subcommand(crate::command::point::command())
+        .subcommand(crate::command::sysbench::command())
+        .subcommand(crate::command::kv::command())
+        .subcommand(crate::command::iibench::command())
+        .subcommand(crate::command::load::command())
+        .subcommand(crate::command::compare::command())
 }
 
-fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+/// An argument with a value.
+pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-fn server_arguments() -> Vec<Arg> {
+/// Where the server is, and where the report goes.
+pub fn server_arguments() -> Vec<Arg> {
     vec![
         option("uri", "URI", "The server").default_value("mongodb://127.0.0.1:27017"),
         option("server-pid", "PID", "The server's process [default: who listens on that port]")
             .value_parser(value_parser!(u32).range(1..)),
         option("data-dir", "DIR", "The server's data folder [default: as its command line says]")
             .value_parser(value_parser!(PathBuf)),
-        option("out", "DIR", "Write a JSON file per run into this folder")
-            .value_parser(value_parser!(PathBuf)),
+        option(
+            "out",
+            "DIR",
+            "Write a JSON file per run into this folder, and files in the original's columns",
+        )
+        .value_parser(value_parser!(PathBuf)),
     ]
 }
 
-fn data_arguments() -> Vec<Arg> {
+/// How to load.
+pub fn load_arguments() -> Vec<Arg> {
     vec![
-        option("database", "NAME", "The database").default_value("sbtest"),
-        option("collections", "N", "Collections sbtest1 to sbtestN")
-            .default_value("8")
+        option("load-connections", "N", "Connections that load")
+            .default_value("4")
+            .value_parser(value_parser!(u32).range(1..=1000)),
+        option("batch", "N", "Documents per insert")
+            .default_value("1000")
             .value_parser(value_parser!(u32).range(1..=100_000)),
-        option("docs", "N", "Documents per collection")
-            .default_value("125000")
-            .value_parser(value_parser!(u32).range(1..=DOCUMENTS_MAX)),
+        option("durability", "WHAT", "When a write is answered: w:1, w:1 with j:true, or w:majority")
+            .default_value("w1")
+            .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
+    ]
+}
+
+/// When to load.
+pub fn load_when_argument() -> Arg {
+    option(
+        "load",
+        "WHEN",
+        "Load before the runs: if there is nothing, always (what is there is dropped), never, or always and then end",
+    )
+    .default_value("missing")
+    .value_parser(PossibleValuesParser::new(["missing", "yes", "no", "only"]))
+}
+
+/// What the draws hang on.
+pub fn seed_arguments() -> Vec<Arg> {
+    vec![
         option("seed", "N", "What all chance hangs on").default_value("0").value_parser(value_parser!(u64)),
         Arg::new("java-rng")
             .long("java-rng")
@@ -73,27 +90,16 @@ fn data_arguments() -> Vec<Arg> {
     ]
 }
 
-fn load_arguments() -> Vec<Arg> {
-    vec![
-        option("secondary-index", "on|off", "Whether there is an index on k")
-            .default_value("on")
-            .value_parser(PossibleValuesParser::new(["on", "off"])),
-        option("index-build", "WHEN", "Create it before or after the load")
-            .default_value("before")
-            .value_parser(PossibleValuesParser::new(["before", "after"])),
-        option("load-connections", "N", "Connections that load, each one collection at a time")
-            .default_value("4")
-            .value_parser(value_parser!(u32).range(1..=1000)),
-        option("batch", "N", "Documents per insert")
-            .default_value("1000")
-            .value_parser(value_parser!(u32).range(1..=100_000)),
-        option("durability", "WHAT", "When an insert is answered: w:1, w:1 with j:true, or w:majority")
-            .default_value("w1")
-            .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
-    ]
+/// The original's way, which for this workload is `what`.
+pub fn faithful_argument(what: &'static str) -> Arg {
+    Arg::new("faithful")
+        .long("faithful")
+        .action(ArgAction::SetTrue)
+        .help(format!("Do as the original does, its quirks included: {what}"))
 }
 
-fn run_arguments() -> Vec<Arg> {
+/// How to run.
+pub fn run_arguments() -> Vec<Arg> {
     vec![
         option("clients", "N,N", "Clients, each with its own connection; one run for each number")
             .default_value("8,32,100")
@@ -108,6 +114,25 @@ fn run_arguments() -> Vec<Arg> {
         option("warmup", "SECONDS", "Time before it")
             .default_value("3")
             .value_parser(value_parser!(u32).range(0..=1_000_000)),
+        option(
+            "rate",
+            "N",
+            "Open loop: begin so many units per second, whatever the server does [default: closed loop]",
+        )
+        .value_parser(parse_rate),
+        option(
+            "arrivals",
+            "HOW",
+            "Of an open loop: evenly spread, or as many users who know nothing of each other",
+        )
+        .default_value("even")
+        .value_parser(PossibleValuesParser::new(["even", "poisson"])),
+        option("repeats", "N", "Runs for each number of clients")
+            .default_value("1")
+            .value_parser(value_parser!(u32).range(1..=1000)),
+        option("interval", "SECONDS", "Width of a line in the files with the original's columns")
+            .default_value("10")
+            .value_parser(value_parser!(u32).range(1..=3600)),
         Arg::new("no-ceiling")
             .long("no-ceiling")
             .action(ArgAction::SetTrue)
@@ -119,23 +144,11 @@ fn run_arguments() -> Vec<Arg> {
     ]
 }
 
-fn point_arguments() -> Vec<Arg> {
-    vec![
-        option("dist", "SHAPE", "Which keys: uniform, zipf:THETA, special, latest")
-            .default_value("uniform")
-            .value_parser(|name: &str| name.parse::<Shape>()),
-        option("projection", "WHAT", "Ask for field c only, or for the full document")
-            .default_value("c")
-            .value_parser(PossibleValuesParser::new(["c", "full"])),
-        option(
-            "load",
-            "WHEN",
-            "Load before the runs: if the first collection is empty, always (collections are dropped), \
-                                never, or always and then end",
-        )
-        .default_value("missing")
-        .value_parser(PossibleValuesParser::new(["missing", "yes", "no", "only"])),
-    ]
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= RATE_MAX => Ok(rate),
+        _ => Err(format!("a rate is a number above 0, at most {RATE_MAX}")),
+    }
 }
 
 /// When to load before a run.
@@ -160,23 +173,23 @@ pub struct ServerOptions {
     pub process: Option<ProcessId>,
     /// Its data folder, if given.
     pub data_folder: Option<PathBuf>,
-    /// The folder for JSON files, if any.
+    /// The folder for files, if any.
     pub out: Option<PathBuf>,
 }
 
-/// All arguments of `point`.
+/// What every workload is told.
 #[derive(Clone, Debug)]
-pub struct PointOptions {
+pub struct MeasureOptions {
     /// The server.
     pub server: ServerOptions,
-    /// How to load.
-    pub load: Load,
     /// When to load.
     pub load_when: LoadWhen,
-    /// What to ask.
-    pub workload: PointQuery,
     /// The runs to make.
     pub plans: Vec<Plan>,
+    /// How often each.
+    pub repeats: u32,
+    /// Width of a line in the files with the original's columns, in seconds.
+    pub interval_s: u32,
     /// Whether to measure the tool's own ceiling.
     pub with_ceiling: bool,
     /// Whether to measure nothing but the tool.
@@ -184,7 +197,7 @@ pub struct PointOptions {
 }
 
 /// The value of an argument that has a default or is required.
-fn value<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> T {
+pub fn value<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> T {
     matches.get_one::<T>(name).cloned().expect("the argument has a default")
 }
 
@@ -198,69 +211,44 @@ pub fn server_options(matches: &ArgMatches) -> ServerOptions {
     }
 }
 
-fn generator(matches: &ArgMatches) -> Generator {
+/// Which generator the draws come from.
+pub fn generator(matches: &ArgMatches) -> Generator {
     if matches.get_flag("java-rng") { Generator::Java } else { Generator::Xoshiro }
 }
 
-fn data_set(matches: &ArgMatches) -> DataSet {
-    DataSet {
-        database: value(matches, "database"),
-        collections: value(matches, "collections"),
-        documents: value(matches, "docs"),
-    }
-}
-
-/// The arguments of the data and load groups.
-pub fn load_options(matches: &ArgMatches) -> Load {
-    let text = |name| value::<String>(matches, name);
-    let index = match (text("secondary-index").as_str(), text("index-build").as_str()) {
-        ("off", _) => IndexBuild::Never,
-        (_, "after") => IndexBuild::After,
-        _ => IndexBuild::Before,
-    };
-    let durability = match text("durability").as_str() {
+/// When a write is answered.
+pub fn durability(matches: &ArgMatches) -> Durability {
+    match value::<String>(matches, "durability").as_str() {
         "j" => Durability::Journaled,
         "majority" => Durability::Majority,
         _ => Durability::W1,
-    };
-    Load {
-        data: data_set(matches),
-        generator: generator(matches),
-        seed: value(matches, "seed"),
-        connections: value(matches, "load-connections"),
-        batch: value(matches, "batch"),
-        index,
-        durability,
     }
 }
 
-/// The arguments of `point`.
-pub fn point_options(matches: &ArgMatches) -> PointOptions {
-    let load_when = match value::<String>(matches, "load").as_str() {
-        "yes" => LoadWhen::Always,
-        "no" => LoadWhen::Never,
-        "only" => LoadWhen::Only,
+/// The arguments of the run group, and when to load where there is something to load.
+pub fn measure_options(matches: &ArgMatches) -> MeasureOptions {
+    let load_when = match matches.try_get_one::<String>("load").ok().flatten().map(String::as_str) {
+        Some("yes") => LoadWhen::Always,
+        Some("no") => LoadWhen::Never,
+        Some("only") => LoadWhen::Only,
         _ => LoadWhen::Missing,
     };
-    let full = value::<String>(matches, "projection") == "full";
+    let poisson = value::<String>(matches, "arrivals") == "poisson";
+    let spacing = if poisson { Spacing::Poisson } else { Spacing::Even };
+    let pace = matches.get_one("rate").map_or(Pace::Closed, |rate| Pace::Open { rate: *rate, spacing });
     let plan = |clients: &u32| Plan {
         clients: *clients,
         threads: value(matches, "threads"),
         warmup_s: value(matches, "warmup"),
         duration_s: value(matches, "duration"),
+        pace,
     };
-    PointOptions {
+    MeasureOptions {
         server: server_options(matches),
-        load: load_options(matches),
         load_when,
-        workload: PointQuery {
-            data: data_set(matches),
-            shape: value(matches, "dist"),
-            projection: if full { Projection::Full } else { Projection::C },
-            generator: generator(matches),
-            seed: value(matches, "seed"),
-        },
         plans: matches.get_many::<u32>("clients").unwrap_or_default().map(plan).collect(),
+        repeats: value(matches, "repeats"),
+        interval_s: value(matches, "interval"),
         with_ceiling: !matches.get_flag("no-ceiling"),
         null_server: matches.get_flag("null-server"),
     }
@@ -270,51 +258,8 @@ pub fn point_options(matches: &ArgMatches) -> PointOptions {
 mod tests {
     use super::*;
 
-    fn point(arguments: &[&str]) -> Option<PointOptions> {
-        let all = ["pando-bench", "point"].iter().chain(arguments);
-        let matches = command().try_get_matches_from(all).ok()?;
-        matches.subcommand_matches("point").map(point_options)
-    }
-
     #[test]
     fn the_definition_of_the_command_line_is_sound() {
         command().debug_assert();
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_documentation() {
-        let options = point(&[]).expect("no argument is required");
-        assert_eq!(options.plans.iter().map(|plan| plan.clients).collect::<Vec<_>>(), [8, 32, 100]);
-        assert_eq!(options.workload.shape, Shape::Uniform);
-        assert_eq!((options.load.index, options.load.durability), (IndexBuild::Before, Durability::W1));
-        assert!(options.with_ceiling && !options.null_server);
-    }
-
-    #[test]
-    fn every_value_reaches_the_tools_own_terms() {
-        let arguments = "--clients 1,2 --dist zipf:0.5 --projection full --secondary-index off --durability j --load only";
-        let options = point(&arguments.split(' ').collect::<Vec<_>>()).expect("all are known");
-        assert_eq!(options.plans.len(), 2);
-        assert_eq!(
-            (options.workload.shape, options.workload.projection),
-            (Shape::Zipf(0.5), Projection::Full)
-        );
-        assert_eq!((options.load.index, options.load.durability), (IndexBuild::Never, Durability::Journaled));
-        assert_eq!(options.load_when, LoadWhen::Only);
-    }
-
-    #[test]
-    fn nonsense_is_refused() {
-        for arguments in [
-            ["--clients", "0"],
-            ["--clients", "many"],
-            ["--docs", "3000000000"],
-            ["--dist", "pareto"],
-            ["--durability", "w9"],
-            ["--duration", "0"],
-            ["--unknown", "1"],
-        ] {
-            assert!(point(&arguments).is_none(), "{arguments:?}");
-        }
     }
 }

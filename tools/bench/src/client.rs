@@ -1,46 +1,55 @@
-//! The client: lean, so that it is not what is measured. No driver, no allocation per request.
+//! The clients: lean, so that they are not what is measured. No driver, no allocation per request.
 //!
-//! - [`Session`]: a blocking connection, for commands outside the measured window and for loading.
-//! - [`Connection`]: one client of a run: its socket, its [`Script`], what it waits for.
+//! - [`Session`]: a blocking connection, for commands outside the measured window, and for tasks.
+//! - [`Script`]: what a client does, request by request; [`Connection`] is its socket, and what it waits for.
 //! - [`Worker`]: a thread that drives many connections with one epoll loop; each query costs one read and one write.
-//! - [`Tally`]: what a worker counted in the measured window.
+//! - [`Task`]: what a client does that has a thread of its own; [`Crew`] is all of these.
+//! - [`Pace`]: a closed loop, or an open one with its [`Schedule`](schedule::Schedule).
+//! - [`Tally`]: what was counted in the measured window.
 //! - [`NullServer`]: answers everything at once with the same reply, to measure the client itself.
 //!
-//! The loop is closed: a client sends its next request when it has the reply to its last. So a stall of the server
-//! shows once per client, and latencies are service times.
+//! In a closed loop a client begins its next unit when the last is over: a stall of the server shows once per client, and
+//! latencies are service times. In an open loop units begin by schedule, and latencies count from there.
 
 mod connection;
+mod crew;
 mod null_server;
 mod reply;
+mod schedule;
+mod script;
 mod session;
 mod tally;
+mod task;
 mod thread_usage;
+mod timer;
 mod worker;
 
 pub use connection::Connection;
+pub use crew::Crew;
 pub use null_server::NullServer;
 pub use reply::{Outcome, outcome_of};
+pub use schedule::{Pace, Spacing};
+pub use script::{Judgement, Kind, Next, Note, Script, Turn, Verdict};
 pub use session::Session;
-pub use tally::Tally;
+#[cfg(test)]
+pub use tally::UnitEnd;
+pub use tally::{KindTally, Misses, Second, Tally};
+pub use task::{ClientState, Performed, Statement, Task};
 pub use thread_usage::ThreadUsage;
-pub use worker::{Window, Worker};
+pub use worker::{Orders, Window, Worker};
 
-/// What one client does.
-pub trait Script: Send {
-    /// Appends the next request, with this id, to `out`.
-    fn request(&mut self, request_id: i32, out: &mut Vec<u8>);
-
-    /// Looks at the body of the reply to the request before; `body` is a whole document by its length and its end.
-    fn judge(&mut self, body: &pando_document::RawDocument) -> Verdict;
+/// All clients of a run.
+#[derive(Default)]
+pub struct Clients {
+    /// Connections that a few threads drive.
+    pub scripts: Vec<Box<dyn Script>>,
+    /// Threads that wait. Beside scripts they keep their own pace.
+    pub tasks: Vec<Box<dyn Task>>,
 }
 
-/// How a request went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It did what it should.
-    Done,
-    /// The server answered well, but did not find what must be there.
-    Missed,
-    /// The server refused it, or the reply is not what it must be.
-    Failed(String),
+impl Clients {
+    /// Scripts only.
+    pub fn of_scripts(scripts: Vec<Box<dyn Script>>) -> Clients {
+        Clients { scripts, tasks: Vec::new() }
+    }
 }

@@ -1,7 +1,12 @@
-//! What the subcommands do, one per file.
+//! What the subcommands do: one file per workload for its arguments, and the phases, which are the same for all.
 
+pub mod compare;
+pub mod iibench;
+pub mod kv;
 pub mod load;
+pub mod phases;
 pub mod point;
+pub mod sysbench;
 
 use crate::cli::ServerOptions;
 use crate::client::Session;
@@ -36,8 +41,10 @@ fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
 fn print_circumstances(circumstances: &Circumstances) {
     let Circumstances { server_address, server, server_process, machine, disk_source } = circumstances;
     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-    let process =
-        server_process.map_or_else(|| "not on this machine".to_owned(), |process| format!("pid {process}"));
+    let process = server_process.map_or_else(
+        || "not on this machine: no counters of it".to_owned(),
+        |process| format!("pid {process}"),
+    );
     println!("server   {server_address}, version {}, {process}", known(&server.version));
     println!(
         "machine  {} cores, {}, kernel {}, load average {}",

@@ -16,6 +16,7 @@
 //! | [`process_io`] | `/proc/PID/io` |
 //! | [`cgroup2_io`], [`cgroup1_blkio`], [`diskstats`] | the others that count disk I/O; [`disk`] chooses |
 //! | [`listener`] | `/proc/net/tcp`, `/proc/*/fd`: whose port it is |
+//! | [`pressure`] | `/proc/pressure/*`: time in which somebody waited for CPU, disk or memory |
 //! | [`folder`] | the data folder |
 //! | [`facts`] | what the machine is |
 //!
@@ -29,6 +30,7 @@ mod facts;
 mod folder;
 mod listener;
 mod machine;
+mod pressure;
 mod process_io;
 mod process_memory;
 mod process_stat;
@@ -37,6 +39,8 @@ mod process_switches;
 pub use disk::DiskCounts;
 pub use facts::Facts;
 pub use folder::FolderSize;
+pub use machine::Shares;
+pub use pressure::Pressure;
 pub use process_stat::ProcessId;
 pub use process_switches::of_this_thread as switches_of_this_thread;
 
@@ -84,7 +88,7 @@ fn read_parsed<T>(path: &Path, parse: impl FnOnce(&str) -> Option<T>) -> Result<
 pub struct Sources {
     server: Option<ProcessId>,
     switches: Switches,
-    disk: Option<DiskSource>,
+    disks: Vec<DiskSource>,
     data_folder: Option<PathBuf>,
 }
 
@@ -94,8 +98,9 @@ impl Sources {
         let server = process.or_else(|| listener::process_behind(address));
         let data_folder = data_folder.or_else(|| server.and_then(folder::of_process));
         let device_of = data_folder.clone().or_else(|| server.and_then(folder::working_folder));
-        let disk = server.and_then(|server| DiskSource::choose(server, device_of.as_deref()));
-        Sources { server, switches: Switches::default(), disk, data_folder }
+        let candidates = |server| DiskSource::candidates(server, device_of.as_deref());
+        let disks = server.map_or_else(Vec::new, candidates);
+        Sources { server, switches: Switches::default(), disks, data_folder }
     }
 
     /// The server's process, if it is on this machine.
@@ -103,19 +108,16 @@ impl Sources {
         self.server
     }
 
-    /// Which counter the disk columns come from.
+    /// Which counter the disk columns would come from if they were read now.
     pub fn disk_source(&self) -> String {
-        self.disk.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
+        let readings: Result<Vec<DiskCounts>, _> = self.disks.iter().map(DiskSource::read).collect();
+        let believed = readings.ok().and_then(|readings| DiskSource::believed(&self.disks, &readings));
+        believed.map_or_else(|| "none".to_owned(), |place| self.disks[place].to_string())
     }
 
     /// The server's data folder, if it is known.
     pub fn data_folder(&self) -> Option<&Path> {
         self.data_folder.as_deref()
-    }
-
-    /// Notices the server's threads, so that one which ends before the next sample is not forgotten.
-    pub fn notice_threads(&mut self) -> Result<(), CounterError> {
-        self.server.map_or(Ok(()), |server| self.switches.update(server))
     }
 
     /// Reads all counters.
@@ -131,8 +133,27 @@ impl Sources {
             }
             None => None,
         };
-        let disk = self.disk.as_ref().map(DiskSource::read).transpose()?;
-        Ok(Sample { at: Instant::now(), machine: machine::read()?, server, disk })
+        let disks = self.disks.iter().map(DiskSource::read).collect::<Result<Vec<_>, _>>()?;
+        let pressure = Pressure::read();
+        Ok(Sample { at: Instant::now(), machine: machine::read()?, server, disks, pressure })
+    }
+
+    /// What happened between two samples of these sources.
+    pub fn between(&self, before: &Sample, after: &Sample) -> Usage {
+        let server = before.server.as_ref().zip(after.server.as_ref());
+        let believed = DiskSource::believed(&self.disks, &after.disks);
+        let disk = believed.map(|place| DiskUsage {
+            counts: after.disks[place].since(&before.disks[place]),
+            source: self.disks[place].to_string(),
+        });
+        Usage {
+            seconds: after.at.duration_since(before.at).as_secs_f64(),
+            machine: after.machine.shares_since(&before.machine),
+            machine_switches: after.machine.switches.saturating_sub(before.machine.switches),
+            server: server.map(|(before, after)| ServerUsage::between(before, after)),
+            disk,
+            pressure: after.pressure.since(&before.pressure),
+        }
     }
 }
 
@@ -142,7 +163,9 @@ pub struct Sample {
     at: Instant,
     machine: MachineCounts,
     server: Option<ServerSample>,
-    disk: Option<DiskCounts>,
+    /// One reading of each source.
+    disks: Vec<DiskCounts>,
+    pressure: Pressure,
 }
 
 #[derive(Clone, Debug)]
@@ -157,21 +180,34 @@ struct ServerSample {
 pub struct Usage {
     /// The width of the window.
     pub seconds: f64,
-    /// Share (0..=1) of all cores' time in which nothing ran.
-    pub machine_idle: f64,
+    /// How the time of all cores was used.
+    pub machine: Shares,
     /// Context switches of the whole machine.
     pub machine_switches: u64,
     /// What the server's process used, if it is on this machine.
     pub server: Option<ServerUsage>,
     /// Disk I/O, if it can be counted.
-    pub disk: Option<DiskCounts>,
+    pub disk: Option<DiskUsage>,
+    /// How long somebody on this machine waited.
+    pub pressure: Pressure,
+}
+
+/// Disk I/O, and who counted it.
+#[derive(Clone, Debug)]
+pub struct DiskUsage {
+    /// The counts.
+    pub counts: DiskCounts,
+    /// The source that was believed.
+    pub source: String,
 }
 
 /// What the server's process used.
 #[derive(Clone, Debug)]
 pub struct ServerUsage {
-    /// CPU time, user and system, in microseconds.
-    pub cpu_us: f64,
+    /// CPU time in user mode, in microseconds.
+    pub user_us: f64,
+    /// CPU time in the kernel, in microseconds.
+    pub system_us: f64,
     /// Context switches, voluntary and not.
     pub switches: u64,
     /// Page faults that read from the device.
@@ -180,21 +216,19 @@ pub struct ServerUsage {
     pub resident_bytes: u64,
 }
 
-impl Usage {
-    /// The difference of two samples.
-    pub fn between(before: &Sample, after: &Sample) -> Usage {
-        let server = before.server.as_ref().zip(after.server.as_ref()).map(|(before, after)| ServerUsage {
-            cpu_us: after.process.cpu_us - before.process.cpu_us,
+impl ServerUsage {
+    fn between(before: &ServerSample, after: &ServerSample) -> ServerUsage {
+        ServerUsage {
+            user_us: after.process.user_us - before.process.user_us,
+            system_us: after.process.system_us - before.process.system_us,
             switches: after.switches.saturating_sub(before.switches),
             major_faults: after.process.major_faults.saturating_sub(before.process.major_faults),
             resident_bytes: after.resident_bytes,
-        });
-        Usage {
-            seconds: after.at.duration_since(before.at).as_secs_f64(),
-            machine_idle: after.machine.idle_share_since(&before.machine),
-            machine_switches: after.machine.switches.saturating_sub(before.machine.switches),
-            server,
-            disk: before.disk.as_ref().zip(after.disk.as_ref()).map(|(before, after)| after.since(before)),
         }
+    }
+
+    /// CPU time, user and system, in microseconds.
+    pub fn cpu_us(&self) -> f64 {
+        self.user_us + self.system_us
     }
 }

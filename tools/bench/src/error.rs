@@ -80,9 +80,43 @@ pub enum BenchError {
         /// The collection.
         namespace: String,
         /// Its documents.
-        found: i64,
+        found: u64,
         /// What the run was told.
-        expected: u32,
+        expected: u64,
+    },
+    /// A load did not load everything.
+    #[error("the load failed, {failed} batches are not in: {message}")]
+    Load {
+        /// How many requests failed.
+        failed: u64,
+        /// Why the first did.
+        message: String,
+    },
+    /// An option cannot be what it is, in view of the others.
+    #[error("--{option}: {cause}")]
+    Option {
+        /// Its name.
+        option: &'static str,
+        /// What is wrong.
+        cause: String,
+    },
+    /// A file that was given cannot be read.
+    #[error("cannot read {path}")]
+    ReadFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file that was given is not what it must be.
+    #[error("{path}, line {line}: {cause}")]
+    FileForm {
+        /// The file.
+        path: PathBuf,
+        /// Which line, from 1; 0 if the file as a whole is wrong.
+        line: usize,
+        /// What is wrong with it.
+        cause: String,
     },
     /// The server's counters cannot be read.
     #[error(transparent)]

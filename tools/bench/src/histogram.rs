@@ -46,10 +46,46 @@ impl Latencies {
         self.counts.mean() / 1e3
     }
 
+    /// How often, by latency: pairs of microseconds and a count, in order. Latencies are put together to two digits, which
+    /// is fine enough to draw and to compare, and keeps files small.
+    pub fn buckets_us(&self) -> Vec<(f64, u64)> {
+        let mut buckets: Vec<(f64, u64)> = Vec::new();
+        for value in self.counts.iter_recorded() {
+            let rounded = two_digits(value.value_iterated_to() as f64 / 1e3);
+            match buckets.last_mut() {
+                Some((last, count)) if *last == rounded => *count += value.count_at_value(),
+                _ => buckets.push((rounded, value.count_at_value())),
+            }
+        }
+        buckets
+    }
+
+    /// How many were at most so many microseconds, to three digits.
+    #[cfg(test)]
+    pub fn count_up_to_us(&self, us: f64) -> u64 {
+        let limit = (us * 1e3) as u64;
+        self.counts
+            .iter_recorded()
+            .filter(|value| value.value_iterated_to() <= limit)
+            .map(|value| value.count_at_value())
+            .sum()
+    }
+
     /// The longest in microseconds.
     pub fn max_us(&self) -> f64 {
         self.counts.max() as f64 / 1e3
     }
+}
+
+/// A number rounded to two digits that count.
+fn two_digits(value: f64) -> f64 {
+    if value <= 0.0 {
+        return 0.0;
+    }
+    let unit = 10_f64.powf(value.log10().floor() - 1.0);
+    let rounded = (value / unit).round() * unit;
+    // Without this, 0.1 + 0.2 shows in the file.
+    format!("{rounded:.3}").parse().unwrap_or(rounded)
 }
 
 #[cfg(test)]
@@ -75,6 +111,16 @@ mod tests {
         a.add(&b);
         assert_eq!(a.count(), 2);
         assert!((a.mean_us() - 20.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn buckets_keep_every_latency_to_two_digits() {
+        let mut latencies = Latencies::new();
+        (1..=1000).for_each(|us| latencies.record(Duration::from_micros(us)));
+        let buckets = latencies.buckets_us();
+        assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), 1000);
+        assert!(buckets.windows(2).all(|two| two[0].0 < two[1].0), "{buckets:?}");
+        assert!(buckets.len() < 200 && buckets.contains(&(430.0, 10)), "{buckets:?}");
     }
 
     #[test]

@@ -1,13 +1,17 @@
-//! What comes out: a table for people, a file per run for programs.
+//! What comes out: a table for people, a file per run for programs, a page for both.
 //!
-//! - [`Figures`]: every number of a run, rates and costs per operation; the table and the file are two faces of it.
+//! - [`Figures`]: every number of a run, rates and costs per operation; table, file and page are faces of it.
 //! - [`warnings`]: what makes a figure doubtful.
 //! - [`table`]: aligned columns.
 //! - [`file`]: one self-describing JSON document per run.
+//! - [`compare`]: two sets of runs beside each other.
+//! - [`csv`]: the columns of the original tools.
 
-mod figures;
+pub mod compare;
+pub mod csv;
+pub mod figures;
 pub mod file;
 pub mod table;
 pub mod warnings;
 
-pub use figures::Figures;
+pub use figures::{Figures, LatencyFigures};

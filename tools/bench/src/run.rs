@@ -2,33 +2,49 @@
 //!
 //! 1. All clients connect; only then the clock starts.
 //! 2. The workers begin; the window opens when the warm-up is over.
-//! 3. This thread sleeps, and samples the machine's counters at both edges of the window.
-//! 4. The workers' tallies are added up.
+//! 3. This thread samples the machine's counters at both edges of the window and at each of its seconds, and prints
+//!    progress.
+//! 4. The window closes at its end, or when all clients are over, whichever is first. The workers' tallies are added up.
 
-use crate::client::{Connection, Tally, Window, Worker};
+use crate::client::{Clients, Connection, Crew, Misses, Orders, Pace, Tally, Task, Window, Worker};
 use crate::counters::{Sources, Usage};
 use crate::error::BenchError;
-use crate::workload::Workload;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
-/// How often the server's threads are looked at within the window, so that none ends unseen.
-const NOTICE_THREADS: Duration = Duration::from_secs(5);
+/// How often progress is printed.
+const PROGRESS_S: u32 = 10;
+const SECOND: Duration = Duration::from_secs(1);
 
 /// How to run.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Clients, each with a connection of its own.
     pub clients: u32,
-    /// Threads of the tool that drive them.
+    /// Threads of the tool that drive them, if they are scripts.
     pub threads: u32,
     /// Seconds before the window.
     pub warmup_s: u32,
-    /// Seconds of the window, at least 1.
+    /// Seconds of the window, at least 1; the most that it lasts if the clients are over before.
     pub duration_s: u32,
+    /// Closed loop, or so many units per second.
+    pub pace: Pace,
+}
+
+/// What the counting must know of a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Counting {
+    /// How many kinds of statements there are.
+    pub kinds: usize,
+    /// What a miss is.
+    pub misses: Misses,
 }
 
 /// What a run measured.
@@ -36,62 +52,165 @@ pub struct Plan {
 pub struct Measured {
     /// How it was run.
     pub plan: Plan,
+    /// When the window opened.
+    pub from: Instant,
+    /// The length of the window: the planned one, or until all clients were over.
+    pub seconds: f64,
     /// What the clients counted.
     pub tally: Tally,
     /// What it cost, if that was to be counted.
     pub usage: Option<Usage>,
+    /// What each second of it cost.
+    pub usage_per_second: Vec<Usage>,
 }
 
 impl Measured {
-    /// Requests done per second of the window.
+    /// Operations done per second of the window.
     pub fn rate(&self) -> f64 {
-        self.tally.done() as f64 / f64::from(self.plan.duration_s)
+        self.tally.operations() as f64 / self.seconds
     }
 }
 
-/// Runs a workload against the server at an address; without `sources`, what it costs is not looked at.
+/// Threads at work. The receiver is disconnected when the last of them is over.
+struct Underway {
+    workers: Vec<JoinHandle<Result<Tally, BenchError>>>,
+    crew: Option<(Arc<Crew>, Vec<JoinHandle<Result<(), BenchError>>>)>,
+    over: Receiver<()>,
+    /// Operations that each worker has done, as of its last second.
+    done: Vec<Arc<AtomicU64>>,
+}
+
+/// Runs clients against the server at an address; without `sources`, what it costs is not looked at.
 pub fn run(
     plan: Plan,
     address: SocketAddr,
-    workload: &dyn Workload,
+    clients: Clients,
+    counting: Counting,
     sources: Option<&mut Sources>,
 ) -> Result<Measured, BenchError> {
-    let threads = plan.threads.clamp(1, plan.clients);
-    let mut groups: Vec<Vec<Connection>> = (0..threads).map(|_| Vec::new()).collect();
-    for client in 0..plan.clients {
-        let connection = Connection::open(address, workload.script(client)?)?;
-        groups[(client % threads) as usize].push(connection);
+    let parts = plan.threads.clamp(1, plan.clients.max(1));
+    let orders = |start: Instant, part| Orders {
+        window: Window { start, from: start + SECOND * plan.warmup_s, seconds: plan.duration_s },
+        pace: plan.pace,
+        part,
+        parts,
+        kinds: counting.kinds,
+        misses: counting.misses,
+    };
+    let mut groups: Vec<Vec<Connection>> = (0..parts).map(|_| Vec::new()).collect();
+    for (client, script) in clients.scripts.into_iter().enumerate() {
+        groups[client % parts as usize].push(Connection::open(address, script)?);
     }
-    let window =
-        Window { from: Instant::now() + Duration::from_secs(plan.warmup_s.into()), seconds: plan.duration_s };
-    let mut handles = Vec::new();
-    for group in groups {
-        let worker = Worker::new(group, window)?;
-        let thread = std::thread::Builder::new().name("clients".into()).spawn(move || worker.run());
-        handles.push(thread.map_err(|source| BenchError::Resource { what: "a thread", source })?);
+    groups.retain(|group| !group.is_empty());
+    // Tasks beside scripts have a pace of their own.
+    let pace = if groups.is_empty() { plan.pace } else { Pace::Closed };
+    let start = Instant::now();
+    let crew_orders = Orders { pace, ..orders(start, 0) };
+    let window = crew_orders.window;
+    let underway = start_all(groups, |part| orders(start, part), crew_orders, clients.tasks)?;
+    let (usage, usage_per_second) = watch(window, &underway, sources)?;
+    let mut tally = Tally::new(counting.kinds, counting.misses);
+    let mut over_at = Some(window.from);
+    for part in join(underway)? {
+        // The run ended early only if every worker did.
+        over_at = over_at.and_then(|so_far| Some(part.over_at?.max(so_far)));
+        tally.add(part);
     }
-    let usage = sources.map(|sources| watch(window, sources)).transpose()?;
-    let mut tally = Tally::new();
-    for handle in handles {
-        tally.add(handle.join().map_err(|_| BenchError::ThreadPanicked)??);
-    }
+    let planned = f64::from(plan.duration_s);
+    let seconds = over_at.map_or(planned, |over| over.duration_since(window.from).as_secs_f64().max(1e-6));
     // Seconds in which nothing was done are seconds of the window, too.
-    tally.per_second.resize(plan.duration_s as usize, 0);
-    Ok(Measured { plan, tally, usage })
+    tally.seconds.resize(seconds.ceil() as usize, crate::client::Second::default());
+    Ok(Measured { plan, from: window.from, seconds, tally, usage, usage_per_second })
 }
 
-/// Samples the counters at the edges of the window.
-fn watch(window: Window, sources: &mut Sources) -> Result<Usage, BenchError> {
-    sleep_until(window.from);
-    let before = sources.sample()?;
-    while Instant::now() + NOTICE_THREADS < window.to() {
-        std::thread::sleep(NOTICE_THREADS);
-        sources.notice_threads()?;
+fn start_all(
+    groups: Vec<Vec<Connection>>,
+    orders: impl Fn(u32) -> Orders,
+    crew_orders: Orders,
+    tasks: Vec<Box<dyn Task>>,
+) -> Result<Underway, BenchError> {
+    let (begun, over) = channel();
+    let (mut workers, mut done) = (Vec::new(), Vec::new());
+    for (part, group) in groups.into_iter().enumerate() {
+        let counter = Arc::new(AtomicU64::new(0));
+        let worker = Worker::new(group, orders(u32::try_from(part).unwrap_or(0)), counter.clone())?;
+        done.push(counter);
+        workers.push(spawn("clients", begun.clone(), move || worker.run())?);
     }
-    sleep_until(window.to());
-    Ok(Usage::between(&before, &sources.sample()?))
+    if tasks.is_empty() {
+        return Ok(Underway { workers, crew: None, over, done });
+    }
+    let crew = Arc::new(Crew::new(crew_orders, tasks.len()));
+    done.push(crew.done());
+    let mut handles = Vec::new();
+    for task in tasks {
+        let crew = crew.clone();
+        handles.push(spawn("client", begun.clone(), move || crew.follow(task))?);
+    }
+    Ok(Underway { workers, crew: Some((crew, handles)), over, done })
 }
 
-fn sleep_until(moment: Instant) {
-    std::thread::sleep(moment.saturating_duration_since(Instant::now()));
+/// A thread that holds its end of the channel until it is over.
+fn spawn<T: Send + 'static>(
+    name: &str,
+    begun: Sender<()>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, BenchError> {
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let outcome = work();
+        drop(begun);
+        outcome
+    });
+    thread.map_err(|source| BenchError::Resource { what: "a thread", source })
+}
+
+fn join(underway: Underway) -> Result<Vec<Tally>, BenchError> {
+    let mut tallies = Vec::new();
+    for handle in underway.workers {
+        tallies.push(handle.join().map_err(|_| BenchError::ThreadPanicked)??);
+    }
+    if let Some((crew, handles)) = underway.crew {
+        for handle in handles {
+            handle.join().map_err(|_| BenchError::ThreadPanicked)??;
+        }
+        tallies.push(Arc::into_inner(crew).ok_or(BenchError::ThreadPanicked)?.finish());
+    }
+    Ok(tallies)
+}
+
+/// Samples the counters at the edges of the window and of its seconds; gives what the whole window cost, and each second.
+fn watch(
+    window: Window,
+    underway: &Underway,
+    sources: Option<&mut Sources>,
+) -> Result<(Option<Usage>, Vec<Usage>), BenchError> {
+    let is_over = |moment: Instant| {
+        let waited = underway.over.recv_timeout(moment.saturating_duration_since(Instant::now()));
+        matches!(waited, Err(RecvTimeoutError::Disconnected))
+    };
+    let mut all_over = is_over(window.from);
+    let Some(sources) = sources else {
+        let _ = all_over || is_over(window.to());
+        return Ok((None, Vec::new()));
+    };
+    let first = sources.sample()?;
+    let (mut last, mut per_second) = (first.clone(), Vec::new());
+    for second in 1..=window.seconds {
+        if all_over {
+            break;
+        }
+        all_over = is_over(window.from + SECOND * second);
+        let sample = sources.sample()?;
+        per_second.push(sources.between(&last, &sample));
+        last = sample;
+        if second % PROGRESS_S == 0 && second < window.seconds {
+            print_progress(second, underway);
+        }
+    }
+    Ok((Some(sources.between(&first, &last)), per_second))
+}
+
+fn print_progress(second: u32, underway: &Underway) {
+    let done: u64 = underway.done.iter().map(|done| done.load(std::sync::atomic::Ordering::Relaxed)).sum();
+    eprintln!("{second} s : {done} operations : {:.0} operations/s", done as f64 / f64::from(second));
 }

@@ -47,6 +47,11 @@ impl Target {
         Ok(Target { address: *address })
     }
 
+    /// The server at an address.
+    pub fn at(address: SocketAddr) -> Target {
+        Target { address }
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -54,7 +59,7 @@ impl Target {
 }
 
 /// What a server says about itself.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ServerFacts {
     /// `version` of buildInfo.
     pub version: Option<String>,

@@ -1,25 +1,115 @@
-//! The workloads, one per file, and the data that they run on.
+//! The workloads, one per file or folder, and what the frame asks of each.
 //!
-//! - [`documents`]: the sysbench documents and collections.
-//! - [`load`]: fills the collections.
-//! - [`point`]: the point query by `_id`.
+//! # The phases of a run
+//! 1. *Load* ([`Loading`]): the data, unless it is there.
+//! 2. *Warm-up*: seconds of the same work, or a pass of its own ([`Workload::warm_up`]).
+//! 3. *Run*: the clients of [`Workload::clients`], until the window or their work is over.
+//! 4. *Verify* ([`Workload::verify`]): whether the data is what the work must have left.
 //!
-//! A workload that measures requests gives each client a [`Script`]; connections, timing, counting and
-//! reporting are the frame's and the same for all.
+//! Connections, timing, counting and reporting are the frame's and the same for all.
+//!
+//! | workload | one unit | file |
+//! |---|---|---|
+//! | `point` | a query by `_id` | [`point`] |
+//! | `sysbench` | a transaction of 18 statements | [`sysbench`] |
+//! | `kv` | a read of one row | [`kv`] |
+//! | `iibench` | an insert of a batch | [`iibench`] |
 
-pub mod documents;
+pub mod iibench;
+pub mod insert;
+pub mod kv;
 pub mod load;
 pub mod point;
+pub mod sysbench;
 
-use crate::client::Script;
+use crate::client::{Clients, Misses};
 use crate::error::BenchError;
+use crate::report::Figures;
+use crate::report::csv::CsvFile;
+use crate::run::Measured;
+use crate::target::Target;
+use load::Loading;
 use pando_document::Document;
 
-/// What the clients of a run do.
-pub trait Workload {
-    /// What this client (counted from 0) does.
-    fn script(&self, client: u32) -> Result<Box<dyn Script>, BenchError>;
+/// What is measured.
+pub trait Workload: Sync {
+    /// Its name: the subcommand, and in reports.
+    fn name(&self) -> &'static str;
 
-    /// A reply with which any request of the workload is content, for the null server.
-    fn null_reply(&self) -> Document;
+    /// What will be done, in one line.
+    fn summary(&self) -> String;
+
+    /// All that a repetition needs: parameters, seed and generator.
+    fn parameters(&self) -> serde_json::Value;
+
+    /// What the rate counts, in the plural: "queries".
+    fn operations(&self) -> &'static str;
+
+    /// The kinds of statements that are told apart; none if a unit is one statement.
+    fn kinds(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What a miss is.
+    fn misses(&self) -> Misses {
+        Misses::AreFaults
+    }
+
+    /// How to load; nothing if there is nothing to load.
+    fn loading(&self) -> Option<&dyn Loading>;
+
+    /// Clients of a pass that comes before the run and is not counted.
+    fn warm_up(&self, _target: &Target, _clients: u32) -> Result<Option<Clients>, BenchError> {
+        Ok(None)
+    }
+
+    /// What is to be done right before the clients of a run begin, such as making empty collections.
+    fn prepare(&self, _target: &Target) -> Result<(), BenchError> {
+        Ok(())
+    }
+
+    /// The clients of a run.
+    fn clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError>;
+
+    /// A reply with which the clients of [`Workload::null_clients`] are content, for the null server; nothing if there is
+    /// none, and then the tool's own ceiling is not known.
+    fn null_reply(&self) -> Option<Document>;
+
+    /// The clients that the tool's own ceiling is measured with.
+    fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        self.clients(target, clients)
+    }
+
+    /// Whether the data is as it must be after a run.
+    fn verify(&self, _target: &Target) -> Result<Vec<Finding>, BenchError> {
+        Ok(Vec::new())
+    }
+
+    /// Lines about this run that only this workload has.
+    fn lines(&self, _measured: &Measured) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Files in the columns of the original tool.
+    fn csv(&self, _figures: &Figures, _interval_s: u32) -> Vec<CsvFile> {
+        Vec::new()
+    }
+}
+
+/// Something that was checked after a run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Finding {
+    /// What was checked.
+    pub what: String,
+    /// How many were looked at.
+    pub checked: u64,
+    /// How many of them were wrong.
+    pub wrong: u64,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Finding { what, checked, wrong } = self;
+        write!(f, "{what}: {checked} checked, {wrong} wrong")
+    }
 }

@@ -10,7 +10,8 @@
 //! - `partial` is empty unless a reply came in pieces: replies are read into the worker's one buffer, which stays in the
 //!   CPU's cache, and judged there.
 
-use super::{Script, Session, Verdict, reply};
+use super::script::{Judgement, Next, Note, Turn};
+use super::{Script, Session, reply};
 use crate::error::BenchError;
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -26,20 +27,44 @@ pub struct Connection {
     request: Vec<u8>,
     written: usize,
     request_id: i32,
-    /// When the request under way was sent; nothing while none is.
-    sent_at: Option<Instant>,
+    state: State,
+    times: Times,
     partial: Vec<u8>,
+}
+
+/// What a client is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Between two units.
+    Idle,
+    /// A request is under way.
+    Waiting,
+    /// Its script is over.
+    Over,
+    /// It was counted out: its script is over, or its connection lost.
+    Out,
+}
+
+/// The moments from which latencies count.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// When the unit under way was to begin.
+    pub intended: Instant,
+    /// When it did.
+    pub begun: Instant,
+    /// When the statement under way began.
+    pub statement: Instant,
 }
 
 /// A reply that has come.
 #[derive(Debug)]
 pub struct Reply {
-    /// When its request was sent.
-    pub sent_at: Instant,
+    /// When its unit and its statement began.
+    pub times: Times,
     /// When it was there.
     pub received_at: Instant,
     /// What the script says of it.
-    pub verdict: Verdict,
+    pub judgement: Judgement,
 }
 
 impl Connection {
@@ -47,13 +72,15 @@ impl Connection {
     pub fn open(address: SocketAddr, script: Box<dyn Script>) -> Result<Connection, BenchError> {
         let stream = Session::open(address)?.into_stream();
         stream.set_nonblocking(true).map_err(BenchError::Connection)?;
+        let now = Instant::now();
         Ok(Connection {
             stream: TcpStream::from_std(stream),
             script,
             request: Vec::new(),
             written: 0,
             request_id: 0,
-            sent_at: None,
+            state: State::Idle,
+            times: Times { intended: now, begun: now, statement: now },
             partial: Vec::new(),
         })
     }
@@ -63,20 +90,49 @@ impl Connection {
         &mut self.stream
     }
 
-    /// Whether a request is under way.
-    pub fn is_waiting(&self) -> bool {
-        self.sent_at.is_some()
+    /// What it is doing.
+    pub fn state(&self) -> State {
+        self.state
     }
 
-    /// Sends the script's next request, as of `now`.
-    pub fn send(&mut self, now: Instant) -> Result<(), BenchError> {
-        assert!(!self.is_waiting(), "a client has one request under way at a time");
+    /// Counts it out: nothing is sent or expected any more.
+    pub fn leave(&mut self) {
+        self.state = State::Out;
+    }
+
+    /// What its script counted besides.
+    pub fn notes(&self) -> Vec<Note> {
+        self.script.notes()
+    }
+
+    /// Sends the first request of a unit, which was to begin at `intended`, as of `now`. The state tells whether there was
+    /// one.
+    pub fn begin_unit(&mut self, intended: Instant, now: Instant) -> Result<(), BenchError> {
+        assert_eq!(self.state, State::Idle, "a client does one unit at a time");
+        self.times = Times { intended, begun: now, statement: now };
+        self.send()
+    }
+
+    /// Sends the next request of the unit under way.
+    pub fn go_on(&mut self) -> Result<(), BenchError> {
+        assert_eq!(self.state, State::Idle, "a client has one request under way at a time");
+        self.send()?;
+        assert_eq!(self.state, State::Waiting, "a script does not end in the middle of a unit");
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), BenchError> {
         self.request_id = self.request_id.wrapping_add(1);
         self.request.clear();
         self.written = 0;
-        self.script.request(self.request_id, &mut self.request);
-        self.sent_at = Some(now);
-        self.write_on()
+        match self.script.request(self.request_id, &mut self.request) {
+            Turn::Over => self.state = State::Over,
+            Turn::Request => {
+                self.state = State::Waiting;
+                self.write_on()?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes what is left of the request.
@@ -122,8 +178,15 @@ impl Connection {
     fn judge(&mut self, frame: &[u8]) -> Result<Reply, BenchError> {
         let received_at = Instant::now();
         let body = reply::body_of_reply(frame, self.request_id)?;
-        let sent_at =
-            self.sent_at.take().ok_or(BenchError::ReplyTo { expected: 0, found: self.request_id })?;
-        Ok(Reply { sent_at, received_at, verdict: self.script.judge(body) })
+        if self.state != State::Waiting {
+            return Err(BenchError::ReplyTo { expected: 0, found: self.request_id });
+        }
+        self.state = State::Idle;
+        let judgement = self.script.judge(body);
+        let times = self.times;
+        if judgement.statement.is_some() && judgement.next != Next::Again {
+            self.times.statement = received_at;
+        }
+        Ok(Reply { times, received_at, judgement })
     }
 }

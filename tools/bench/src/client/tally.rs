@@ -1,55 +1,204 @@
 //! What was counted in the measured window, by one worker or by all.
+//!
+//! Done, missed, failed and retried are counted apart, and by kind where a workload has kinds. Only what was done has a
+//! latency. Whether a miss counts as work is the workload's to say: a point query must find its document, a LinkBench
+//! request for a deleted node is a good answer.
 
-use super::{ThreadUsage, Verdict};
+use super::script::{Note, Verdict};
+use super::{Statement, ThreadUsage};
 use crate::histogram::Latencies;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// How many messages about failures are kept.
 const FAILURES_KEPT: usize = 5;
 
+/// Whether a miss is part of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misses {
+    /// What is asked for must be there: one miss flags the run.
+    AreFaults,
+    /// They happen, count as work, and are reported.
+    AreExpected,
+}
+
 /// The counts of one worker, or the sum of several.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// Latencies of the requests that were done.
+    misses: Misses,
+    /// Latencies of the units that were done: in an open loop from when they were to begin.
     pub latencies: Latencies,
-    /// Requests that were done, in each second of the window.
-    pub per_second: Vec<u64>,
-    /// Requests whose document was not there.
+    /// In an open loop: from when they did begin.
+    pub service: Option<Latencies>,
+    /// By kind of statement.
+    pub kinds: Vec<KindTally>,
+    /// Each second of the window.
+    pub seconds: Vec<Second>,
+    /// Statements that did not find what they asked for.
     pub missed: u64,
-    /// Requests that were refused, or answered wrongly.
+    /// Units that were refused, or answered wrongly.
     pub failed: u64,
+    /// Statements that were done once more.
+    pub retried: u64,
     /// The first failures' messages.
     pub failures: Vec<String>,
     /// What each worker's thread used; one entry for one worker.
     pub threads: Vec<ThreadUsage>,
+    /// What scripts counted besides.
+    pub notes: BTreeMap<&'static str, u64>,
+    /// Units of an open loop that were due in the window and had not begun at its end.
+    pub not_begun: u64,
+    /// How long the first of them had waited by then.
+    pub longest_wait: Duration,
+    /// When the last client was over, if all were over before the window was.
+    pub over_at: Option<Instant>,
+}
+
+/// The counts of one kind of statement.
+#[derive(Clone, Debug)]
+pub struct KindTally {
+    /// Latencies of those that were done.
+    pub latencies: Latencies,
+    /// Those that did not find what they asked for.
+    pub missed: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// When the last one was over.
+    pub last_at: Option<Instant>,
+    /// In each second of the window: how many were done, and how long they took together.
+    pub seconds: Vec<(u64, Duration)>,
+}
+
+/// The counts of one second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Second {
+    /// Operations that were done.
+    pub operations: u64,
+    /// Units that were done.
+    pub units: u64,
+    /// The sum of their latencies.
+    pub latency_sum: Duration,
+    /// The longest of them.
+    pub latency_max: Duration,
+}
+
+impl Second {
+    fn add(&mut self, other: &Second) {
+        self.operations += other.operations;
+        self.units += other.units;
+        self.latency_sum += other.latency_sum;
+        self.latency_max = self.latency_max.max(other.latency_max);
+    }
+}
+
+/// A unit that is over.
+#[derive(Clone, Debug)]
+pub struct UnitEnd {
+    /// The second of the window in which it ended.
+    pub second: usize,
+    /// From when it was to begin.
+    pub latency: Duration,
+    /// From when it did begin.
+    pub service: Duration,
+    /// How it went.
+    pub verdict: Verdict,
+    /// Operations that it was worth.
+    pub operations: u32,
 }
 
 impl Tally {
-    /// Nothing yet.
-    pub fn new() -> Tally {
-        Tally {
+    /// Nothing yet, of a workload with so many kinds of statements.
+    pub fn new(kinds: usize, misses: Misses) -> Tally {
+        let none = KindTally {
             latencies: Latencies::new(),
-            per_second: Vec::new(),
             missed: 0,
             failed: 0,
+            last_at: None,
+            seconds: Vec::new(),
+        };
+        Tally {
+            misses,
+            latencies: Latencies::new(),
+            service: None,
+            kinds: vec![none; kinds],
+            seconds: Vec::new(),
+            missed: 0,
+            failed: 0,
+            retried: 0,
             failures: Vec::new(),
             threads: Vec::new(),
+            notes: BTreeMap::new(),
+            not_begun: 0,
+            longest_wait: Duration::ZERO,
+            over_at: None,
         }
     }
 
-    /// Counts one request in this second of the window.
-    pub fn record(&mut self, second: usize, latency: Duration, verdict: Verdict) {
-        match verdict {
-            Verdict::Done => {
-                self.latencies.record(latency);
-                if self.per_second.len() <= second {
-                    self.per_second.resize(second + 1, 0);
-                }
-                self.per_second[second] += 1;
+    /// The same, for an open loop, where latencies from the intended and from the real beginning differ.
+    pub fn of_open_loop(kinds: usize, misses: Misses) -> Tally {
+        Tally { service: Some(Latencies::new()), ..Tally::new(kinds, misses) }
+    }
+
+    /// Counts a statement that has a kind and ended now, in this second of the window.
+    pub fn statement(&mut self, statement: &Statement, second: usize, now: Instant) {
+        let kind = &mut self.kinds[statement.kind.index()];
+        kind.last_at = Some(now);
+        let counts = match statement.verdict {
+            Verdict::Done => true,
+            Verdict::Missed => {
+                kind.missed += 1;
+                self.missed += 1;
+                self.misses == Misses::AreExpected
             }
-            Verdict::Missed => self.missed += 1,
+            Verdict::Failed(_) => {
+                kind.failed += 1;
+                false
+            }
+        };
+        if counts {
+            kind.latencies.record(statement.latency);
+            if kind.seconds.len() <= second {
+                kind.seconds.resize(second + 1, (0, Duration::ZERO));
+            }
+            kind.seconds[second].0 += 1;
+            kind.seconds[second].1 += statement.latency;
+        }
+    }
+
+    /// Counts a unit that is over. A miss of a unit that is one statement with a kind was counted with that.
+    pub fn unit(&mut self, unit: UnitEnd) {
+        match unit.verdict {
+            Verdict::Done => self.unit_done(&unit),
+            Verdict::Missed => {
+                if self.kinds.is_empty() {
+                    self.missed += 1;
+                }
+                if self.misses == Misses::AreExpected {
+                    self.unit_done(&unit);
+                }
+            }
             Verdict::Failed(message) => self.fail(message),
         }
+    }
+
+    /// A unit that is worth no operations, such as a query beside inserts, shows in its statements only.
+    fn unit_done(&mut self, unit: &UnitEnd) {
+        if unit.operations == 0 {
+            return;
+        }
+        self.latencies.record(unit.latency);
+        if let Some(service) = &mut self.service {
+            service.record(unit.service);
+        }
+        if self.seconds.len() <= unit.second {
+            self.seconds.resize(unit.second + 1, Second::default());
+        }
+        self.seconds[unit.second].add(&Second {
+            operations: u64::from(unit.operations),
+            units: 1,
+            latency_sum: unit.latency,
+            latency_max: unit.latency,
+        });
     }
 
     /// Counts a failure.
@@ -60,49 +209,119 @@ impl Tally {
         }
     }
 
+    /// Takes in what a script counted besides.
+    pub fn note(&mut self, notes: Vec<Note>) {
+        for note in notes {
+            *self.notes.entry(note.name).or_default() += note.count;
+        }
+    }
+
     /// Takes another worker's counts in.
     pub fn add(&mut self, other: Tally) {
+        assert_eq!(self.kinds.len(), other.kinds.len(), "workers of one run have the same kinds");
         self.latencies.add(&other.latencies);
-        self.per_second.resize(self.per_second.len().max(other.per_second.len()), 0);
-        for (sum, count) in self.per_second.iter_mut().zip(&other.per_second) {
-            *sum += count;
+        if let Some(theirs) = &other.service {
+            self.service.get_or_insert_with(Latencies::new).add(theirs);
         }
+        for (sum, kind) in self.kinds.iter_mut().zip(&other.kinds) {
+            sum.latencies.add(&kind.latencies);
+            sum.missed += kind.missed;
+            sum.failed += kind.failed;
+            sum.last_at = sum.last_at.max(kind.last_at);
+            sum.seconds.resize(sum.seconds.len().max(kind.seconds.len()), (0, Duration::ZERO));
+            for (sum, second) in sum.seconds.iter_mut().zip(&kind.seconds) {
+                *sum = (sum.0 + second.0, sum.1 + second.1);
+            }
+        }
+        self.seconds.resize(self.seconds.len().max(other.seconds.len()), Second::default());
+        self.seconds.iter_mut().zip(&other.seconds).for_each(|(sum, second)| sum.add(second));
         self.missed += other.missed;
         self.failed += other.failed;
+        self.retried += other.retried;
         self.failures.extend(other.failures);
         self.failures.truncate(FAILURES_KEPT);
         self.threads.extend(other.threads);
+        for (name, count) in other.notes {
+            *self.notes.entry(name).or_default() += count;
+        }
+        self.not_begun += other.not_begun;
+        self.longest_wait = self.longest_wait.max(other.longest_wait);
     }
 
-    /// Requests that were done.
+    /// Units that were done.
     pub fn done(&self) -> u64 {
         self.latencies.count()
+    }
+
+    /// Operations that were done: of a load the documents.
+    pub fn operations(&self) -> u64 {
+        self.seconds.iter().map(|second| second.operations).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Kind;
     use super::*;
+
+    const US: Duration = Duration::from_micros(5);
+
+    fn end(second: usize, verdict: Verdict) -> UnitEnd {
+        UnitEnd { second, latency: US, service: US, verdict, operations: 1 }
+    }
+
+    fn statement(verdict: Verdict) -> Statement {
+        Statement { kind: Kind::new(1), latency: US, verdict }
+    }
 
     #[test]
     fn misses_and_failures_are_counted_apart_from_work() {
-        let mut tally = Tally::new();
-        tally.record(1, Duration::from_micros(5), Verdict::Done);
-        tally.record(1, Duration::from_micros(5), Verdict::Missed);
-        tally.record(1, Duration::from_micros(5), Verdict::Failed("no".into()));
+        let mut tally = Tally::new(0, Misses::AreFaults);
+        tally.unit(end(1, Verdict::Done));
+        tally.unit(end(1, Verdict::Missed));
+        tally.unit(end(1, Verdict::Failed("no".into())));
         assert_eq!((tally.done(), tally.missed, tally.failed), (1, 1, 1));
-        assert_eq!(tally.per_second, [0, 1]);
+        assert_eq!(tally.seconds.iter().map(|second| second.operations).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn expected_misses_are_counted_and_are_work() {
+        let mut tally = Tally::new(2, Misses::AreExpected);
+        tally.statement(&statement(Verdict::Missed), 0, Instant::now());
+        tally.unit(end(0, Verdict::Missed));
+        assert_eq!((tally.done(), tally.missed, tally.kinds[1].missed), (1, 1, 1));
+        assert_eq!(tally.kinds[1].latencies.count(), 1);
+        assert_eq!(tally.kinds[0].latencies.count(), 0);
+    }
+
+    #[test]
+    fn a_batch_is_one_unit_and_many_operations() {
+        let mut tally = Tally::new(0, Misses::AreFaults);
+        tally.unit(UnitEnd { operations: 1000, ..end(0, Verdict::Done) });
+        assert_eq!((tally.done(), tally.operations()), (1, 1000));
+    }
+
+    #[test]
+    fn an_open_loop_tells_waiting_from_service() {
+        let mut tally = Tally::of_open_loop(0, Misses::AreFaults);
+        tally.unit(UnitEnd { latency: US * 100, ..end(0, Verdict::Done) });
+        let service = tally.service.expect("the loop is open");
+        assert!(tally.latencies.max_us() > 490.0 && service.max_us() < 6.0);
     }
 
     #[test]
     fn workers_add_up_second_by_second() {
-        let (mut a, mut b) = (Tally::new(), Tally::new());
-        a.record(0, Duration::ZERO, Verdict::Done);
-        b.record(0, Duration::ZERO, Verdict::Done);
-        b.record(2, Duration::ZERO, Verdict::Done);
+        let (mut a, mut b) = (Tally::new(0, Misses::AreFaults), Tally::new(0, Misses::AreFaults));
+        a.unit(end(0, Verdict::Done));
+        b.unit(end(0, Verdict::Done));
+        b.unit(UnitEnd { latency: US * 2, ..end(2, Verdict::Done) });
         (0..9).for_each(|_| b.fail("no".into()));
+        b.note(vec![Note { name: "links", count: 3 }]);
+        a.note(vec![Note { name: "links", count: 1 }]);
         a.add(b);
-        assert_eq!(a.per_second, [2, 0, 1]);
+        assert_eq!(a.seconds.iter().map(|second| second.units).collect::<Vec<_>>(), [2, 0, 1]);
+        assert_eq!((a.seconds[0].latency_sum, a.seconds[2].latency_max), (US * 2, US * 2));
         assert_eq!((a.failed, a.failures.len()), (9, FAILURES_KEPT));
+        assert_eq!(a.notes["links"], 4);
     }
 }

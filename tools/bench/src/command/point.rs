@@ -1,166 +1,103 @@
-//! `pando-bench point`: loads if need be, then makes a run for each number of clients.
-//!
-//! Before each run the tool measures its own ceiling with as many clients, for [`CEILING_SECONDS`].
+//! `pando-bench point`: its arguments.
 
-use super::load::{load_and_report, print_size};
-use super::{Found, find_server};
-use crate::cli::{LoadWhen, PointOptions};
-use crate::client::{NullServer, Session};
+use super::phases;
+use crate::cli;
 use crate::error::BenchError;
-use crate::report::table::{Row, render};
-use crate::report::{Figures, warnings};
-use crate::run::{self, Measured, Plan};
-use crate::workload::Workload;
-use crate::workload::load::{check_counts, count};
+use crate::random::distribution::Shape;
 use crate::workload::point::{PointQuery, Projection};
-use serde_json::json;
+use clap::builder::PossibleValuesParser;
+use clap::{ArgMatches, Command};
 use std::process::ExitCode;
 
-/// How long the tool's own ceiling is measured.
-const CEILING_SECONDS: u32 = 2;
-
-/// A run and the tool's own ceiling with as many clients.
-struct Finished {
-    clients: u32,
-    figures: Figures,
-    ceiling: Option<f64>,
+/// The subcommand's arguments.
+pub fn command() -> Command {
+    Command::new("point")
+        .about("Point queries by _id")
+        .args(cli::server_arguments())
+        .args(cli::sysbench::data_arguments())
+        .args(cli::load_arguments())
+        .args(cli::sysbench::index_arguments())
+        .args(cli::run_arguments())
+        .arg(cli::load_when_argument())
+        .arg(
+            cli::option("dist", "SHAPE", "Which keys: uniform, zipf:THETA, special, latest")
+                .default_value("uniform")
+                .value_parser(|name: &str| name.parse::<Shape>()),
+        )
+        .arg(
+            cli::option("projection", "WHAT", "Ask for field c only, or for the full document")
+                .default_value("c")
+                .value_parser(PossibleValuesParser::new(["c", "full"])),
+        )
 }
 
 /// Runs the subcommand.
-pub fn run(options: &PointOptions) -> Result<ExitCode, BenchError> {
-    if options.null_server {
-        return measure_this_tool(options);
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    phases::measure(&workload(matches), &cli::measure_options(matches))
+}
+
+/// What the arguments say.
+pub fn workload(matches: &ArgMatches) -> PointQuery {
+    let full = cli::value::<String>(matches, "projection") == "full";
+    PointQuery {
+        load: cli::sysbench::load(matches),
+        shape: cli::value(matches, "dist"),
+        projection: if full { Projection::Full } else { Projection::C },
     }
-    let mut found = find_server(&options.server)?;
-    if should_load(&found, options)? {
-        load_and_report(&mut found, &options.load, options.server.out.as_deref())?;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{LoadWhen, MeasureOptions};
+    use crate::client::{Pace, Spacing};
+    use crate::workload::load::{Durability, IndexBuild};
+
+    fn point(arguments: &[&str]) -> Option<(PointQuery, MeasureOptions)> {
+        let all = std::iter::once(&"point").chain(arguments);
+        let matches = command().try_get_matches_from(all).ok()?;
+        Some((workload(&matches), cli::measure_options(&matches)))
     }
-    if options.load_when == LoadWhen::Only {
-        return Ok(ExitCode::SUCCESS);
+
+    #[test]
+    fn defaults_are_those_of_the_documentation() {
+        let (workload, options) = point(&[]).expect("no argument is required");
+        assert_eq!(options.plans.iter().map(|plan| plan.clients).collect::<Vec<_>>(), [8, 32, 100]);
+        assert_eq!(workload.shape, Shape::Uniform);
+        assert_eq!((workload.load.index, workload.load.durability), (IndexBuild::Before, Durability::W1));
+        assert!(options.with_ceiling && !options.null_server);
+        assert!(options.plans.iter().all(|plan| plan.pace == Pace::Closed));
     }
-    check_counts(&mut Session::open(found.target.address())?, &options.workload.data)?;
-    print_workload(&options.workload);
-    let mut finished = Vec::new();
-    for plan in &options.plans {
-        let ceiling = if options.with_ceiling { Some(ceiling(*plan, &options.workload)?) } else { None };
-        eprintln!(
-            "{} clients: {} s of warm-up, {} s of window",
-            plan.clients, plan.warmup_s, plan.duration_s
+
+    #[test]
+    fn every_value_reaches_the_tools_own_terms() {
+        let arguments = "--clients 1,2 --dist zipf:0.5 --projection full --secondary-index off --durability j --load only \
+                         --rate 500 --arrivals poisson --repeats 3";
+        let (workload, options) =
+            point(&arguments.split_whitespace().collect::<Vec<_>>()).expect("all are known");
+        assert_eq!((workload.shape, workload.projection), (Shape::Zipf(0.5), Projection::Full));
+        assert_eq!(
+            (workload.load.index, workload.load.durability),
+            (IndexBuild::Never, Durability::Journaled)
         );
-        let sources = Some(&mut found.sources);
-        let measured = run::run(*plan, found.target.address(), &options.workload, sources)?;
-        let figures = figures_of(&measured);
-        write_file(&found, options, *plan, &figures, ceiling)?;
-        finished.push(Finished { clients: plan.clients, figures, ceiling });
+        assert_eq!((options.plans.len(), options.load_when, options.repeats), (2, LoadWhen::Only, 3));
+        assert_eq!(options.plans[0].pace, Pace::Open { rate: 500.0, spacing: Spacing::Poisson });
     }
-    print_results(&finished);
-    print_size(&found);
-    Ok(exit_code(&finished))
-}
 
-/// Runs against nothing but a null server.
-fn measure_this_tool(options: &PointOptions) -> Result<ExitCode, BenchError> {
-    print_workload(&options.workload);
-    println!(
-        "server   none: these are the figures of the tool itself, whose null server runs in the same process"
-    );
-    let mut finished = Vec::new();
-    for plan in &options.plans {
-        let figures = figures_of(&run_on_null_server(*plan, &options.workload)?);
-        finished.push(Finished { clients: plan.clients, figures, ceiling: None });
-    }
-    print_results(&finished);
-    Ok(exit_code(&finished))
-}
-
-fn should_load(found: &Found, options: &PointOptions) -> Result<bool, BenchError> {
-    match options.load_when {
-        LoadWhen::Always | LoadWhen::Only => Ok(true),
-        LoadWhen::Never => Ok(false),
-        // Documents that are there are somebody's: whether they are the right ones is checked before the runs.
-        LoadWhen::Missing => {
-            let mut session = Session::open(found.target.address())?;
-            Ok(count(&mut session, &options.workload.data, 1)? == 0)
+    #[test]
+    fn nonsense_is_refused() {
+        for arguments in [
+            ["--clients", "0"],
+            ["--clients", "many"],
+            ["--docs", "3000000000"],
+            ["--dist", "pareto"],
+            ["--durability", "w9"],
+            ["--duration", "0"],
+            ["--rate", "0"],
+            ["--rate", "nan"],
+            ["--unknown", "1"],
+        ] {
+            assert!(point(&arguments).is_none(), "{arguments:?}");
         }
-    }
-}
-
-/// What the null server reaches with as many clients and threads.
-fn ceiling(plan: Plan, workload: &PointQuery) -> Result<f64, BenchError> {
-    let plan = Plan { warmup_s: 0, duration_s: CEILING_SECONDS, ..plan };
-    Ok(run_on_null_server(plan, workload)?.rate())
-}
-
-/// The null server always gives the same document, so that only a projection without `_id` can be content with it.
-fn run_on_null_server(plan: Plan, workload: &PointQuery) -> Result<Measured, BenchError> {
-    let workload = PointQuery { projection: Projection::C, ..workload.clone() };
-    let server = NullServer::start(&workload.null_reply())?;
-    run::run(plan, server.address(), &workload, None)
-}
-
-fn figures_of(measured: &Measured) -> Figures {
-    let Measured { plan, tally, usage } = measured;
-    Figures::new(tally, &tally.per_second, f64::from(plan.duration_s), usage.as_ref())
-}
-
-fn projection_in_words(projection: Projection) -> &'static str {
-    match projection {
-        Projection::C => "c",
-        Projection::Full => "full",
-    }
-}
-
-fn print_workload(workload: &PointQuery) {
-    let PointQuery { data, shape, projection, generator, seed } = workload;
-    println!(
-        "point    {} x {} documents, keys {shape}, projection {}, {} seed {seed}, closed loop",
-        data.collections,
-        data.documents,
-        projection_in_words(*projection),
-        generator.name(),
-    );
-}
-
-fn print_results(finished: &[Finished]) {
-    let rows: Vec<Row<'_>> = finished
-        .iter()
-        .map(|run| Row { clients: run.clients, figures: &run.figures, ceiling: run.ceiling })
-        .collect();
-    print!("\n{}", render(&rows));
-    for run in finished {
-        for warning in warnings::warnings(&run.figures, run.ceiling) {
-            println!("warning: {} clients: {warning}", run.clients);
-        }
-    }
-}
-
-fn write_file(
-    found: &Found,
-    options: &PointOptions,
-    plan: Plan,
-    figures: &Figures,
-    ceiling: Option<f64>,
-) -> Result<(), BenchError> {
-    let Some(folder) = &options.server.out else { return Ok(()) };
-    let PointQuery { data, shape, projection, generator, seed } = &options.workload;
-    let parameters = json!({
-        "data": data,
-        "plan": plan,
-        "keys": shape.to_string(),
-        "projection": projection_in_words(*projection),
-        "generator": generator.name(),
-        "seed": seed,
-    });
-    let file = found.circumstances.run_file("point", parameters, figures, ceiling);
-    println!("written  {}", file.write(folder, plan.clients)?.display());
-    Ok(())
-}
-
-/// A run that is no measurement must not pass for one in a script.
-fn exit_code(finished: &[Finished]) -> ExitCode {
-    if finished.iter().any(|run| warnings::is_flagged(&run.figures)) {
-        ExitCode::from(1)
-    } else {
-        ExitCode::SUCCESS
     }
 }

@@ -4,7 +4,9 @@
 //! 2. the device under the data folder: counts everybody's I/O on it;
 //! 3. the server's process: bytes only.
 //!
-//! A source is chosen if it can be read now. Device numbers with major 0 (overlay, btrfs, tmpfs) have no device.
+//! All that can be read are sampled, and which one is believed is decided with the last sample: kernels exist whose control
+//! groups are mounted and count nothing, so a group whose counters are all 0 since it was made is passed over. Device
+//! numbers with major 0 (overlay, btrfs, tmpfs) have no device.
 
 use super::{CounterError, ProcessId, cgroup1_blkio, cgroup2_io, diskstats, process_io};
 use std::fmt;
@@ -25,6 +27,14 @@ pub struct DiskCounts {
 }
 
 impl DiskCounts {
+    /// Whether nothing was ever counted.
+    fn is_zero(&self) -> bool {
+        self.read_bytes == 0
+            && self.written_bytes == 0
+            && self.reads.is_none_or(|count| count == 0)
+            && self.writes.is_none_or(|count| count == 0)
+    }
+
     /// What was added since an earlier reading.
     pub fn since(&self, before: &DiskCounts) -> DiskCounts {
         let difference = |after: Option<u64>, before: Option<u64>| {
@@ -88,8 +98,8 @@ impl fmt::Display for DiskSource {
 }
 
 impl DiskSource {
-    /// The best source for a server whose data is in this folder.
-    pub fn choose(server: ProcessId, data_folder: Option<&Path>) -> Option<DiskSource> {
+    /// The sources that can be read for a server whose data is in this folder, the best first.
+    pub fn candidates(server: ProcessId, data_folder: Option<&Path>) -> Vec<DiskSource> {
         let groups = super::read(&server.path("cgroup")).unwrap_or_default();
         let mounts = super::read(Path::new("/proc/self/mounts")).unwrap_or_default();
         let version_2 =
@@ -97,7 +107,19 @@ impl DiskSource {
         let version_1 = group_folder(&groups, &mounts, "blkio").map(DiskSource::Cgroup1);
         let device = data_folder.and_then(Device::under).map(DiskSource::Device);
         let all = [version_2, version_1, device, Some(DiskSource::Process(server))];
-        all.into_iter().flatten().find(|source| source.read().is_ok())
+        all.into_iter().flatten().filter(|source| source.read().is_ok()).collect()
+    }
+
+    /// Which of the sources is believed, by their last readings: the first that counted anything; if none did, the first
+    /// that would see the whole device.
+    pub fn believed(sources: &[DiskSource], readings: &[DiskCounts]) -> Option<usize> {
+        let counted = readings.iter().position(|counts| !counts.is_zero());
+        let device = sources.iter().position(|source| !source.is_group());
+        counted.or(device).filter(|place| *place < sources.len())
+    }
+
+    fn is_group(&self) -> bool {
+        matches!(self, DiskSource::Cgroup1(_) | DiskSource::Cgroup2(_))
     }
 
     /// Reads the counters.
@@ -171,9 +193,21 @@ mod tests {
     }
 
     #[test]
+    fn a_group_that_never_counted_anything_is_passed_over() {
+        let counts = |bytes| DiskCounts { reads: Some(0), writes: None, read_bytes: bytes, written_bytes: 0 };
+        let group = || DiskSource::Cgroup1(PathBuf::from("g"));
+        let device = || DiskSource::Device(Device { major: 8, minor: 0 });
+        let sources = [group(), device()];
+        assert_eq!(DiskSource::believed(&sources, &[counts(0), counts(7)]), Some(1));
+        assert_eq!(DiskSource::believed(&sources, &[counts(1), counts(7)]), Some(0));
+        assert_eq!(DiskSource::believed(&sources, &[counts(0), counts(0)]), Some(1));
+        assert_eq!(DiskSource::believed(&[], &[]), None);
+    }
+
+    #[test]
     fn some_source_exists_for_this_process() {
         let folder = std::env::current_dir().expect("there is one");
-        let source = DiskSource::choose(ProcessId::new(std::process::id()), Some(&folder));
-        assert!(source.expect("at least the process's own").read().is_ok());
+        let sources = DiskSource::candidates(ProcessId::new(std::process::id()), Some(&folder));
+        assert!(sources.last().expect("at least the process's own").read().is_ok());
     }
 }

@@ -4,7 +4,7 @@ use super::disk::Device;
 use std::path::{Path, PathBuf};
 
 /// The machine and the device under the data folder. What cannot be found out is left out.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
     /// Release of the kernel.
     pub kernel: Option<String>,

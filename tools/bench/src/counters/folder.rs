@@ -10,7 +10,7 @@ const FLAGS: [&str; 2] = ["--data", "--dbpath"];
 const BLOCK_BYTES: u64 = 512;
 
 /// The size of a folder with all that is in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FolderSize {
     /// What it takes on the device.
     pub allocated_bytes: u64,

@@ -4,7 +4,7 @@ use super::CounterError;
 use std::path::{Path, PathBuf};
 
 /// A process of this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct ProcessId(u32);
 
@@ -29,8 +29,10 @@ impl std::fmt::Display for ProcessId {
 /// The counters of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessCounts {
-    /// CPU time, user and system, in microseconds; it grows by ticks, of which a second has 100.
-    pub cpu_us: f64,
+    /// CPU time in user mode, in microseconds; it grows by ticks, of which a second has 100.
+    pub user_us: f64,
+    /// CPU time in the kernel, alike.
+    pub system_us: f64,
     /// Page faults that had to read from the device.
     pub major_faults: u64,
 }
@@ -47,8 +49,9 @@ fn parse(text: &str, ticks_per_second: u64) -> Option<ProcessCounts> {
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     // `fields[0]` is field 3 of the manual page.
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    let ticks = field(14)? + field(15)?;
-    Some(ProcessCounts { cpu_us: ticks as f64 * 1e6 / ticks_per_second as f64, major_faults: field(12)? })
+    let microseconds = |ticks: u64| ticks as f64 * 1e6 / ticks_per_second as f64;
+    let (user_us, system_us) = (microseconds(field(14)?), microseconds(field(15)?));
+    Some(ProcessCounts { user_us, system_us, major_faults: field(12)? })
 }
 
 #[cfg(test)]
@@ -59,7 +62,7 @@ mod tests {
     fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
         let text = "42 (a) b (c)) S 1 42 42 0 -1 4194560 900 0 7 0 150 50 0 0 20 0 30 0 100 0 0";
         let counts = parse(text, 100).expect("the form of the kernel");
-        assert_eq!(counts, ProcessCounts { cpu_us: 2_000_000.0, major_faults: 7 });
+        assert_eq!(counts, ProcessCounts { user_us: 1_500_000.0, system_us: 500_000.0, major_faults: 7 });
     }
 
     #[test]
@@ -71,6 +74,6 @@ mod tests {
     #[test]
     fn this_process_can_be_read() {
         let counts = read(ProcessId::new(std::process::id())).expect("/proc is there");
-        assert!(counts.cpu_us >= 0.0);
+        assert!(counts.user_us >= 0.0 && counts.system_us >= 0.0);
     }
 }

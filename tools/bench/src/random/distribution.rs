@@ -121,7 +121,7 @@ impl Distribution {
 
 /// A factor without common divisor with `keys`, near their golden section, so that multiplying by it permutes the keys and
 /// puts neighbouring ranks far apart.
-fn scattering_factor(keys: u32) -> u32 {
+pub fn scattering_factor(keys: u32) -> u32 {
     let golden = (f64::from(keys) * 0.618_033_988_75) as u32;
     (golden.max(1)..).find(|factor| greatest_common_divisor(*factor, keys) == 1).unwrap_or(1)
 }

@@ -1,41 +1,68 @@
-//! Every number of a run. An operation is a query, or in a load a document.
+//! Every number of a run. An operation is a query, a transaction, a request; in a load or an insert workload a document.
 
-use crate::client::Tally;
-use crate::counters::Usage;
+use crate::client::{KindTally, Second};
+use crate::counters::{Pressure, Shares, Usage};
 use crate::histogram::Latencies;
+use crate::run::Measured;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The numbers of a run; what could not be counted is left out.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
+    /// The length of the window in seconds.
+    pub seconds: f64,
     /// Operations that were done.
     pub operations: u64,
-    /// Requests that did not find their document.
+    /// Units that were done: as many as operations, unless a unit is a batch.
+    pub units: u64,
+    /// Statements that did not find what they asked for.
     pub missed: u64,
-    /// Requests that were refused or answered wrongly.
+    /// Units that were refused or answered wrongly.
     pub failed: u64,
+    /// Statements that were done once more because the server said so.
+    pub retried: u64,
     /// Messages of the first failures.
     pub failures: Vec<String>,
     /// Operations per second.
     pub rate: f64,
-    /// Latencies of requests (in a load: of batches).
+    /// Latencies of units: in an open loop from when they were to begin.
     pub latency_us: LatencyFigures,
+    /// In an open loop: latencies from when they did begin.
+    pub service_us: Option<LatencyFigures>,
+    /// In an open loop: units that were due in the window and had not begun at its end.
+    pub not_begun: u64,
+    /// In an open loop: how long the first of these had waited.
+    pub longest_wait_us: f64,
+    /// By kind of statement.
+    pub kinds: Vec<KindFigures>,
+    /// What clients counted besides.
+    pub notes: BTreeMap<String, u64>,
     /// What one operation cost.
     pub per_operation: PerOperation,
-    /// Share (0..=1) of all cores' time in which nothing ran.
-    pub machine_idle: Option<f64>,
+    /// How the time of all cores was used.
+    pub machine: Option<MachineShares>,
+    /// Share (0..=1) of the window in which somebody on the machine waited for a core, a device, memory.
+    pub pressure: Option<PressureShares>,
+    /// Where the disk columns come from.
+    pub disk_source: Option<String>,
     /// Share (0..=1) of the window in which each thread of the client ran.
     pub client_threads_busy: Vec<f64>,
     /// Resident memory of the server at the end, in bytes.
     pub server_resident_bytes: Option<u64>,
-    /// Operations in each second of the window.
-    pub per_second: Vec<u64>,
+    /// Each second of the window.
+    pub timeline: Vec<TimelineSecond>,
+    /// How often each latency of a unit occurred: pairs of microseconds, to two digits, and a count.
+    pub histogram_us: Vec<(f64, u64)>,
 }
 
 /// Latencies in microseconds.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LatencyFigures {
     pub mean: f64,
+    pub p25: f64,
     pub p50: f64,
+    pub p75: f64,
     pub p90: f64,
     pub p95: f64,
     pub p99: f64,
@@ -43,11 +70,34 @@ pub struct LatencyFigures {
     pub max: f64,
 }
 
+/// The numbers of one kind of statement.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct KindFigures {
+    /// Its name.
+    pub name: String,
+    /// Statements that count as done.
+    pub done: u64,
+    /// Those that did not find what they asked for.
+    pub missed: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Latencies of those that were done.
+    pub latency_us: LatencyFigures,
+    /// When the last one was over, in seconds of the window.
+    pub last_s: Option<f64>,
+    /// In each second: how many were done, and their mean latency in microseconds.
+    pub timeline: Vec<(u64, f64)>,
+    /// As [`Figures::histogram_us`].
+    pub histogram_us: Vec<(f64, u64)>,
+}
+
 /// What one operation cost.
-#[derive(Clone, Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct PerOperation {
     /// Read requests of the disk.
     pub disk_reads: Option<f64>,
+    /// Write requests of the disk.
+    pub disk_writes: Option<f64>,
     /// Kilobytes read from the disk.
     pub read_kb: Option<f64>,
     /// Kilobytes written to the disk.
@@ -60,17 +110,62 @@ pub struct PerOperation {
     pub machine_switches: Option<f64>,
     /// CPU time of the server, user and system.
     pub server_cpu_us: Option<f64>,
+    /// Of that, in user mode.
+    pub server_user_us: Option<f64>,
     /// CPU time of the client's threads.
     pub client_cpu_us: Option<f64>,
     /// Page faults of the server that read from the disk.
     pub server_major_faults: Option<f64>,
 }
 
+/// Shares (0..=1) of the time of all cores.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub struct MachineShares {
+    pub idle: f64,
+    pub user: f64,
+    pub system: f64,
+}
+
+/// Shares (0..=1) of the window in which somebody waited.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub struct PressureShares {
+    pub cpu: Option<f64>,
+    pub io: Option<f64>,
+    pub memory: Option<f64>,
+}
+
+/// One second of the window.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct TimelineSecond {
+    /// Operations that were done.
+    pub operations: u64,
+    /// Units that were done.
+    pub units: u64,
+    /// Their mean latency.
+    pub mean_us: f64,
+    /// Their longest.
+    pub max_us: f64,
+    /// Read requests of the disk.
+    pub disk_reads: Option<u64>,
+    /// Write requests of the disk.
+    pub disk_writes: Option<u64>,
+    /// Bytes read from the disk.
+    pub read_bytes: Option<u64>,
+    /// Bytes written to the disk.
+    pub written_bytes: Option<u64>,
+    /// CPU time of the server.
+    pub server_cpu_us: Option<f64>,
+    /// Resident memory of the server.
+    pub server_resident_bytes: Option<u64>,
+}
+
 impl LatencyFigures {
     fn of(latencies: &Latencies) -> LatencyFigures {
         LatencyFigures {
             mean: latencies.mean_us(),
+            p25: latencies.quantile_us(0.25),
             p50: latencies.quantile_us(0.5),
+            p75: latencies.quantile_us(0.75),
             p90: latencies.quantile_us(0.9),
             p95: latencies.quantile_us(0.95),
             p99: latencies.quantile_us(0.99),
@@ -81,95 +176,183 @@ impl LatencyFigures {
 }
 
 impl Figures {
-    /// The figures of a tally over a window of so many seconds. `per_second` counts operations, which in a load are more
-    /// than requests.
-    pub fn new(tally: &Tally, per_second: &[u64], seconds: f64, usage: Option<&Usage>) -> Figures {
-        let operations: u64 = per_second.iter().sum();
-        let cpu_us = |tally: &Tally| tally.threads.iter().map(|thread| thread.cpu_us).collect::<Vec<_>>();
+    /// The figures of a run whose kinds have these names.
+    pub fn new(measured: &Measured, kinds: &[String]) -> Figures {
+        let Measured { tally, seconds, usage, .. } = measured;
+        let seconds = *seconds;
+        let operations = tally.operations();
+        let usage = usage.as_ref();
+        let of_kind = |(name, kind): (&String, &KindTally)| KindFigures {
+            name: name.clone(),
+            done: kind.latencies.count(),
+            missed: kind.missed,
+            failed: kind.failed,
+            latency_us: LatencyFigures::of(&kind.latencies),
+            last_s: kind.last_at.map(|last| last.duration_since(measured.from).as_secs_f64()),
+            timeline: kind.seconds.iter().map(|(count, sum)| (*count, mean_us(*count, *sum))).collect(),
+            histogram_us: kind.latencies.buckets_us(),
+        };
         Figures {
+            seconds,
             operations,
+            units: tally.done(),
             missed: tally.missed,
             failed: tally.failed,
+            retried: tally.retried,
             failures: tally.failures.clone(),
             rate: operations as f64 / seconds,
             latency_us: LatencyFigures::of(&tally.latencies),
-            per_operation: PerOperation::of(tally, usage, operations),
-            machine_idle: usage.map(|usage| usage.machine_idle),
-            client_threads_busy: cpu_us(tally).into_iter().map(|us| us / 1e6 / seconds).collect(),
+            service_us: tally.service.as_ref().map(LatencyFigures::of),
+            not_begun: tally.not_begun,
+            longest_wait_us: tally.longest_wait.as_secs_f64() * 1e6,
+            kinds: kinds.iter().zip(&tally.kinds).map(of_kind).collect(),
+            notes: tally.notes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            per_operation: PerOperation::of(measured, operations),
+            machine: usage.map(|usage| MachineShares::of(usage.machine)),
+            pressure: usage.map(|usage| PressureShares::of(usage.pressure, usage.seconds)),
+            disk_source: usage.and_then(|usage| Some(usage.disk.as_ref()?.source.clone())),
+            client_threads_busy: tally.threads.iter().map(|thread| thread.cpu_us / 1e6 / seconds).collect(),
             server_resident_bytes: usage.and_then(|usage| Some(usage.server.as_ref()?.resident_bytes)),
-            per_second: per_second.to_vec(),
+            timeline: timeline(&tally.seconds, &measured.usage_per_second),
+            histogram_us: tally.latencies.buckets_us(),
         }
     }
 
     /// The client's share (0..=1) of the CPU time that it and the server used together.
     pub fn client_share(&self) -> Option<f64> {
         let (client, server) = (self.per_operation.client_cpu_us?, self.per_operation.server_cpu_us?);
-        Some(client / (client + server))
+        (client + server > 0.0).then(|| client / (client + server))
     }
 }
 
+impl MachineShares {
+    fn of(shares: Shares) -> MachineShares {
+        MachineShares { idle: shares.idle, user: shares.user, system: shares.system }
+    }
+}
+
+impl PressureShares {
+    fn of(pressure: Pressure, seconds: f64) -> PressureShares {
+        let share = |us: Option<u64>| us.map(|us| us as f64 / 1e6 / seconds);
+        PressureShares {
+            cpu: share(pressure.cpu_us),
+            io: share(pressure.io_us),
+            memory: share(pressure.memory_us),
+        }
+    }
+}
+
+fn mean_us(count: u64, sum: Duration) -> f64 {
+    if count == 0 { 0.0 } else { sum.as_secs_f64() * 1e6 / count as f64 }
+}
+
+/// What the clients counted, beside what it cost.
+fn timeline(seconds: &[Second], usages: &[Usage]) -> Vec<TimelineSecond> {
+    let entry = |(place, second): (usize, &Second)| {
+        let usage = usages.get(place);
+        let disk = usage.and_then(|usage| Some(&usage.disk.as_ref()?.counts));
+        let server = usage.and_then(|usage| usage.server.as_ref());
+        TimelineSecond {
+            operations: second.operations,
+            units: second.units,
+            mean_us: mean_us(second.units, second.latency_sum),
+            max_us: second.latency_max.as_secs_f64() * 1e6,
+            disk_reads: disk.and_then(|disk| disk.reads),
+            disk_writes: disk.and_then(|disk| disk.writes),
+            read_bytes: disk.map(|disk| disk.read_bytes),
+            written_bytes: disk.map(|disk| disk.written_bytes),
+            server_cpu_us: server.map(crate::counters::ServerUsage::cpu_us),
+            server_resident_bytes: server.map(|server| server.resident_bytes),
+        }
+    };
+    seconds.iter().enumerate().map(entry).collect()
+}
+
 impl PerOperation {
-    fn of(tally: &Tally, usage: Option<&Usage>, operations: u64) -> PerOperation {
+    fn of(measured: &Measured, operations: u64) -> PerOperation {
         if operations == 0 {
             return PerOperation::default();
         }
+        let usage = measured.usage.as_ref();
         let each = |sum: f64| sum / operations as f64;
-        let disk = usage.and_then(|usage| usage.disk.as_ref());
+        let disk = usage.and_then(|usage| Some(&usage.disk.as_ref()?.counts));
         let server = usage.and_then(|usage| usage.server.as_ref());
+        let threads = &measured.tally.threads;
         PerOperation {
             disk_reads: disk.and_then(|disk| disk.reads).map(|reads| each(reads as f64)),
+            disk_writes: disk.and_then(|disk| disk.writes).map(|writes| each(writes as f64)),
             read_kb: disk.map(|disk| each(disk.read_bytes as f64 / 1024.0)),
             written_kb: disk.map(|disk| each(disk.written_bytes as f64 / 1024.0)),
             server_switches: server.map(|server| each(server.switches as f64)),
-            client_switches: Some(each(tally.threads.iter().map(|thread| thread.switches as f64).sum())),
+            client_switches: Some(each(threads.iter().map(|thread| thread.switches as f64).sum())),
             machine_switches: usage.map(|usage| each(usage.machine_switches as f64)),
-            server_cpu_us: server.map(|server| each(server.cpu_us)),
-            client_cpu_us: Some(each(tally.threads.iter().map(|thread| thread.cpu_us).sum())),
+            server_cpu_us: server.map(|server| each(server.cpu_us())),
+            server_user_us: server.map(|server| each(server.user_us)),
+            client_cpu_us: Some(each(threads.iter().map(|thread| thread.cpu_us).sum())),
             server_major_faults: server.map(|server| each(server.major_faults as f64)),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
-    use crate::client::{ThreadUsage, Verdict};
-    use crate::counters::{DiskCounts, ServerUsage};
-    use std::time::Duration;
+    use crate::client::UnitEnd;
+    use crate::client::{Misses, Pace, Tally, ThreadUsage, Verdict};
+    use crate::counters::{DiskCounts, DiskUsage, ServerUsage};
+    use crate::run::Plan;
+    use std::time::Instant;
 
-    fn tally() -> Tally {
-        let mut tally = Tally::new();
-        (0..10).for_each(|_| tally.record(0, Duration::from_micros(100), Verdict::Done));
+    /// A run of one client that counted this, over 2 seconds.
+    pub fn measured(tally: Tally, usage: Option<Usage>) -> Measured {
+        let plan = Plan { clients: 1, threads: 1, warmup_s: 0, duration_s: 2, pace: Pace::Closed };
+        let usage_per_second = usage.iter().cloned().collect();
+        Measured { plan, from: Instant::now(), seconds: 2.0, tally, usage, usage_per_second }
+    }
+
+    /// So many units of 100 us in the first second.
+    pub fn tally(units: u64) -> Tally {
+        let mut tally = Tally::new(0, Misses::AreFaults);
+        let us = Duration::from_micros(100);
+        let unit = UnitEnd { second: 0, latency: us, service: us, verdict: Verdict::Done, operations: 1 };
+        (0..units).for_each(|_| tally.unit(unit.clone()));
         tally.threads = vec![ThreadUsage { cpu_us: 50.0, switches: 20 }];
         tally
     }
 
     fn usage() -> Usage {
-        let disk = DiskCounts { reads: Some(5), writes: None, read_bytes: 10_240, written_bytes: 0 };
-        let server = ServerUsage { cpu_us: 150.0, switches: 30, major_faults: 0, resident_bytes: 1 };
+        let counts = DiskCounts { reads: Some(5), writes: None, read_bytes: 10_240, written_bytes: 0 };
+        let server =
+            ServerUsage { user_us: 100.0, system_us: 50.0, switches: 30, major_faults: 0, resident_bytes: 1 };
         Usage {
             seconds: 2.0,
-            machine_idle: 0.5,
+            machine: Shares { idle: 0.5, user: 0.3, system: 0.2 },
             machine_switches: 60,
             server: Some(server),
-            disk: Some(disk),
+            disk: Some(DiskUsage { counts, source: "a disk".into() }),
+            pressure: Pressure { cpu_us: None, io_us: Some(1_000_000), memory_us: None },
         }
     }
 
     #[test]
     fn costs_are_divided_by_operations() {
-        let figures = Figures::new(&tally(), &[10], 2.0, Some(&usage()));
+        let figures = Figures::new(&measured(tally(10), Some(usage())), &[]);
         assert_eq!((figures.operations, figures.rate), (10, 5.0));
         let each = &figures.per_operation;
         assert_eq!((each.disk_reads, each.read_kb, each.written_kb), (Some(0.5), Some(1.0), Some(0.0)));
-        assert_eq!((each.server_cpu_us, each.client_cpu_us), (Some(15.0), Some(5.0)));
+        assert_eq!(
+            (each.server_cpu_us, each.server_user_us, each.client_cpu_us),
+            (Some(15.0), Some(10.0), Some(5.0))
+        );
         assert_eq!((each.server_switches, each.client_switches), (Some(3.0), Some(2.0)));
         assert_eq!(figures.client_share(), Some(0.25));
+        assert_eq!(figures.pressure.and_then(|pressure| pressure.io), Some(0.5));
+        assert_eq!(figures.timeline[0].disk_reads, Some(5));
     }
 
     #[test]
     fn a_run_without_operations_has_no_costs_rather_than_infinite_ones() {
-        let figures = Figures::new(&Tally::new(), &[], 2.0, Some(&usage()));
+        let figures = Figures::new(&measured(Tally::new(0, Misses::AreFaults), Some(usage())), &[]);
         assert_eq!(figures.rate, 0.0);
         assert_eq!(figures.per_operation.server_cpu_us, None);
     }

@@ -1,59 +1,147 @@
 //! One JSON document per run, with all that is needed to repeat it and to believe it.
 
 use super::{Figures, warnings};
+use crate::client::{Misses, Pace};
 use crate::counters::{Facts, FolderSize, ProcessId};
 use crate::error::BenchError;
+use crate::run::Plan;
 use crate::target::ServerFacts;
+use crate::workload::Finding;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The form of the file: it grows when a reader of the last form would misunderstand.
+pub const FORM: u32 = 2;
+
 /// A run in all its circumstances.
-#[derive(Debug, serde::Serialize)]
-pub struct RunFile<'a> {
-    /// The workload's name.
-    pub workload: &'a str,
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct RunFile {
+    /// The form of this document.
+    pub form: u32,
+    /// The workload's name; of a load with ` load` behind it.
+    pub workload: String,
+    /// What the workload did, in one line.
+    pub summary: String,
+    /// What the rate counts, in the plural.
+    pub operations: String,
     /// The version of this tool.
-    pub tool_version: &'a str,
+    pub tool_version: String,
     /// The tool's command line.
     pub command_line: Vec<String>,
     /// When the file was written, in seconds since 1970.
     pub written_unix_s: u64,
-    /// Whether clients wait for their reply before they send again.
-    pub closed_loop: bool,
+    /// How it was run.
+    pub plan: PlanFacts,
     /// The workload's own parameters, the seed among them.
     pub parameters: serde_json::Value,
     /// The address of the server.
     pub server_address: String,
     /// What it says about itself.
-    pub server: &'a ServerFacts,
+    pub server: ServerFacts,
     /// Its process.
     pub server_process: Option<ProcessId>,
     /// The machine of the tool, and of the server if it runs here.
-    pub machine: &'a Facts,
-    /// Which counter the disk figures come from.
-    pub disk_source: &'a str,
+    pub machine: Facts,
     /// The size of the data folder after the run.
     pub data_folder_size: Option<FolderSize>,
     /// The tool's own ceiling with as many clients, in operations per second.
     pub ceiling: Option<f64>,
     /// The numbers.
-    pub figures: &'a Figures,
-    /// What makes them doubtful.
+    pub figures: Figures,
+    /// What was checked after the run.
+    pub findings: Vec<Finding>,
+    /// Lines about this run that only its workload has.
+    pub lines: Vec<String>,
+    /// What makes the numbers doubtful.
     pub warnings: Vec<String>,
     /// Whether they are no measurement.
     pub flagged: bool,
 }
 
-impl<'a> RunFile<'a> {
+/// A plan, as the file has it.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct PlanFacts {
+    /// Clients.
+    pub clients: u32,
+    /// Threads that drove them.
+    pub threads: u32,
+    /// Seconds before the window.
+    pub warmup_s: u32,
+    /// Seconds of the window at most.
+    pub duration_s: u32,
+    /// `closed` or `open`.
+    pub loop_kind: String,
+    /// Of an open loop: units per second that were to begin.
+    pub rate: Option<f64>,
+    /// Of an open loop: how they were spread.
+    pub spacing: Option<String>,
+}
+
+impl PlanFacts {
+    /// The facts of a plan.
+    pub fn of(plan: Plan) -> PlanFacts {
+        let (rate, spacing) = match plan.pace {
+            Pace::Closed => (None, None),
+            Pace::Open { rate, spacing } => (Some(rate), Some(spacing.name().to_owned())),
+        };
+        PlanFacts {
+            clients: plan.clients,
+            threads: plan.threads,
+            warmup_s: plan.warmup_s,
+            duration_s: plan.duration_s,
+            loop_kind: if rate.is_none() { "closed" } else { "open" }.to_owned(),
+            rate,
+            spacing,
+        }
+    }
+}
+
+impl RunFile {
     /// Writes it into a folder, which is made if it is not there; gives the file's path.
-    pub fn write(&self, folder: &Path, clients: u32) -> Result<PathBuf, BenchError> {
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, BenchError> {
         std::fs::create_dir_all(folder)
             .map_err(|source| BenchError::WriteReport { path: folder.to_owned(), source })?;
-        let path = folder.join(format!("{}-{}-c{clients}.json", self.workload, self.written_unix_s));
-        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::other);
+        let path = self.free_path(folder);
+        let text = serde_json::to_string(self).map_err(std::io::Error::other);
         text.and_then(|text| std::fs::write(&path, text + "\n"))
             .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
         Ok(path)
+    }
+
+    /// Two runs may end within one second: the second one gets a number.
+    fn free_path(&self, folder: &Path) -> PathBuf {
+        let workload = self.workload.replace(' ', "-");
+        let stem = format!("{workload}-{}-c{}", self.written_unix_s, self.plan.clients);
+        let first = folder.join(format!("{stem}.json"));
+        let others = (2..).map(|number: u32| folder.join(format!("{stem}-{number}.json")));
+        std::iter::once(first).chain(others).find(|path| !path.exists()).unwrap_or_default()
+    }
+
+    /// Reads one.
+    pub fn read(path: &Path) -> Result<RunFile, BenchError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })?;
+        let form = |line, cause| BenchError::FileForm { path: path.to_owned(), line, cause };
+        let file: RunFile = serde_json::from_str(&text)
+            .map_err(|error| form(error.line(), format!("this is no file of a run: {error}")))?;
+        if file.form != FORM {
+            return Err(form(1, format!("its form is {}, this tool reads {FORM}", file.form)));
+        }
+        Ok(file)
+    }
+
+    /// Reads all of a folder, in order of their writing.
+    pub fn read_folder(folder: &Path) -> Result<Vec<RunFile>, BenchError> {
+        let unreadable = |source| BenchError::ReadFile { path: folder.to_owned(), source };
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                files.push(RunFile::read(&path)?);
+            }
+        }
+        files.sort_by_key(|file| (file.written_unix_s, file.plan.clients));
+        Ok(files)
     }
 }
 
@@ -68,36 +156,119 @@ pub struct Circumstances {
     pub server_process: Option<ProcessId>,
     /// The machine.
     pub machine: Facts,
-    /// Which counter the disk figures come from.
+    /// Which counter the disk figures come from, as of the beginning.
     pub disk_source: String,
+}
+
+/// What is said of one run.
+#[derive(Clone, Debug)]
+pub struct RunFacts {
+    /// See [`RunFile::workload`].
+    pub workload: String,
+    /// See [`RunFile::summary`].
+    pub summary: String,
+    /// See [`RunFile::operations`].
+    pub operations: &'static str,
+    /// See [`RunFile::parameters`].
+    pub parameters: serde_json::Value,
+    /// What a miss is.
+    pub misses: Misses,
+    /// How it was run.
+    pub plan: Plan,
+    /// The tool's own ceiling.
+    pub ceiling: Option<f64>,
+    /// See [`RunFile::findings`].
+    pub findings: Vec<Finding>,
+    /// See [`RunFile::lines`].
+    pub lines: Vec<String>,
 }
 
 impl Circumstances {
     /// The document of one run.
-    pub fn run_file<'a>(
-        &'a self,
-        workload: &'a str,
-        parameters: serde_json::Value,
-        figures: &'a Figures,
-        ceiling: Option<f64>,
-    ) -> RunFile<'a> {
+    pub fn run_file(&self, facts: RunFacts, figures: Figures) -> RunFile {
+        let flagged = warnings::is_flagged(&figures, facts.misses, &facts.findings);
         RunFile {
-            workload,
-            tool_version: env!("CARGO_PKG_VERSION"),
+            form: FORM,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             command_line: std::env::args().collect(),
             written_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
-            closed_loop: true,
-            parameters,
+            plan: PlanFacts::of(facts.plan),
             server_address: self.server_address.clone(),
-            server: &self.server,
+            server: self.server.clone(),
             server_process: self.server_process,
-            machine: &self.machine,
-            disk_source: &self.disk_source,
+            machine: self.machine.clone(),
             data_folder_size: self.machine.data_folder.as_deref().map(FolderSize::of),
-            ceiling,
+            warnings: warnings::warnings(&figures, &facts),
+            flagged,
+            workload: facts.workload,
+            summary: facts.summary,
+            operations: facts.operations.to_owned(),
+            parameters: facts.parameters,
+            ceiling: facts.ceiling,
+            findings: facts.findings,
+            lines: facts.lines,
             figures,
-            warnings: warnings::warnings(figures, ceiling),
-            flagged: warnings::is_flagged(figures),
         }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::super::figures::tests::{measured, tally};
+    use super::*;
+
+    /// The file of a run that reached this rate.
+    pub fn file(workload: &str, clients: u32, rate: f64) -> RunFile {
+        let plan = Plan { clients, threads: 1, warmup_s: 0, duration_s: 2, pace: Pace::Closed };
+        let facts = RunFacts {
+            workload: workload.to_owned(),
+            summary: "a summary".to_owned(),
+            operations: "queries",
+            parameters: serde_json::json!({ "seed": 1 }),
+            misses: Misses::AreFaults,
+            plan,
+            ceiling: None,
+            findings: Vec::new(),
+            lines: Vec::new(),
+        };
+        let server = ServerFacts {
+            version: Some("1".to_owned()),
+            git_version: None,
+            allocator: None,
+            replica_set: None,
+            wire_version: None,
+        };
+        let circumstances = Circumstances {
+            server_address: "127.0.0.1:1".to_owned(),
+            server,
+            server_process: None,
+            machine: Facts::gather(None),
+            disk_source: "none".to_owned(),
+        };
+        let mut figures = Figures::new(&measured(tally(10), None), &[]);
+        figures.rate = rate;
+        circumstances.run_file(facts, figures)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_nothing_is_overwritten() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let written = file("sysbench load", 4, 5.0);
+        let paths = [written.write(folder.path()), written.write(folder.path())];
+        let [first, second] = paths.map(|path| path.expect("it is writable"));
+        assert_ne!(first, second);
+        let files = RunFile::read_folder(folder.path()).expect("they are whole");
+        assert_eq!(files.len(), 2);
+        assert_eq!((files[0].figures.rate, files[0].plan.clients), (5.0, 4));
+    }
+
+    #[test]
+    fn a_file_that_is_none_of_a_run_is_named_with_its_line() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("other.json");
+        std::fs::write(&path, "{\n\"a\": 1}\n").expect("it is writable");
+        let error = RunFile::read(&path).expect_err("it is none");
+        assert!(error.to_string().contains("other.json, line 2"), "{error}");
+        assert!(RunFile::read(&folder.path().join("missing.json")).is_err());
     }
 }

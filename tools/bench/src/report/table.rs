@@ -19,7 +19,7 @@ pub struct Row<'a> {
     pub ceiling: Option<f64>,
 }
 
-const COLUMNS: [Column; 20] = [
+const COLUMNS: [Column; 22] = [
     Column { heading: ["", "clients"], cell: |row| row.clients.to_string() },
     Column { heading: ["", "ops/s"], cell: |row| format!("{:.0}", row.figures.rate) },
     Column { heading: ["p50", "us"], cell: |row| microseconds(row.figures.latency_us.p50) },
@@ -36,11 +36,13 @@ const COLUMNS: [Column; 20] = [
     Column { heading: ["cpu us/op", "client"], cell: |row| each(row.figures.per_operation.client_cpu_us) },
     Column {
         heading: ["idle", "%"],
-        cell: |row| optional(row.figures.machine_idle, |idle| format!("{:.1}", idle * 100.0)),
+        cell: |row| optional(row.figures.machine, |shares| format!("{:.1}", shares.idle * 100.0)),
     },
     Column { heading: ["RSS", "MB"], cell: |row| optional(row.figures.server_resident_bytes, megabytes) },
     Column { heading: ["", "missed"], cell: |row| row.figures.missed.to_string() },
     Column { heading: ["", "failed"], cell: |row| row.figures.failed.to_string() },
+    Column { heading: ["", "retried"], cell: |row| row.figures.retried.to_string() },
+    Column { heading: ["not", "begun"], cell: |row| row.figures.not_begun.to_string() },
     Column { heading: ["ceiling", "ops/s"], cell: |row| optional(row.ceiling, |rate| format!("{rate:.0}")) },
     Column { heading: ["of", "ceiling"], cell: |row| of_ceiling(row) },
 ];
@@ -50,10 +52,36 @@ pub fn render(rows: &[Row<'_>]) -> String {
     let mut lines: Vec<Vec<String>> =
         (0..2).map(|line| COLUMNS.iter().map(|column| column.heading[line].to_owned()).collect()).collect();
     lines.extend(rows.iter().map(|row| COLUMNS.iter().map(|column| (column.cell)(row)).collect::<Vec<_>>()));
+    aligned(&lines)
+}
+
+/// The kinds of statements of one run, with their latencies; nothing if there are none.
+pub fn render_kinds(figures: &Figures) -> Option<String> {
+    if figures.kinds.is_empty() {
+        return None;
+    }
+    let heading =
+        ["", "done", "missed", "failed", "mean us", "p50 us", "p95 us", "p99 us", "p999 us", "max us"];
+    let mut lines: Vec<Vec<String>> = vec![heading.iter().map(|cell| (*cell).to_owned()).collect()];
+    for kind in &figures.kinds {
+        let latency = &kind.latency_us;
+        let mut line = vec![kind.name.clone()];
+        line.extend([kind.done, kind.missed, kind.failed].map(|count| count.to_string()));
+        let latencies = [latency.mean, latency.p50, latency.p95, latency.p99, latency.p999, latency.max]
+            .map(microseconds);
+        line.extend(latencies);
+        lines.push(line);
+    }
+    Some(aligned(&lines))
+}
+
+/// Cells under each other, to the right.
+pub fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut table = String::new();
-    for line in &lines {
+    for line in lines {
         let cells: Vec<String> =
             line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
         table.push_str(cells.join("  ").trim_end());
@@ -93,19 +121,17 @@ fn of_ceiling(row: &Row<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::figures::tests::{measured, tally};
     use super::*;
-    use crate::client::{Tally, Verdict};
-    use std::time::Duration;
 
     #[test]
     fn columns_stand_under_their_headings_and_the_uncounted_is_a_dash() {
-        let mut tally = Tally::new();
-        tally.record(0, Duration::from_micros(1234), Verdict::Done);
-        let figures = Figures::new(&tally, &[1], 1.0, None);
+        let figures = Figures::new(&measured(tally(2), None), &[]);
         let table = render(&[Row { clients: 100, figures: &figures, ceiling: Some(4.0) }]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 3);
         assert_eq!(lines[1].find("clients").map(|at| at + 7), lines[2].find("100").map(|at| at + 3));
         assert!(lines[2].contains(" - ") && lines[2].ends_with("25%"), "{table}");
+        assert_eq!(render_kinds(&figures), None);
     }
 }

@@ -1,7 +1,10 @@
-//! What makes a figure doubtful. A run with misses or failures is not a measurement at all: it is *flagged*, and the tool
-//! ends with 1.
+//! What makes a figure doubtful. A run with failures, with misses that must not be, or after which the data was wrong, is
+//! not a measurement at all: it is *flagged*, and the tool ends with 1.
 
 use super::Figures;
+use super::file::RunFacts;
+use crate::client::{Misses, Pace};
+use crate::workload::Finding;
 
 /// Beyond this share of the CPU time, the client is a part of what is measured.
 const CLIENT_SHARE_MAX: f64 = 0.25;
@@ -11,19 +14,26 @@ const THREAD_BUSY_MAX: f64 = 0.90;
 const MACHINE_IDLE_MIN: f64 = 0.05;
 /// Beyond this share of the client's own ceiling, it is a part of what is measured.
 const CEILING_SHARE_MAX: f64 = 0.5;
+/// Within this share of the rate that was asked for, an open loop has held its schedule.
+const RATE_ERROR_MAX: f64 = 0.01;
 
 /// Whether the run is no measurement.
-pub fn is_flagged(figures: &Figures) -> bool {
-    figures.missed > 0 || figures.failed > 0 || figures.operations == 0
+pub fn is_flagged(figures: &Figures, misses: Misses, findings: &[Finding]) -> bool {
+    (figures.missed > 0 && misses == Misses::AreFaults)
+        || figures.failed > 0
+        || figures.operations == 0
+        || findings.iter().any(|finding| finding.wrong > 0)
 }
 
-/// What to say beside the figures; `ceiling` is what the null server reached with as many clients.
-pub fn warnings(figures: &Figures, ceiling: Option<f64>) -> Vec<String> {
+/// What to say beside the figures.
+pub fn warnings(figures: &Figures, facts: &RunFacts) -> Vec<String> {
     let mut warnings = Vec::new();
-    if is_flagged(figures) {
+    if is_flagged(figures, facts.misses, &facts.findings) {
         let (missed, failed) = (figures.missed, figures.failed);
         warnings.push(format!("FLAGGED: {missed} misses, {failed} failures: this is no measurement"));
         warnings.extend(figures.failures.iter().map(|failure| format!("failure: {failure}")));
+        let wrong = facts.findings.iter().filter(|finding| finding.wrong > 0);
+        warnings.extend(wrong.map(|finding| format!("wrong after the run: {finding}")));
     }
     if let Some(share) = figures.client_share().filter(|share| *share > CLIENT_SHARE_MAX) {
         warnings.push(format!(
@@ -34,54 +44,96 @@ pub fn warnings(figures: &Figures, ceiling: Option<f64>) -> Vec<String> {
     if let Some(busy) = figures.client_threads_busy.iter().copied().find(|busy| *busy > THREAD_BUSY_MAX) {
         warnings.push(format!("a client thread was {:.0} % busy: give it more by --threads", busy * 100.0));
     }
-    if let Some(idle) = figures.machine_idle.filter(|idle| *idle < MACHINE_IDLE_MIN) {
+    if let Some(idle) = figures.machine.map(|shares| shares.idle).filter(|idle| *idle < MACHINE_IDLE_MIN) {
         warnings.push(format!(
             "the machine was {:.1} % idle: client and server take CPU from each other",
             idle * 100.0
         ));
     }
-    if let Some(ceiling) = ceiling.filter(|ceiling| figures.rate > CEILING_SHARE_MAX * ceiling) {
+    if let Some(ceiling) = facts.ceiling.filter(|ceiling| figures.rate > CEILING_SHARE_MAX * ceiling) {
         let share = figures.rate / ceiling * 100.0;
         warnings.push(format!(
             "{share:.0} % of the tool's own ceiling of {ceiling:.0}/s: it limits what is seen"
         ));
     }
+    warnings.extend(of_open_loop(figures, facts));
     warnings
+}
+
+fn of_open_loop(figures: &Figures, facts: &RunFacts) -> Option<String> {
+    let Pace::Open { rate, .. } = facts.plan.pace else { return None };
+    let found = figures.units as f64 / figures.seconds;
+    if figures.not_begun > 0 && found < rate * (1.0 - RATE_ERROR_MAX) {
+        return Some(format!(
+            "{found:.0}/s of the {rate:.0}/s that were asked for: {} units had not begun at the end, the first of them {:.1} s late; \
+             latencies grow with the length of the run",
+            figures.not_begun,
+            figures.longest_wait_us / 1e6
+        ));
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::figures::tests::{measured, tally};
     use super::*;
-    use crate::client::{Tally, ThreadUsage, Verdict};
-    use std::time::Duration;
+    use crate::client::{Spacing, Tally, ThreadUsage};
+
+    fn facts(ceiling: Option<f64>, pace: Pace) -> RunFacts {
+        RunFacts {
+            workload: "point".into(),
+            summary: String::new(),
+            operations: "queries",
+            parameters: serde_json::Value::Null,
+            misses: Misses::AreFaults,
+            plan: crate::run::Plan { clients: 1, threads: 1, warmup_s: 0, duration_s: 2, pace },
+            ceiling,
+            findings: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
 
     fn figures(change: impl FnOnce(&mut Tally)) -> Figures {
-        let mut tally = Tally::new();
-        tally.record(0, Duration::from_micros(1), Verdict::Done);
+        let mut tally = tally(2);
         change(&mut tally);
-        let per_second = tally.per_second.clone();
-        Figures::new(&tally, &per_second, 1.0, None)
+        Figures::new(&measured(tally, None), &[])
     }
 
     #[test]
     fn a_clean_run_is_silent() {
         let clean = figures(|_| {});
-        assert!(!is_flagged(&clean));
-        assert_eq!(warnings(&clean, Some(100.0)), Vec::<String>::new());
+        assert!(!is_flagged(&clean, Misses::AreFaults, &[]));
+        assert_eq!(warnings(&clean, &facts(Some(100.0), Pace::Closed)), Vec::<String>::new());
     }
 
     #[test]
-    fn one_miss_flags_a_run() {
+    fn one_miss_flags_a_run_unless_misses_are_part_of_the_work() {
         let missed = figures(|tally| tally.missed = 1);
-        assert!(is_flagged(&missed));
-        assert!(warnings(&missed, None)[0].starts_with("FLAGGED"));
-        assert!(is_flagged(&Figures::new(&Tally::new(), &[], 1.0, None)), "nothing done is no measurement");
+        assert!(is_flagged(&missed, Misses::AreFaults, &[]));
+        assert!(!is_flagged(&missed, Misses::AreExpected, &[]));
+        assert!(warnings(&missed, &facts(None, Pace::Closed))[0].starts_with("FLAGGED"));
+        let nothing = figures(|tally| tally.seconds.clear());
+        assert!(is_flagged(&nothing, Misses::AreFaults, &[]), "nothing done is no measurement");
+    }
+
+    #[test]
+    fn wrong_data_after_the_run_flags_it() {
+        let wrong = Finding { what: "counts".into(), checked: 10, wrong: 1 };
+        assert!(is_flagged(&figures(|_| {}), Misses::AreFaults, &[wrong]));
     }
 
     #[test]
     fn a_busy_thread_and_a_near_ceiling_are_told() {
-        let busy = figures(|tally| tally.threads = vec![ThreadUsage { cpu_us: 950_000.0, switches: 0 }]);
-        assert!(warnings(&busy, None)[0].contains("95 % busy"));
-        assert!(warnings(&figures(|_| {}), Some(1.5))[0].contains("ceiling"));
+        let busy = figures(|tally| tally.threads = vec![ThreadUsage { cpu_us: 1_900_000.0, switches: 0 }]);
+        assert!(warnings(&busy, &facts(None, Pace::Closed))[0].contains("95 % busy"));
+        assert!(warnings(&figures(|_| {}), &facts(Some(1.5), Pace::Closed))[0].contains("ceiling"));
+    }
+
+    #[test]
+    fn a_schedule_that_was_not_held_is_told() {
+        let late = figures(|tally| tally.not_begun = 7);
+        let open = Pace::Open { rate: 100.0, spacing: Spacing::Even };
+        assert!(warnings(&late, &facts(None, open))[0].contains("7 units had not begun"));
     }
 }

@@ -1,46 +1,131 @@
 //! Whole runs against servers that behave well, badly, or not at all.
 
 use super::*;
-use crate::client::NullServer;
+use crate::client::{NullServer, Spacing};
 use crate::random::Generator;
 use crate::random::distribution::Shape;
-use crate::workload::documents::DataSet;
+use crate::target::Target;
+use crate::workload::Workload;
+use crate::workload::load::{Durability, IndexBuild};
 use crate::workload::point::{PointQuery, Projection};
+use crate::workload::sysbench::documents::DataSet;
+use crate::workload::sysbench::loading::Load;
 use pando_document::{Document, doc};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-const PLAN: Plan = Plan { clients: 5, threads: 2, warmup_s: 0, duration_s: 1 };
+const PLAN: Plan = Plan { clients: 5, threads: 2, warmup_s: 0, duration_s: 1, pace: Pace::Closed };
+const QUERIES: Counting = Counting { kinds: 0, misses: Misses::AreFaults };
 
-fn workload() -> PointQuery {
-    let data = DataSet { database: "sbtest".into(), collections: 2, documents: 100 };
-    PointQuery {
-        data,
-        shape: Shape::Uniform,
-        projection: Projection::C,
+/// A small data set.
+pub fn load(collections: u32, documents: u32) -> Load {
+    Load {
+        data: DataSet { database: "sbtest".into(), databases: 1, collections, documents },
         generator: Generator::Xoshiro,
         seed: 1,
+        connections: 2,
+        batch: 10,
+        index: IndexBuild::Before,
+        durability: Durability::W1,
     }
 }
 
+fn workload() -> PointQuery {
+    PointQuery { load: load(2, 100), shape: Shape::Uniform, projection: Projection::C }
+}
+
+fn clients(count: u32) -> Clients {
+    let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
+    workload().clients(&target, count).expect("the template fits")
+}
+
+fn hit() -> Document {
+    workload().null_reply().expect("there is one")
+}
+
 fn run_against(reply: &Document) -> Measured {
+    run_with(PLAN, reply)
+}
+
+fn run_with(plan: Plan, reply: &Document) -> Measured {
     let server = NullServer::start(reply).expect("loopback is there");
     let mut sources = Sources::find(server.address(), None, None);
-    run(PLAN, server.address(), &workload(), Some(&mut sources)).expect("the server answers")
+    run(plan, server.address(), clients(plan.clients), QUERIES, Some(&mut sources))
+        .expect("the server answers")
 }
 
 #[test]
 fn a_run_counts_what_its_clients_did_and_what_it_cost() {
-    let measured = run_against(&workload().null_reply());
+    let measured = run_against(&hit());
     assert!(measured.tally.done() > 100, "{}", measured.tally.done());
     assert_eq!((measured.tally.missed, measured.tally.failed), (0, 0));
-    assert_eq!(measured.tally.per_second.len(), 1);
+    assert_eq!((measured.tally.seconds.len(), measured.seconds), (1, 1.0));
     assert_eq!(measured.tally.threads.len(), 2, "one entry per worker");
     assert!(measured.tally.latencies.quantile_us(0.5) > 0.0);
+    assert_eq!(measured.usage_per_second.len(), 1);
     let usage = measured.usage.expect("it was asked for");
     let server = usage.server.expect("the server is this process");
-    assert!(server.cpu_us > 0.0 && server.switches > 0, "{server:?}");
+    assert!(server.cpu_us() > 0.0 && server.switches > 0, "{server:?}");
     assert!((0.9..1.5).contains(&usage.seconds), "{}", usage.seconds);
+}
+
+#[test]
+fn an_open_loop_begins_as_many_units_as_it_was_told() {
+    for (spacing, slack) in [(Spacing::Even, 0.02), (Spacing::Poisson, 0.2)] {
+        let pace = Pace::Open { rate: 1000.0, spacing };
+        let measured = run_with(Plan { pace, ..PLAN }, &hit());
+        let done = measured.tally.done() as f64;
+        assert!((done - 1000.0).abs() <= 1000.0 * slack, "{done} of 1,000 {spacing:?}");
+        assert!(measured.tally.service.is_some());
+    }
+}
+
+#[test]
+fn a_stall_shows_in_every_unit_that_was_due_in_it() {
+    // One client, 1,000 units a second, and a server that sleeps 300 ms before one of its replies.
+    let address = server(1, |mut stream| {
+        let reply = hit();
+        let mut served = 0;
+        while let Some(id) = read_request(&mut stream) {
+            served += 1;
+            if served == 200 {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            if stream.write_all(&reply_frame(id, &reply)).is_err() {
+                return;
+            }
+        }
+    });
+    let pace = Pace::Open { rate: 1000.0, spacing: Spacing::Even };
+    let plan = Plan { clients: 1, threads: 1, pace, ..PLAN };
+    let measured = run(plan, address, clients(1), QUERIES, None).expect("the server answers");
+    let late =
+        |latencies: &crate::histogram::Latencies| latencies.count() - latencies.count_up_to_us(50_000.0);
+    let service = measured.tally.service.as_ref().expect("the loop is open");
+    assert!(late(service) <= 5, "the stall itself, and what a busy machine adds: {}", late(service));
+    assert!(
+        late(&measured.tally.latencies) >= 200,
+        "of about 250 units: {}",
+        late(&measured.tally.latencies)
+    );
+}
+
+#[test]
+fn a_rate_that_the_server_cannot_reach_leaves_units_that_have_not_begun() {
+    let address = server(1, |mut stream| {
+        let reply = hit();
+        while let Some(id) = read_request(&mut stream) {
+            std::thread::sleep(Duration::from_millis(10));
+            if stream.write_all(&reply_frame(id, &reply)).is_err() {
+                return;
+            }
+        }
+    });
+    let pace = Pace::Open { rate: 1000.0, spacing: Spacing::Even };
+    let plan = Plan { clients: 1, threads: 1, pace, ..PLAN };
+    let measured = run(plan, address, clients(1), QUERIES, None).expect("the server answers");
+    assert!(measured.tally.not_begun > 800, "{}", measured.tally.not_begun);
+    assert!(measured.tally.longest_wait > Duration::from_millis(800), "{:?}", measured.tally.longest_wait);
 }
 
 #[test]
@@ -61,7 +146,7 @@ fn a_server_that_refuses_gives_failures_with_its_message() {
 #[test]
 fn nobody_at_the_address_is_an_error_that_asks_for_the_server() {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback");
-    let error = run(PLAN, port, &workload(), None).expect_err("nobody listens any more");
+    let error = run(PLAN, port, clients(5), QUERIES, None).expect_err("nobody listens any more");
     assert!(error.to_string().contains("is the server running?"), "{error}");
 }
 
@@ -101,7 +186,7 @@ fn reply_frame(response_to: i32, body: &Document) -> Vec<u8> {
 #[test]
 fn a_reply_that_comes_in_pieces_is_put_together() {
     let address = server(5, |mut stream| {
-        let reply = workload().null_reply();
+        let reply = hit();
         while let Some(id) = read_request(&mut stream) {
             for piece in reply_frame(id, &reply).chunks(50) {
                 if stream.write_all(piece).is_err() {
@@ -111,7 +196,7 @@ fn a_reply_that_comes_in_pieces_is_put_together() {
             }
         }
     });
-    let measured = run(PLAN, address, &workload(), None).expect("the server answers");
+    let measured = run(PLAN, address, clients(5), QUERIES, None).expect("the server answers");
     assert!(measured.tally.done() > 10, "{}", measured.tally.done());
     assert_eq!(measured.tally.failed, 0, "{:?}", measured.tally.failures);
 }
@@ -128,11 +213,11 @@ fn a_server_that_hangs_up_or_sends_nonsense_fails_the_run_without_ending_it() {
     });
     let wrong_reply = server(5, |mut stream| {
         let id = read_request(&mut stream).unwrap_or(0);
-        let _ = stream.write_all(&reply_frame(id + 1, &workload().null_reply()));
+        let _ = stream.write_all(&reply_frame(id + 1, &hit()));
         let _ = read_request(&mut stream);
     });
     for address in [hangs_up, nonsense, wrong_reply] {
-        let measured = run(PLAN, address, &workload(), None).expect("failures are counted");
+        let measured = run(PLAN, address, clients(5), QUERIES, None).expect("failures are counted");
         assert_eq!((measured.tally.done(), measured.tally.failed), (0, 5), "{:?}", measured.tally.failures);
     }
 }

@@ -8,13 +8,17 @@
 //! One query is one request and one operation in the report; sysbench counts it as one transaction.
 
 use super::Workload;
-use super::documents::DataSet;
-use crate::client::{Outcome, Script, Verdict, outcome_of};
+use super::load::Loading;
+use super::sysbench::documents::DataSet;
+use super::sysbench::loading::Load;
+use crate::client::{Clients, Judgement, Outcome, Script, Turn, Verdict, outcome_of};
 use crate::error::BenchError;
 use crate::random::distribution::{Distribution, Shape};
-use crate::random::{Generator, Random, mask};
+use crate::random::{Random, mask};
+use crate::target::Target;
 use pando_document::{Document, RawDocument, doc};
 use pando_wire::RequestTemplate;
+use serde_json::json;
 use std::sync::Arc;
 
 /// One reply in so many is decoded and checked as a whole, each client's first one too.
@@ -34,22 +38,23 @@ pub enum Projection {
 /// The workload.
 #[derive(Clone, Debug)]
 pub struct PointQuery {
-    /// Where to look.
-    pub data: DataSet,
+    /// Where to look, how that is loaded, and what the draws hang on.
+    pub load: Load,
     /// Which keys, how often.
     pub shape: Shape,
     /// What to ask for.
     pub projection: Projection,
-    /// What to draw from.
-    pub generator: Generator,
-    /// What the draws hang on.
-    pub seed: u64,
 }
 
 impl PointQuery {
-    fn template(&self, collection: u32) -> Result<RequestTemplate<4>, BenchError> {
+    fn data(&self) -> &DataSet {
+        &self.load.data
+    }
+
+    fn template(&self, number: u32) -> Result<RequestTemplate<4>, BenchError> {
+        let (database, collection) = self.data().place(number);
         let mut find = doc! {
-            "find": self.data.collection(collection),
+            "find": collection,
             "filter": { "_id": KEY_PLACE },
             "limit": 1,
             "singleBatch": true,
@@ -57,32 +62,86 @@ impl PointQuery {
         if self.projection == Projection::C {
             find.push("projection", doc! { "c": 1, "_id": 0 });
         }
-        find.push("$db", self.data.database.as_str());
+        find.push("$db", database);
         Ok(RequestTemplate::new(find.to_raw().as_bytes(), &KEY_PLACE.to_le_bytes())?)
     }
 }
 
+impl Projection {
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Projection::C => "c",
+            Projection::Full => "full",
+        }
+    }
+}
+
 impl Workload for PointQuery {
-    fn script(&self, client: u32) -> Result<Box<dyn Script>, BenchError> {
-        let templates: Result<Arc<[_]>, _> =
-            (1..=self.data.collections).map(|number| self.template(number)).collect();
-        Ok(Box::new(PointClient {
-            templates: templates?,
-            distribution: Distribution::new(self.shape, self.data.documents),
-            random: Random::for_client(self.generator, self.seed, u64::from(client)),
-            check: Check { projection: self.projection, documents: self.data.documents },
-            asked: 0,
-            judged: 0,
-        }))
+    fn name(&self) -> &'static str {
+        "point"
     }
 
-    fn null_reply(&self) -> Document {
+    fn summary(&self) -> String {
+        let Load { data, generator, seed, .. } = &self.load;
+        format!(
+            "{} x {} documents, keys {}, projection {}, {} seed {seed}",
+            data.collections,
+            data.documents,
+            self.shape,
+            self.projection.name(),
+            generator.name(),
+        )
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        json!({
+            "data": self.data(),
+            "keys": self.shape.to_string(),
+            "projection": self.projection.name(),
+            "generator": self.load.generator.name(),
+            "seed": self.load.seed,
+        })
+    }
+
+    fn operations(&self) -> &'static str {
+        "queries"
+    }
+
+    fn loading(&self) -> Option<&dyn Loading> {
+        Some(&self.load)
+    }
+
+    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        let templates: Result<Arc<[_]>, _> =
+            (1..=self.data().collections).map(|number| self.template(number)).collect();
+        let templates = templates?;
+        let script = |client| -> Box<dyn Script> {
+            Box::new(PointClient {
+                templates: templates.clone(),
+                distribution: Distribution::new(self.shape, self.data().documents),
+                random: Random::for_client(self.load.generator, self.load.seed, u64::from(client)),
+                check: Check { projection: self.projection, documents: self.data().documents },
+                asked: 0,
+                judged: 0,
+            })
+        };
+        Ok(Clients::of_scripts((0..clients).map(script).collect()))
+    }
+
+    fn null_reply(&self) -> Option<Document> {
         let mut document = doc! { "c": mask::C };
         if self.projection == Projection::Full {
             document = doc! { "_id": 1, "k": 1, "c": mask::C, "pad": mask::PAD };
         }
-        let namespace = format!("{}.{}", self.data.database, self.data.collection(1));
-        doc! { "cursor": { "firstBatch": [document], "id": 0_i64, "ns": namespace }, "ok": 1.0 }
+        let (database, collection) = self.data().place(1);
+        let namespace = format!("{database}.{collection}");
+        Some(doc! { "cursor": { "firstBatch": [document], "id": 0_i64, "ns": namespace }, "ok": 1.0 })
+    }
+
+    /// The null server always gives the same document, so that only a projection without `_id` can be content with it.
+    fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        PointQuery { projection: Projection::C, ..self.clone() }.clients(target, clients)
     }
 }
 
@@ -97,14 +156,21 @@ struct PointClient {
 }
 
 impl Script for PointClient {
-    fn request(&mut self, request_id: i32, out: &mut Vec<u8>) {
+    fn request(&mut self, request_id: i32, out: &mut Vec<u8>) -> Turn {
         let collections = u32::try_from(self.templates.len()).unwrap_or(u32::MAX);
         let template = &self.templates[self.random.below(collections) as usize];
         self.asked = i32::try_from(self.distribution.draw(&mut self.random) + 1).unwrap_or(i32::MAX);
         template.append(out, request_id, &self.asked.to_le_bytes());
+        Turn::Request
     }
 
-    fn judge(&mut self, body: &RawDocument) -> Verdict {
+    fn judge(&mut self, body: &RawDocument) -> Judgement {
+        Judgement::unit(self.verdict(body))
+    }
+}
+
+impl PointClient {
+    fn verdict(&mut self, body: &RawDocument) -> Verdict {
         let is_sample = self.judged.is_multiple_of(VERIFY_ONE_IN);
         self.judged += 1;
         let succeeded = matches!(body.get("ok"), Ok(Some(ok)) if ok.as_i64_exact() == Some(1));
@@ -177,8 +243,16 @@ mod tests {
     use pando_wire::{Body, Message};
 
     fn workload(projection: Projection) -> PointQuery {
-        let data = DataSet { database: "sbtest".into(), collections: 3, documents: 10 };
-        PointQuery { data, shape: Shape::Uniform, projection, generator: Generator::Xoshiro, seed: 1 }
+        PointQuery { projection, shape: Shape::Uniform, load: crate::run::tests::load(3, 10) }
+    }
+
+    fn script(projection: Projection) -> Box<dyn Script> {
+        let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
+        workload(projection).clients(&target, 1).expect("the template fits").scripts.remove(0)
+    }
+
+    fn hit(projection: Projection) -> Document {
+        workload(projection).null_reply().expect("there is one")
     }
 
     fn judge(projection: Projection, body: &Document) -> Verdict {
@@ -192,7 +266,7 @@ mod tests {
 
     #[test]
     fn requests_ask_every_collection_for_keys_that_exist() {
-        let mut script = workload(Projection::C).script(0).expect("the template fits");
+        let mut script = script(Projection::C);
         let mut seen = std::collections::BTreeSet::new();
         for request_id in 0..500 {
             let mut frame = Vec::new();
@@ -213,7 +287,7 @@ mod tests {
     #[test]
     fn the_null_servers_reply_is_right_for_both_projections() {
         for projection in [Projection::C, Projection::Full] {
-            assert_eq!(judge(projection, &workload(projection).null_reply()), Verdict::Done);
+            assert_eq!(judge(projection, &hit(projection)), Verdict::Done);
         }
     }
 
@@ -237,13 +311,12 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_failure_with_its_message_even_when_it_is_not_sampled() {
-        let mut script = workload(Projection::C).script(0).expect("the template fits");
-        let hit = workload(Projection::C).null_reply();
-        assert_eq!(script.judge(&hit.to_raw()), Verdict::Done);
+        let mut script = script(Projection::C);
+        assert_eq!(script.judge(&hit(Projection::C).to_raw()).verdict, Verdict::Done);
         let refusal = doc! { "ok": 0.0, "errmsg": "x".repeat(500), "code": 1 };
         assert!(
-            matches!(script.judge(&refusal.to_raw()), Verdict::Failed(message) if message.contains("code 1"))
+            matches!(script.judge(&refusal.to_raw()).verdict, Verdict::Failed(message) if message.contains("code 1"))
         );
-        assert_eq!(script.judge(&reply(vec![]).to_raw()), Verdict::Missed);
+        assert_eq!(script.judge(&reply(vec![]).to_raw()).verdict, Verdict::Missed);
     }
 }

@@ -12,8 +12,10 @@ pub const DOCUMENT_BYTES: usize = 217;
 /// Which documents there are.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct DataSet {
-    /// The database.
+    /// The database, or what the names of several databases begin with.
     pub database: String,
+    /// The number of databases that the collections are spread over.
+    pub databases: u32,
     /// The number of collections.
     pub collections: u32,
     /// Documents per collection.
@@ -21,14 +23,19 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// The name of a collection, counted from 1.
-    pub fn collection(&self, number: u32) -> String {
-        format!("sbtest{number}")
+    /// Database and name of a collection, counted from 1. Of several databases, the first holds the first collection, the
+    /// second the second, and so on around.
+    pub fn place(&self, number: u32) -> (String, String) {
+        let database = match self.databases {
+            1 => self.database.clone(),
+            databases => format!("{}{}", self.database, (number - 1) % databases + 1),
+        };
+        (database, format!("sbtest{number}"))
     }
 
-    /// The documents of all collections.
-    pub fn documents_in_all(&self) -> u64 {
-        u64::from(self.collections) * u64::from(self.documents)
+    /// The places of all collections.
+    pub fn all(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        (1..=self.collections).map(|number| self.place(number))
     }
 }
 
@@ -97,6 +104,15 @@ mod tests {
              07640351160-42454483377"
         );
         assert_eq!(text("pad"), "01376750983-06661949810-55641668812-30952342371-57477967936");
+    }
+
+    #[test]
+    fn collections_go_around_the_databases() {
+        let data = |databases| DataSet { database: "sb".into(), databases, collections: 3, documents: 1 };
+        let places: Vec<String> =
+            data(2).all().map(|(database, name)| format!("{database}.{name}")).collect();
+        assert_eq!(places, ["sb1.sbtest1", "sb2.sbtest2", "sb1.sbtest3"]);
+        assert_eq!(data(1).place(2), ("sb".into(), "sbtest2".into()));
     }
 
     #[test]

@@ -1,0 +1,158 @@
+//! Clients with a thread each, for tasks that wait for their replies.
+//!
+//! In a closed loop each thread does one unit after the other. In an open loop all threads take units from one schedule:
+//! whoever is free takes the next one, sleeps until it is due, and if it is due already, its latency counts from then.
+//!
+//! Counts go into a few tallies that threads share: a tally with histograms for ten kinds takes megabytes, and a unit of a
+//! task costs many times the lock.
+
+use super::schedule::Schedule;
+use super::script::{Turn, Verdict};
+use super::tally::UnitEnd;
+use super::task::{ClientState, Performed};
+use super::worker::{Orders, Window};
+use super::{Tally, Task, ThreadUsage};
+use crate::error::BenchError;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many tallies there are at most.
+const TALLIES: usize = 8;
+
+/// What the threads of a run share.
+pub struct Crew {
+    orders: Orders,
+    tallies: Vec<Mutex<Tally>>,
+    schedule: Option<Mutex<Schedule>>,
+    /// Threads that have begun, to give each its tally.
+    begun: AtomicUsize,
+    /// Threads that ended before the window did.
+    over: AtomicUsize,
+    clients: usize,
+    /// Operations that were done, for whoever prints progress.
+    done: Arc<AtomicU64>,
+}
+
+impl Crew {
+    /// A crew of so many clients.
+    pub fn new(orders: Orders, clients: usize) -> Crew {
+        let tallies = (0..clients.clamp(1, TALLIES)).map(|_| Mutex::new(orders.tally())).collect();
+        let schedule = orders.pace.schedule(orders.window.start, 0, 1).map(Mutex::new);
+        Crew {
+            orders,
+            tallies,
+            schedule,
+            begun: AtomicUsize::new(0),
+            over: AtomicUsize::new(0),
+            clients,
+            done: Arc::default(),
+        }
+    }
+
+    /// Operations that were done so far.
+    pub fn done(&self) -> Arc<AtomicU64> {
+        self.done.clone()
+    }
+
+    /// Follows one task to its end, on the calling thread.
+    pub fn follow(&self, mut task: Box<dyn Task>) -> Result<(), BenchError> {
+        let place = self.begun.fetch_add(1, Ordering::Relaxed);
+        let tally = &self.tallies[place % self.tallies.len()];
+        let window = self.orders.window;
+        let mut usage_before = Some(ThreadUsage::now()?);
+        let mut measuring = false;
+        let ended = loop {
+            if !measuring && Instant::now() >= window.from {
+                usage_before = Some(ThreadUsage::now()?);
+                measuring = true;
+            }
+            if Instant::now() >= window.to() {
+                break None;
+            }
+            if task.prepare() == Turn::Over {
+                break Some(());
+            }
+            let Some(intended) = self.next_beginning(window) else { break None };
+            let begun = Instant::now();
+            let performed = task.perform();
+            let client = performed.client;
+            if measuring && performed.verdict == Verdict::Done {
+                self.done.fetch_add(u64::from(performed.operations), Ordering::Relaxed);
+            }
+            count(&mut lock(tally), window, intended.unwrap_or(begun), begun, performed);
+            if client == ClientState::Out {
+                break Some(());
+            }
+        };
+        let mut tally = lock(tally);
+        if let Some(before) = usage_before.take() {
+            tally.threads.push(ThreadUsage::now()?.since(&before));
+        }
+        tally.note(task.notes());
+        if ended.is_some() && self.over.fetch_add(1, Ordering::AcqRel) + 1 == self.clients {
+            tally.over_at = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Waits until the next unit is due. `Some(None)` in a closed loop; nothing if it is not due in the window.
+    fn next_beginning(&self, window: Window) -> Option<Option<Instant>> {
+        let Some(schedule) = &self.schedule else { return Some(None) };
+        let due = {
+            let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
+            if schedule.due() >= window.to() {
+                return None;
+            }
+            schedule.take()
+        };
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        Some(Some(due))
+    }
+
+    /// What all threads counted, when all are over.
+    pub fn finish(self) -> Tally {
+        let end = self.orders.window.to();
+        let mut sum = self.orders.tally();
+        for tally in self.tallies {
+            let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+            sum.over_at = sum.over_at.max(tally.over_at);
+            sum.add(tally);
+        }
+        if let Some(schedule) = self.schedule {
+            let mut schedule = schedule.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let (count, first) = schedule.take_until(end);
+            sum.not_begun = count;
+            sum.longest_wait = first.map_or(Duration::ZERO, |first| end.duration_since(first));
+        }
+        sum
+    }
+}
+
+/// A tally is whole even if a thread panicked while it held it: that run ends with an error anyway.
+fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts a unit that ended now, if that is in the window. A lost connection counts whenever it happens.
+fn count(tally: &mut Tally, window: Window, intended: Instant, begun: Instant, performed: Performed) {
+    let now = Instant::now();
+    if now < window.from || now >= window.to() {
+        if let (ClientState::Out, Verdict::Failed(message)) = (performed.client, performed.verdict) {
+            tally.fail(message);
+        }
+        return;
+    }
+    let second = usize::try_from(now.duration_since(window.from).as_secs()).unwrap_or(usize::MAX);
+    for statement in &performed.statements {
+        tally.statement(statement, second, now);
+    }
+    tally.retried += performed.retries;
+    tally.unit(UnitEnd {
+        second,
+        latency: now.duration_since(intended),
+        service: now.duration_since(begun),
+        verdict: performed.verdict,
+        operations: performed.operations,
+    });
+}

@@ -1,0 +1,57 @@
+//! What one client does that has a thread of its own and waits for each reply: for stores behind a driver, and for units
+//! whose next step hangs on what the last one found.
+//!
+//! 1. [`Task::prepare`] chooses the next unit; its cost is the client's own and in no latency.
+//! 2. [`Task::perform`] does it, and says how it went.
+
+use super::script::{Kind, Note, Turn, Verdict};
+use std::time::Duration;
+
+/// What one client does.
+pub trait Task: Send {
+    /// Chooses the next unit; [`Turn::Over`] when there is nothing left to do.
+    fn prepare(&mut self) -> Turn;
+
+    /// Does it.
+    fn perform(&mut self) -> Performed;
+
+    /// What the task counted besides, once it is over.
+    fn notes(&self) -> Vec<Note> {
+        Vec::new()
+    }
+}
+
+/// A unit that was done.
+#[derive(Clone, Debug)]
+pub struct Performed {
+    /// The statements in it that are told apart.
+    pub statements: Vec<Statement>,
+    /// How it went as a whole.
+    pub verdict: Verdict,
+    /// Operations that were done by it, if it did not fail.
+    pub operations: u32,
+    /// How often something in it was done once more because the server said that it may work now.
+    pub retries: u64,
+    /// Whether the client can go on.
+    pub client: ClientState,
+}
+
+/// A statement within a unit.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// Its kind.
+    pub kind: Kind,
+    /// How long it took.
+    pub latency: Duration,
+    /// How it went.
+    pub verdict: Verdict,
+}
+
+/// Whether a client can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientState {
+    /// It can.
+    GoesOn,
+    /// Its connection is lost, or it has failed too often.
+    Out,
+}

@@ -1,0 +1,36 @@
+//! `pando-bench compare A B`: ratios of two sets of runs.
+
+use crate::error::BenchError;
+use crate::report::compare::compare;
+use crate::report::file::RunFile;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The subcommand's arguments.
+pub fn command() -> Command {
+    let side = |name, help| {
+        Arg::new(name).value_name("PATH").required(true).help(help).value_parser(value_parser!(PathBuf))
+    };
+    Command::new("compare")
+        .about("Ratios of two sets of runs, with their spread")
+        .arg(side("first", "A folder that --out wrote, or one of its JSON files: what the ratios are to"))
+        .arg(side("second", "Another one"))
+}
+
+/// Runs the subcommand.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    let side = |name| read(&crate::cli::value::<PathBuf>(matches, name));
+    print!("{}", compare(&side("first")?, &side("second")?));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The runs of a folder, or the one of a file.
+pub fn read(path: &Path) -> Result<Vec<RunFile>, BenchError> {
+    let files = if path.is_dir() { RunFile::read_folder(path)? } else { vec![RunFile::read(path)?] };
+    if files.is_empty() {
+        let cause = "there is no file of a run in this folder".to_owned();
+        return Err(BenchError::FileForm { path: path.to_owned(), line: 0, cause });
+    }
+    Ok(files)
+}

@@ -1,0 +1,156 @@
+//! `pando-bench iibench`: its arguments.
+
+use super::phases;
+use crate::cli;
+use crate::error::BenchError;
+use crate::random::Generator;
+use crate::workload::iibench::Iibench;
+use crate::workload::iibench::purchases::{Price, PrimaryKey, Shape};
+use crate::workload::iibench::queries::QueryPlan;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The most bytes of a batch's texts: a message may hold 48 MB.
+const BATCH_BYTES_MAX: u64 = 40_000_000;
+
+/// The subcommand's arguments.
+pub fn command() -> Command {
+    Command::new("iibench")
+        .about("Inserts under secondary indexes, with queries beside them; drops the collection first")
+        .args(cli::server_arguments())
+        .args(cli::run_arguments())
+        .args(cli::seed_arguments())
+        .args(data_arguments())
+        .args(query_arguments())
+        // The run ends when all is in.
+        .mut_arg("duration", |argument| argument.default_value("1000000").help("Break off after so long"))
+        .mut_arg("warmup", |argument| argument.default_value("0"))
+        .mut_arg("clients", |argument| argument.default_value("10"))
+        .mut_arg("threads", |argument| argument.default_value("2"))
+        .arg(cli::faithful_argument("java.util.Random, seeded by client; price near the customer's number"))
+}
+
+fn data_arguments() -> Vec<Arg> {
+    let number = |name, default: &'static str, range: std::ops::RangeInclusive<i64>, help| {
+        cli::option(name, "N", help).default_value(default).value_parser(value_parser!(u32).range(range))
+    };
+    vec![
+        cli::option("database", "NAME", "The database").default_value("iibench"),
+        cli::option("docs", "N", "Documents in all; the post had 2,000,000,000")
+            .default_value("1000000")
+            .value_parser(value_parser!(u64).range(1..)),
+        number("batch", "1000", 1..=100_000, "Documents per insert"),
+        number("indexes", "3", 0..=3, "How many of the three secondary indexes there are"),
+        number("char-fields", "0", 0..=100, "Texts in a document"),
+        number("char-field-length", "1000", 1..=1_000_000, "Characters in a text"),
+        number("percent-compressible", "90", 0..=100, "So many of a hundred of them are the same"),
+        cli::option("durability", "WHAT", "When a batch is answered: w:1, w:1 with j:true, or w:majority")
+            .default_value("w1")
+            .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
+        cli::option("id", "HOW", "The primary key: ascending, or random")
+            .default_value("ascending")
+            .value_parser(PossibleValuesParser::new(["ascending", "random"])),
+        Arg::new("independent-price")
+            .long("independent-price")
+            .action(ArgAction::SetTrue)
+            .help("Draw the price whoever the customer is; the original's is nearly the customer's number"),
+        number("norm-docs", "200", 1..=1_000_000_000, "Print costs per so many documents, too"),
+    ]
+}
+
+fn query_arguments() -> Vec<Arg> {
+    vec![
+        cli::option("queries", "N", "Queries in an interval, by one client")
+            .default_value("0")
+            .value_parser(value_parser!(u32).range(0..=1_000_000)),
+        cli::option("query-interval", "SECONDS", "The interval")
+            .default_value("15")
+            .value_parser(value_parser!(u32).range(1..=86_400)),
+        cli::option("query-limit", "N", "Documents that a query asks for")
+            .default_value("10")
+            .value_parser(value_parser!(u32).range(1..=100_000)),
+        cli::option("query-begin", "N", "Documents that must be in before the first query")
+            .default_value("1000000")
+            .value_parser(value_parser!(u64)),
+        Arg::new("guided-queries")
+            .long("guided-queries")
+            .action(ArgAction::SetTrue)
+            .help("Queries name their index and their order"),
+    ]
+}
+
+/// Runs the subcommand.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    let workload = workload(matches);
+    if workload.queries.guided && workload.queries.per_interval > 0 && workload.indexes < 3 {
+        let cause = "each of the three queries names its index: --indexes 3".to_owned();
+        return Err(BenchError::Option { option: "guided-queries", cause });
+    }
+    let bytes = u64::from(workload.batch) * u64::from(workload.shape.document_bytes());
+    if bytes > BATCH_BYTES_MAX {
+        let cause = format!("a batch would have {bytes} bytes, at most {BATCH_BYTES_MAX} go into a message");
+        return Err(BenchError::Option { option: "batch", cause });
+    }
+    phases::measure(&workload, &cli::measure_options(matches))
+}
+
+/// What the arguments say.
+fn workload(matches: &ArgMatches) -> Iibench {
+    let faithful = matches.get_flag("faithful");
+    let independent = matches.get_flag("independent-price") && !faithful;
+    let random = cli::value::<String>(matches, "id") == "random";
+    let shape = Shape {
+        texts: cli::value(matches, "char-fields"),
+        text_bytes: cli::value(matches, "char-field-length"),
+        compressible_percent: cli::value(matches, "percent-compressible"),
+        price: if independent { Price::Independent } else { Price::NearCustomer },
+        primary_key: if random { PrimaryKey::Random } else { PrimaryKey::Ascending },
+    };
+    let queries = QueryPlan {
+        per_interval: cli::value(matches, "queries"),
+        interval_s: cli::value(matches, "query-interval"),
+        limit: cli::value(matches, "query-limit"),
+        begin_after: cli::value(matches, "query-begin"),
+        guided: matches.get_flag("guided-queries"),
+    };
+    Iibench {
+        database: cli::value(matches, "database"),
+        documents: cli::value(matches, "docs"),
+        batch: cli::value(matches, "batch"),
+        indexes: cli::value(matches, "indexes"),
+        shape,
+        durability: cli::durability(matches),
+        queries,
+        generator: if faithful { Generator::Java } else { cli::generator(matches) },
+        seed: cli::value(matches, "seed"),
+        norm_documents: cli::value(matches, "norm-docs"),
+        sent: Arc::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn iibench(arguments: &[&str]) -> Option<Iibench> {
+        let all = std::iter::once(&"iibench").chain(arguments);
+        Some(workload(&command().try_get_matches_from(all).ok()?))
+    }
+
+    #[test]
+    fn the_defaults_are_the_posts_apart_from_the_number_of_documents() {
+        let workload = iibench(&[]).expect("no argument is required");
+        assert_eq!((workload.batch, workload.indexes, workload.shape.texts), (1000, 3, 0));
+        assert_eq!((workload.queries.per_interval, workload.shape.price), (0, Price::NearCustomer));
+    }
+
+    #[test]
+    fn more_indexes_than_there_are_and_batches_that_no_message_holds_are_refused() {
+        assert!(iibench(&["--indexes", "4"]).is_none());
+        let arguments = ["iibench", "--batch", "100000", "--char-fields", "1"];
+        let matches = command().try_get_matches_from(arguments).expect("each is possible alone");
+        assert!(matches!(run(&matches), Err(BenchError::Option { option: "batch", .. })));
+    }
+}

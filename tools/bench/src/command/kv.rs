@@ -1,0 +1,99 @@
+//! `pando-bench kv`: its arguments.
+
+use super::phases;
+use crate::cli;
+use crate::error::BenchError;
+use crate::workload::kv::KeyValue;
+use crate::workload::kv::loading::{KvLoad, LoadFormat, LoadOrder};
+use crate::workload::kv::rows::Rows;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::process::ExitCode;
+
+/// The subcommand's arguments.
+pub fn command() -> Command {
+    Command::new("kv")
+        .about("Reads of single rows by key, in rounds over one set of keys")
+        .args(cli::server_arguments())
+        .args(cli::load_arguments())
+        .args(cli::run_arguments())
+        .arg(cli::load_when_argument())
+        .args(arguments())
+        // The run ends with its last round.
+        .mut_arg("duration", |argument| argument.default_value("1000000").help("Break off after so long"))
+        .mut_arg("warmup", |argument| argument.default_value("0"))
+        .mut_arg("clients", |argument| argument.default_value("100"))
+}
+
+fn arguments() -> Vec<Arg> {
+    let number = |name, default: &'static str, most: i64, help| {
+        cli::option(name, "N", help).default_value(default).value_parser(value_parser!(u32).range(1..=most))
+    };
+    vec![
+        cli::option("database", "NAME", "The database").default_value("kv"),
+        number("rows", "1000000", i64::from(u32::MAX) - 1, "Rows; the post had 105,000,000"),
+        number(
+            "reads",
+            "100000",
+            i64::from(u32::MAX) - 1,
+            "Rows that are read in a round; the post: 1,000,000",
+        ),
+        number("rounds", "10", 200, "How often they are read"),
+        number("id-gap", "1", 1_000_000, "Ids are multiples of this"),
+        cli::option("null-pct", "PERCENT", "So many of a hundred values are null")
+            .default_value("0")
+            .value_parser(value_parser!(u32).range(0..=100)),
+        cli::option("seed", "N", "What all chance hangs on")
+            .default_value("0")
+            .value_parser(value_parser!(u64)),
+        cli::option("load-format", "WHAT", "Make documents straight, or by lines of JSON")
+            .default_value("bson")
+            .value_parser(PossibleValuesParser::new(["bson", "json"])),
+        Arg::new("shuffle-load")
+            .long("shuffle-load")
+            .action(ArgAction::SetTrue)
+            .help("Load in mixed order, not by id"),
+    ]
+}
+
+/// Runs the subcommand.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    phases::measure(&workload(matches), &cli::measure_options(matches))
+}
+
+/// What the arguments say.
+fn workload(matches: &ArgMatches) -> KeyValue {
+    let rows = Rows {
+        count: cli::value(matches, "rows"),
+        gap: cli::value(matches, "id-gap"),
+        seed: cli::value(matches, "seed"),
+        null_percent: cli::value(matches, "null-pct"),
+    };
+    let json = cli::value::<String>(matches, "load-format") == "json";
+    let load = KvLoad {
+        database: cli::value(matches, "database"),
+        collection: "keyvalue".to_owned(),
+        rows,
+        format: if json { LoadFormat::Json } else { LoadFormat::Bson },
+        order: if matches.get_flag("shuffle-load") { LoadOrder::Shuffled } else { LoadOrder::Ascending },
+        connections: cli::value(matches, "load-connections"),
+        batch: cli::value(matches, "batch"),
+        durability: cli::durability(matches),
+    };
+    KeyValue { load, reads: cli::value(matches, "reads"), rounds: cli::value(matches, "rounds") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_the_posts_ten_rounds_by_a_hundred_clients() {
+        let matches = command().try_get_matches_from(["kv"]).expect("no argument is required");
+        let workload = workload(&matches);
+        assert_eq!((workload.rounds, workload.load.rows.gap), (10, 1));
+        let options = cli::measure_options(&matches);
+        assert_eq!(options.plans.iter().map(|plan| plan.clients).collect::<Vec<_>>(), [100]);
+        assert!(command().try_get_matches_from(["kv", "--rounds", "201"]).is_err());
+    }
+}

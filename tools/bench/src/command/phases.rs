@@ -1,0 +1,251 @@
+//! The phases of every workload: load, warm-up, run, verify, for each number of clients and each repeat.
+//!
+//! Before each run the tool measures its own ceiling with as many clients, for [`CEILING_SECONDS`]. After each run its file
+//! is written at once: what has been measured is kept if a later run fails or the tool is interrupted.
+
+use super::{Found, find_server};
+use crate::cli::{LoadWhen, MeasureOptions};
+use crate::client::{Misses, NullServer, Pace};
+use crate::counters::{FolderSize, Sources};
+use crate::error::BenchError;
+use crate::report::file::{RunFacts, RunFile};
+use crate::report::table::{Row, megabytes, render, render_kinds};
+use crate::report::{Figures, warnings};
+use crate::run::{self, Counting, Measured, Plan};
+use crate::target::Target;
+use crate::workload::Workload;
+use crate::workload::load::{Loading, TimedStep};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How long the tool's own ceiling is measured.
+const CEILING_SECONDS: u32 = 2;
+/// No phase that ends by itself takes longer.
+const LONGEST_SECONDS: u32 = 10_000_000;
+
+/// Goes through all phases of a workload.
+pub fn measure(workload: &dyn Workload, options: &MeasureOptions) -> Result<ExitCode, BenchError> {
+    if options.null_server {
+        return measure_this_tool(workload, options);
+    }
+    let mut found = find_server(&options.server)?;
+    if let Some(loading) = workload.loading() {
+        if should_load(loading, &found.target, options.load_when)? {
+            load(loading, workload.name(), &mut found, options.server.out.as_deref())?;
+        }
+        if options.load_when == LoadWhen::Only {
+            return Ok(ExitCode::SUCCESS);
+        }
+        loading.check(&found.target)?;
+    }
+    println!("{:<8} {}", workload.name(), workload.summary());
+    let mut files = Vec::new();
+    for plan in &options.plans {
+        for _ in 0..options.repeats {
+            files.push(one_run(workload, &mut found, *plan, options)?);
+        }
+    }
+    print_results(&files);
+    print_size(&found);
+    Ok(exit_code(&files))
+}
+
+fn should_load(loading: &dyn Loading, target: &Target, when: LoadWhen) -> Result<bool, BenchError> {
+    match when {
+        LoadWhen::Always | LoadWhen::Only => Ok(true),
+        LoadWhen::Never => Ok(false),
+        // Data that is there is somebody's: whether it is the right data is checked before the runs.
+        LoadWhen::Missing => Ok(!loading.is_there(target)?),
+    }
+}
+
+fn one_run(
+    workload: &dyn Workload,
+    found: &mut Found,
+    plan: Plan,
+    options: &MeasureOptions,
+) -> Result<RunFile, BenchError> {
+    let ceiling = if options.with_ceiling { ceiling(plan, workload)? } else { None };
+    let counting = counting_of(workload);
+    workload.prepare(&found.target)?;
+    if let Some(clients) = workload.warm_up(&found.target, plan.clients)? {
+        eprintln!("{} clients: a pass to warm up", plan.clients);
+        let pass = Plan { warmup_s: 0, duration_s: LONGEST_SECONDS, pace: Pace::Closed, ..plan };
+        run::run(pass, found.target.address(), clients, counting, None)?;
+    }
+    eprintln!(
+        "{} clients, {}: {} s of warm-up, {} s of window at most",
+        plan.clients,
+        in_words(plan.pace),
+        plan.warmup_s,
+        plan.duration_s
+    );
+    let clients = workload.clients(&found.target, plan.clients)?;
+    let measured = run::run(plan, found.target.address(), clients, counting, Some(&mut found.sources))?;
+    let facts = RunFacts {
+        workload: workload.name().to_owned(),
+        summary: workload.summary(),
+        operations: workload.operations(),
+        parameters: workload.parameters(),
+        misses: workload.misses(),
+        plan,
+        ceiling,
+        findings: workload.verify(&found.target)?,
+        lines: workload.lines(&measured),
+    };
+    let file = found.circumstances.run_file(facts, Figures::new(&measured, &workload.kinds()));
+    if let Some(folder) = &options.server.out {
+        let path = file.write(folder)?;
+        println!("written  {}", path.display());
+        for csv in workload.csv(&file.figures, options.interval_s) {
+            csv.write(&path)?;
+        }
+    }
+    Ok(file)
+}
+
+fn in_words(pace: Pace) -> String {
+    match pace {
+        Pace::Closed => "closed loop".to_owned(),
+        Pace::Open { rate, spacing } => format!("open loop of {rate}/s, {}", spacing.name()),
+    }
+}
+
+/// Runs against nothing but a null server.
+fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Result<ExitCode, BenchError> {
+    println!("{:<8} {}", workload.name(), workload.summary());
+    println!(
+        "server   none: these are the figures of the tool itself, whose null server runs in the same process"
+    );
+    let mut all_figures = Vec::new();
+    for plan in &options.plans {
+        let Some(measured) = run_on_null_server(*plan, workload)? else {
+            let cause = "this workload has no null server".to_owned();
+            return Err(BenchError::Option { option: "null-server", cause });
+        };
+        all_figures.push((plan.clients, Figures::new(&measured, &workload.kinds())));
+    }
+    let row = |(clients, figures): &'_ (u32, Figures)| (*clients, figures.clone());
+    let rows: Vec<(u32, Figures)> = all_figures.iter().map(row).collect();
+    let rows: Vec<Row<'_>> =
+        rows.iter().map(|(clients, figures)| Row { clients: *clients, figures, ceiling: None }).collect();
+    print!("\n{}", render(&rows));
+    let flagged =
+        all_figures.iter().any(|(_, figures)| warnings::is_flagged(figures, workload.misses(), &[]));
+    Ok(if flagged { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// What the null server reaches with as many clients and threads.
+fn ceiling(plan: Plan, workload: &dyn Workload) -> Result<Option<f64>, BenchError> {
+    let plan = Plan { warmup_s: 0, duration_s: CEILING_SECONDS, pace: Pace::Closed, ..plan };
+    Ok(run_on_null_server(plan, workload)?.map(|measured| measured.rate()))
+}
+
+fn run_on_null_server(plan: Plan, workload: &dyn Workload) -> Result<Option<Measured>, BenchError> {
+    let Some(reply) = workload.null_reply() else { return Ok(None) };
+    let server = NullServer::start(&reply)?;
+    let target = Target::at(server.address());
+    let clients = workload.null_clients(&target, plan.clients)?;
+    run::run(plan, server.address(), clients, counting_of(workload), None).map(Some)
+}
+
+fn counting_of(workload: &dyn Workload) -> Counting {
+    Counting { kinds: workload.kinds().len(), misses: workload.misses() }
+}
+
+/// Loads and prints the figures.
+pub(super) fn load(
+    loading: &dyn Loading,
+    workload: &str,
+    found: &mut Found,
+    out: Option<&Path>,
+) -> Result<(), BenchError> {
+    println!("load     {}", loading.summary());
+    let (measured, steps) = load_measured(loading, &found.target, &mut found.sources)?;
+    let lines = steps.iter().map(|step| format!("{}: {:.1} s", step.what, step.seconds)).collect();
+    let facts = RunFacts {
+        workload: format!("{workload} load"),
+        summary: loading.summary(),
+        operations: "documents",
+        parameters: loading.parameters(),
+        misses: Misses::AreFaults,
+        plan: measured.plan,
+        ceiling: None,
+        findings: Vec::new(),
+        lines,
+    };
+    let file = found.circumstances.run_file(facts, Figures::new(&measured, &loading.kinds()));
+    println!("\nload; an operation is a document, a latency is a batch's");
+    print_results(std::slice::from_ref(&file));
+    print_size(found);
+    if let Some(folder) = out {
+        println!("written  {}", file.write(folder)?.display());
+    }
+    Ok(())
+}
+
+/// Loads: the four steps of [`crate::workload::load`].
+pub fn load_measured(
+    loading: &dyn Loading,
+    target: &Target,
+    sources: &mut Sources,
+) -> Result<(Measured, Vec<TimedStep>), BenchError> {
+    loading.prepare(target)?;
+    let clients = loading.clients(target)?;
+    let connections = loading.connections();
+    let plan = Plan {
+        clients: connections,
+        threads: connections,
+        warmup_s: 0,
+        duration_s: LONGEST_SECONDS,
+        pace: Pace::Closed,
+    };
+    let counting = Counting { kinds: loading.kinds().len(), misses: Misses::AreFaults };
+    let measured = run::run(plan, target.address(), clients, counting, Some(sources))?;
+    if let Some(message) = measured.tally.failures.first() {
+        return Err(BenchError::Load { failed: measured.tally.failed, message: message.clone() });
+    }
+    let steps = loading.finish(target)?;
+    loading.check(target)?;
+    Ok((measured, steps))
+}
+
+/// Prints how large the data folder is.
+fn print_size(found: &Found) {
+    if let Some(folder) = &found.circumstances.machine.data_folder {
+        let FolderSize { allocated_bytes, apparent_bytes } = FolderSize::of(folder);
+        println!(
+            "size     {} MB on the device, {} MB apparent",
+            megabytes(allocated_bytes),
+            megabytes(apparent_bytes)
+        );
+    }
+}
+
+fn print_results(files: &[RunFile]) {
+    let row = |file: &'_ RunFile| (file.plan.clients, file.ceiling);
+    let rows: Vec<Row<'_>> = files
+        .iter()
+        .map(|file| Row { clients: row(file).0, figures: &file.figures, ceiling: row(file).1 })
+        .collect();
+    print!("\n{}", render(&rows));
+    for file in files {
+        let clients = file.plan.clients;
+        if let Some(kinds) = render_kinds(&file.figures) {
+            print!("\n{clients} clients, by kind of statement\n{kinds}");
+        }
+        file.lines.iter().for_each(|line| println!("{line}"));
+        let notes = file.figures.notes.iter().filter(|(_, count)| **count > 0);
+        notes.for_each(|(name, count)| println!("note: {clients} clients: {name}: {count}"));
+        file.findings.iter().for_each(|finding| println!("verified: {clients} clients: {finding}"));
+        if let Some(source) = &file.figures.disk_source {
+            println!("disk I/O of {clients} clients from {source}");
+        }
+        file.warnings.iter().for_each(|warning| println!("warning: {clients} clients: {warning}"));
+    }
+}
+
+/// A run that is no measurement must not pass for one in a script.
+fn exit_code(files: &[RunFile]) -> ExitCode {
+    if files.iter().any(|file| file.flagged) { ExitCode::from(1) } else { ExitCode::SUCCESS }
+}

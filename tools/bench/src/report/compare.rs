@@ -1,0 +1,217 @@
+//! Two sets of runs beside each other: ratios with their spread.
+//!
+//! 1. Runs are put together that did the same: workload, clients, rate, and parameters.
+//! 2. Of each figure there is the median of each side, the ratio of the medians (second by first), and how far that ratio
+//!    could be off: the lowest of the second by the highest of the first, and the other way round.
+//! 3. A ratio whose spread has 1 in it is no difference that these runs could show; a single run has no spread, and says so.
+
+use super::Figures;
+use super::file::RunFile;
+use super::table::aligned;
+use std::collections::BTreeMap;
+
+/// A figure that is compared.
+struct Metric {
+    name: &'static str,
+    of: fn(&Figures) -> Option<f64>,
+}
+
+const METRICS: [Metric; 9] = [
+    Metric { name: "operations/s", of: |figures| Some(figures.rate) },
+    Metric { name: "p50 us", of: |figures| Some(figures.latency_us.p50) },
+    Metric { name: "p99 us", of: |figures| Some(figures.latency_us.p99) },
+    Metric { name: "max us", of: |figures| Some(figures.latency_us.max) },
+    Metric { name: "server CPU us/op", of: |figures| figures.per_operation.server_cpu_us },
+    Metric { name: "server switches/op", of: |figures| figures.per_operation.server_switches },
+    Metric { name: "disk reads/op", of: |figures| figures.per_operation.disk_reads },
+    Metric { name: "rKB/op", of: |figures| figures.per_operation.read_kb },
+    Metric { name: "wKB/op", of: |figures| figures.per_operation.written_kb },
+];
+
+/// What makes two runs the same work.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Work {
+    workload: String,
+    clients: u32,
+    /// Units per second of an open loop, as text: rates are given, not computed.
+    rate: String,
+}
+
+impl Work {
+    fn of(file: &RunFile) -> Work {
+        let rate = file.plan.rate.map_or_else(|| "closed".to_owned(), |rate| format!("{rate}/s"));
+        Work { workload: file.workload.clone(), clients: file.plan.clients, rate }
+    }
+}
+
+/// The values of one figure on one side.
+#[derive(Clone, Debug)]
+struct Values {
+    sorted: Vec<f64>,
+}
+
+impl Values {
+    fn new(mut values: Vec<f64>) -> Values {
+        values.sort_by(f64::total_cmp);
+        Values { sorted: values }
+    }
+
+    fn median(&self) -> f64 {
+        let middle = self.sorted.len() / 2;
+        if self.sorted.len().is_multiple_of(2) {
+            f64::midpoint(self.sorted[middle - 1], self.sorted[middle])
+        } else {
+            self.sorted[middle]
+        }
+    }
+
+    fn lowest(&self) -> f64 {
+        self.sorted[0]
+    }
+
+    fn highest(&self) -> f64 {
+        self.sorted[self.sorted.len() - 1]
+    }
+}
+
+/// The second by the first; nothing if the first is 0.
+fn ratio(first: &Values, second: &Values) -> Option<[f64; 3]> {
+    let by = |a: f64, b: f64| (b != 0.0).then(|| a / b);
+    let middle = by(second.median(), first.median())?;
+    Some([
+        by(second.lowest(), first.highest())?,
+        middle,
+        by(second.highest(), first.lowest()).unwrap_or(f64::INFINITY),
+    ])
+}
+
+/// The comparison as text.
+pub fn compare(first: &[RunFile], second: &[RunFile]) -> String {
+    let group = |files: &[RunFile]| {
+        let mut groups: BTreeMap<Work, Vec<RunFile>> = BTreeMap::new();
+        files.iter().for_each(|file| groups.entry(Work::of(file)).or_default().push(file.clone()));
+        groups
+    };
+    let (first, second) = (group(first), group(second));
+    let mut text = String::new();
+    for (work, ours) in &first {
+        match second.get(work) {
+            Some(theirs) => text.push_str(&one_work(work, ours, theirs)),
+            None => text.push_str(&only_on(work, "the first")),
+        }
+    }
+    second
+        .keys()
+        .filter(|work| !first.contains_key(work))
+        .for_each(|work| text.push_str(&only_on(work, "the second")));
+    text
+}
+
+fn only_on(work: &Work, side: &str) -> String {
+    format!("{}, {} clients, {}: only on {side} side\n\n", work.workload, work.clients, work.rate)
+}
+
+fn one_work(work: &Work, first: &[RunFile], second: &[RunFile]) -> String {
+    let mut text = format!(
+        "{}, {} clients, {}: {} and {} runs\n",
+        work.workload,
+        work.clients,
+        work.rate,
+        first.len(),
+        second.len()
+    );
+    let heading = ["", "first", "second", "ratio", "from", "to", ""];
+    let mut lines = vec![heading.map(str::to_owned).to_vec()];
+    for metric in &METRICS {
+        let values = |files: &[RunFile]| {
+            let values: Vec<f64> = files.iter().filter_map(|file| (metric.of)(&file.figures)).collect();
+            (values.len() == files.len()).then(|| Values::new(values))
+        };
+        let (Some(ours), Some(theirs)) = (values(first), values(second)) else { continue };
+        let Some([from, middle, to]) = ratio(&ours, &theirs) else { continue };
+        let has_spread = first.len() > 1 && second.len() > 1;
+        let remark = match (has_spread, from <= 1.0 && 1.0 <= to) {
+            (false, _) => "no spread: repeat",
+            (true, true) => "no difference shown",
+            (true, false) => "",
+        };
+        let cells = [
+            metric.name.to_owned(),
+            number(ours.median()),
+            number(theirs.median()),
+            format!("{middle:.3}"),
+            format!("{from:.3}"),
+            format!("{to:.3}"),
+            remark.to_owned(),
+        ];
+        lines.push(cells.to_vec());
+    }
+    text.push_str(&aligned(&lines));
+    doubts(first, second).iter().for_each(|doubt| text.push_str(&format!("caution: {doubt}\n")));
+    text.push('\n');
+    text
+}
+
+/// What makes the comparison unfair or void.
+fn doubts(first: &[RunFile], second: &[RunFile]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let all = || first.iter().chain(second);
+    let flagged = all().filter(|file| file.flagged).count();
+    if flagged > 0 {
+        doubts.push(format!("{flagged} of the runs are flagged: they are no measurements"));
+    }
+    let differs = |name: &str, of: &dyn Fn(&RunFile) -> String| {
+        let mut values: Vec<String> = all().map(of).collect();
+        values.sort();
+        values.dedup();
+        (values.len() > 1).then(|| format!("{name} differs: {}", values.join(" | ")))
+    };
+    doubts.extend(differs("what was done", &|file| file.parameters.to_string()));
+    doubts.extend(differs("the window", &|file| format!("{} s", file.plan.duration_s)));
+    doubts.extend(differs("the machine", &|file| {
+        format!("{} x {}", file.machine.cores, file.machine.cpu_model.clone().unwrap_or_default())
+    }));
+    doubts.extend(differs("readahead", &|file| {
+        file.machine.read_ahead_kb.map_or_else(|| "unknown".to_owned(), |kb| format!("{kb} KB"))
+    }));
+    doubts
+}
+
+fn number(value: f64) -> String {
+    if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::tests::file;
+    use super::*;
+
+    fn runs(rates: &[f64]) -> Vec<RunFile> {
+        rates.iter().map(|rate| file("point", 8, *rate)).collect()
+    }
+
+    #[test]
+    fn ratios_come_with_what_they_could_be_off() {
+        let text = compare(&runs(&[100.0, 110.0, 90.0]), &runs(&[200.0, 220.0, 180.0]));
+        let line = text.lines().find(|line| line.contains("operations/s")).expect("a line of the rate");
+        assert!(line.contains("2.000") && line.contains("1.636") && line.contains("2.444"), "{text}");
+        assert!(!line.contains("no difference"), "{text}");
+    }
+
+    #[test]
+    fn a_spread_with_one_in_it_shows_no_difference() {
+        let text = compare(&runs(&[100.0, 120.0]), &runs(&[110.0, 130.0]));
+        assert!(text.contains("no difference shown"), "{text}");
+        assert!(compare(&runs(&[100.0]), &runs(&[110.0])).contains("no spread"), "one run has none");
+    }
+
+    #[test]
+    fn work_that_only_one_side_did_is_named_and_other_parameters_are_a_caution() {
+        let mut others = runs(&[100.0]);
+        others[0].parameters = serde_json::json!({ "seed": 2 });
+        others.push(file("kv", 1, 1.0));
+        let text = compare(&runs(&[100.0]), &others);
+        assert!(text.contains("kv, 1 clients, closed: only on the second side"), "{text}");
+        assert!(text.contains("what was done differs"), "{text}");
+    }
+}

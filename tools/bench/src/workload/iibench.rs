@@ -1,0 +1,342 @@
+//! iibench: inserts under secondary indexes, with queries beside them (part E of the specification).
+//!
+//! - [`purchases`]: the documents.
+//! - [`queries`]: the three range queries, one for each index, asked by one client on a schedule.
+//! - [`columns`]: the columns of iibench-mongodb.
+//!
+//! # A run
+//! 1. Drop the collection; create the first so many of the three indexes.
+//! 2. Each client inserts its share, batch by batch, until all is in or the window is over. The operation is the document.
+//! 3. Queries begin when enough is in, and end with the last insert. Their latency counts from when they were due.
+//! 4. Verify: as many documents as were acknowledged, and as many index entries as the planner counts.
+//!
+//! Unlike the original, a batch that failed is counted and neither lost silently nor sent twice. The rate is to the last
+//! insert.
+
+pub mod columns;
+pub mod purchases;
+pub mod queries;
+
+use super::insert::{Batch, BatchSource, Inserter, OnFailure};
+use super::load::{Durability, Loading, count, drop_collection};
+use super::{Finding, Workload};
+use crate::client::{Clients, Kind, Misses, Script, Session};
+use crate::error::BenchError;
+use crate::random::Generator;
+use crate::report::Figures;
+use crate::report::csv::CsvFile;
+use crate::run::Measured;
+use crate::target::Target;
+use pando_document::{Document, doc};
+use purchases::{Purchases, Shape};
+use queries::{QueryPlan, Questioner};
+use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The collection, as the original calls it.
+pub const COLLECTION: &str = "purchases_index";
+/// The kinds of statements: the batches, and the queries by the index that they use.
+pub const KINDS: [&str; 4] =
+    ["insert of a batch", "query by price, dateandtime", "query by price", "query by cashregisterid"];
+
+/// The workload.
+#[derive(Clone, Debug)]
+pub struct Iibench {
+    /// The database.
+    pub database: String,
+    /// Documents in all.
+    pub documents: u64,
+    /// Documents per insert.
+    pub batch: u32,
+    /// How many of the three indexes there are.
+    pub indexes: u32,
+    /// What documents look like.
+    pub shape: Shape,
+    /// When the server answers a batch.
+    pub durability: Durability,
+    /// The queries beside the inserts.
+    pub queries: QueryPlan,
+    /// What the documents are drawn from.
+    pub generator: Generator,
+    /// What the draws hang on.
+    pub seed: u64,
+    /// Figures of the post's second table are for so many documents.
+    pub norm_documents: u32,
+    /// Documents of the last run that were sent, for its verification.
+    pub sent: Arc<Mutex<Arc<Sent>>>,
+}
+
+/// What a run's clients share.
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// Documents that were sent so far.
+    pub documents: AtomicU64,
+    /// Clients that have not sent all of theirs.
+    pub inserting: AtomicU64,
+}
+
+/// The keys of the three indexes, in the order of their creation.
+fn index_keys() -> [(&'static str, Document); 3] {
+    [
+        ("price_customerid", doc! { "price": 1, "customerid": 1 }),
+        ("cashregisterid_price_customerid", doc! { "cashregisterid": 1, "price": 1, "customerid": 1 }),
+        ("price_dateandtime_customerid", doc! { "price": 1, "dateandtime": 1, "customerid": 1 }),
+    ]
+}
+
+impl Workload for Iibench {
+    fn name(&self) -> &'static str {
+        "iibench"
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "{} documents of {} bytes by batches of {} under {} indexes, {}, durability {}, {} seed {}",
+            self.documents,
+            self.shape.document_bytes(),
+            self.batch,
+            self.indexes,
+            self.queries.summary(),
+            self.durability.name(),
+            self.generator.name(),
+            self.seed
+        )
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        json!({
+            "database": self.database,
+            "documents": self.documents,
+            "batch": self.batch,
+            "indexes": self.indexes,
+            "shape": self.shape,
+            "durability": self.durability.name(),
+            "queries": self.queries,
+            "generator": self.generator.name(),
+            "seed": self.seed,
+            "norm_documents": self.norm_documents,
+        })
+    }
+
+    fn operations(&self) -> &'static str {
+        "documents"
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        KINDS.map(str::to_owned).to_vec()
+    }
+
+    /// A query that finds nothing is a good answer.
+    fn misses(&self) -> Misses {
+        Misses::AreExpected
+    }
+
+    /// Loading is what is measured.
+    fn loading(&self) -> Option<&dyn Loading> {
+        None
+    }
+
+    fn prepare(&self, target: &Target) -> Result<(), BenchError> {
+        let mut session = Session::open(target.address())?;
+        drop_collection(&mut session, &self.database, COLLECTION)?;
+        for (name, key) in index_keys().into_iter().take(self.indexes as usize) {
+            let command = doc! { "createIndexes": COLLECTION, "indexes": [{ "key": key, "name": name }] };
+            session.command(&self.database, command)?;
+        }
+        Ok(())
+    }
+
+    fn clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        let sent = Arc::new(Sent { documents: AtomicU64::new(0), inserting: AtomicU64::new(clients.into()) });
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent.clone();
+        let edge = |client: u32| self.documents * u64::from(client) / u64::from(clients);
+        let script = |client| -> Box<dyn Script> {
+            let source = PurchaseBatches {
+                purchases: Purchases::new(self.shape, self.generator, self.seed, client),
+                database: self.database.clone(),
+                left: edge(client + 1) - edge(client),
+                batch: self.batch,
+                sent: sent.clone(),
+            };
+            Box::new(Inserter::new(self.durability, source, OnFailure::GoOn).of_kind(Kind::new(0)))
+        };
+        let mut all = Clients::of_scripts((0..clients).map(script).collect());
+        if self.queries.per_interval > 0 {
+            let questioner =
+                Questioner::new(target, &self.database, self.queries, self.generator, self.seed, sent)?;
+            all.tasks.push(Box::new(questioner));
+        }
+        Ok(all)
+    }
+
+    fn null_reply(&self) -> Option<Document> {
+        None
+    }
+
+    fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
+        let mut session = Session::open(target.address())?;
+        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner).documents.load(Ordering::Relaxed);
+        let found = count(&mut session, &self.database, COLLECTION)?;
+        let of = |what: &str, found: u64| Finding {
+            what: format!("documents that were sent, against {what}"),
+            checked: sent,
+            wrong: found.abs_diff(sent),
+        };
+        let mut findings = vec![of("the collection", found)];
+        for (name, _) in index_keys().into_iter().take(self.indexes as usize) {
+            // Every document has every key, so that an index that is counted through has an entry for each.
+            let command = doc! {
+                "count": COLLECTION,
+                "query": { "price": { "$gte": 0 }, "cashregisterid": { "$gte": 0 } },
+                "hint": name,
+            };
+            let reply = session.command(&self.database, command)?;
+            let entries = reply.get("n").and_then(|n| n.as_i64_exact()).and_then(|n| u64::try_from(n).ok());
+            findings.push(of(&format!("index {name}"), entries.unwrap_or(0)));
+        }
+        Ok(findings)
+    }
+
+    /// The post's second table, whose unit is stated in its heading.
+    fn lines(&self, measured: &Measured) -> Vec<String> {
+        normalised(measured, self.norm_documents)
+    }
+
+    fn csv(&self, figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
+        columns::files(figures, interval_s)
+    }
+}
+
+/// Costs per so many documents, as the post has them: `vm.cs`, `vm.us+sy` (percent of the machine times a million), and disk
+/// traffic, all divided by the insert rate.
+fn normalised(measured: &Measured, documents: u32) -> Vec<String> {
+    let Some(usage) = &measured.usage else { return Vec::new() };
+    let done = measured.tally.operations() as f64;
+    if done == 0.0 {
+        return Vec::new();
+    }
+    let per = |sum: f64| sum / done * f64::from(documents);
+    let percent = (usage.machine.user + usage.machine.system) * 100.0 * usage.seconds;
+    let counts = usage.disk.as_ref().map(|disk| &disk.counts);
+    let kilobytes = |bytes: Option<u64>| {
+        bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{:.2}", per(bytes as f64 / 1024.0)))
+    };
+    let reads = counts.and_then(|counts| counts.reads);
+    vec![format!(
+        "per {documents} documents: vm.cs {:.1}, vm.us+sy {:.0}, io.kBw {}, io.kBr {}, io.r {}",
+        per(usage.machine_switches as f64),
+        per(percent * 1e6),
+        kilobytes(counts.map(|counts| counts.written_bytes)),
+        kilobytes(counts.map(|counts| counts.read_bytes)),
+        reads.map_or_else(|| "-".to_owned(), |reads| format!("{:.4}", per(reads as f64))),
+    )]
+}
+
+/// The batches of one client.
+struct PurchaseBatches {
+    purchases: Purchases,
+    database: String,
+    left: u64,
+    batch: u32,
+    sent: Arc<Sent>,
+}
+
+impl BatchSource for PurchaseBatches {
+    fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch> {
+        let documents = u32::try_from(self.left.min(u64::from(self.batch))).unwrap_or(self.batch);
+        if documents == 0 {
+            self.sent.inserting.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        (0..documents).for_each(|_| self.purchases.append_next(out));
+        self.left -= u64::from(documents);
+        self.sent.documents.fetch_add(documents.into(), Ordering::Relaxed);
+        Some(Batch { database: self.database.clone(), collection: COLLECTION.to_owned(), documents })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Turn;
+    use crate::client::{Pace, Tally, UnitEnd, Verdict};
+    use crate::counters::{DiskCounts, DiskUsage, Pressure, Shares, Usage};
+    use crate::run::Plan;
+    use std::time::{Duration, Instant};
+
+    fn workload(documents: u64) -> Iibench {
+        Iibench {
+            database: "iibench".into(),
+            documents,
+            batch: 10,
+            indexes: 3,
+            shape: Shape::PLAIN,
+            durability: Durability::W1,
+            queries: QueryPlan::NONE,
+            generator: Generator::Xoshiro,
+            seed: 0,
+            norm_documents: 200,
+            sent: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn all_documents_are_sent_whether_or_not_clients_and_batches_divide_them() {
+        let workload = workload(107);
+        let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
+        let mut documents = 0;
+        for mut script in workload.clients(&target, 3).expect("it is all there").scripts {
+            while script.request(1, &mut Vec::new()) == Turn::Request {
+                let judgement = script.judge(&doc! { "n": 1, "ok": 1.0 }.to_raw());
+                if let crate::client::Next::Unit { operations } = judgement.next {
+                    documents += operations;
+                }
+            }
+        }
+        assert_eq!(documents, 107);
+        let sent = workload.sent.lock().expect("nobody panicked").clone();
+        assert_eq!(
+            (sent.documents.load(Ordering::Relaxed), sent.inserting.load(Ordering::Relaxed)),
+            (107, 0)
+        );
+    }
+
+    #[test]
+    fn the_posts_units_are_those_of_the_specification() {
+        // 50 % user and system at 236,000 documents/s is 42,373 per 200 documents; the post prints 42,445.
+        let mut tally = Tally::new(0, Misses::AreExpected);
+        let unit = UnitEnd {
+            second: 0,
+            latency: Duration::ZERO,
+            service: Duration::ZERO,
+            verdict: Verdict::Done,
+            operations: 236_000,
+        };
+        tally.unit(unit);
+        let counts =
+            DiskCounts { reads: Some(1180), writes: Some(0), read_bytes: 1024 * 1180, written_bytes: 0 };
+        let usage = Usage {
+            seconds: 1.0,
+            machine: Shares { idle: 0.5, user: 0.3, system: 0.2 },
+            machine_switches: 2360,
+            server: None,
+            disk: Some(DiskUsage { counts, source: String::new() }),
+            pressure: Pressure::default(),
+        };
+        let plan = Plan { clients: 1, threads: 1, warmup_s: 0, duration_s: 1, pace: Pace::Closed };
+        let measured = Measured {
+            plan,
+            from: Instant::now(),
+            seconds: 1.0,
+            tally,
+            usage: Some(usage),
+            usage_per_second: Vec::new(),
+        };
+        let line = normalised(&measured, 200).remove(0);
+        assert_eq!(
+            line,
+            "per 200 documents: vm.cs 2.0, vm.us+sy 42373, io.kBw 0.00, io.kBr 1.00, io.r 1.0000"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! The columns of iibench-mongodb: `tot_inserts elap_secs cum_ips int_ips cum_qry_avg int_qry_avg cum_qpm int_qpm exceptions`
+//! first and in this order; query averages are milliseconds, `qpm` queries per minute. The longest batch of the interval and
+//! its disk traffic come after. Intervals are of time, not of inserts, so that a stall shows.
+
+use crate::report::Figures;
+use crate::report::csv::{CsvFile, Interval, intervals};
+use std::fmt::Write as _;
+
+/// How many queries, and how long they took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Queries {
+    count: u64,
+    sum_ms: f64,
+}
+
+impl Queries {
+    /// Those of some seconds of the window.
+    fn within(figures: &Figures, seconds: std::ops::Range<usize>) -> Queries {
+        let mut queries = Queries::default();
+        // The first kind is the batches.
+        for kind in figures.kinds.iter().skip(1) {
+            let end = seconds.end.min(kind.timeline.len());
+            for (count, mean_us) in kind.timeline.get(seconds.start.min(end)..end).unwrap_or_default() {
+                queries.count += count;
+                queries.sum_ms += *count as f64 * mean_us / 1e3;
+            }
+        }
+        queries
+    }
+
+    fn mean_ms(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_ms / self.count as f64 }
+    }
+}
+
+/// The timeline.
+pub fn files(figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
+    let mut text =
+        "tot_inserts\telap_secs\tcum_ips\tint_ips\tcum_qry_avg\tint_qry_avg\tcum_qpm\tint_qpm\texceptions\t\
+                    int_max_lat\tint_rkb\tint_wkb\n"
+            .to_owned();
+    let mut from_s = 0;
+    for interval in intervals(&figures.timeline, interval_s) {
+        line(&mut text, figures, &interval, from_s);
+        from_s = interval.elapsed_s;
+    }
+    vec![CsvFile { suffix: "ips.tsv", text }]
+}
+
+fn line(text: &mut String, figures: &Figures, interval: &Interval, from_s: u32) {
+    let so_far = Queries::within(figures, 0..interval.elapsed_s as usize);
+    let here = Queries::within(figures, from_s as usize..interval.elapsed_s as usize);
+    let per_minute = |count: u64, seconds: u32| count as f64 * 60.0 / f64::from(seconds.max(1));
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "{}\t{}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{}\t{:.3}\t{:.0}\t{:.0}",
+        interval.operations_so_far,
+        interval.elapsed_s,
+        interval.rate_so_far,
+        interval.rate,
+        so_far.mean_ms(),
+        here.mean_ms(),
+        per_minute(so_far.count, interval.elapsed_s),
+        per_minute(here.count, interval.elapsed_s - from_s),
+        figures.failed,
+        interval.max_us / 1e3,
+        interval.read_kb,
+        interval.written_kb
+    );
+}

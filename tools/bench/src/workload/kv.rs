@@ -1,0 +1,298 @@
+//! Reads of single rows by key, everything in memory (part C of the specification).
+//!
+//! # Documents
+//! `{_id: int64, value1: int32, value2: double}`, 46 bytes; ids are multiples of a gap, from 1 gap on. The values of a
+//! document hang on the seed and its id only, so that any reply can be checked exactly, and documents can be loaded in any
+//! order.
+//!
+//! # The run
+//! A *read set* of ids is drawn once, without repetition, and shuffled. A *pass* reads each of them once; each client reads
+//! its own part. Two passes warm up and are not counted; then come the *rounds*, ten passes by default. The rate is all reads
+//! by the time until the slowest client is done; each round has its rate, too, so that a round that warms the cache shows.
+//!
+//! [`rows`] makes the documents, [`loading`] inserts them.
+
+pub mod loading;
+pub mod rows;
+
+use super::Workload;
+use super::load::Loading;
+use crate::client::{Clients, Judgement, Kind, Next, Outcome, Script, Turn, Verdict, outcome_of};
+use crate::error::BenchError;
+use crate::random::{Generator, Random};
+use crate::run::Measured;
+use crate::target::Target;
+use loading::KvLoad;
+use pando_document::{Document, RawDocument, doc};
+use pando_wire::RequestTemplate;
+use rows::{Row, Rows};
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One reply in so many is decoded and checked as a whole, each client's first one too.
+const VERIFY_ONE_IN: u64 = 1024;
+/// Passes before the counted ones.
+const WARM_UP_PASSES: u32 = 2;
+/// Stands in the template where the key goes; its bytes occur nowhere else in it.
+const KEY_PLACE: i64 = 0x7AD1_C5E9_3B0F_A642;
+/// What the read set's stream is called: no client has this number.
+const READ_SET_STREAM: u64 = u32::MAX as u64;
+
+/// The workload.
+#[derive(Clone, Debug)]
+pub struct KeyValue {
+    /// The data.
+    pub load: KvLoad,
+    /// How many ids are in the read set.
+    pub reads: u32,
+    /// How many counted passes.
+    pub rounds: u32,
+}
+
+impl KeyValue {
+    fn template(&self) -> Result<RequestTemplate<8>, BenchError> {
+        let find = doc! {
+            "find": self.load.collection.as_str(),
+            "filter": { "_id": KEY_PLACE },
+            "limit": 1,
+            "singleBatch": true,
+            "$db": self.load.database.as_str(),
+        };
+        Ok(RequestTemplate::new(find.to_raw().as_bytes(), &KEY_PLACE.to_le_bytes())?)
+    }
+
+    /// The places of the rows to read, in the order of reading.
+    pub fn read_set(&self) -> Vec<u32> {
+        let rows = self.load.rows.count;
+        let mut random = Random::for_client(Generator::Xoshiro, self.load.rows.seed, READ_SET_STREAM);
+        // A shuffle that is broken off after as many steps as there are reads; only what was moved is remembered.
+        let mut moved: HashMap<u32, u32> = HashMap::new();
+        let mut set = Vec::with_capacity(self.reads.min(rows) as usize);
+        for place in 0..self.reads.min(rows) {
+            let chosen = place + random.below(rows - place);
+            let at_place = moved.get(&place).copied().unwrap_or(place);
+            set.push(moved.insert(chosen, at_place).unwrap_or(chosen));
+        }
+        set
+    }
+
+    fn readers(&self, clients: u32, passes: u32) -> Result<Clients, BenchError> {
+        let set: Arc<[u32]> = self.read_set().into();
+        let template = Arc::new(self.template()?);
+        let count = u64::try_from(set.len()).unwrap_or(u64::MAX);
+        let edge = |client: u32| usize::try_from(count * u64::from(client) / u64::from(clients)).unwrap_or(0);
+        let script = |client| -> Box<dyn Script> {
+            Box::new(Reader {
+                template: template.clone(),
+                rows: self.load.rows,
+                set: set.clone(),
+                part: edge(client)..edge(client + 1),
+                passes,
+                pass: 0,
+                at: edge(client),
+                judged: 0,
+            })
+        };
+        Ok(Clients::of_scripts((0..clients).map(script).collect()))
+    }
+}
+
+impl Workload for KeyValue {
+    fn name(&self) -> &'static str {
+        "kv"
+    }
+
+    fn summary(&self) -> String {
+        let Rows { count, gap, seed, .. } = self.load.rows;
+        let (reads, rounds) = (self.reads.min(count), self.rounds);
+        format!(
+            "{reads} of {count} rows read {rounds} times, shared out to the clients; ids are multiples of {gap}, seed {seed}"
+        )
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        json!({
+            "rows": self.load.rows,
+            "reads": self.reads.min(self.load.rows.count),
+            "rounds": self.rounds,
+            "warm_up_passes": WARM_UP_PASSES,
+        })
+    }
+
+    fn operations(&self) -> &'static str {
+        "reads"
+    }
+
+    /// A kind for each round.
+    fn kinds(&self) -> Vec<String> {
+        (1..=self.rounds).map(|round| format!("round {round}")).collect()
+    }
+
+    fn loading(&self) -> Option<&dyn Loading> {
+        Some(&self.load)
+    }
+
+    fn warm_up(&self, _target: &Target, clients: u32) -> Result<Option<Clients>, BenchError> {
+        self.readers(clients, WARM_UP_PASSES).map(Some)
+    }
+
+    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        self.readers(clients, self.rounds)
+    }
+
+    /// No reply is right for every id.
+    fn null_reply(&self) -> Option<Document> {
+        None
+    }
+
+    fn lines(&self, measured: &Measured) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut before = 0.0;
+        let mut rates = Vec::new();
+        for kind in &measured.tally.kinds {
+            let Some(last) = kind.last_at.map(|last| last.duration_since(measured.from).as_secs_f64()) else {
+                continue;
+            };
+            if last > before {
+                rates.push(kind.latencies.count() as f64 / (last - before));
+            }
+            before = last;
+        }
+        let each: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+        lines.push(format!("reads/s by round: {}", each.join(" ")));
+        rates.sort_by(f64::total_cmp);
+        if let (Some(least), Some(most)) = (rates.first(), rates.last()) {
+            let median = rates[rates.len() / 2];
+            lines.push(format!("rounds: least {least:.0}, median {median:.0}, most {most:.0} reads/s"));
+        }
+        let disk = measured.usage.as_ref().and_then(|usage| usage.disk.as_ref()?.counts.reads);
+        if let Some(reads) = disk {
+            lines.push(format!(
+                "disk reads while it was measured: {reads}; with everything in memory there are none"
+            ));
+        }
+        lines
+    }
+}
+
+/// One client: its part of the read set, pass after pass.
+struct Reader {
+    template: Arc<RequestTemplate<8>>,
+    rows: Rows,
+    set: Arc<[u32]>,
+    part: std::ops::Range<usize>,
+    passes: u32,
+    pass: u32,
+    at: usize,
+    judged: u64,
+}
+
+impl Reader {
+    fn row(&self) -> Row {
+        self.rows.row(self.set[self.at])
+    }
+
+    fn verdict(&mut self, body: &RawDocument) -> Result<Verdict, BenchError> {
+        let is_sample = self.judged.is_multiple_of(VERIFY_ONE_IN);
+        self.judged += 1;
+        if let Outcome::Refused { code, message } = outcome_of(body)? {
+            return Ok(Verdict::Failed(format!("{message} (code {code})")));
+        }
+        let cursor = body.get("cursor")?.and_then(|cursor| cursor.as_document());
+        let batch = cursor.map(|cursor| cursor.get("firstBatch")).transpose()?.flatten();
+        let first = batch.and_then(|batch| batch.as_array()?.iter().next()).transpose()?;
+        let Some(document) = first.and_then(|document| document.as_document()) else {
+            return Ok(Verdict::Missed);
+        };
+        let row = self.row();
+        let is_right = if is_sample { row.matches(document)? } else { row.has_size_of(document) };
+        Ok(if is_right {
+            Verdict::Done
+        } else {
+            Verdict::Failed(format!("wrong document for _id {}", row.id))
+        })
+    }
+}
+
+impl Script for Reader {
+    fn request(&mut self, request_id: i32, out: &mut Vec<u8>) -> Turn {
+        if self.part.is_empty() || self.pass >= self.passes {
+            return Turn::Over;
+        }
+        self.template.append(out, request_id, &self.row().id.to_le_bytes());
+        Turn::Request
+    }
+
+    fn judge(&mut self, body: &RawDocument) -> Judgement {
+        let verdict = self.verdict(body).unwrap_or_else(|error| Verdict::Failed(error.to_string()));
+        let round = Kind::new(u8::try_from(self.pass).unwrap_or(u8::MAX));
+        self.at += 1;
+        if self.at == self.part.end {
+            self.at = self.part.start;
+            self.pass += 1;
+        }
+        Judgement { statement: Some(round), verdict, next: Next::Unit { operations: 1 } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(rows: u32, reads: u32) -> KeyValue {
+        let rows = Rows { count: rows, gap: 3, seed: 7, null_percent: 0 };
+        KeyValue { load: loading::tests::load(rows), reads, rounds: 2 }
+    }
+
+    #[test]
+    fn a_read_set_has_no_id_twice_and_repeats_with_its_seed() {
+        let set = workload(1000, 400).read_set();
+        let mut sorted = set.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!((set.len(), sorted.len()), (400, 400));
+        assert!(sorted.last().is_some_and(|last| *last < 1000));
+        assert_eq!(set, workload(1000, 400).read_set());
+        assert_ne!(set, sorted, "it is shuffled");
+        assert_eq!(workload(10, 400).read_set().len(), 10, "no more than there are");
+    }
+
+    #[test]
+    fn read_sets_are_uniform() {
+        let set = workload(100_000, 20_000).read_set();
+        let mut tenths = [0_u32; 10];
+        set.iter().for_each(|place| tenths[*place as usize / 10_000] += 1);
+        // Chi-square at 99.9 % with 9 degrees of freedom.
+        let chi_square: f64 = tenths.iter().map(|count| (f64::from(*count) - 2000.0).powi(2) / 2000.0).sum();
+        assert!(chi_square < 27.9, "{tenths:?}");
+    }
+
+    #[test]
+    fn clients_read_each_id_once_a_pass_and_then_are_over() {
+        let workload = workload(50, 20);
+        let clients = workload.readers(3, 2).expect("the template fits");
+        let (mut rounds, mut requests) = ([0; 2], 0);
+        for mut script in clients.scripts {
+            let mut out = Vec::new();
+            while script.request(1, &mut out) == Turn::Request {
+                requests += 1;
+                let judgement = script.judge(&doc! { "cursor": { "firstBatch": [] }, "ok": 1.0 }.to_raw());
+                assert_eq!(judgement.verdict, Verdict::Missed);
+                rounds[judgement.statement.expect("a round").index()] += 1;
+            }
+        }
+        assert_eq!((requests, rounds), (40, [20, 20]));
+    }
+
+    #[test]
+    fn a_wrong_value_is_found_in_a_sampled_reply() {
+        let workload = workload(50, 20);
+        let Clients { mut scripts, .. } = workload.readers(1, 1).expect("the template fits");
+        scripts[0].request(1, &mut Vec::new());
+        let row = workload.load.rows.row(workload.read_set()[0]);
+        let wrong = doc! { "_id": row.id, "value1": 1, "value2": 2.0 };
+        let reply = doc! { "cursor": { "firstBatch": [wrong] }, "ok": 1.0 };
+        assert!(matches!(scripts[0].judge(&reply.to_raw()).verdict, Verdict::Failed(_)));
+    }
+}

@@ -1,0 +1,238 @@
+//! Inserts the rows: in order of id or shuffled, from BSON or from JSON.
+//!
+//! From JSON, each row is made as a line `{"id":…,"value1":…,"value2":…}` and parsed again, as the original's import did; the
+//! CPU time of parsing is counted apart, so that it does not pass for the server's.
+
+use super::rows::Rows;
+use crate::client::{Clients, Note, Script, Session, ThreadUsage};
+use crate::error::BenchError;
+use crate::random::distribution::scattering_factor;
+use crate::target::Target;
+use crate::workload::insert::{Batch, BatchSource, Inserter, OnFailure};
+use crate::workload::load::{Durability, Loading, check_count, count, drop_collection};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What the documents are made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadFormat {
+    /// Straight to BSON.
+    Bson,
+    /// By a line of JSON.
+    Json,
+}
+
+/// The order of insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadOrder {
+    /// By id.
+    Ascending,
+    /// Mixed up, the same in every load.
+    Shuffled,
+}
+
+/// How to load.
+#[derive(Clone, Debug)]
+pub struct KvLoad {
+    /// The database.
+    pub database: String,
+    /// The collection.
+    pub collection: String,
+    /// What to load.
+    pub rows: Rows,
+    /// From what.
+    pub format: LoadFormat,
+    /// In which order.
+    pub order: LoadOrder,
+    /// How many connections load.
+    pub connections: u32,
+    /// Documents per insert.
+    pub batch: u32,
+    /// When the server answers.
+    pub durability: Durability,
+}
+
+impl Loading for KvLoad {
+    fn summary(&self) -> String {
+        format!(
+            "{} rows of {} bytes, {:?}, {:?}, {} connections, batches of {}, durability {}",
+            self.rows.count,
+            super::rows::ROW_BYTES,
+            self.order,
+            self.format,
+            self.connections,
+            self.batch,
+            self.durability.name()
+        )
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        json!({
+            "rows": self.rows,
+            "order": format!("{:?}", self.order),
+            "format": format!("{:?}", self.format),
+            "connections": self.connections,
+            "batch": self.batch,
+            "durability": self.durability.name(),
+        })
+    }
+
+    fn is_there(&self, target: &Target) -> Result<bool, BenchError> {
+        Ok(count(&mut Session::open(target.address())?, &self.database, &self.collection)? > 0)
+    }
+
+    fn prepare(&self, target: &Target) -> Result<(), BenchError> {
+        drop_collection(&mut Session::open(target.address())?, &self.database, &self.collection)
+    }
+
+    fn connections(&self) -> u32 {
+        self.connections
+    }
+
+    fn clients(&self, _target: &Target) -> Result<Clients, BenchError> {
+        let (next, failed) = (Arc::new(AtomicU32::new(0)), Arc::default());
+        let script = |_| -> Box<dyn Script> {
+            let source = RowBatches::new(self.clone(), next.clone());
+            Box::new(Inserter::new(self.durability, source, OnFailure::EndAll(Arc::clone(&failed))))
+        };
+        Ok(Clients::of_scripts((0..self.connections).map(script).collect()))
+    }
+
+    fn check(&self, target: &Target) -> Result<(), BenchError> {
+        let mut session = Session::open(target.address())?;
+        check_count(&mut session, &self.database, &self.collection, u64::from(self.rows.count))
+    }
+}
+
+/// The batches of one connection.
+struct RowBatches {
+    load: KvLoad,
+    /// The batch to make next, for all connections.
+    next: Arc<AtomicU32>,
+    /// Multiplying a place by it, around the number of rows, mixes them up.
+    factor: u64,
+    parsing_us: f64,
+    json_bytes: u64,
+}
+
+impl RowBatches {
+    fn new(load: KvLoad, next: Arc<AtomicU32>) -> RowBatches {
+        let factor = u64::from(scattering_factor(load.rows.count));
+        RowBatches { load, next, factor, parsing_us: 0.0, json_bytes: 0 }
+    }
+
+    /// The place of the row that is inserted as the `nth`.
+    fn place(&self, nth: u32) -> u32 {
+        match self.load.order {
+            LoadOrder::Ascending => nth,
+            LoadOrder::Shuffled => {
+                let scattered = u64::from(nth) * self.factor % u64::from(self.load.rows.count);
+                u32::try_from(scattered).unwrap_or(0)
+            }
+        }
+    }
+
+    fn append_from_json(&mut self, place: u32, out: &mut Vec<u8>) {
+        let row = self.load.rows.row(place);
+        let line = json!({ "id": row.id, "value1": row.value1, "value2": row.value2 }).to_string();
+        self.json_bytes += line.len() as u64 + 1;
+        let parsed: serde_json::Value = serde_json::from_str(&line).expect("it was written just now");
+        let value1 = parsed["value1"].as_i64().and_then(|value| i32::try_from(value).ok());
+        let id = parsed["id"].as_i64().expect("every row has one");
+        super::rows::Row { id, value1, value2: parsed["value2"].as_f64() }.append(out);
+    }
+}
+
+impl BatchSource for RowBatches {
+    fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch> {
+        let number = u64::from(self.next.fetch_add(1, Ordering::Relaxed));
+        let rows = u64::from(self.load.rows.count);
+        let first = u32::try_from((number * u64::from(self.load.batch)).min(rows)).unwrap_or(u32::MAX);
+        let documents = self.load.batch.min(self.load.rows.count - first);
+        if documents == 0 {
+            return None;
+        }
+        match self.load.format {
+            LoadFormat::Bson => {
+                (first..first + documents).for_each(|nth| self.load.rows.row(self.place(nth)).append(out));
+            }
+            LoadFormat::Json => {
+                let before = ThreadUsage::now().ok();
+                (first..first + documents).for_each(|nth| self.append_from_json(self.place(nth), out));
+                let used = before.and_then(|before| Some(ThreadUsage::now().ok()?.since(&before).cpu_us));
+                self.parsing_us += used.unwrap_or(0.0);
+            }
+        }
+        let KvLoad { database, collection, .. } = &self.load;
+        Some(Batch { database: database.clone(), collection: collection.clone(), documents })
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        vec![
+            Note { name: "microseconds of CPU for writing and parsing JSON", count: self.parsing_us as u64 },
+            Note { name: "bytes of JSON", count: self.json_bytes },
+        ]
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use pando_document::RawDocument;
+
+    /// A load of these rows.
+    pub fn load(rows: Rows) -> KvLoad {
+        KvLoad {
+            database: "kv".into(),
+            collection: "keyvalue".into(),
+            rows,
+            format: LoadFormat::Bson,
+            order: LoadOrder::Ascending,
+            connections: 2,
+            batch: 7,
+            durability: Durability::W1,
+        }
+    }
+
+    fn ids(load: KvLoad) -> Vec<i64> {
+        let mut source = RowBatches::new(load, Arc::default());
+        let mut out = Vec::new();
+        while source.next_batch(&mut out).is_some() {}
+        let mut ids = Vec::new();
+        let mut rest = out.as_slice();
+        while !rest.is_empty() {
+            let length = u32::from_le_bytes(rest[..4].try_into().expect("four bytes")) as usize;
+            let document = RawDocument::from_bytes(&rest[..length]).expect("a document");
+            ids.push(document.get("_id").expect("sound").and_then(|id| id.as_i64_exact()).expect("an id"));
+            rest = &rest[length..];
+        }
+        ids
+    }
+
+    const ROWS: Rows = Rows { count: 100, gap: 2, seed: 3, null_percent: 20 };
+
+    #[test]
+    fn every_row_is_loaded_once_in_either_order() {
+        let expected: Vec<i64> = (1..=100).map(|place| place * 2).collect();
+        assert_eq!(ids(load(ROWS)), expected);
+        let mut shuffled = ids(KvLoad { order: LoadOrder::Shuffled, ..load(ROWS) });
+        assert_ne!(shuffled, expected);
+        shuffled.sort_unstable();
+        assert_eq!(shuffled, expected);
+    }
+
+    #[test]
+    fn rows_by_json_are_the_same_rows() {
+        let bytes = |format| {
+            let load = KvLoad { format, ..load(ROWS) };
+            let mut source = RowBatches::new(load, Arc::default());
+            let mut out = Vec::new();
+            while source.next_batch(&mut out).is_some() {}
+            (out, source.json_bytes)
+        };
+        let (from_json, json_bytes) = bytes(LoadFormat::Json);
+        assert!(from_json == bytes(LoadFormat::Bson).0, "bit by bit");
+        assert!(json_bytes > 2000);
+    }
+}

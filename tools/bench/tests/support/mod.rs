@@ -1,0 +1,112 @@
+//! A real server for the tests, and the tool against it.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to listen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server with its data in a folder of its own, until it is dropped.
+pub struct Server {
+    process: Child,
+    port: u16,
+    pub folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts `pando serve`.
+    pub fn start() -> Server {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+        let port = listener.local_addr().expect("it is bound").port();
+        drop(listener);
+        let process = Command::new(pando())
+            .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+            .arg(folder.path().join("data"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let server = Server { process, port, folder };
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(began.elapsed() < PATIENCE, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    /// Calls the tool against it, with files under `out` in its folder; gives what it printed.
+    pub fn bench(&self, arguments: &str) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_pando-bench"))
+            .args(arguments.split_whitespace())
+            .args(["--uri", &format!("mongodb://127.0.0.1:{}", self.port), "--out"])
+            .arg(self.out())
+            .output()
+            .expect("the tool starts");
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{arguments}\n{text}");
+        text
+    }
+
+    /// Where the tool writes its files.
+    pub fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// The files of this workload's runs, with their names.
+    pub fn files(&self, workload: &str) -> Vec<serde_json::Value> {
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(self.out())
+            .expect("the tool wrote files")
+            .map(|entry| entry.expect("readable").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+            .collect();
+        paths.sort();
+        let read = |path: &PathBuf| std::fs::read_to_string(path).expect("readable");
+        let files = paths.iter().map(|path| serde_json::from_str(&read(path)).expect("JSON"));
+        files.filter(|file: &serde_json::Value| file["workload"] == workload).collect()
+    }
+
+    /// The text of the only file that ends so.
+    pub fn text(&self, suffix: &str) -> String {
+        let entries = std::fs::read_dir(self.out()).expect("the tool wrote files");
+        let paths = entries.map(|entry| entry.expect("readable").path());
+        let found: Vec<PathBuf> = paths.filter(|path| path.to_string_lossy().ends_with(suffix)).collect();
+        assert_eq!(found.len(), 1, "{suffix}: {found:?}");
+        std::fs::read_to_string(&found[0]).expect("readable")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is this test's own process, and its data goes with the folder.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The server's program: what `PANDO` names, or beside the tool, built now if nobody did.
+fn pando() -> PathBuf {
+    if let Some(path) = std::env::var_os("PANDO") {
+        return PathBuf::from(path);
+    }
+    let tool = Path::new(env!("CARGO_BIN_EXE_pando-bench"));
+    let beside = tool.with_file_name("pando");
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| {
+        if !beside.exists() {
+            let target =
+                tool.parent().and_then(Path::parent).expect("a profile's folder in the target folder");
+            let built = Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "--package", "pando-server", "--target-dir"])
+                .arg(target)
+                .status()
+                .expect("cargo starts");
+            assert!(built.success(), "the server must build");
+        }
+    });
+    beside
+}

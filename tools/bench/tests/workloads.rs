@@ -1,0 +1,117 @@
+//! Each workload from end to end against a real server, small.
+
+mod support;
+
+use serde_json::Value;
+use support::Server;
+
+/// The figures of the only run of a workload, which must be a measurement.
+fn figures(server: &Server, workload: &str) -> Value {
+    let mut files = server.files(workload);
+    assert_eq!(files.len(), 1, "one run of {workload}");
+    let file = files.remove(0);
+    assert_eq!(file["flagged"], false, "{}", file["warnings"]);
+    assert!(file["server_process"].is_u64() && file["figures"]["disk_source"].is_string(), "{file}");
+    file["figures"].clone()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("a number instead of {value}"))
+}
+
+#[test]
+fn point_queries_are_loaded_run_and_written_down() {
+    let server = Server::start();
+    let printed = server.bench(
+        "point --collections 3 --docs 500 --batch 100 --clients 4 --duration 1 --warmup 0 --no-ceiling",
+    );
+    assert!(printed.contains("disk I/O of 4 clients from"), "{printed}");
+    let load = &server.files("point load")[0];
+    assert_eq!(number(&load["figures"]["operations"]), 1500);
+    let figures = figures(&server, "point");
+    assert!(number(&figures["operations"]) > 100 && number(&figures["missed"]) == 0);
+    let buckets = figures["histogram_us"].as_array().expect("a histogram");
+    assert_eq!(buckets.iter().map(|bucket| number(&bucket[1])).sum::<u64>(), number(&figures["units"]));
+}
+
+#[test]
+fn an_open_loop_holds_its_rate() {
+    let server = Server::start();
+    server.bench(
+        "point --collections 1 --docs 100 --clients 8 --duration 2 --warmup 0 --no-ceiling --rate 200",
+    );
+    let figures = figures(&server, "point");
+    let done = number(&figures["units"]);
+    assert!((392..=408).contains(&done), "{done} of 400");
+    assert!(figures["service_us"]["p50"].is_number());
+}
+
+#[test]
+fn sysbench_transactions_leave_every_document_in_its_place() {
+    let server = Server::start();
+    let printed = server.bench(
+        "sysbench --databases 2 --collections 2 --docs 300 --clients 4 --duration 2 --warmup 0 --no-ceiling --interval 1 \
+         --range-size 150",
+    );
+    assert!(printed.contains("documents that must be there: 600 checked, 0 wrong"), "{printed}");
+    let figures = figures(&server, "sysbench");
+    let done = |name: &str| {
+        let kinds = figures["kinds"].as_array().expect("kinds");
+        number(&kinds.iter().find(|kind| kind["name"] == name).expect("this kind")["done"])
+    };
+    let transactions = number(&figures["units"]);
+    assert!(transactions > 5, "{figures}");
+    assert!(done("point").abs_diff(transactions * 10) <= 10 * 4, "ten points in each transaction");
+    assert!(done("insert").abs_diff(transactions) <= 4, "and an insert");
+    let columns = server.text(".tps.tsv");
+    assert!(columns.starts_with("elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\t"), "{columns}");
+    assert_eq!(columns.lines().count(), 3, "a heading and two seconds");
+}
+
+#[test]
+fn kv_reads_every_key_of_its_set_in_every_round() {
+    let server = Server::start();
+    let printed = server.bench(
+        "kv --rows 1000 --reads 400 --rounds 3 --clients 7 --id-gap 5 --null-pct 20 --shuffle-load --load-format json --no-ceiling",
+    );
+    assert!(printed.contains("reads/s by round:"), "{printed}");
+    let figures = figures(&server, "kv");
+    assert_eq!(number(&figures["operations"]), 1200);
+    let rounds = figures["kinds"].as_array().expect("rounds");
+    assert_eq!(rounds.iter().map(|round| number(&round["done"])).collect::<Vec<_>>(), [400, 400, 400]);
+}
+
+#[test]
+fn iibench_inserts_all_documents_into_all_indexes_while_it_asks() {
+    let server = Server::start();
+    let printed = server.bench(
+        "iibench --docs 30030 --batch 100 --clients 3 --queries 40 --query-interval 1 --query-begin 500 --guided-queries \
+         --char-fields 1 --char-field-length 100 --interval 1",
+    );
+    assert!(printed.contains("index price_dateandtime_customerid: 30030 checked, 0 wrong"), "{printed}");
+    assert!(printed.contains("per 200 documents: vm.cs"), "{printed}");
+    let figures = figures(&server, "iibench");
+    assert_eq!(number(&figures["operations"]), 30_030);
+    let queries: u64 = (1..4).map(|kind| number(&figures["kinds"][kind]["done"])).sum();
+    assert!(queries > 0, "{figures}");
+    let columns = server.text(".ips.tsv");
+    assert!(columns.starts_with("tot_inserts\telap_secs\tcum_ips\tint_ips\tcum_qry_avg"), "{columns}");
+    assert!(columns.lines().last().is_some_and(|line| line.starts_with("30030\t")), "{columns}");
+}
+
+#[test]
+fn the_same_seed_reads_the_same_and_two_runs_are_compared() {
+    let server = Server::start();
+    let call =
+        "point --collections 1 --docs 100 --clients 2 --duration 1 --warmup 0 --no-ceiling --repeats 2";
+    server.bench(call);
+    let out = server.out();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_pando-bench"))
+        .arg("compare")
+        .args([&out, &out])
+        .output()
+        .expect("the tool starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("point, 2 clients, closed: 2 and 2 runs"), "{text}");
+    assert!(text.contains("no difference shown"), "a set against itself: {text}");
+}
