@@ -27,8 +27,9 @@ use crate::format::catalog::{self, StoredPartition, StoredRoot, StoredState, Sto
 use crate::space::{
     BlockKind, CheckpointContents, Compression, ExtentWriter, Pointer, Shutdown, SpaceChange, extents_of,
 };
-use crate::tree::merge::blocks_of_leaf;
+use crate::tree::leaf_merge::blocks_of_leaf;
 use crate::tree::node::{Child, NodeSlot};
+use crate::tree::slice::blocks_of_slice;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 
@@ -84,7 +85,8 @@ impl Core {
     /// One step of the checkpointing task.
     pub(crate) fn checkpoint_step(&self) -> Step {
         self.refresh_horizon();
-        self.blocks.cache().rebalance(self.buffered_bytes() as u64);
+        let others = self.buffered_bytes() + self.blocks.index_memory.bytes();
+        self.blocks.cache().rebalance(others as u64);
         self.reclaim();
         if !self.is_checkpoint_due() {
             return Step::Wait(TICK.min(self.options.checkpoint_period));
@@ -414,7 +416,7 @@ fn collect_dirty(root: &Arc<NodeSlot>, dirty: &mut Vec<Arc<NodeSlot>>) {
     dirty.insert(at, Arc::clone(root));
 }
 
-/// The blocks of every leaf and inner node of a subtree, grouped by owner. Reads every directory.
+/// The blocks of every leaf, slice and inner node of a subtree, grouped by owner. Reads every directory and index.
 pub(crate) fn collect_owners(
     blocks: &crate::cache::Blocks,
     child: &Child,
@@ -426,6 +428,10 @@ pub(crate) fn collect_owners(
             let node = blocks.node(slot, pando_storage::Patience::MayBlock)?;
             for child in node.children() {
                 collect_owners(blocks, child, owners)?;
+            }
+            for slice in node.all_slices() {
+                let index = blocks.slice_index(slice, pando_storage::Patience::MayBlock)?;
+                owners.push(blocks_of_slice(slice, index));
             }
             owners.extend(slot.stored().map(|pointer| vec![pointer]));
         }

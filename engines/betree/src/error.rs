@@ -33,6 +33,11 @@ pub enum BetreeError {
         /// What is wrong.
         source: FormatError,
     },
+    /// Blocks are whole, but what lies higher in a tree is not newer than what lies below it.
+    #[error(
+        "a tree holds a version of a key above one that is newer: restore it from a backup, and report this"
+    )]
+    VersionOrder,
     /// A block that part of a tree depends on cannot be read. The rest of the tree can.
     #[error("{tree} ({name}) cannot be read from key {from} to key {to}: {source}")]
     Range {
@@ -119,7 +124,9 @@ impl BetreeError {
         match self {
             BetreeError::Substrate(error) => error.kind(),
             BetreeError::Threads(_) => ErrorKind::Io,
-            BetreeError::Format { .. } | BetreeError::Record { .. } => ErrorKind::Corrupt,
+            BetreeError::Format { .. } | BetreeError::Record { .. } | BetreeError::VersionOrder => {
+                ErrorKind::Corrupt
+            }
             BetreeError::Range { source, .. } => source.kind(),
             BetreeError::WouldBlock(_) => ErrorKind::WouldBlock,
             BetreeError::Closed => ErrorKind::Closed,
@@ -133,6 +140,15 @@ impl BetreeError {
             | BetreeError::TransactionTooLarge { .. } => ErrorKind::InvalidInput,
             BetreeError::Stalled(source) => source.kind(),
         }
+    }
+}
+
+impl BetreeError {
+    /// Whether nothing is wrong but that the disk is full.
+    pub(crate) fn is_no_space(&self) -> bool {
+        let BetreeError::Substrate(error) = self else { return false };
+        let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<SpaceError>());
+        matches!(source, Some(SpaceError::NoSpace { .. }))
     }
 }
 

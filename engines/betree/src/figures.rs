@@ -24,6 +24,11 @@ impl Core {
             ("merges.failed", &counters.failed_merges),
             ("merges.entries", &counters.merged_entries),
             ("merges.leaves", &counters.merged_leaves),
+            ("merges.leaf_entries", &counters.leaf_entries),
+            ("merges.leaf_bytes", &counters.leaf_bytes),
+            ("merges.slices", &counters.slices),
+            ("merges.slice_entries", &counters.slice_entries),
+            ("merges.run_bytes", &counters.run_bytes),
             ("merges.nanos", &counters.merge_nanos),
             ("checkpoints.count", &counters.checkpoints),
             ("checkpoints.failed", &counters.failed_checkpoints),
@@ -55,6 +60,9 @@ impl Core {
         figures.set("buffers.budget_bytes", self.buffer_budget() as u64);
         figures.set("merges.bytes_per_second", self.merge_rate.load(Ordering::Relaxed));
         figures.set("nodes.bytes", self.blocks.node_bytes.get());
+        figures.set("runs.probes", self.blocks.probes.get());
+        figures.set("runs.vain_probes", self.blocks.vain_probes.get());
+        figures.set("runs.index_bytes", self.blocks.index_memory.bytes() as u64);
         figures.set("intents.count", self.intents.len() as u64);
         figures.set("commits.owed_nanos", self.owed_nanos.load(Ordering::Relaxed));
     }

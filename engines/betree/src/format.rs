@@ -1,5 +1,5 @@
-//! Every block that the tree writes, byte by byte: pages, leaf directories, inner nodes, the tree catalog, and the
-//! payloads of log records. `docs/data-file.md` says the same in prose; the golden files of the tests hold both to it.
+//! Every block that the tree writes, byte by byte: pages, leaf directories, inner nodes, indexes of slices with their
+//! filters, the tree catalog, and the payloads of log records. `docs/data-file.md` says the same in prose; the golden files of the tests hold both to it.
 //!
 //! All of this is pure: bytes to values and back. Decoders take bytes that passed their checksum, and still trust
 //! nothing: lengths are checked before they are used, and a wrong one is a [`FormatError`] that names block and field.
@@ -8,16 +8,18 @@
 pub(crate) mod catalog;
 pub(crate) mod directory;
 mod fields;
+pub(crate) mod filter;
 pub(crate) mod inner_node;
 pub(crate) mod page;
 pub(crate) mod page_builder;
 pub(crate) mod record;
+pub(crate) mod slice_index;
 
 pub(crate) use fields::{Fields, varint_len, write_bytes, write_varint};
 
 /// The version of the formats in this folder. Until the first release it rises with any change, and other versions are
 /// refused.
-pub(crate) const FORMAT_VERSION: u8 = 0;
+pub(crate) const FORMAT_VERSION: u8 = 1;
 
 /// Why bytes are not what they should be. Never carries user data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

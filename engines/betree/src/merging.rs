@@ -1,9 +1,9 @@
-//! Which buffer is merged next, and the steps from a full buffer to a new version.
+//! Which buffer is flushed next, and the steps from a full buffer to a new version.
 //!
 //! 1. *Choose*: a partition whose last merge failed, else a full one, else (where memory runs short) the largest.
 //! 2. *Freeze*: behind the gate, its active buffer becomes the frozen one and an empty one takes new writes. Where the
-//!    partition has grown to many leaves, several partitions take its place.
-//! 3. *Merge* into leaves, at leisure: nobody waits but who wants room.
+//!    partition has grown large, several partitions take its place.
+//! 3. *Flush* ([`crate::tree::flush`]) into runs and leaves, at leisure: nobody waits but who wants room.
 //! 4. *Install* the new version.
 
 use std::sync::Arc;
@@ -15,16 +15,20 @@ use parking_lot::MutexGuard;
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::tree::buffer::SharedBuffer;
-use crate::tree::merge::{MergeInput, merge};
-use crate::tree::path::leaf_bounds;
+use crate::tree::flush::{FlushFigures, FlushInput, flush};
+use crate::tree::messages::Messages;
+use crate::tree::path::{leaf_bounds, root_bounds};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Frozen, Partition, TreeView};
 
-/// Leaves under one partition; with more it is divided, so that each buffer stays small and each merge short.
+/// Leaves under one partition of a tree without runs; with more it is divided, so that each merge is short.
 const PARTITION_LEAVES: usize = 32;
 
+/// Partitions of a tree that has runs.
+const PARTITIONS_MAX: usize = 8;
+
 /// How long a merger rests after a failure: a full disk does not get room by being asked at once again.
-const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
+pub(crate) const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// How a look for work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,33 +164,63 @@ impl Core {
         let before = tree.view_to_keep();
         let retained = self.snapshots.retained(&self.publisher);
         let bytes = frozen.buffer.bytes();
-        let merged = merge(MergeInput {
+        let messages = Messages::of_buffer(&frozen.buffer.read(), &retained);
+        let flushed = flush(FlushInput {
             blocks: &self.blocks,
             tree: tree.id,
             settings: tree.settings,
             version: &before.version,
-            buffer: &frozen.buffer.read(),
+            messages: &messages,
             retained: &retained,
         })?;
         drop(before);
-        self.counters.merged_entries.add(merged.entries);
-        self.counters.merged_leaves.add(merged.edits.iter().map(|edit| edit.leaves.len() as u64).sum());
-        tree.install(&self.blocks, &frozen, merged)?;
+        self.count_flush(messages.span().len() as u64, flushed.figures);
+        tree.install(&self.blocks, &frozen, flushed);
         self.remove_buffered(bytes);
         let _lock = self.room_lock.lock();
         self.room.notify_all();
         Ok(bytes)
     }
 
+    fn count_flush(&self, entries: u64, figures: FlushFigures) {
+        let counters = &self.counters;
+        counters.merged_entries.add(entries);
+        counters.merged_leaves.add(figures.leaves);
+        counters.leaf_entries.add(figures.leaf_entries);
+        counters.leaf_bytes.add(figures.leaf_bytes);
+        counters.slices.add(figures.slices);
+        counters.slice_entries.add(figures.slice_entries);
+        counters.run_bytes.add(figures.run_bytes);
+    }
+
+    /// Where the partitions begin that take the place of one: more than one if it has become too much for one buffer.
+    fn divided(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<Vec<Box<[u8]>>, BetreeError> {
+        let lower = &view.partitions[at].lower;
+        let mut lowers = vec![lower.clone()];
+        if tree.settings.buffer_percent == 0 {
+            let bounds = leaf_bounds(&view.version, &self.blocks, lower, view.upper_of(at))?;
+            if bounds.len() >= PARTITION_LEAVES {
+                // Every second part's worth of leaves begins a partition, so that neither half is full at once.
+                let half = PARTITION_LEAVES / 2;
+                lowers.extend(bounds.into_iter().skip(half - 1).step_by(half));
+            }
+            return Ok(lowers);
+        }
+        // Where buffers are flushed before they are full, memory is short: the fewer they are, the larger are the runs.
+        let is_full = view.partitions[at].active.bytes() >= self.options.partition_bytes();
+        if is_full && view.partitions.len() < PARTITIONS_MAX {
+            let mut bounds = root_bounds(&view.version, &self.blocks, lower, view.upper_of(at))?;
+            if bounds.len() >= 4 {
+                let middle = bounds.len() / 2;
+                lowers.push(bounds.swap_remove(middle));
+            }
+        }
+        Ok(lowers)
+    }
+
     /// Freezes the active buffer of a partition.
     fn freeze(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<Arc<Frozen>, BetreeError> {
-        let lower = &view.partitions[at].lower;
-        let bounds = leaf_bounds(&view.version, &self.blocks, lower, view.upper_of(at))?;
-        let mut lowers = vec![lower.clone()];
-        if bounds.len() >= PARTITION_LEAVES {
-            // Every second part's worth of leaves begins a partition, so that neither half is full at once.
-            lowers.extend(bounds.into_iter().skip(PARTITION_LEAVES / 2 - 1).step_by(PARTITION_LEAVES / 2));
-        }
+        let lowers = self.divided(tree, view, at)?;
         let mut fresh: Vec<(Box<[u8]>, Arc<SharedBuffer>)> =
             lowers.into_iter().map(|lower| (lower, Arc::new(SharedBuffer::new()))).collect();
         let mut installed = tree.installed.lock();

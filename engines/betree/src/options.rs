@@ -25,10 +25,10 @@ pub struct Options {
     pub checkpoint_period: Duration,
     /// See [`DirectIo`].
     pub direct_io: DirectIo,
-    /// Threads that merge buffers into leaves; 0 means half the processors, at least one.
+    /// Threads that flush buffers into runs and leaves; 0 means half the processors, at least one.
     pub merge_threads: usize,
     /// Bytes that one root partition buffers before it is merged, in bytes; 0 means an eighth of what all may buffer, but 1 MiB
-    /// at least and 16 MiB at most. The more, the fewer times a leaf is written anew.
+    /// at least and 16 MiB at most. The more, the fewer times runs and leaves are written anew.
     pub partition_bytes: usize,
     pub(crate) tree: TreeSettings,
 }
@@ -48,7 +48,7 @@ impl Default for Options {
 }
 
 const KNOWN: &str = "cache, logBudget, checkpointPeriod (seconds), directIo (auto, off), mergeThreads, partitionSize, \
-                     compression, pageSize, leafSize, fanout";
+                     compression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits";
 
 impl Options {
     /// These options with some changed by name: sizes as `256MB`, times in seconds.
@@ -82,9 +82,8 @@ impl Options {
                     self.partition_bytes =
                         parse_size("partitionSize", value, range, "a size from 256B to 64MB")?;
                 }
-                "compression" | "pageSize" | "leafSize" | "fanout" => {
-                    of_trees.push((name.clone(), value.clone()));
-                }
+                "compression" | "pageSize" | "leafSize" | "fanout" | "bufferPercent" | "runSize"
+                | "filterBits" => of_trees.push((name.clone(), value.clone())),
                 _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
             }
         }

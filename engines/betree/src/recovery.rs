@@ -229,14 +229,25 @@ fn replay_drop(core: &Core, id: TreeId, at: CommitTimestamp) {
 }
 
 impl Core {
-    /// Merges, where the tasks alone are not fast enough, until less than so many bytes are buffered.
+    /// Merges, where the tasks alone are not fast enough, until less than so many bytes are buffered. On a full disk more is
+    /// buffered, so that the store can be opened, read, and emptied: the log holds it, and the log has its budget.
     fn make_replay_room(&self, below: usize) -> Result<(), BetreeError> {
-        while self.buffered_bytes() > below {
-            if self.merge_one()? == Progress::Nothing {
-                self.wait_for_merge();
+        while self.buffered_bytes() > below && !self.failed_for_space_lately() {
+            match self.merge_one() {
+                Ok(Progress::Merged) => {}
+                Ok(Progress::Nothing) => self.wait_for_merge(),
+                Err(error) if error.is_no_space() => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    fn failed_for_space_lately(&self) -> bool {
+        self.merge_failure().is_some_and(|error| error.is_no_space())
+            && self
+                .last_merge_failure()
+                .is_some_and(|at| self.environment.clock().monotonic().since(at) < crate::merging::RETRY)
     }
 
     fn start_mergers(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {

@@ -2,11 +2,14 @@
 //!
 //! 1. From the superblock to the catalog, from there into each tree, down to each page. A block that cannot be read or makes
 //!    no sense is *damage*; the walk goes on beside it.
-//! 2. In each node and leaf: keys ascend, lie within what the parent gives the child, and as many as the counters say.
+//! 2. In each node, slice and leaf: keys ascend, lie within what the parent gives the child, and as many as the counters say.
+//!    Filters have every key. Of each key the versions grow older on the way down ([`slices`]).
 //! 3. All extents that were reached, each once, are those of the space map; the rest of the file is free.
 //! 4. The log is read from the position of the superblock to its end.
 //!
 //! Nothing is changed, and the store must not be open.
+
+mod slices;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +25,7 @@ use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::log::Log;
 use crate::space::{BlockStore, Extent, Pointer, SpaceOptions, extents_of};
+use slices::{Above, above_child};
 
 /// What was found in a store.
 #[derive(Debug, Default)]
@@ -58,13 +62,17 @@ pub struct TreeReport {
     pub inner_nodes: u64,
     /// Leaves.
     pub leaves: u64,
+    /// Slices of runs, which wait in inner nodes.
+    pub slices: u64,
+    /// Entries in slices.
+    pub pending_entries: u64,
     /// Pages.
     pub pages: u64,
-    /// Entries: versions of keys.
+    /// Entries of leaves: versions of keys.
     pub entries: u64,
-    /// Bytes of pages before compression.
+    /// Bytes of the pages of leaves before compression.
     pub raw_bytes: u64,
-    /// Bytes of pages and directories as stored.
+    /// Bytes of pages, directories and slices as stored.
     pub stored_bytes: u64,
 }
 
@@ -169,7 +177,7 @@ impl Walk<'_> {
             report.height = root.height;
             let everything = Range { lower: None, upper: None };
             let said = (stored.entries, stored.content_bytes);
-            self.child(stored.id, &root.pointer, root.height, everything, said, &mut report);
+            self.child(stored.id, &root.pointer, root.height, everything, said, &Above::new(), &mut report);
         }
         self.report.trees.push(report);
     }
@@ -182,12 +190,13 @@ impl Walk<'_> {
         height: u8,
         range: Range<'_>,
         said: (u64, u64),
+        above: &Above,
         report: &mut TreeReport,
     ) {
         let before = self.report.damage.len();
         let found = match height {
-            0 => self.leaf(tree, pointer, range, report),
-            _ => self.inner_node(tree, pointer, height, range, report),
+            0 => self.leaf(tree, pointer, range, above, report),
+            _ => self.inner_node(tree, pointer, height, range, above, report),
         };
         if self.report.damage.len() == before && found != said {
             self.damage(
@@ -204,6 +213,7 @@ impl Walk<'_> {
         pointer: &Pointer,
         height: u8,
         range: Range<'_>,
+        above: &Above,
         report: &mut TreeReport,
     ) -> (u64, u64) {
         self.reached.extend(extents_of([pointer]));
@@ -216,7 +226,7 @@ impl Walk<'_> {
                 return (0, 0);
             }
         };
-        let mut sum = (0, 0);
+        let mut sum = (0_u64, 0_u64);
         for (at, child) in node.children.iter().enumerate() {
             if at > 0 && !range.contains(&child.pivot) {
                 self.damage(tree, range, "a pivot lies outside its node's range");
@@ -224,8 +234,14 @@ impl Walk<'_> {
             let lower = if at == 0 { range.lower } else { Some(&*child.pivot) };
             let upper = node.children.get(at + 1).map(|next| &*next.pivot).or(range.upper);
             let said = (child.entries, child.content_bytes);
-            self.child(tree, &child.pointer, height - 1, Range { lower, upper }, said, report);
-            sum = (sum.0 + said.0, sum.1 + said.1);
+            let range = Range { lower, upper };
+            let mut above = above_child(above, range);
+            self.slices(tree, &child.slices, range, &mut above, report);
+            self.child(tree, &child.pointer, height - 1, range, said, &above, report);
+            let pending = child.slices.iter().map(|slice| (slice.entries, slice.content_bytes));
+            for (entries, bytes) in pending.chain([said]) {
+                sum = (sum.0.saturating_add(entries), sum.1.saturating_add(bytes));
+            }
         }
         sum
     }
@@ -235,6 +251,7 @@ impl Walk<'_> {
         tree: TreeId,
         pointer: &Pointer,
         range: Range<'_>,
+        above: &Above,
         report: &mut TreeReport,
     ) -> (u64, u64) {
         report.leaves += 1;
@@ -257,7 +274,7 @@ impl Walk<'_> {
             if at > 0 && !range.contains(directory.separator(at)) {
                 self.damage(tree, range, "a separator lies outside its leaf's range");
             }
-            content_bytes += self.page(tree, &directory, at, Range { lower, upper }, report);
+            content_bytes += self.page(tree, &directory, at, Range { lower, upper }, above, report);
         }
         if content_bytes != directory.content_bytes() {
             let problem = format!("{} bytes counted, {content_bytes} found", directory.content_bytes());
@@ -273,6 +290,7 @@ impl Walk<'_> {
         directory: &Directory,
         at: usize,
         range: Range<'_>,
+        above: &Above,
         report: &mut TreeReport,
     ) -> u64 {
         let entry = &directory.pages()[at];
@@ -298,6 +316,9 @@ impl Walk<'_> {
             newest = newest.max(entry.timestamp());
             if !range.contains(&key) {
                 self.damage(tree, range, format!("entry {at} of a page lies outside the page's range"));
+            }
+            if above.get(&key).is_some_and(|oldest| *oldest <= entry.timestamp()) {
+                self.damage(tree, range, format!("entry {at} of a page is not older than one above it"));
             }
         }
         if page.len() != entry.entries as usize || newest != entry.newest {

@@ -5,7 +5,8 @@ mod history;
 use history::{Ending, History};
 
 /// Runs a history with the power cut at a call (or not), and returns how many calls it made.
-fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
+/// And how many slices were waiting in inner nodes.
+fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> (u64, u64) {
     let mut history = History::new(seed);
     if let Some(call) = call {
         history.set_label(format!("seed {seed}, call {call}, {ending:?}"));
@@ -21,35 +22,34 @@ fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
     // The store goes on, and a clean end of its second life is a clean end.
     history.run(12).expect("after recovery nothing fails");
     history.close_and_reopen();
-    calls
+    (calls, history.slices_seen)
+}
+
+/// Cuts a history at each of its calls. Runs must have been in flight.
+fn cut_everywhere(seed: u64, steps: u64, ending: impl Fn(u64) -> Ending) {
+    let (calls, mut slices) = cut_at(seed, steps, None, ending(seed));
+    for call in 1..=calls {
+        slices += cut_at(seed, steps, Some(call), ending(seed * 100_000 + call)).1;
+    }
+    assert!(slices > calls / 4, "seed {seed}: {slices} slices in {calls} histories");
 }
 
 #[test]
 fn a_power_cut_at_any_call_loses_no_synced_commit_and_leaves_no_half_one() {
-    for seed in 0..3 {
-        let calls = cut_at(seed, 45, None, Ending::PowerCut { seed });
-        for call in 1..=calls {
-            cut_at(seed, 45, Some(call), Ending::PowerCut { seed: seed * 100_000 + call });
-        }
-    }
+    (0..3).for_each(|seed| cut_everywhere(seed, 45, |seed| Ending::PowerCut { seed }));
 }
 
 #[test]
 fn a_kill_at_any_call_loses_no_logged_commit() {
-    for seed in 10..12 {
-        let calls = cut_at(seed, 40, None, Ending::Kill);
-        for call in 1..=calls {
-            cut_at(seed, 40, Some(call), Ending::Kill);
-        }
-    }
+    (10..12).for_each(|seed| cut_everywhere(seed, 40, |_| Ending::Kill));
 }
 
 #[test]
 fn the_loss_of_the_newest_superblock_at_any_call_loses_no_synced_commit() {
-    for seed in 20..22 {
-        let calls = cut_at(seed, 40, None, Ending::LostSuperblock { seed });
-        for call in 1..=calls {
-            cut_at(seed, 40, Some(call), Ending::LostSuperblock { seed: seed * 100_000 + call });
-        }
-    }
+    (20..22).for_each(|seed| cut_everywhere(seed, 40, |seed| Ending::LostSuperblock { seed }));
+}
+
+#[test]
+fn a_power_cut_at_any_call_of_a_history_that_flushes_much_loses_nothing() {
+    cut_everywhere(31, 110, |seed| Ending::PowerCut { seed });
 }

@@ -11,8 +11,10 @@ use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
+use crate::format::slice_index::SliceIndex;
 use crate::space::{BlockStore, Pointer};
 use crate::tree::node::{InnerNode, NodeSlot};
+use crate::tree::slice::{IndexMemory, Slice};
 
 /// Whether what is read from the device is kept in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +31,23 @@ pub(crate) struct Blocks {
     cache: Arc<PageCache>,
     /// Memory of inner nodes, which are never evicted.
     pub(crate) node_bytes: Counter,
+    /// Pages of slices that lookups read because a filter let the key through, and those that had not got it.
+    pub(crate) probes: Counter,
+    pub(crate) vain_probes: Counter,
+    /// Memory of slice indexes, which stay as long as their slices.
+    pub(crate) index_memory: IndexMemory,
 }
 
 impl Blocks {
     pub(crate) fn new(store: Arc<BlockStore>, cache: PageCache) -> Blocks {
-        Blocks { store, cache: Arc::new(cache), node_bytes: Counter::default() }
+        Blocks {
+            store,
+            cache: Arc::new(cache),
+            node_bytes: Counter::default(),
+            probes: Counter::default(),
+            vain_probes: Counter::default(),
+            index_memory: IndexMemory::default(),
+        }
     }
 
     pub(crate) fn store(&self) -> &Arc<BlockStore> {
@@ -124,6 +138,27 @@ impl Blocks {
         let node = slot.fill(InnerNode::from_stored(stored));
         self.node_bytes.add(node.heap_bytes() as u64);
         Ok(node)
+    }
+
+    /// The index of a slice.
+    pub(crate) fn slice_index<'s>(
+        &self,
+        slice: &'s Slice,
+        patience: Patience,
+    ) -> Result<&'s SliceIndex, BetreeError> {
+        if let Some(index) = slice.index() {
+            return Ok(index);
+        }
+        if patience == Patience::CachedOnly {
+            // Once in the life of a slice, as with nodes.
+            return Err(BetreeError::WouldBlock(None));
+        }
+        self.cache.misses.add(1);
+        let pointer = &slice.stored().index;
+        let bytes = self.store.read_block(pointer)?;
+        let index = SliceIndex::decode(&bytes)
+            .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
+        Ok(slice.fill(index, &self.index_memory))
     }
 
     /// Whether a page is in memory.

@@ -41,7 +41,9 @@ impl MissedBlock {
             BlockKind::LeafDirectory => {
                 self.cache.insert_directory(key, Arc::new(decode_directory(&self.pointer, &payload)?));
             }
-            BlockKind::Page => self.cache.insert_page(key, decode_page(&self.pointer, payload)?),
+            BlockKind::Page | BlockKind::RunPage => {
+                self.cache.insert_page(key, decode_page(&self.pointer, payload)?)
+            }
             // Neither of the two caches has others.
             _ => {}
         }

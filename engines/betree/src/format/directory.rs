@@ -18,7 +18,7 @@
 
 use pando_storage::CommitTimestamp;
 
-use super::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
+use super::{FORMAT_VERSION, Fields, FormatError, varint_len, write_bytes, write_varint};
 use crate::space::{BlockKind, Pointer};
 use crate::tree::sorted_keys::SortedKeys;
 
@@ -30,6 +30,15 @@ pub(crate) struct PageEntry {
     pub(crate) pointer: Pointer,
     pub(crate) entries: u32,
     pub(crate) newest: CommitTimestamp,
+}
+
+/// A page whose pointer is not known yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageSketch<'p> {
+    pub(crate) separator: &'p [u8],
+    pub(crate) entries: u32,
+    pub(crate) newest: CommitTimestamp,
+    pub(crate) raw_bytes: usize,
 }
 
 /// A leaf directory in memory.
@@ -108,16 +117,39 @@ impl Directory {
         out
     }
 
+    /// The exact length of what [`encode`](Directory::encode) writes of pages whose pointers are not known yet.
+    pub(crate) fn encoded_bytes(pages: &[PageSketch<'_>], content_bytes: u64) -> usize {
+        let entries: u64 = pages.iter().map(|page| u64::from(page.entries)).sum();
+        let raw: u64 = pages.iter().map(|page| page.raw_bytes as u64).sum();
+        let counts = [pages.len() as u64, entries, raw, content_bytes, 0];
+        let head = 2 + counts.into_iter().map(varint_len).sum::<usize>();
+        let page_bytes = |page: &PageSketch<'_>| {
+            let separator = page.separator.len();
+            let numbers = varint_len(u64::from(page.entries)) + varint_len(page.newest.get());
+            varint_len(separator as u64) + separator + Pointer::ENCODED_BYTES + numbers
+        };
+        head + pages.iter().map(page_bytes).sum::<usize>()
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Result<Directory, FormatError> {
-        let mut fields = Fields::new(BLOCK, bytes);
+        Directory::decode_of(bytes, BLOCK, BlockKind::Page)
+    }
+
+    /// A directory of pages of this kind, within a block of this name.
+    pub(super) fn decode_of(
+        bytes: &[u8],
+        block: &'static str,
+        kind: BlockKind,
+    ) -> Result<Directory, FormatError> {
+        let mut fields = Fields::new(block, bytes);
         fields.version()?;
         match fields.u8("flags")? {
             0 => {}
-            found => return Err(FormatError::Unknown { block: BLOCK, field: "flags", found: found.into() }),
+            found => return Err(FormatError::Unknown { block, field: "flags", found: found.into() }),
         }
         let count = fields.count("page count", bytes.len() / Pointer::ENCODED_BYTES)?;
         if count == 0 {
-            return Err(FormatError::Truncated { block: BLOCK, field: "pages" });
+            return Err(FormatError::Truncated { block, field: "pages" });
         }
         let entries = fields.varint("entry count")?;
         fields.varint("raw bytes")?;
@@ -127,18 +159,18 @@ impl Directory {
         let mut pages = Vec::with_capacity(count);
         for at in 0..count {
             separators.push(fields.sized_bytes("separator", fields.remaining())?);
-            pages.push(decode_page(&mut fields, at)?);
+            pages.push(decode_page(&mut fields, block, kind, at)?);
         }
         fields.finish()?;
         let separators = SortedKeys::new(separators.into_iter()).map_err(|at| FormatError::Disorder {
-            block: BLOCK,
+            block,
             field: "separator",
             at,
         })?;
         let found = pages.iter().map(|page: &PageEntry| u64::from(page.entries)).sum();
         if found != entries {
             return Err(FormatError::OutOfRange {
-                block: BLOCK,
+                block,
                 field: "entry count",
                 found: entries,
                 limit: found,
@@ -148,11 +180,16 @@ impl Directory {
     }
 }
 
-fn decode_page(fields: &mut Fields<'_>, at: usize) -> Result<PageEntry, FormatError> {
-    let pointer = decode_pointer(BLOCK, fields, at)?;
-    if pointer.kind() != BlockKind::Page {
+fn decode_page(
+    fields: &mut Fields<'_>,
+    block: &'static str,
+    kind: BlockKind,
+    at: usize,
+) -> Result<PageEntry, FormatError> {
+    let pointer = decode_pointer(block, fields, at)?;
+    if pointer.kind() != kind {
         return Err(FormatError::Unknown {
-            block: BLOCK,
+            block,
             field: "block kind of a page",
             found: pointer.kind() as u64,
         });

@@ -1,20 +1,24 @@
-//! An inner node: which child covers which keys.
+//! An inner node: which child covers which keys, and what is pending for it.
 //!
 //! # Layout
 //! ```text
 //! u8      format version
 //! u8      height: 1 above leaves, one more with each level
 //! varint  children
-//! varint  runs of this node, 0 (reserved)
+//! varint  slices of all children together
 //! varint  range deletes of this node, 0 (reserved)
 //! per child:
 //!   varint  length of the pivot, then its bytes; empty for the first child
 //!   40 B    pointer: a leaf directory at height 1, else an inner node
-//!   varint  entries, varint bytes of keys and values in the whole subtree
-//!   varint  pending bytes for this child in the runs, 0 (reserved)
-//!   varint  LSN up to which this child has everything, 0 (reserved; see the tree catalog)
+//!   varint  entries, varint bytes of keys and values in the whole subtree, without the slices of this node
+//!   varint  slices, newest first; per slice:
+//!     40 B    pointer of the slice's index
+//!     varint  entries, varint bytes of keys and values
+//!     varint  oldest timestamp, varint newest timestamp − oldest
 //! ```
 //! Child `i` covers the keys from its pivot up to the next one.
+
+use pando_storage::CommitTimestamp;
 
 use super::directory::decode_pointer;
 use super::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
@@ -25,6 +29,16 @@ const BLOCK: &str = "inner node";
 /// The greatest height that a decoder accepts: with fanout 2 it covers more leaves than the pointers can address.
 pub(crate) const HEIGHT_MAX: u8 = 64;
 
+/// A slice as its node stores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredSlice {
+    pub(crate) index: Pointer,
+    pub(crate) entries: u64,
+    pub(crate) content_bytes: u64,
+    pub(crate) oldest: CommitTimestamp,
+    pub(crate) newest: CommitTimestamp,
+}
+
 /// A child as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredChild {
@@ -32,6 +46,8 @@ pub(crate) struct StoredChild {
     pub(crate) pointer: Pointer,
     pub(crate) entries: u64,
     pub(crate) content_bytes: u64,
+    /// Newest first.
+    pub(crate) slices: Vec<StoredSlice>,
 }
 
 /// An inner node as it is stored.
@@ -43,16 +59,26 @@ pub(crate) struct StoredInnerNode {
 
 impl StoredInnerNode {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(16 + self.children.len() * (Pointer::ENCODED_BYTES + 32));
+        let slices: usize = self.children.iter().map(|child| child.slices.len()).sum();
+        let pointers = self.children.len() + slices;
+        let mut out = Vec::with_capacity(16 + pointers * (Pointer::ENCODED_BYTES + 32));
         out.extend_from_slice(&[FORMAT_VERSION, self.height]);
         write_varint(&mut out, self.children.len() as u64);
-        out.extend_from_slice(&[0, 0]);
+        write_varint(&mut out, slices as u64);
+        out.push(0);
         for child in &self.children {
             write_bytes(&mut out, &child.pivot);
             out.extend_from_slice(&child.pointer.encode());
             write_varint(&mut out, child.entries);
             write_varint(&mut out, child.content_bytes);
-            out.extend_from_slice(&[0, 0]);
+            write_varint(&mut out, child.slices.len() as u64);
+            for slice in &child.slices {
+                out.extend_from_slice(&slice.index.encode());
+                write_varint(&mut out, slice.entries);
+                write_varint(&mut out, slice.content_bytes);
+                write_varint(&mut out, slice.oldest.get());
+                write_varint(&mut out, slice.newest.get() - slice.oldest.get());
+            }
         }
         out
     }
@@ -74,7 +100,7 @@ impl StoredInnerNode {
         if count == 0 {
             return Err(FormatError::Truncated { block: BLOCK, field: "children" });
         }
-        fields.reserved("run count")?;
+        let slices = fields.count("slice count", bytes.len() / Pointer::ENCODED_BYTES)?;
         fields.reserved("range delete count")?;
         let mut children = Vec::<StoredChild>::with_capacity(count);
         for at in 0..count {
@@ -89,6 +115,11 @@ impl StoredInnerNode {
             children.push(child);
         }
         fields.finish()?;
+        let limit = children.iter().map(|child| child.slices.len()).sum::<usize>() as u64;
+        if limit != slices as u64 {
+            let found = slices as u64;
+            return Err(FormatError::OutOfRange { block: BLOCK, field: "slice count", found, limit });
+        }
         Ok(StoredInnerNode { height, children })
     }
 
@@ -104,20 +135,40 @@ impl StoredInnerNode {
 
 fn decode_child(fields: &mut Fields<'_>, at: usize, height: u8) -> Result<StoredChild, FormatError> {
     let pivot = fields.sized_bytes("pivot", fields.remaining())?.into();
-    let pointer = decode_pointer(BLOCK, fields, at)?;
     let expected = if height == 1 { BlockKind::LeafDirectory } else { BlockKind::InnerNode };
-    if pointer.kind() != expected {
-        return Err(FormatError::Unknown {
-            block: BLOCK,
-            field: "block kind of a child",
-            found: pointer.kind() as u64,
-        });
-    }
+    let pointer = decode_pointer_of(fields, at, expected, "block kind of a child")?;
     let entries = fields.varint("entries of a child")?;
     let content_bytes = fields.varint("content bytes of a child")?;
-    fields.reserved("pending bytes")?;
-    fields.reserved("LSN of a child")?;
-    Ok(StoredChild { pivot, pointer, entries, content_bytes })
+    let count = fields.count("slices of a child", fields.remaining() / Pointer::ENCODED_BYTES)?;
+    let slices = (0..count).map(|_| decode_slice(fields, at)).collect::<Result<_, _>>()?;
+    Ok(StoredChild { pivot, pointer, entries, content_bytes, slices })
+}
+
+fn decode_slice(fields: &mut Fields<'_>, at: usize) -> Result<StoredSlice, FormatError> {
+    let index = decode_pointer_of(fields, at, BlockKind::RunIndex, "block kind of a slice")?;
+    let entries = fields.varint("entries of a slice")?;
+    let content_bytes = fields.varint("content bytes of a slice")?;
+    let oldest = fields.varint("oldest time of a slice")?;
+    let found = fields.varint("newest time of a slice")?;
+    let Some(newest) = oldest.checked_add(found) else {
+        let limit = u64::MAX - oldest;
+        return Err(FormatError::OutOfRange { block: BLOCK, field: "newest time of a slice", found, limit });
+    };
+    let (oldest, newest) = (CommitTimestamp::new(oldest), CommitTimestamp::new(newest));
+    Ok(StoredSlice { index, entries, content_bytes, oldest, newest })
+}
+
+fn decode_pointer_of(
+    fields: &mut Fields<'_>,
+    at: usize,
+    kind: BlockKind,
+    field: &'static str,
+) -> Result<Pointer, FormatError> {
+    let pointer = decode_pointer(BLOCK, fields, at)?;
+    if pointer.kind() == kind {
+        return Ok(pointer);
+    }
+    Err(FormatError::Unknown { block: BLOCK, field, found: pointer.kind() as u64 })
 }
 
 #[cfg(test)]

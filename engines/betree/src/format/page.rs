@@ -289,6 +289,11 @@ impl Page {
         &self.bytes[entry.value_at..entry.value_end]
     }
 
+    /// The value of an entry, sharing the page's memory.
+    pub(crate) fn value_bytes(&self, entry: &Entry) -> Bytes {
+        self.bytes.slice(entry.value_at..entry.value_end)
+    }
+
     /// Whether two entries are versions of one key.
     pub(crate) fn same_key(&self, left: usize, right: usize) -> bool {
         if self.head(left) != self.head(right) {

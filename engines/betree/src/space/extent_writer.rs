@@ -5,7 +5,8 @@
 //!    file cannot grow. From then on every block has its address, its header and its checksum.
 //! 3. [`finish`](PlacedBlocks::finish) writes each fragment with one call, padded to units. A directory, whose content
 //!    needs the addresses of the blocks before it, can be added as the last block; the room that was kept for it and is
-//!    not needed goes back.
+//!    not needed goes back. Where several blocks need the addresses of others, their length must be known before:
+//!    [`append_blank`](ExtentWriter::append_blank) keeps their room, [`fill`](PlacedBlocks::fill) brings their content.
 //!
 //! Nothing is visible before the parent's pointer is; what is placed and dropped unfinished gives its extents back.
 
@@ -45,6 +46,8 @@ pub(crate) struct ExtentWriter<'a> {
     end: usize,
     blocks: Vec<AppendedBlock>,
     next_begins_unit: bool,
+    /// Blank blocks that have no content yet.
+    blanks: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -81,6 +84,7 @@ impl<'a> ExtentWriter<'a> {
             end: 0,
             blocks: Vec::new(),
             next_begins_unit: false,
+            blanks: 0,
         }
     }
 
@@ -94,6 +98,13 @@ impl<'a> ExtentWriter<'a> {
         let block = self.append_block(kind, compression, raw)?;
         self.blocks.push(block);
         Ok(BlockIndex(self.blocks.len() - 1))
+    }
+
+    /// Keeps room for a block of exactly so many bytes, stored without compression, whose content comes by
+    /// [`fill`](PlacedBlocks::fill).
+    pub(crate) fn append_blank(&mut self, kind: BlockKind, length: usize) -> Result<BlockIndex, SpaceError> {
+        self.blanks += 1;
+        self.append(kind, Compression::None, &vec![0; length])
     }
 
     /// The block appended next begins a unit of its own, so that it can be freed without those before it.
@@ -223,6 +234,23 @@ impl PlacedBlocks<'_> {
         self.pointers[index.0]
     }
 
+    /// Puts the content of a blank block in its place; its pointer.
+    ///
+    /// # Panics
+    /// If the content has not the length that was said.
+    pub(crate) fn fill(&mut self, index: BlockIndex, raw: &[u8]) -> Result<Pointer, SpaceError> {
+        let address = self.pointers[index.0].address().get();
+        let writer = self.writer.as_mut().expect("the writer is there until the blocks are written");
+        let block = writer.blocks[index.0];
+        assert_eq!(block.raw_length as usize, raw.len(), "a blank block is filled with what was announced");
+        assert!(block.codec == Codec::None && writer.blanks > 0, "only a blank block is filled");
+        let payload = block.offset + HEADER_BYTES;
+        buffer_of(&mut writer.buffer)[payload..payload + raw.len()].copy_from_slice(raw);
+        writer.blanks -= 1;
+        self.pointers[index.0] = writer.seal(&block, address)?;
+        Ok(self.pointers[index.0])
+    }
+
     /// Writes the blocks.
     ///
     /// # Panics
@@ -302,6 +330,7 @@ impl PlacedBlocks<'_> {
     fn write(&mut self) -> Result<(), SpaceError> {
         let addresses = self.addresses();
         let mut writer = self.writer.take().expect("blocks are written once");
+        assert_eq!(writer.blanks, 0, "every blank block is filled before it is written");
         let blocks = std::mem::take(&mut writer.blocks);
         let mut first = 0;
         for fragment in &self.fragments {

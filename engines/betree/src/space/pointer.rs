@@ -2,7 +2,7 @@
 //!
 //! 40 bytes on disk, little-endian:
 //! `file u16, kind u8, codec u8, disk length u32, raw length u32, reserved u32, address u64, birth u64, checksum u64`.
-//! 40 zero bytes stand for "no pointer" where one may be missing. The reserved bytes are zero in format version 0.
+//! 40 zero bytes stand for "no pointer" where one may be missing. The reserved bytes are zero in format version 1.
 
 use super::{BLOCK_BYTES_MAX, BlockAddress, Codec, Extent, FileId, Generation, SECTOR_BYTES, UNIT_BYTES};
 use crate::space::block_header::HEADER_BYTES;
@@ -17,7 +17,7 @@ pub(crate) enum BlockKind {
     Page = 2,
     /// The directory of an inner node.
     InnerNode = 3,
-    /// The index of a run.
+    /// The index of a slice of a run.
     RunIndex = 4,
     /// A page of a run.
     RunPage = 5,

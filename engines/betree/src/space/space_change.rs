@@ -66,7 +66,7 @@ impl SpaceChange {
     }
 }
 
-/// The units of an extent. Format version 0 has one file.
+/// The units of an extent. Format version 1 has one file.
 pub(super) fn units_of(extent: Extent) -> Range<u64> {
     assert!(extent.file() == FileId::FIRST, "{extent:?} lies in a file that no store has");
     extent.start()..extent.end()

@@ -15,8 +15,8 @@ use crate::log::LogPosition;
 /// Bytes of one copy.
 pub(super) const SUPERBLOCK_BYTES: usize = 4_096;
 
-/// The version of everything under `space` and `log`, and of what the tree stores in it.
-pub(super) const DATA_FORMAT_VERSION: u32 = 0;
+/// The version of everything in the data file: what `space` writes, and what the tree stores in it.
+pub(super) const DATA_FORMAT_VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"PANDO\0DB";
 const CHECKSUM_BYTES: usize = 16;
@@ -32,7 +32,7 @@ pub(crate) enum Shutdown {
     Running,
 }
 
-/// Which features a store uses, as ext4 tells them apart. Format version 0 knows none.
+/// Which features a store uses, as ext4 tells them apart. Format version 1 knows none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FeatureMasks {
     /// Programs that do not know them can use the store all the same.

@@ -7,6 +7,7 @@ use pando_storage::{Estimate, KeyRange, Patience};
 
 use super::buffer::{SharedBuffer, bounds_of};
 use super::node::{Child, LeafChild};
+use super::slice::Slice;
 use super::view::{Frozen, TreeView};
 use crate::cache::Blocks;
 use crate::error::BetreeError;
@@ -118,10 +119,24 @@ fn add_child(
                 let begins = if at == 0 { lower } else { Some(node.pivots().get(at)) };
                 let ends = if at + 1 < node.pivots().len() { Some(node.pivots().get(at + 1)) } else { upper };
                 add_child(child, begins, ends, blocks, range, patience, sum)?;
+                let (entries, bytes) = pending(node.slices(at));
+                // Of what waits for a child that lies across an end of the range, half.
+                let part = match position(begins, ends, range) {
+                    Position::Outside => continue,
+                    Position::Within => 1,
+                    Position::Across => 2,
+                };
+                sum.entries += entries.div_ceil(part);
+                sum.bytes += bytes.div_ceil(part);
             }
             Ok(())
         }
     }
+}
+
+/// Entries, and bytes of keys and values, in slices.
+fn pending(slices: &[Arc<Slice>]) -> (u64, u64) {
+    slices.iter().fold((0, 0), |sum, slice| (sum.0 + slice.entries(), sum.1 + slice.content_bytes()))
 }
 
 /// Pages within the range count whole; a page at its end counts exactly if it is in memory, else half.

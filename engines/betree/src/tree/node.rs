@@ -2,6 +2,8 @@
 //!
 //! # Terms
 //! - *Child*: a leaf or an inner node, with its counters.
+//! - *Slices* of a child: what is pending for it, see [`super::slice`]; newest first.
+//! - *Part*: a child with its pivot and its slices, while a node is made.
 //! - *Pivot* of a child: the smallest key that it can hold; empty for the first child of a node.
 //! - *Dirty* node: one that no checkpoint has written yet. It is always loaded.
 //!
@@ -9,9 +11,11 @@
 //! - Pivots ascend strictly; the first is empty.
 //! - A node never changes but for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set once.
 //! - All leaves of a tree stand at the same depth.
+//! - A slice holds keys of its child only.
 
 use std::sync::{Arc, OnceLock};
 
+use super::slice::{Slice, Slices};
 use super::sorted_keys::SortedKeys;
 use crate::format::inner_node::{StoredChild, StoredInnerNode};
 use crate::space::Pointer;
@@ -33,7 +37,7 @@ pub(crate) enum Child {
 }
 
 impl Child {
-    /// Entries (versions of keys) in the subtree.
+    /// Entries (versions of keys) in the subtree, pending ones among them.
     pub(crate) fn entries(&self) -> u64 {
         match self {
             Child::Leaf(leaf) => leaf.entries,
@@ -76,8 +80,7 @@ impl NodeSlot {
 
     /// A node that is in memory only.
     pub(crate) fn dirty(node: InnerNode) -> NodeSlot {
-        let entries = node.children.iter().map(Child::entries).sum();
-        let content_bytes = node.children.iter().map(Child::content_bytes).sum();
+        let (entries, content_bytes) = node.totals();
         let height = node.height;
         NodeSlot { stored: OnceLock::new(), loaded: OnceLock::from(node), height, entries, content_bytes }
     }
@@ -105,40 +108,57 @@ impl NodeSlot {
     }
 }
 
+/// A child on its way into a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// The smallest key that it is for.
+    pub(crate) lower: Box<[u8]>,
+    pub(crate) child: Child,
+    pub(crate) slices: Slices,
+}
+
 /// An inner node.
 #[derive(Clone, Debug)]
 pub(crate) struct InnerNode {
     height: u8,
     pivots: SortedKeys,
     children: Vec<Child>,
+    /// The slices of each child; empty if no child has any.
+    pending: Vec<Slices>,
 }
 
 impl InnerNode {
-    /// A node of these children, each with its pivot. The first pivot is made empty: a node covers all that its parent gives it.
-    pub(crate) fn new(height: u8, mut children: Vec<(Box<[u8]>, Child)>) -> InnerNode {
-        assert!(!children.is_empty(), "an inner node has a child");
-        children[0].0 = Box::default();
-        let pivots = SortedKeys::new(children.iter().map(|(pivot, _)| &**pivot)).expect("pivots ascend");
-        let children = children.into_iter().map(|(_, child)| child).collect();
-        InnerNode { height, pivots, children }
+    /// A node of these parts. The first pivot is made empty: a node covers all that its parent gives it.
+    pub(crate) fn new(height: u8, mut parts: Vec<Part>) -> InnerNode {
+        assert!(!parts.is_empty(), "an inner node has a child");
+        parts[0].lower = Box::default();
+        let pivots = SortedKeys::new(parts.iter().map(|part| &*part.lower)).expect("pivots ascend");
+        let has_pending = parts.iter().any(|part| !part.slices.is_empty());
+        let (children, pending): (Vec<_>, Vec<_>) =
+            parts.into_iter().map(|part| (part.child, part.slices)).unzip();
+        InnerNode { height, pivots, children, pending: if has_pending { pending } else { Vec::new() } }
     }
 
     pub(crate) fn from_stored(stored: StoredInnerNode) -> InnerNode {
         let height = stored.height;
-        let pivots = SortedKeys::new(stored.children.iter().map(|child| &*child.pivot));
-        let pivots = pivots.expect("the decoder has checked that pivots ascend");
-        let children = stored.children.into_iter().map(|child| match height {
-            1 => Child::Leaf(LeafChild {
-                directory: child.pointer,
-                entries: child.entries,
-                content_bytes: child.content_bytes,
-            }),
-            _ => {
-                let slot = NodeSlot::on_disk(child.pointer, height - 1, child.entries, child.content_bytes);
-                Child::Inner(Arc::new(slot))
-            }
+        let parts = stored.children.into_iter().map(|child| Part {
+            lower: child.pivot,
+            child: match height {
+                1 => Child::Leaf(LeafChild {
+                    directory: child.pointer,
+                    entries: child.entries,
+                    content_bytes: child.content_bytes,
+                }),
+                _ => {
+                    let slot =
+                        NodeSlot::on_disk(child.pointer, height - 1, child.entries, child.content_bytes);
+                    Child::Inner(Arc::new(slot))
+                }
+            },
+            slices: child.slices.into_iter().map(|slice| Arc::new(Slice::on_disk(slice))).collect(),
         });
-        InnerNode { height, pivots, children: children.collect() }
+        // The decoder has checked that there is a child and that pivots ascend from the empty one.
+        InnerNode::new(height, parts.collect())
     }
 
     /// The node as it is stored.
@@ -146,13 +166,27 @@ impl InnerNode {
     /// # Panics
     /// If a child is dirty: children are written before their parents.
     pub(crate) fn to_stored(&self) -> StoredInnerNode {
-        let children = self.pivots.iter().zip(&self.children).map(|(pivot, child)| StoredChild {
-            pivot: pivot.into(),
-            pointer: child.pointer().expect("children are written before their parents"),
-            entries: child.entries(),
-            content_bytes: child.content_bytes(),
+        let children = (0..self.children.len()).map(|at| {
+            let child = &self.children[at];
+            StoredChild {
+                pivot: self.pivots.get(at).into(),
+                pointer: child.pointer().expect("children are written before their parents"),
+                entries: child.entries(),
+                content_bytes: child.content_bytes(),
+                slices: self.slices(at).iter().map(|slice| *slice.stored()).collect(),
+            }
         });
         StoredInnerNode { height: self.height, children: children.collect() }
+    }
+
+    /// Entries and bytes of keys and values below, pending ones among them.
+    fn totals(&self) -> (u64, u64) {
+        // Counters come from disk: a sum of wrong ones is wrong, but no reason to end.
+        let children = self.children.iter().map(|child| (child.entries(), child.content_bytes()));
+        let slices = self.pending.iter().flatten().map(|slice| (slice.entries(), slice.content_bytes()));
+        let add =
+            |sum: (u64, u64), next: (u64, u64)| (sum.0.saturating_add(next.0), sum.1.saturating_add(next.1));
+        children.chain(slices).fold((0, 0), add)
     }
 
     pub(crate) fn height(&self) -> u8 {
@@ -167,8 +201,26 @@ impl InnerNode {
         &self.pivots
     }
 
-    /// Memory that the node takes, without its children's.
+    /// What is pending for a child, newest first.
+    pub(crate) fn slices(&self, child: usize) -> &[Arc<Slice>] {
+        self.pending.get(child).map_or(&[], Vec::as_slice)
+    }
+
+    /// All slices of the node.
+    pub(crate) fn all_slices(&self) -> impl Iterator<Item = &Arc<Slice>> + '_ {
+        self.pending.iter().flatten()
+    }
+
+    /// A child as a part; `lower` is where the node begins.
+    pub(crate) fn part(&self, at: usize, lower: &[u8]) -> Part {
+        let lower = if at == 0 { lower } else { self.pivots.get(at) };
+        Part { lower: lower.into(), child: self.children[at].clone(), slices: self.slices(at).to_vec() }
+    }
+
+    /// Memory that the node takes, without its children's and its slices'.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<NodeSlot>() + self.children.capacity() * size_of::<Child>() + self.pivots.heap_bytes()
+        size_of::<NodeSlot>()
+            + self.children.capacity() * (size_of::<Child>() + size_of::<Slices>())
+            + self.pivots.heap_bytes()
     }
 }

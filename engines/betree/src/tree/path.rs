@@ -1,10 +1,8 @@
 //! Descends from the root of a version to the leaf that covers a key.
 
-use std::sync::Arc;
-
 use pando_storage::Patience;
 
-use super::node::{Child, LeafChild, NodeSlot};
+use super::node::{Child, InnerNode, LeafChild};
 use super::sorted_keys::SortedKeys;
 use super::view::Version;
 use crate::cache::Blocks;
@@ -35,6 +33,9 @@ impl Target<'_> {
     }
 }
 
+/// The keys of a subtree: from the first up to before the second; `None` is the end of the tree.
+pub(crate) type Bounds<'v> = (Option<&'v [u8]>, Option<&'v [u8]>);
+
 /// A leaf and the keys that it covers.
 #[derive(Clone, Debug)]
 pub(crate) struct LeafPlace<'v> {
@@ -43,22 +44,22 @@ pub(crate) struct LeafPlace<'v> {
     pub(crate) lower: Option<&'v [u8]>,
     /// The key before which it ends; `None` at the right end of the tree.
     pub(crate) upper: Option<&'v [u8]>,
-    /// Its parent, unless it is the root.
-    pub(crate) parent: Option<&'v Arc<NodeSlot>>,
 }
 
-/// The leaf that a target names; `None` in a tree without leaves.
-pub(crate) fn find_leaf<'v>(
+/// The leaf that a target names; `None` in a tree without leaves. `visit` is told of each node on the way, the place of the
+/// child that is gone into, and the range of that child; an error of its own ends the descent.
+pub(crate) fn find_leaf<'v, E: From<BetreeError>>(
     version: &'v Version,
     blocks: &Blocks,
     target: Target<'_>,
     patience: Patience,
-) -> Result<Option<LeafPlace<'v>>, BetreeError> {
+    mut visit: impl FnMut(&'v InnerNode, usize, Bounds<'v>) -> Result<(), E>,
+) -> Result<Option<LeafPlace<'v>>, E> {
     let Some(mut child) = version.root.as_ref() else { return Ok(None) };
-    let (mut lower, mut upper, mut parent) = (None, None, None);
+    let (mut lower, mut upper) = (None, None);
     loop {
         match child {
-            Child::Leaf(leaf) => return Ok(Some(LeafPlace { leaf: *leaf, lower, upper, parent })),
+            Child::Leaf(leaf) => return Ok(Some(LeafPlace { leaf: *leaf, lower, upper })),
             Child::Inner(slot) => {
                 let node = blocks.node(slot, patience)?;
                 let at = target.among(node.pivots());
@@ -68,7 +69,7 @@ pub(crate) fn find_leaf<'v>(
                 if at + 1 < node.pivots().len() {
                     upper = Some(node.pivots().get(at + 1));
                 }
-                parent = Some(slot);
+                visit(node, at, (lower, upper))?;
                 child = &node.children()[at];
             }
         }
@@ -90,7 +91,7 @@ pub(crate) fn leaf_bounds(
 }
 
 fn collect_bounds(
-    slot: &NodeSlot,
+    slot: &super::node::NodeSlot,
     blocks: &Blocks,
     lower: &[u8],
     upper: Option<&[u8]>,
@@ -113,4 +114,17 @@ fn collect_bounds(
         }
     }
     Ok(())
+}
+
+/// The pivots of the root's children that lie within `(lower, upper)`, ascending.
+pub(crate) fn root_bounds(
+    version: &Version,
+    blocks: &Blocks,
+    lower: &[u8],
+    upper: Option<&[u8]>,
+) -> Result<Vec<Box<[u8]>>, BetreeError> {
+    let Some(Child::Inner(slot)) = &version.root else { return Ok(Vec::new()) };
+    let node = blocks.node(slot, Patience::MayBlock)?;
+    let is_within = |pivot: &&[u8]| *pivot > lower && upper.is_none_or(|upper| *pivot < upper);
+    Ok(node.pivots().iter().filter(is_within).map(Box::from).collect())
 }

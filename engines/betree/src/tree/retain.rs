@@ -2,8 +2,8 @@
 //!
 //! # The rule
 //! Of a key's versions, newest first, one is needed if it is newer than the newest snapshot, or if some snapshot sees it and
-//! nothing newer. One that all snapshots see loses its time. A delete below which nothing is kept says what the absence of
-//! an entry says, and goes.
+//! nothing newer. In a leaf, below which nothing lies, one that all snapshots see loses its time, and a delete below which
+//! nothing is kept says what the absence of an entry says, and goes.
 //!
 //! ```text
 //! snapshots 4 and 9, newest 20        versions   25    17    12    8    6    3    2
@@ -54,8 +54,12 @@ pub(crate) struct MergedVersion {
     pub(crate) value: Option<Bytes>,
 }
 
-/// Takes out of a key's versions (newest first) what nobody needs, and the time from what all see.
-pub(crate) fn retain(versions: &mut Vec<MergedVersion>, retained: &Retained) {
+/// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below: deletes and times
+/// stay.
+pub(crate) fn retain_pending(versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    if versions.len() < 2 {
+        return;
+    }
     let mut newer = None;
     versions.retain(|version| {
         if newer.is_some_and(|newer| newer <= version.timestamp) {
@@ -66,6 +70,11 @@ pub(crate) fn retain(versions: &mut Vec<MergedVersion>, retained: &Retained) {
         newer = Some(version.timestamp);
         needed
     });
+}
+
+/// Takes out of all versions of a key (newest first) what nobody needs, and the time from what all see.
+pub(crate) fn retain(versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    retain_pending(versions, retained);
     while versions.last().is_some_and(|last| last.value.is_none()) {
         versions.pop();
     }
@@ -110,6 +119,15 @@ mod tests {
         assert_eq!(kept(&[], 9, &[(9, false), (5, true)]), []);
         assert_eq!(kept(&[6], 9, &[(9, false), (5, true)]), [9, 0]);
         assert_eq!(kept(&[3], 9, &[(9, false), (5, true)]), []);
+    }
+
+    #[test]
+    fn what_is_pending_keeps_its_deletes_and_times() {
+        let version = |timestamp| MergedVersion { timestamp: CommitTimestamp::new(timestamp), value: None };
+        let mut versions = vec![version(9), version(5)];
+        let retained = Retained::new(Vec::new(), SnapshotTimestamp::new(9));
+        retain_pending(&mut versions, &retained);
+        assert_eq!(versions.iter().map(|version| version.timestamp.get()).collect::<Vec<_>>(), [9]);
     }
 
     #[test]

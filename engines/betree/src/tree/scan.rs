@@ -1,12 +1,13 @@
 //! Scans: fills a batch with the visible entries of a range, in either direction.
 //!
-//! 1. The next page in the direction of the scan is found and fetched, with neighbours if the batch will want them. No lock
-//!    is held meanwhile.
-//! 2. The part of the range that this page covers is cut at the bounds of partitions.
-//! 3. In each part the visible entries of active buffer, frozen buffer and page are merged: on equal keys the one higher up
+//! 1. The next *piece* in the direction of the scan is found: of the leaf and of each slice on the way to it the page that
+//!    covers the place where the scan stands, and the keys that all these pages cover. They are fetched, those of the leaf with
+//!    neighbours if the batch will want them. No lock is held meanwhile.
+//! 2. The part of the range that the piece covers is cut at the bounds of partitions.
+//! 3. In each part the visible entries of active buffer, frozen buffer and pages are merged: on equal keys the one higher up
 //!    counts, and a delete hides what is below. The buffers' read locks are held for this step only.
 //!
-//! A batch sees one view, so that nothing moves between buffers and leaves while it is filled.
+//! A batch sees one view, so that nothing moves between buffers, slices and leaves while it is filled.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -16,10 +17,13 @@ use pando_storage::{Batch, BatchLimits, Direction, KeyRange, Patience, ScanEnd, 
 
 use super::buffer::{Buffer, Chain, crosses};
 use super::lookup::Damaged;
-use super::path::{Target, find_leaf};
+use super::path::{Bounds as PathBounds, Target, find_leaf};
 use super::view::TreeView;
 use crate::cache::{Blocks, Retention};
+use crate::error::BetreeError;
+use crate::format::directory::Directory;
 use crate::format::page::Page;
+use crate::space::Pointer;
 
 /// Pages that a scan reads ahead at most, in one device read.
 const READ_AHEAD_PAGES: usize = 16;
@@ -44,8 +48,9 @@ pub(crate) fn scan(
     batch: &mut Batch,
 ) -> Result<ScanEnd, Damaged> {
     let mut rest = request.range.clone();
+    let mut held = Vec::new();
     while !rest.is_empty() {
-        let piece = match next_piece(view, blocks, &request, &rest) {
+        let piece = match next_piece(view, blocks, &request, &rest, held) {
             Ok(piece) => piece,
             // What was found counts; the next batch begins where this one could not go on, and tells.
             Err(_) if !batch.is_empty() => return Ok(ScanEnd::More),
@@ -64,23 +69,61 @@ pub(crate) fn scan(
                 None => break,
             },
         }
+        held = piece.pages;
     }
     Ok(ScanEnd::Done)
 }
 
-/// A page and the keys that it covers.
+/// Pages and the keys that all of them cover.
+#[derive(Default)]
 struct Piece {
-    page: Option<Page>,
+    /// Of the slices on the way down, then of the leaf: what stands first is newer.
+    pages: Vec<(Pointer, Page)>,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
 }
 
-/// The first piece of what remains, in the direction of the scan.
+/// Where a page stands that covers a place, and which keys it covers.
+struct PagePlace<'d> {
+    at: usize,
+    bounds: PathBounds<'d>,
+}
+
+/// The page of a directory that a target names; the directory covers the keys within `bounds`.
+fn page_place<'d>(pages: &'d Directory, bounds: PathBounds<'d>, target: Target<'_>) -> PagePlace<'d> {
+    let last = pages.pages().len() - 1;
+    let at = match target {
+        Target::Covering(key) => pages.page_of(key),
+        Target::Before(key) => match pages.page_of(key) {
+            at if at > 0 && pages.separator(at) == key => at - 1,
+            at => at,
+        },
+        Target::First => 0,
+        Target::Last => last,
+    };
+    let lower = if at == 0 { bounds.0 } else { Some(pages.separator(at)) };
+    let upper = if at == last { bounds.1 } else { Some(pages.separator(at + 1)) };
+    PagePlace { at, bounds: (lower, upper) }
+}
+
+/// The keys that both ranges have.
+fn within<'b>(left: PathBounds<'b>, right: PathBounds<'b>) -> PathBounds<'b> {
+    let upper = match (left.1, right.1) {
+        (Some(left), Some(right)) => Some(left.min(right)),
+        (left, right) => left.or(right),
+    };
+    // `None` is the lowest bound, and the least of options.
+    (left.0.max(right.0), upper)
+}
+
+/// The first piece of what remains, in the direction of the scan. Pages of slices often serve several pieces: those of the
+/// piece before are `held`.
 fn next_piece(
     view: &TreeView,
     blocks: &Blocks,
     request: &ScanRequest<'_>,
     rest: &KeyRange,
+    held: Vec<(Pointer, Page)>,
 ) -> Result<Piece, Damaged> {
     let target = match request.direction {
         Direction::Forward => match &rest.lower {
@@ -93,44 +136,59 @@ fn next_piece(
             Bound::Unbounded => Target::Last,
         },
     };
-    let place = find_leaf(&view.version, blocks, target, request.patience).map_err(Damaged::anywhere)?;
-    let Some(place) = place else { return Ok(Piece { page: None, lower: None, upper: None }) };
+    let mut pages = Vec::new();
+    let mut bounds = (None, None);
+    let place = find_leaf(&view.version, blocks, target, request.patience, |node, at, of_child| {
+        for slice in node.slices(at) {
+            let damaged = |error| Damaged::new(error, of_child.0, of_child.1);
+            let index = blocks.slice_index(slice, request.patience).map_err(damaged)?;
+            let place = page_place(&index.pages, of_child, target);
+            let pointer = index.pages.pages()[place.at].pointer;
+            let page = match held.iter().find(|(held, _)| *held == pointer) {
+                Some((_, page)) => page.clone(),
+                None => blocks.page(&pointer, request.patience).map_err(damaged)?,
+            };
+            pages.push((pointer, page));
+            bounds = within(bounds, place.bounds);
+        }
+        Ok::<(), Damaged>(())
+    })?;
+    let Some(place) = place else { return Ok(Piece::default()) };
+    let of_leaf = (place.lower, place.upper);
     let directory = blocks
         .directory(&place.leaf.directory, request.patience)
-        .map_err(|error| Damaged::new(error, place.lower, place.upper))?;
-    let last = directory.pages().len() - 1;
-    let at = match target {
-        Target::Covering(key) => directory.page_of(key),
-        Target::Before(key) => match directory.page_of(key) {
-            at if at > 0 && directory.separator(at) == key => at - 1,
-            at => at,
-        },
-        Target::First => 0,
-        Target::Last => last,
+        .map_err(|error| Damaged::new(error, of_leaf.0, of_leaf.1))?;
+    let place = page_place(&directory, of_leaf, target);
+    let page = leaf_page(blocks, &directory, place.at, request)
+        .map_err(|error| Damaged::new(error, place.bounds.0, place.bounds.1))?;
+    pages.push((directory.pages()[place.at].pointer, page));
+    let (lower, upper) = within(bounds, place.bounds);
+    Ok(Piece { pages, lower: lower.map(<[u8]>::to_vec), upper: upper.map(<[u8]>::to_vec) })
+}
+
+/// A page of a leaf, and into the cache those behind it that the batch will want.
+fn leaf_page(
+    blocks: &Blocks,
+    directory: &Directory,
+    at: usize,
+    request: &ScanRequest<'_>,
+) -> Result<Page, BetreeError> {
+    let pointer = &directory.pages()[at].pointer;
+    if request.patience == Patience::CachedOnly {
+        return blocks.page(pointer, request.patience);
+    }
+    // Of a small batch the first page is enough; a large one takes neighbours along in one device read.
+    let page_bytes = pointer.raw_length().max(1) as usize;
+    let wanted = (request.limits.bytes_max / page_bytes).clamp(1, READ_AHEAD_PAGES);
+    let (from, to) = match request.direction {
+        Direction::Forward => (at, (at + wanted).min(directory.pages().len())),
+        Direction::Backward => ((at + 1).saturating_sub(wanted), at + 1),
     };
-    let lower = if at == 0 { place.lower } else { Some(directory.separator(at)) };
-    let upper = if at == last { place.upper } else { Some(directory.separator(at + 1)) };
-    let page = match request.patience {
-        Patience::CachedOnly => blocks.page(&directory.pages()[at].pointer, request.patience),
-        Patience::MayBlock => {
-            // Of a small batch the first page is enough; a large one takes neighbours along in one device read.
-            let page_bytes = directory.pages()[at].pointer.raw_length().max(1) as usize;
-            let wanted = (request.limits.bytes_max / page_bytes).clamp(1, READ_AHEAD_PAGES);
-            let (from, to) = match request.direction {
-                Direction::Forward => (at, (at + wanted).min(last + 1)),
-                Direction::Backward => ((at + 1).saturating_sub(wanted), at + 1),
-            };
-            if wanted == 1 || blocks.has_page(&directory.pages()[at].pointer) {
-                blocks.page(&directory.pages()[at].pointer, request.patience)
-            } else {
-                let pages = blocks.pages(&directory.pages()[from..to], Retention::Keep);
-                pages.map(|mut pages| pages.swap_remove(at - from))
-            }
-        }
-    };
-    let page = page.map_err(|error| Damaged::new(error, lower, upper))?;
-    let (lower, upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
-    Ok(Piece { page: Some(page), lower, upper })
+    if wanted == 1 || blocks.has_page(pointer) {
+        return blocks.page(pointer, request.patience);
+    }
+    let mut pages = blocks.pages(&directory.pages()[from..to], Retention::Keep)?;
+    Ok(pages.swap_remove(at - from))
 }
 
 /// Scans what a piece covers of the rest, partition by partition.
@@ -170,89 +228,118 @@ fn scan_piece(
         if crosses(from, to) {
             continue;
         }
-        if scan_part(view, at, request, (from, to), piece.page.as_ref(), batch) == ScanEnd::More {
+        if scan_part(view, at, request, (from, to), &piece.pages, batch) == ScanEnd::More {
             return ScanEnd::More;
         }
     }
     ScanEnd::Done
 }
 
-/// Merges the sources of one partition within one page.
+/// Merges the sources of one partition within one piece.
 fn scan_part(
     view: &TreeView,
     partition: usize,
     request: &ScanRequest<'_>,
     bounds: Bounds<'_>,
-    page: Option<&Page>,
+    pages: &[(Pointer, Page)],
     batch: &mut Batch,
 ) -> ScanEnd {
     let partition = &view.partitions[partition];
-    let mut below = page.map(|page| PageEntries::new(page, bounds, request.direction, request.snapshot));
     let active = (!partition.active.is_empty()).then(|| partition.active.read());
     let frozen = partition.frozen.as_ref().map(|frozen| frozen.buffer.read());
-    let mut active = active.as_deref().map(|buffer| BufferEntries::new(buffer, bounds, request));
-    let mut frozen = frozen.as_deref().map(|buffer| BufferEntries::new(buffer, bounds, request));
+    let buffers = active.as_deref().into_iter().chain(frozen.as_deref());
+    let buffers = buffers.map(|buffer| Source::Buffer(BufferEntries::new(buffer, bounds, request)));
+    let pages = pages
+        .iter()
+        .map(|(_, page)| Source::Page(PageEntries::new(page, bounds, request.direction, request.snapshot)));
+    let mut sources: Vec<Source<'_>> = buffers.chain(pages).filter(|source| source.key().is_some()).collect();
     loop {
-        // The next key in the scan's direction; the higher source first where two have it.
-        let in_active = active.as_ref().and_then(BufferEntries::peek).map(|(key, _)| key);
-        let in_frozen = frozen.as_ref().and_then(BufferEntries::peek).map(|(key, _)| key);
-        let in_page = below.as_ref().and_then(PageEntries::peek).map(|(key, _)| key);
-        let candidates = [in_active, in_frozen, in_page];
-        let Some(source) = first_of(candidates, request.direction) else { return ScanEnd::Done };
-        let value = match source {
-            0 => active
-                .as_ref()
-                .and_then(BufferEntries::peek)
-                .and_then(|(_, value)| value.map(|value| &value[..])),
-            1 => frozen
-                .as_ref()
-                .and_then(BufferEntries::peek)
-                .and_then(|(_, value)| value.map(|value| &value[..])),
-            _ => below.as_ref().and_then(PageEntries::peek).map(|(_, value)| value),
-        };
-        let key = candidates[source].expect("the chosen source has an entry");
-        if let Some(value) = value {
+        if let [Source::Page(entries)] = &mut sources[..] {
+            return scan_page(entries, request, batch);
+        }
+        // The next key in the scan's direction; the higher source where several have it.
+        let Some(first) = first_of(&sources, request.direction) else { return ScanEnd::Done };
+        let (above, below) = sources.split_at_mut(first + 1);
+        let source = &mut above[first];
+        let key = source.key().expect("a source that is used up is taken out");
+        if let Some(value) = source.value() {
             if batch.is_full(request.limits) {
                 return ScanEnd::More;
             }
             batch.push(key, value);
         }
-        let shares = candidates.map(|other| other == Some(key));
-        if shares[0]
-            && let Some(active) = &mut active
-        {
-            active.advance();
+        let mut ends = false;
+        for other in below.iter_mut().filter(|other| other.key() == Some(key)) {
+            other.advance();
+            ends |= other.key().is_none();
         }
-        if shares[1]
-            && let Some(frozen) = &mut frozen
-        {
-            frozen.advance();
-        }
-        if shares[2]
-            && let Some(below) = &mut below
-        {
-            below.advance();
+        source.advance();
+        if ends || source.key().is_none() {
+            sources.retain(|source| source.key().is_some());
         }
     }
 }
 
+/// What remains of a page when no other source has anything more: most of a scan.
+fn scan_page(entries: &mut PageEntries<'_>, request: &ScanRequest<'_>, batch: &mut Batch) -> ScanEnd {
+    while let Some(value) = entries.next {
+        if let Some(value) = value {
+            if batch.is_full(request.limits) {
+                return ScanEnd::More;
+            }
+            batch.push(&entries.key, value);
+        }
+        entries.advance();
+    }
+    ScanEnd::Done
+}
+
 /// The source whose key comes first; of equal ones the first source.
-fn first_of(candidates: [Option<&[u8]>; 3], direction: Direction) -> Option<usize> {
-    let mut best: Option<usize> = None;
-    for (source, key) in candidates.iter().enumerate() {
-        let Some(key) = key else { continue };
-        let comes_first = match best.and_then(|best| candidates[best]) {
-            None => true,
-            Some(have) => match direction {
-                Direction::Forward => *key < have,
-                Direction::Backward => *key > have,
-            },
+fn first_of(sources: &[Source<'_>], direction: Direction) -> Option<usize> {
+    let mut best: Option<(usize, &[u8])> = None;
+    for (at, source) in sources.iter().enumerate() {
+        let Some(key) = source.key() else { continue };
+        let comes_first = match (best, direction) {
+            (None, _) => true,
+            (Some((_, have)), Direction::Forward) => key < have,
+            (Some((_, have)), Direction::Backward) => key > have,
         };
         if comes_first {
-            best = Some(source);
+            best = Some((at, key));
         }
     }
-    best
+    best.map(|(at, _)| at)
+}
+
+/// Visible entries from one place, deletes included.
+enum Source<'s> {
+    Buffer(BufferEntries<'s>),
+    Page(PageEntries<'s>),
+}
+
+impl Source<'_> {
+    /// The next key; `None` if there is no more.
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            Source::Buffer(entries) => entries.peek().map(|(key, _)| key),
+            Source::Page(entries) => entries.next.map(|_| entries.key.as_slice()),
+        }
+    }
+
+    /// The value of the next key; `None` if it is deleted.
+    fn value(&self) -> Option<&[u8]> {
+        match self {
+            Source::Buffer(entries) => entries.peek().and_then(|(_, value)| value.map(|value| &value[..])),
+            Source::Page(entries) => entries.next.flatten(),
+        }
+    }
+
+    fn advance(&mut self) {
+        match self {
+            Source::Buffer(entries) => entries.advance(),
+            Source::Page(entries) => entries.advance(),
+        }
+    }
 }
 
 /// The visible entries of a buffer, deletes included, in the direction of the scan.
@@ -286,7 +373,7 @@ impl<'b> BufferEntries<'b> {
     }
 }
 
-/// The visible puts of a page, in the direction of the scan.
+/// The visible entries of a page, deletes included, in the direction of the scan.
 struct PageEntries<'p> {
     page: &'p Page,
     /// Entries not looked at yet.
@@ -295,7 +382,8 @@ struct PageEntries<'p> {
     direction: Direction,
     snapshot: SnapshotTimestamp,
     key: Vec<u8>,
-    value: Option<&'p [u8]>,
+    /// The value of the next key, `None` within if it is deleted.
+    next: Option<Option<&'p [u8]>>,
 }
 
 impl<'p> PageEntries<'p> {
@@ -315,27 +403,21 @@ impl<'p> PageEntries<'p> {
             Bound::Excluded(key) => page.lower_bound(key),
             Bound::Unbounded => page.len(),
         };
-        let mut entries = PageEntries { page, from, to, direction, snapshot, key: Vec::new(), value: None };
+        let mut entries = PageEntries { page, from, to, direction, snapshot, key: Vec::new(), next: None };
         entries.advance();
         entries
     }
 
-    fn peek(&self) -> Option<(&[u8], &'p [u8])> {
-        self.value.map(|value| (self.key.as_slice(), value))
-    }
-
     fn advance(&mut self) {
-        self.value = None;
-        while self.value.is_none() && self.from < self.to {
+        self.next = None;
+        while self.next.is_none() && self.from < self.to {
             let (first, end) = self.next_key();
             // Versions stand newest first: the first that is seen counts.
             let visible = (first..end).find(|at| self.snapshot.sees(self.page.entry(*at).timestamp()));
             if let Some(at) = visible {
                 let entry = self.page.entry(at);
-                if !entry.is_delete() {
-                    self.page.key_into(at, &mut self.key);
-                    self.value = Some(self.page.value(&entry));
-                }
+                self.page.key_into(at, &mut self.key);
+                self.next = Some((!entry.is_delete()).then(|| self.page.value(&entry)));
             }
         }
     }

@@ -14,6 +14,13 @@ pub(crate) struct TreeSettings {
     /// Children of an inner node at most.
     pub(crate) fanout: usize,
     pub(crate) compression: Compression,
+    /// What waits for a leaf in the runs above it on average, in hundredths of the leaf's size. 0: nothing waits, and leaves
+    /// are rewritten for whatever the buffers in memory bring, as in a B-tree.
+    pub(crate) buffer_percent: usize,
+    /// Bytes that a run has, about: what waits for an inner node until it goes down.
+    pub(crate) run_bytes: usize,
+    /// Bits that the filter of a slice has for each key; 0: no filters.
+    pub(crate) filter_bits: usize,
 }
 
 impl Default for TreeSettings {
@@ -23,12 +30,15 @@ impl Default for TreeSettings {
             leaf_bytes: 512 * 1024,
             fanout: 32,
             compression: Compression::Zstd(1),
+            buffer_percent: 8,
+            run_bytes: 1024 * 1024,
+            filter_bits: 10,
         }
     }
 }
 
 const KNOWN: &str = "compression (none, lz4, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
-                     fanout (4 … 512)";
+                     fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits (0 … 32)";
 
 impl TreeSettings {
     /// These settings with some of them changed by name, each at most once.
@@ -45,6 +55,18 @@ impl TreeSettings {
                     self.leaf_bytes = parse_size("leafSize", value, 512..=8 << 20, expected)?;
                 }
                 "fanout" => self.fanout = parse_size("fanout", value, 4..=512, "a number from 4 to 512")?,
+                "bufferPercent" => {
+                    self.buffer_percent =
+                        parse_size("bufferPercent", value, 0..=50, "hundredths of a leaf, from 0 to 50")?;
+                }
+                "runSize" => {
+                    self.run_bytes =
+                        parse_size("runSize", value, 256..=16 << 20, "a size from 256B to 16MB")?;
+                }
+                "filterBits" => {
+                    self.filter_bits =
+                        parse_size("filterBits", value, 0..=32, "bits for each key, from 0 to 32")?;
+                }
                 _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
             }
         }
@@ -113,10 +135,24 @@ mod tests {
 
     #[test]
     fn options_are_read_by_name_and_unit() {
-        let settings =
-            parse(&[("compression", "lz4"), ("pageSize", "8KB"), ("leafSize", "1MB"), ("fanout", "16")]);
-        let expected =
-            TreeSettings { page_bytes: 8192, leaf_bytes: 1 << 20, fanout: 16, compression: Compression::Lz4 };
+        let settings = parse(&[
+            ("compression", "lz4"),
+            ("pageSize", "8KB"),
+            ("leafSize", "1MB"),
+            ("fanout", "16"),
+            ("bufferPercent", "0"),
+            ("runSize", "64KB"),
+            ("filterBits", "12"),
+        ]);
+        let expected = TreeSettings {
+            page_bytes: 8192,
+            leaf_bytes: 1 << 20,
+            fanout: 16,
+            compression: Compression::Lz4,
+            buffer_percent: 0,
+            run_bytes: 64 << 10,
+            filter_bits: 12,
+        };
         assert_eq!(settings.unwrap(), expected);
     }
 
@@ -132,6 +168,9 @@ mod tests {
             ("pageSize", "99999999999999999GB"),
             ("leafSize", "1KB"),
             ("fanout", "1"),
+            ("bufferPercent", "51"),
+            ("runSize", "17MB"),
+            ("filterBits", "many"),
         ] {
             assert!(parse(&[entry]).is_err(), "{entry:?}");
         }

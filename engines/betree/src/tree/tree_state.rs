@@ -1,7 +1,7 @@
 //! A tree while its store is open: its view, and what a checkpoint must know about it.
 //!
 //! # Locks
-//! - `merging`: held by whoever merges a buffer of this tree, so that one merge is under way at a time.
+//! - `merging`: held by whoever flushes a buffer of this tree, so that one flush is under way at a time.
 //! - `installed`: held while the view is replaced, and while a checkpoint writes the tree's inner nodes; readers and commits
 //!   never wait for it. Who holds both took `merging` first; the engine's gate comes after both.
 
@@ -13,12 +13,10 @@ use arc_swap::ArcSwap;
 use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::merge::Merged;
-use super::rebuild::rebuild;
+use super::flush::Flushed;
 use super::settings::TreeSettings;
 use super::view::{Frozen, Partition, TreeView, Version};
 use crate::cache::Blocks;
-use crate::error::BetreeError;
 use crate::space::{Extent, Generation, Pointer, SpaceChange, extents_of};
 
 /// See the module's head.
@@ -142,23 +140,10 @@ impl Tree {
         self.dropped_at.compare_exchange(0, at.get().max(1), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Puts a merge into effect: the leaves it wrote take their places, and the frozen buffer goes.
-    pub(crate) fn install(
-        &self,
-        blocks: &Blocks,
-        frozen: &Arc<Frozen>,
-        merged: Merged,
-    ) -> Result<(), BetreeError> {
+    /// Puts a flush into effect: its root takes the place of the old one, and the frozen buffer goes.
+    pub(crate) fn install(&self, blocks: &Blocks, frozen: &Arc<Frozen>, flushed: Flushed) {
         let mut installed = self.installed.lock();
         let before = self.view.load_full();
-        let outcome = rebuild(before.version.root.as_ref(), merged.edits, self.settings.fanout, blocks);
-        let rebuilt = match outcome {
-            Ok(rebuilt) => rebuilt,
-            Err(error) => {
-                merged.written.iter().for_each(|extent| blocks.store().abandon(*extent));
-                return Err(error);
-            }
-        };
         let partitions = before.partitions.iter().map(|partition| match &partition.frozen {
             Some(own) if Arc::ptr_eq(own, frozen) => Arc::new(Partition {
                 lower: partition.lower.clone(),
@@ -168,16 +153,17 @@ impl Tree {
             }),
             _ => Arc::clone(partition),
         });
-        let version = Arc::new(Version { root: rebuilt.root });
+        let version = Arc::new(Version { root: flushed.root });
         let view = before.with_version(partitions.collect(), version);
-        installed.change.attach(merged.written);
-        let mut owners = merged.replaced;
-        owners.extend(rebuilt.replaced.into_iter().map(|pointer| vec![pointer]));
+        installed.change.attach(flushed.written);
+        let mut owners = flushed.replaced;
+        // A checkpoint writes nodes under this lock: what is not stored now will not be.
+        let nodes = flushed.replaced_nodes.iter().filter_map(|slot| slot.stored());
+        owners.extend(nodes.map(|pointer| vec![pointer]));
         installed.retire(&before.version, &owners);
         self.set_view(&mut installed, view);
         drop(before);
         owners.iter().flatten().for_each(|pointer| blocks.forget(pointer));
         installed.reclaim(blocks);
-        Ok(())
     }
 }

@@ -61,11 +61,20 @@ pub struct History {
     next_tree: u32,
     /// One value in so many is large.
     large_values: u64,
+    /// Slices that were waiting in inner nodes when the store was looked at after its end.
+    pub slices_seen: u64,
 }
 
 /// Options under which a few dozen commits split leaves, merge buffers and fill segments.
 pub fn tiny_options() -> Options {
-    let entries = [("pageSize", "256B"), ("leafSize", "1KB"), ("fanout", "4"), ("compression", "lz4")];
+    let entries = [
+        ("pageSize", "256B"),
+        ("leafSize", "1KB"),
+        ("fanout", "4"),
+        ("compression", "lz4"),
+        ("bufferPercent", "40"),
+        ("runSize", "1KB"),
+    ];
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");
     (options.cache_bytes, options.partition_bytes, options.log_budget_bytes) = (64 << 10, 1 << 10, 256 << 10);
@@ -91,6 +100,7 @@ impl History {
             reader: None,
             next_tree: 0,
             large_values: if seed.is_multiple_of(2) { 30 } else { 6 },
+            slices_seen: 0,
         }
     }
 
@@ -319,6 +329,7 @@ impl History {
         }
         let report = verify(environment, folder).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         assert!(report.is_sound(), "{}: {:?}", self.label, report.damage);
+        self.slices_seen += report.trees.iter().map(|tree| tree.slices).sum::<u64>();
         let engine = Betree::open(environment, folder, tiny_options());
         self.engine = Some(engine.unwrap_or_else(|error| panic!("{}: {error:?}", self.label)));
         let survived = self.survived();

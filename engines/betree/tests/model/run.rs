@@ -35,6 +35,8 @@ pub struct Run {
     names: u32,
     key_space: u64,
     value_bytes: u64,
+    /// Slices that the checks have seen.
+    pub slices: std::cell::Cell<u64>,
 }
 
 impl Run {
@@ -59,6 +61,7 @@ impl Run {
             names: 0,
             key_space,
             value_bytes,
+            slices: std::cell::Cell::new(0),
         };
         run.create_tree();
         run
@@ -94,7 +97,7 @@ impl Run {
     }
 
     /// Ends the run: everything is compared once more, then the files are checked.
-    pub fn finish(mut self) {
+    pub fn finish(&mut self) {
         self.check_newest();
         self.reopen();
         self.check_newest();
@@ -326,6 +329,10 @@ impl Run {
         if self.random.pick(2) == 0 {
             self.verify();
         }
+        if self.random.pick(2) == 0 {
+            // What stands on disk was laid out otherwise: it is read all the same, and rewritten as it is touched.
+            self.options = random_options(&self.random);
+        }
         self.engine = Some(open_store(&self.simulation, &self.folder, &self.options));
     }
 
@@ -359,6 +366,8 @@ impl Run {
         if !report.is_sound() {
             self.fail(&format!("verify found {:?}", report.damage));
         }
+        let slices: u64 = report.trees.iter().map(|tree| tree.slices).sum();
+        self.slices.set(self.slices.get() + slices);
     }
 
     /// Trees are created and dropped durably, so that the model knows which there are after a kill.
@@ -419,6 +428,9 @@ fn random_options(random: &SeededRandom) -> Options {
         ("fanout", ["4", "5", "9"][random.pick(3)]),
         ("compression", ["none", "lz4", "zstd"][random.pick(3)]),
         ("mergeThreads", ["1", "2"][random.pick(2)]),
+        ("bufferPercent", ["0", "8", "25", "50"][random.pick(4)]),
+        ("runSize", ["256B", "700B", "3KB"][random.pick(3)]),
+        ("filterBits", ["0", "4", "10"][random.pick(3)]),
     ];
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");

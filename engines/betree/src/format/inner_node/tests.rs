@@ -2,10 +2,12 @@
 
 use pando_environment::{Random, SeededRandom};
 
-use super::{StoredChild, StoredInnerNode};
+use pando_storage::CommitTimestamp;
+
+use super::{StoredChild, StoredInnerNode, StoredSlice};
 use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
-fn child(pivot: &[u8], kind: BlockKind) -> StoredChild {
+fn pointer(kind: BlockKind) -> Pointer {
     let pointer = Pointer::new(PointerFields {
         file: FileId::FIRST,
         kind,
@@ -16,11 +18,22 @@ fn child(pivot: &[u8], kind: BlockKind) -> StoredChild {
         birth: Generation::new(2),
         checksum: 42,
     });
-    StoredChild { pivot: pivot.into(), pointer: pointer.unwrap(), entries: 300, content_bytes: 5 }
+    pointer.unwrap()
+}
+
+fn slice(kind: BlockKind) -> StoredSlice {
+    let (oldest, newest) = (CommitTimestamp::new(7), CommitTimestamp::new(9));
+    StoredSlice { index: pointer(kind), entries: 4, content_bytes: 130, oldest, newest }
+}
+
+fn child(pivot: &[u8], kind: BlockKind) -> StoredChild {
+    let pointer = pointer(kind);
+    StoredChild { pivot: pivot.into(), pointer, entries: 300, content_bytes: 5, slices: Vec::new() }
 }
 
 fn example() -> StoredInnerNode {
-    let children = [&b""[..], b"k", b"m"].map(|pivot| child(pivot, BlockKind::LeafDirectory));
+    let mut children = [&b""[..], b"k", b"m"].map(|pivot| child(pivot, BlockKind::LeafDirectory));
+    children[1].slices = vec![slice(BlockKind::RunIndex); 3];
     StoredInnerNode { height: 1, children: children.into() }
 }
 
@@ -29,16 +42,36 @@ fn a_node_comes_back() {
     let bytes = example().encode();
     let node = StoredInnerNode::decode(&bytes).unwrap();
     assert_eq!((node.height, node.children.len()), (1, 3));
+    assert_eq!(node.children[1].slices, example().children[1].slices);
     assert_eq!(node.encode(), bytes);
 }
 
 /// The bytes of docs/data-file.md: a change here is a change of the format.
 #[test]
-fn golden_a_node_of_one_child() {
-    let node = StoredInnerNode { height: 2, children: vec![child(b"", BlockKind::InnerNode)] };
-    let pointer = node.children[0].pointer.encode();
-    let expected = [&[0_u8, 2, 1, 0, 0][..], &[0], &pointer, &[0xAC, 0x02, 5, 0, 0]].concat();
+fn golden_a_node_of_one_child_and_one_slice() {
+    let mut node = StoredInnerNode { height: 2, children: vec![child(b"", BlockKind::InnerNode)] };
+    node.children[0].slices = vec![slice(BlockKind::RunIndex)];
+    let expected = [
+        &[1_u8, 2, 1, 1, 0][..], // version, height, children, slices, range deletes
+        &[0],                    // empty pivot
+        &pointer(BlockKind::InnerNode).encode(),
+        &[0xAC, 0x02, 5, 1], // entries, content bytes, slices
+        &pointer(BlockKind::RunIndex).encode(),
+        &[4, 0x82, 0x01, 7, 2], // entries, content bytes, oldest time, newest
+    ]
+    .concat();
     assert_eq!(node.encode(), expected);
+}
+
+#[test]
+fn a_slice_of_the_wrong_kind_and_a_wrong_count_of_slices_are_refused() {
+    let mut node = example();
+    node.children[2].slices = vec![slice(BlockKind::RunPage)];
+    assert!(StoredInnerNode::decode(&node.encode()).is_err());
+    let mut bytes = example().encode();
+    assert_eq!(bytes[3], 3);
+    bytes[3] = 2;
+    assert!(StoredInnerNode::decode(&bytes).is_err());
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn golden_a_page_of_three_versions_of_two_keys() {
     builder.push(b"app", CommitTimestamp::new(290), None);
     builder.push(b"apple", CommitTimestamp::ZERO, Some(b"old"));
     let expected = [
-        &[0_u8, 0][..],               // version, flags
+        &[1_u8, 0][..],               // version, flags
         &[3, 0],                      // prefix length
         &[3, 0, 0, 0],                // entries
         &[0x22, 1, 0, 0, 0, 0, 0, 0], // base time 290

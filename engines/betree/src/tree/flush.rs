@@ -1,0 +1,479 @@
+//! Takes what a frozen buffer holds down a tree: into runs of inner nodes, and into leaves.
+//!
+//! # Steps
+//! 1. What arrives at a node is divided among its children, and [`policy`](super::policy) decides what becomes of each.
+//! 2. A child that is to go down takes along all its slices: they are read and merged with what arrives, and the same begins
+//!    one level below; a leaf is rewritten, or appended to.
+//! 3. What arrives for the other children becomes one run. Where a child has too many slices, the youngest become one with
+//!    what arrives.
+//! 4. The node's new children make a new node, or several where they are more than the fanout, or none. Neighbours that have
+//!    become small are united. At the top a level is added or taken away.
+//!
+//! The old nodes, slices and leaves stay as they are for whoever still reads them, and make way when the result is installed.
+//! A flush that fails gives back what it wrote, and is tried again later.
+//!
+//! # Invariants
+//! - Of one tree, one flush is under way at a time, so that the version it starts from is the newest when it ends.
+//! - What goes down to a child takes along *everything* that waits for the child on its way: times descend from level to level.
+//! - Only a child without slices is divided, so that a slice never lies across two children.
+//! - A leaf is only ever united with one under the same parent: keys then find it without any other node changing.
+
+use std::sync::Arc;
+
+use pando_storage::{Patience, TreeId};
+
+use super::leaf_merge::LeafMerge;
+use super::leaf_writer::NewLeaf;
+use super::messages::{ENTRY_BYTES, Messages, Span};
+use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
+use super::policy::{Fate, Load, decide, united_with};
+use super::retain::Retained;
+use super::run_writer::RunWriter;
+use super::settings::TreeSettings;
+use super::slice::{Slice, Slices, blocks_of_slice};
+use super::view::Version;
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+use crate::space::{Extent, Pointer, UNIT_BYTES};
+
+/// What a flush works on.
+#[derive(Clone, Copy)]
+pub(crate) struct FlushInput<'f> {
+    pub(crate) blocks: &'f Blocks,
+    pub(crate) tree: TreeId,
+    pub(crate) settings: TreeSettings,
+    pub(crate) version: &'f Version,
+    pub(crate) messages: &'f Messages,
+    pub(crate) retained: &'f Retained,
+}
+
+/// What a flush has made.
+#[derive(Debug, Default)]
+pub(crate) struct Flushed {
+    pub(crate) root: Option<Child>,
+    /// Room taken by new leaves and runs.
+    pub(crate) written: Vec<Extent>,
+    /// Blocks of leaves and slices that the new root does without, by owner.
+    pub(crate) replaced: Vec<Vec<Pointer>>,
+    /// Inner nodes that it does without. A checkpoint may be writing them just now.
+    pub(crate) replaced_nodes: Vec<Arc<NodeSlot>>,
+    pub(crate) figures: FlushFigures,
+}
+
+/// What a flush did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlushFigures {
+    /// Leaves written, and entries in them.
+    pub(crate) leaves: u64,
+    pub(crate) leaf_entries: u64,
+    /// Slices written, and entries in them.
+    pub(crate) slices: u64,
+    pub(crate) slice_entries: u64,
+    /// Bytes taken on the device by leaves, and by slices.
+    pub(crate) leaf_bytes: u64,
+    pub(crate) run_bytes: u64,
+}
+
+/// Runs a flush. After an error nothing of it remains.
+pub(crate) fn flush(input: FlushInput<'_>) -> Result<Flushed, BetreeError> {
+    let mut flush = Flush {
+        leaves: LeafMerge::new(input.blocks, input.tree, input.settings, input.retained),
+        input,
+        has_runs: has_runs(&input)?,
+        replaced: Vec::new(),
+        replaced_nodes: Vec::new(),
+        run_extents: Vec::new(),
+        figures: FlushFigures::default(),
+    };
+    match flush.run() {
+        Ok(root) => Ok(flush.finish(root)),
+        Err(error) => {
+            for extent in flush.run_extents.iter().chain(flush.leaves.written()) {
+                input.blocks.store().abandon(*extent);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Whether anything waits in nodes: small trees are quicker to read, and cheap to write, without.
+fn has_runs(input: &FlushInput<'_>) -> Result<bool, BetreeError> {
+    match &input.version.root {
+        Some(Child::Inner(slot)) if input.settings.buffer_percent > 0 => {
+            let node = input.blocks.node(slot, Patience::MayBlock)?;
+            Ok(node.height() > 1 || node.children().len() * 8 > input.settings.fanout)
+        }
+        _ => Ok(false),
+    }
+}
+
+struct Flush<'f> {
+    input: FlushInput<'f>,
+    leaves: LeafMerge<'f>,
+    has_runs: bool,
+    replaced: Vec<Vec<Pointer>>,
+    replaced_nodes: Vec<Arc<NodeSlot>>,
+    run_extents: Vec<Extent>,
+    figures: FlushFigures,
+}
+
+/// What joins the slices of a child, and the part that the child will be.
+struct Joining<'m> {
+    part: usize,
+    messages: Waiting<'m>,
+}
+
+/// Messages that go somewhere: as they came, or merged with slices.
+enum Waiting<'m> {
+    AsTheyCame(Span<'m>),
+    Merged(Messages),
+}
+
+impl Waiting<'_> {
+    fn span(&self) -> Span<'_> {
+        match self {
+            Waiting::AsTheyCame(span) => *span,
+            Waiting::Merged(messages) => messages.span(),
+        }
+    }
+}
+
+impl<'f> Flush<'f> {
+    fn run(&mut self) -> Result<Option<Child>, BetreeError> {
+        let messages = self.input.messages.span();
+        let root = self.input.version.root.as_ref();
+        if messages.is_empty() {
+            return Ok(root.cloned());
+        }
+        let (mut top, mut height) = match root {
+            None => (leaf_parts(self.leaves.grow_from_nothing(messages)?), 0),
+            Some(Child::Leaf(leaf)) => (self.root_leaf(leaf, messages)?, 0),
+            Some(Child::Inner(slot)) => (self.node(slot, &[], Patience::MayBlock, messages)?, slot.height()),
+        };
+        while top.len() > 1 {
+            height += 1;
+            top = self.nodes_over(height, top);
+        }
+        self.without_lone_levels(top.pop().map(|part| part.child))
+    }
+
+    fn finish(self, root: Option<Child>) -> Flushed {
+        let (leaves, leaf_entries) = self.leaves.figures();
+        let (mut written, mut replaced) = self.leaves.into_parts();
+        let bytes = |extents: &[Extent]| {
+            extents.iter().map(|extent| (extent.end() - extent.start()) * UNIT_BYTES).sum()
+        };
+        let figures = FlushFigures {
+            leaves,
+            leaf_entries,
+            leaf_bytes: bytes(&written),
+            run_bytes: bytes(&self.run_extents),
+            ..self.figures
+        };
+        written.extend(self.run_extents);
+        replaced.extend(self.replaced);
+        Flushed { root, written, replaced, replaced_nodes: self.replaced_nodes, figures }
+    }
+
+    fn root_leaf(&mut self, leaf: &LeafChild, messages: Span<'_>) -> Result<Vec<Part>, BetreeError> {
+        if let Some(leaves) = self.leaves.append(&[], leaf, messages)? {
+            return Ok(leaf_parts(leaves));
+        }
+        self.leaves.begin(&[], leaf, messages)?;
+        self.leaves.add(leaf, messages)?;
+        Ok(leaf_parts(self.leaves.end()?))
+    }
+
+    /// A root of one child that nothing waits for gives way to the child.
+    fn without_lone_levels(&mut self, mut root: Option<Child>) -> Result<Option<Child>, BetreeError> {
+        while let Some(Child::Inner(slot)) = &root {
+            let node = self.input.blocks.node(slot, Patience::MayBlock)?;
+            if node.children().len() > 1 || !node.slices(0).is_empty() {
+                break;
+            }
+            let only = node.children()[0].clone();
+            self.replaced_nodes.push(Arc::clone(slot));
+            root = Some(only);
+        }
+        Ok(root)
+    }
+
+    /// What takes the place of a node that begins at `lower` when these messages, at least one, arrive. Patience says whether
+    /// leaves may be read only to find out whether something appends to them: it pays at the right end of the tree.
+    fn node(
+        &mut self,
+        slot: &Arc<NodeSlot>,
+        lower: &[u8],
+        at_end: Patience,
+        messages: Span<'_>,
+    ) -> Result<Vec<Part>, BetreeError> {
+        let node = self.input.blocks.node(slot, Patience::MayBlock)?;
+        let arriving = divide(node, messages);
+        let fates = self.fates(node, &arriving, at_end)?;
+        let (mut parts, mut joining) = (Vec::with_capacity(fates.len() + 4), Vec::new());
+        let mut at = 0;
+        while at < fates.len() {
+            let mut part = node.part(at, lower);
+            match fates[at] {
+                Fate::Stays => parts.push(part),
+                Fate::Joins => {
+                    let messages = self.joined(&mut part.slices, arriving[at])?;
+                    joining.push(Joining { part: parts.len(), messages });
+                    parts.push(part);
+                }
+                Fate::GoesDown => match &part.child {
+                    Child::Leaf(leaf) => {
+                        let below = self.merge_leaves(node, at, &part.lower, leaf, &arriving)?;
+                        parts.extend(leaf_parts(below.leaves));
+                        at += below.taken;
+                        continue;
+                    }
+                    Child::Inner(below) => {
+                        let waiting = self.take_along(&part.slices, arriving[at])?;
+                        let patience = patience_at(at, fates.len(), at_end);
+                        parts.extend(self.node(below, &part.lower, patience, waiting.span())?);
+                    }
+                },
+            }
+            at += 1;
+        }
+        self.write_run(&mut parts, joining)?;
+        self.replaced_nodes.push(Arc::clone(slot));
+        if node.height() > 1 {
+            self.unite_small(&mut parts)?;
+        }
+        if let Some(first) = parts.first_mut() {
+            // Whatever the first child is now, it covers the keys from where this node begins.
+            first.lower = lower.into();
+        }
+        Ok(self.nodes_over(node.height(), parts))
+    }
+
+    fn fates(
+        &self,
+        node: &InnerNode,
+        arriving: &[Span<'_>],
+        at_end: Patience,
+    ) -> Result<Vec<Fate>, BetreeError> {
+        let share = self.share(node.height());
+        let mut loads = Vec::with_capacity(arriving.len());
+        for (at, span) in arriving.iter().enumerate() {
+            let slices = node.slices(at);
+            let mut load = Load {
+                pending: slices.iter().map(|slice| pending_bytes(slice)).sum(),
+                slices: slices.len(),
+                arriving: span.bytes(),
+                appends: false,
+            };
+            if share > 0
+                && slices.is_empty()
+                && let (Some(first), Some(last)) = (span.first_key(), span.last_key())
+            {
+                let patience = patience_at(at, arriving.len(), at_end);
+                load.appends = self.appends(&node.children()[at], first, last, patience)?;
+            }
+            loads.push(load);
+        }
+        Ok(decide(&loads, share))
+    }
+
+    /// Bytes that are to wait for a child on average, in a node of this height.
+    fn share(&self, height: u8) -> usize {
+        let settings = &self.input.settings;
+        match (self.has_runs, height) {
+            (false, _) => 0,
+            (true, 1) => (settings.leaf_bytes * settings.buffer_percent / 100).max(1),
+            (true, _) => (settings.run_bytes / 2).max(1),
+        }
+    }
+
+    /// Whether keys from `first` to `last` only append to a leaf, with nothing pending on the way to it.
+    fn appends(
+        &self,
+        child: &Child,
+        first: &[u8],
+        last: &[u8],
+        patience: Patience,
+    ) -> Result<bool, BetreeError> {
+        match child {
+            Child::Leaf(leaf) => self.leaves.appends(leaf, first, patience),
+            Child::Inner(slot) => {
+                let node = self.input.blocks.node(slot, Patience::MayBlock)?;
+                let at = node.pivots().covering(first);
+                if node.pivots().covering(last) != at || !node.slices(at).is_empty() {
+                    return Ok(false);
+                }
+                let patience = patience_at(at, node.children().len(), patience);
+                self.appends(&node.children()[at], first, last, patience)
+            }
+        }
+    }
+
+    /// What goes down to a child: what arrives, and all that waits.
+    fn take_along<'m>(
+        &mut self,
+        slices: &[Arc<Slice>],
+        arriving: Span<'m>,
+    ) -> Result<Waiting<'m>, BetreeError> {
+        if slices.is_empty() {
+            return Ok(Waiting::AsTheyCame(arriving));
+        }
+        let blocks = self.input.blocks;
+        let merged = Messages::merge(arriving, slices, blocks, self.input.retained)?;
+        for slice in slices {
+            let index = blocks.slice_index(slice, Patience::MayBlock)?;
+            self.replaced.push(blocks_of_slice(slice, index));
+        }
+        Ok(Waiting::Merged(merged))
+    }
+
+    /// What becomes a new slice of a child; slices that become one with it are taken out.
+    fn joined<'m>(&mut self, slices: &mut Slices, arriving: Span<'m>) -> Result<Waiting<'m>, BetreeError> {
+        let sizes: Vec<usize> = slices.iter().map(|slice| pending_bytes(slice)).collect();
+        let older = slices.split_off(united_with(&sizes, arriving.bytes()));
+        let united = std::mem::replace(slices, older);
+        self.take_along(&united, arriving)
+    }
+
+    /// Rewrites a leaf, and those behind it that are to become one with it.
+    fn merge_leaves(
+        &mut self,
+        node: &InnerNode,
+        at: usize,
+        lower: &[u8],
+        leaf: &LeafChild,
+        arriving: &[Span<'_>],
+    ) -> Result<Below, BetreeError> {
+        let waiting = self.take_along(node.slices(at), arriving[at])?;
+        if let Some(leaves) = self.leaves.append(lower, leaf, waiting.span())? {
+            return Ok(Below { leaves, taken: 1 });
+        }
+        self.leaves.begin(lower, leaf, waiting.span())?;
+        self.leaves.add(leaf, waiting.span())?;
+        let mut taken = 1;
+        while let Some(Child::Leaf(next)) = node.children().get(at + taken)
+            && self.leaves.can_take(next)
+        {
+            let waiting = self.take_along(node.slices(at + taken), arriving[at + taken])?;
+            self.leaves.add(next, waiting.span())?;
+            taken += 1;
+        }
+        Ok(Below { leaves: self.leaves.end()?, taken })
+    }
+
+    /// Writes what joins the slices of children as one run.
+    fn write_run(&mut self, parts: &mut [Part], joining: Vec<Joining<'_>>) -> Result<(), BetreeError> {
+        if joining.is_empty() {
+            return Ok(());
+        }
+        let mut writer = RunWriter::new(self.input.blocks, self.input.tree, self.input.settings);
+        let added = joining.iter().try_for_each(|joining| writer.add(joining.messages.span()));
+        let slices = added.and_then(|()| writer.finish());
+        self.run_extents.extend(writer.written());
+        for (joining, slice) in joining.iter().zip(slices?) {
+            self.figures.slices += 1;
+            self.figures.slice_entries += slice.entries();
+            parts[joining.part].slices.insert(0, Arc::new(slice));
+        }
+        Ok(())
+    }
+
+    /// Nodes over these parts, as few as the fanout allows, of nearly equal size.
+    fn nodes_over(&self, height: u8, parts: Vec<Part>) -> Vec<Part> {
+        let count = parts.len().div_ceil(self.input.settings.fanout);
+        let mut nodes = Vec::with_capacity(count);
+        let total = parts.len();
+        let mut parts = parts.into_iter();
+        for node in 0..count {
+            let size = total * (node + 1) / count - total * node / count;
+            let group: Vec<Part> = parts.by_ref().take(size).collect();
+            let lower = group[0].lower.clone();
+            let slot = NodeSlot::dirty(InnerNode::new(height, group));
+            nodes.push(Part { lower, child: Child::Inner(Arc::new(slot)), slices: Slices::new() });
+        }
+        nodes
+    }
+
+    /// Makes one of two neighbouring nodes where one has become small and both fit well into one.
+    fn unite_small(&mut self, parts: &mut Vec<Part>) -> Result<(), BetreeError> {
+        let blocks = self.input.blocks;
+        let mut at = 0;
+        while at + 1 < parts.len() {
+            let (Child::Inner(left), Child::Inner(right)) = (&parts[at].child, &parts[at + 1].child) else {
+                unreachable!("all children of a node above height 1 are inner nodes");
+            };
+            if !self.is_small(left) && !self.is_small(right) {
+                at += 1;
+                continue;
+            }
+            let left_node = blocks.node(left, Patience::MayBlock)?;
+            let right_node = blocks.node(right, Patience::MayBlock)?;
+            if left_node.children().len() + right_node.children().len() > self.input.settings.fanout / 4 * 3 {
+                at += 1;
+                continue;
+            }
+            let both = gather(left_node, &parts[at].lower).chain(gather(right_node, &parts[at + 1].lower));
+            let united = NodeSlot::dirty(InnerNode::new(left_node.height(), both.collect()));
+            self.replaced_nodes.extend([Arc::clone(left), Arc::clone(right)]);
+            let right = parts.remove(at + 1);
+            parts[at].child = Child::Inner(Arc::new(united));
+            // No key is in slices of both, so that any order is right.
+            parts[at].slices.extend(right.slices);
+        }
+        Ok(())
+    }
+
+    /// Whether a node made by this flush has few children. Others are left alone: looking at them would read them.
+    fn is_small(&self, slot: &NodeSlot) -> bool {
+        match slot.loaded() {
+            Some(node) if slot.stored().is_none() => node.children().len() <= self.input.settings.fanout / 4,
+            _ => false,
+        }
+    }
+}
+
+/// Leaves that take the place of so many.
+struct Below {
+    leaves: Vec<NewLeaf>,
+    taken: usize,
+}
+
+/// The messages for each child of a node.
+fn divide<'m>(node: &InnerNode, messages: Span<'m>) -> Vec<Span<'m>> {
+    let mut rest = messages;
+    let pivots = node.pivots();
+    let mut arriving = Vec::with_capacity(pivots.len());
+    for at in 0..pivots.len() {
+        let ends = (at + 1 < pivots.len()).then(|| pivots.get(at + 1));
+        let (here, after) = rest.split_at(ends);
+        arriving.push(here);
+        rest = after;
+    }
+    arriving
+}
+
+/// How much a child may be read for a question: the last one may if its node may.
+fn patience_at(at: usize, count: usize, of_node: Patience) -> Patience {
+    if at + 1 == count { of_node } else { Patience::CachedOnly }
+}
+
+/// What a slice weighs, as messages do.
+fn pending_bytes(slice: &Slice) -> usize {
+    let bytes = slice.entries().saturating_mul(ENTRY_BYTES as u64).saturating_add(slice.content_bytes());
+    // Counters come from disk: wrong ones must not overflow a sum.
+    bytes.min(1 << 40) as usize
+}
+
+fn leaf_parts(leaves: Vec<NewLeaf>) -> Vec<Part> {
+    let part =
+        |leaf: NewLeaf| Part { lower: leaf.lower, child: Child::Leaf(leaf.child), slices: Slices::new() };
+    leaves.into_iter().map(part).collect()
+}
+
+/// The parts of a node that begins at `lower`.
+fn gather<'n>(node: &'n InnerNode, lower: &'n [u8]) -> impl Iterator<Item = Part> + 'n {
+    (0..node.children().len()).map(move |at| node.part(at, lower))
+}
+
+#[cfg(test)]
+mod tests;

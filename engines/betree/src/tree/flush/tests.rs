@@ -1,0 +1,271 @@
+//! Flushes by themselves, one after the other, against a map: what is read afterwards, the shape of the nodes, the space.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bytes::Bytes;
+use pando_environment::simulated::{Fault, FaultRule};
+use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
+use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
+
+use super::super::buffer::{Buffer, Version as BufferVersion};
+use super::super::lookup;
+use super::super::policy::SLICES_MAX;
+use super::super::view::{Partition, TreeView};
+use super::*;
+use crate::cache::PageCache;
+use crate::checkpoint::collect_owners;
+use crate::space::{BlockStore, Compression, SpaceOptions, extents_of};
+
+struct World {
+    simulation: Simulation,
+    blocks: Blocks,
+    settings: TreeSettings,
+    version: Arc<Version>,
+    /// Every key that was ever written, with its newest value.
+    model: BTreeMap<Vec<u8>, Option<Bytes>>,
+    time: u64,
+}
+
+fn tiny() -> TreeSettings {
+    TreeSettings {
+        page_bytes: 128,
+        leaf_bytes: 1_000,
+        fanout: 5,
+        compression: Compression::None,
+        buffer_percent: 30,
+        run_bytes: 1_000,
+        filter_bits: 10,
+    }
+}
+
+impl World {
+    fn new(settings: TreeSettings) -> World {
+        let simulation = Environment::simulated(9);
+        let store = BlockStore::create(&simulation.environment, Path::new("/store"), SpaceOptions::default())
+            .unwrap();
+        let blocks = Blocks::new(Arc::new(store), PageCache::new(16 << 10, 128));
+        World { simulation, blocks, settings, version: Arc::default(), model: BTreeMap::new(), time: 0 }
+    }
+
+    fn retained(&self) -> Retained {
+        Retained::new(Vec::new(), SnapshotTimestamp::new(self.time))
+    }
+
+    /// What a commit of these writes brings down.
+    fn messages(&mut self, writes: &[(Vec<u8>, Option<Bytes>)]) -> Messages {
+        let mut buffer = Buffer::default();
+        for (key, value) in writes {
+            self.time += 1;
+            let version = BufferVersion { timestamp: CommitTimestamp::new(self.time), value: value.clone() };
+            buffer.push(key, version, SnapshotTimestamp::ZERO);
+        }
+        Messages::of_buffer(&buffer, &self.retained())
+    }
+
+    fn try_flush(&mut self, messages: &Messages) -> Result<FlushFigures, BetreeError> {
+        let retained = self.retained();
+        let flushed = flush(FlushInput {
+            blocks: &self.blocks,
+            tree: TreeId::new(1),
+            settings: self.settings,
+            version: &self.version,
+            messages,
+            retained: &retained,
+        })?;
+        for blocks in &flushed.replaced {
+            extents_of(blocks).into_iter().for_each(|extent| self.blocks.store().abandon(extent));
+        }
+        self.version = Arc::new(Version { root: flushed.root });
+        Ok(flushed.figures)
+    }
+
+    fn flush(&mut self, writes: &[(Vec<u8>, Option<Bytes>)]) -> FlushFigures {
+        let messages = self.messages(writes);
+        let figures = self.try_flush(&messages).unwrap();
+        self.model.extend(writes.iter().cloned());
+        figures
+    }
+
+    fn used_bytes(&self) -> u64 {
+        let space = self.blocks.store().statistics();
+        space.file_bytes - space.free_bytes
+    }
+
+    /// Everything is found, the nodes are in shape, and every unit that is not free has an owner.
+    fn check(&self) {
+        let partition = Partition::empty(Box::default(), Lsn::ZERO);
+        let view = TreeView::new(vec![Arc::new(partition)], Arc::clone(&self.version));
+        let newest = SnapshotTimestamp::new(self.time);
+        for (key, value) in &self.model {
+            let found = lookup::get(&view, &self.blocks, key, newest, Patience::MayBlock).unwrap();
+            assert_eq!(found, *value, "{key:?}");
+        }
+        let mut owners = Vec::new();
+        if let Some(root) = &self.version.root {
+            self.check_child(root, None);
+            collect_owners(&self.blocks, root, &mut owners).unwrap();
+        }
+        let units: u64 = owners.iter().flat_map(extents_of).map(|extent| extent.end() - extent.start()).sum();
+        // The head of the file belongs to superblocks.
+        assert_eq!(self.used_bytes(), (units + 32) * UNIT_BYTES, "room leaks, or is owned twice");
+    }
+
+    fn check_child(&self, child: &Child, height: Option<u8>) {
+        let Child::Inner(slot) = child else { return assert_eq!(height.unwrap_or(0), 0) };
+        assert!(height.is_none_or(|height| height == slot.height()));
+        let node = self.blocks.node(slot, Patience::MayBlock).unwrap();
+        assert!(node.children().len() <= self.settings.fanout);
+        let pending: usize = node.all_slices().map(|slice| pending_bytes(slice)).sum();
+        let share = match node.height() {
+            1 => self.settings.leaf_bytes * self.settings.buffer_percent / 100,
+            _ => self.settings.run_bytes / 2,
+        };
+        // A node that was just divided may be over its budget, by what one child may have.
+        assert!(pending <= share * (node.children().len() + 2), "{pending} bytes wait in a node");
+        for (at, child) in node.children().iter().enumerate() {
+            assert!(node.slices(at).len() <= SLICES_MAX);
+            let upper = (at + 1 < node.children().len()).then(|| node.pivots().get(at + 1));
+            let merged =
+                Messages::merge(Messages::default().span(), node.slices(at), &self.blocks, &self.retained());
+            let (merged, lower) = (merged.unwrap(), node.pivots().get(at));
+            assert!(merged.span().first_key().is_none_or(|first| first >= lower));
+            assert!(merged.span().last_key().is_none_or(|last| upper.is_none_or(|upper| last < upper)));
+            self.check_child(child, Some(node.height() - 1));
+        }
+    }
+}
+
+fn key(random: &SeededRandom, keys: u64) -> Vec<u8> {
+    format!("key {:05}", random.below(keys)).into_bytes()
+}
+
+fn writes(random: &SeededRandom, keys: u64, count: u64, deletes: u64) -> Vec<(Vec<u8>, Option<Bytes>)> {
+    let write = |_| {
+        let value = Bytes::from(vec![random.next_u64() as u8; random.below(30) as usize]);
+        (key(random, keys), (random.below(100) >= deletes).then_some(value))
+    };
+    let mut writes: Vec<_> = (0..count).map(write).collect();
+    writes.sort_by(|left, right| left.0.cmp(&right.0));
+    writes.dedup_by(|left, right| left.0 == right.0);
+    writes
+}
+
+#[test]
+fn growing_and_shrinking_trees_keep_their_entries_their_shape_and_their_room() {
+    for seed in 0..6 {
+        let random = SeededRandom::new(seed);
+        let mut world = World::new(tiny());
+        let mut slices = 0;
+        for round in 0..120 {
+            // Growth, then mostly deletes, then growth again.
+            let deletes = if (50..90).contains(&round) { 90 } else { 10 };
+            let count = 1 + random.below(60);
+            slices += world.flush(&writes(&random, 2_000, count, deletes)).slices;
+            if round % 10 == 0 {
+                world.check();
+            }
+        }
+        world.check();
+        assert!(slices > 100, "seed {seed}: {slices} slices");
+    }
+}
+
+#[test]
+fn a_flush_that_fails_at_any_call_leaves_all_as_it_was() {
+    let random = SeededRandom::new(3);
+    let mut world = World::new(tiny());
+    for _ in 0..40 {
+        world.flush(&writes(&random, 2_000, 40, 10));
+    }
+    let wanted = writes(&random, 2_000, 300, 10);
+    let messages = world.messages(&wanted);
+    for (operation, fault) in [
+        (Operation::Write, Fault::InputOutputError),
+        (Operation::Write, Fault::NoSpace),
+        (Operation::Read, Fault::InputOutputError),
+    ] {
+        let mut failures = 0;
+        for call in (0..60).step_by(7) {
+            let before = (world.used_bytes(), Arc::clone(&world.version));
+            world.simulation.disk.inject(FaultRule::new(operation, fault).after(call));
+            let fresh = Arc::clone(&world.version);
+            let outcome = world.try_flush_aside(&messages);
+            world.simulation.disk.clear_faults();
+            assert!(Arc::ptr_eq(&fresh, &before.1));
+            assert_eq!(world.used_bytes(), before.0, "{operation:?} {call}: room is lost");
+            failures += u64::from(outcome.is_err());
+        }
+        assert!(failures > 1, "{operation:?}: only {failures} flushes failed");
+    }
+    world.check();
+    world.flush(&wanted);
+    world.check();
+}
+
+impl World {
+    /// A flush of which nothing is kept, whether it succeeds or not.
+    fn try_flush_aside(&self, messages: &Messages) -> Result<(), BetreeError> {
+        let retained = self.retained();
+        let flushed = flush(FlushInput {
+            blocks: &self.blocks,
+            tree: TreeId::new(1),
+            settings: self.settings,
+            version: &self.version,
+            messages,
+            retained: &retained,
+        })?;
+        flushed.written.iter().for_each(|extent| self.blocks.store().abandon(*extent));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_tree_without_a_budget_has_no_runs_and_takes_in_those_that_it_had() {
+    let random = SeededRandom::new(5);
+    let mut world = World::new(tiny());
+    for _ in 0..40 {
+        world.flush(&writes(&random, 2_000, 40, 10));
+    }
+    world.settings.buffer_percent = 0;
+    let everywhere: Vec<_> = (0..2_000)
+        .map(|number| (format!("key {number:05}").into_bytes(), Some(Bytes::from_static(b"new"))))
+        .collect();
+    assert_eq!(world.flush(&everywhere).slices, 0);
+    let pending = |world: &World| match &world.version.root {
+        Some(Child::Inner(slot)) => world.blocks.node(slot, Patience::MayBlock).unwrap().all_slices().count(),
+        _ => 0,
+    };
+    assert_eq!(pending(&world), 0);
+    world.settings.buffer_percent = 30;
+    world.check();
+}
+
+#[test]
+fn nodes_over_any_fanout_are_made_and_unmade_when_the_fanout_changes() {
+    let random = SeededRandom::new(6);
+    let mut world = World::new(tiny());
+    for round in 0..60 {
+        world.settings.fanout = [9, 9, 4, 16][round / 15];
+        world.flush(&writes(&random, 2_000, 60, 20));
+    }
+    world.settings.fanout = 16;
+    world.check();
+}
+
+#[test]
+fn ascending_keys_go_to_full_leaves_past_all_nodes() {
+    let mut world = World::new(tiny());
+    let mut figures = FlushFigures::default();
+    for round in 0..50_u32 {
+        let ascending: Vec<_> = (round * 40..(round + 1) * 40)
+            .map(|number| (format!("{number:08}").into_bytes(), Some(Bytes::from_static(b"value"))))
+            .collect();
+        let flushed = world.flush(&ascending);
+        figures.slices += flushed.slices;
+        figures.leaf_entries += flushed.leaf_entries;
+    }
+    assert_eq!(figures.slices, 0);
+    assert!(figures.leaf_entries < 2 * 2_000, "{figures:?}");
+    world.check();
+}

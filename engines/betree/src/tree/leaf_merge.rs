@@ -1,0 +1,264 @@
+//! Merges messages into leaves.
+//!
+//! 1. Where all that goes to a leaf lies beyond its last key and the leaf is nearly full, the leaf stays, and new full leaves
+//!    follow it ([`append`](LeafMerge::append)).
+//! 2. Else the leaf is read whole and written anew with the messages, in as many equal pieces as it takes:
+//!    [`begin`](LeafMerge::begin), [`add`](LeafMerge::add), [`end`](LeafMerge::end).
+//! 3. While the last piece is small ([`can_take`](LeafMerge::can_take)) a small leaf that follows is added to it.
+//!
+//! Nothing that exists is changed. The caller gives back what was written if it fails later.
+
+use bytes::Bytes;
+use pando_storage::{Patience, TreeId};
+
+use super::leaf_writer::{LeafWriter, NewLeaf, Residency, separator};
+use super::messages::{Limit, Span};
+use super::node::LeafChild;
+use super::retain::{MergedVersion, Retained, retain};
+use super::settings::TreeSettings;
+use crate::cache::{Blocks, Retention};
+use crate::error::BetreeError;
+use crate::format::directory::Directory;
+use crate::format::page::Page;
+use crate::space::{Extent, Pointer};
+
+/// See the module's head.
+pub(crate) struct LeafMerge<'m> {
+    blocks: &'m Blocks,
+    settings: TreeSettings,
+    retained: &'m Retained,
+    writer: LeafWriter<'m>,
+    /// Blocks of leaves that were rewritten: pages and directory of each.
+    replaced: Vec<Vec<Pointer>>,
+    /// Scratch: the versions of one key.
+    versions: Vec<MergedVersion>,
+    leaves: u64,
+}
+
+impl<'m> LeafMerge<'m> {
+    pub(crate) fn new(
+        blocks: &'m Blocks,
+        tree: TreeId,
+        settings: TreeSettings,
+        retained: &'m Retained,
+    ) -> LeafMerge<'m> {
+        let writer = LeafWriter::new(blocks, tree, settings);
+        LeafMerge {
+            blocks,
+            settings,
+            retained,
+            writer,
+            replaced: Vec::new(),
+            versions: Vec::new(),
+            leaves: 0,
+        }
+    }
+
+    /// The first leaves of a tree.
+    pub(crate) fn grow_from_nothing(&mut self, mut messages: Span<'_>) -> Result<Vec<NewLeaf>, BetreeError> {
+        self.writer.begin(&[], self.settings.leaf_bytes);
+        self.push_messages(&mut messages, Limit::Everything, Residency::Leave)?;
+        self.end()
+    }
+
+    /// Whether messages for a leaf lie all beyond its last key. Without patience a leaf that is not in memory is none that
+    /// is appended to.
+    pub(crate) fn appends(
+        &self,
+        leaf: &LeafChild,
+        first_key: &[u8],
+        patience: Patience,
+    ) -> Result<bool, BetreeError> {
+        let directory = match self.blocks.directory(&leaf.directory, patience) {
+            Err(BetreeError::WouldBlock(_)) => return Ok(false),
+            directory => directory?,
+        };
+        Ok(self.append_separator(&directory, first_key)?.is_some())
+    }
+
+    /// What divides a leaf from a key that lies beyond all of it.
+    fn append_separator(
+        &self,
+        directory: &Directory,
+        first_key: &[u8],
+    ) -> Result<Option<Vec<u8>>, BetreeError> {
+        let last = directory.pages().len() - 1;
+        if directory.page_of(first_key) != last {
+            return Ok(None);
+        }
+        let pages = self.blocks.pages(&directory.pages()[last..], Retention::Bypass)?;
+        let mut last_key = Vec::new();
+        if let Some(at) = pages[0].len().checked_sub(1) {
+            pages[0].key_into(at, &mut last_key);
+        }
+        Ok((*first_key > *last_key).then(|| separator(&last_key, first_key)))
+    }
+
+    /// New leaves behind a leaf that stays, if it is nearly full and all messages lie beyond its last key; the leaf itself is
+    /// the first.
+    pub(crate) fn append(
+        &mut self,
+        lower: &[u8],
+        leaf: &LeafChild,
+        mut messages: Span<'_>,
+    ) -> Result<Option<Vec<NewLeaf>>, BetreeError> {
+        let Some(first_key) = messages.first_key() else { return Ok(None) };
+        let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
+        if raw_bytes(&directory) < self.settings.leaf_bytes / 4 * 3 {
+            return Ok(None);
+        }
+        let Some(separator) = self.append_separator(&directory, first_key)? else { return Ok(None) };
+        let residency = match directory.pages().last() {
+            Some(last) => self.residency(&last.pointer),
+            None => Residency::Leave,
+        };
+        self.writer.begin(&separator, self.settings.leaf_bytes);
+        self.push_messages(&mut messages, Limit::Everything, residency)?;
+        let mut leaves = vec![NewLeaf { lower: lower.into(), child: *leaf }];
+        leaves.extend(self.end()?);
+        Ok(Some(leaves))
+    }
+
+    /// Begins to rewrite a leaf: in equal pieces, but in full ones where all is behind the leaf, for more will follow.
+    pub(crate) fn begin(
+        &mut self,
+        lower: &[u8],
+        leaf: &LeafChild,
+        messages: Span<'_>,
+    ) -> Result<(), BetreeError> {
+        let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
+        let leaf_bytes = self.settings.leaf_bytes;
+        let bytes = raw_bytes(&directory) + messages.bytes();
+        let pieces = bytes.div_ceil(leaf_bytes).max(1);
+        let is_append = match messages.first_key() {
+            Some(first) if pieces > 1 => self.append_separator(&directory, first)?.is_some(),
+            _ => false,
+        };
+        let target = if pieces == 1 || is_append { leaf_bytes } else { bytes.div_ceil(pieces) };
+        self.writer.begin(lower, target);
+        Ok(())
+    }
+
+    /// Adds the entries of a leaf, merged with the messages for it.
+    pub(crate) fn add(&mut self, leaf: &LeafChild, mut messages: Span<'_>) -> Result<(), BetreeError> {
+        let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
+        let pages = self.blocks.pages(directory.pages(), Retention::Bypass)?;
+        let mut key = Vec::new();
+        let mut residency = Residency::Leave;
+        for (entry, page) in directory.pages().iter().zip(&pages) {
+            residency = self.residency(&entry.pointer);
+            let mut at = 0;
+            while at < page.len() {
+                page.key_into(at, &mut key);
+                self.push_messages(&mut messages, Limit::Before(&key), residency)?;
+                let same = messages.take_key(Limit::Exactly(&key)).map(|(_, versions)| versions);
+                at = self.push_key(&key, same, page, at, residency)?;
+            }
+        }
+        self.push_messages(&mut messages, Limit::Everything, residency)?;
+        let blocks = directory.pages().iter().map(|page| page.pointer).chain([leaf.directory]);
+        self.replaced.push(blocks.collect());
+        Ok(())
+    }
+
+    /// Whether a leaf that follows is to be added to what is being written: both are small.
+    pub(crate) fn can_take(&self, next: &LeafChild) -> bool {
+        let (leaf_bytes, open) = (self.settings.leaf_bytes, self.writer.open_bytes());
+        let next_bytes = usize::try_from(next.content_bytes).unwrap_or(usize::MAX);
+        self.writer.is_open()
+            && open < leaf_bytes / 4
+            && next_bytes.saturating_add(open) <= leaf_bytes / 4 * 3
+    }
+
+    /// Ends what was begun; the leaves, none if nothing is left.
+    pub(crate) fn end(&mut self) -> Result<Vec<NewLeaf>, BetreeError> {
+        let leaves = self.writer.end()?;
+        self.leaves += leaves.len() as u64;
+        Ok(leaves)
+    }
+
+    /// Leaves written, and entries in them.
+    pub(crate) fn figures(&self) -> (u64, u64) {
+        (self.leaves, self.writer.entries)
+    }
+
+    /// Room taken so far.
+    pub(crate) fn written(&self) -> &[Extent] {
+        self.writer.written()
+    }
+
+    /// Room taken, and the blocks that were replaced.
+    pub(crate) fn into_parts(self) -> (Vec<Extent>, Vec<Vec<Pointer>>) {
+        (self.writer.into_written(), self.replaced)
+    }
+
+    fn push_messages(
+        &mut self,
+        messages: &mut Span<'_>,
+        limit: Limit<'_>,
+        residency: Residency,
+    ) -> Result<(), BetreeError> {
+        while let Some((key, versions)) = messages.take_key(limit) {
+            self.versions.clear();
+            self.versions.extend(versions.iter().map(|(_, version)| version.clone()));
+            self.push_versions(key, residency)?;
+        }
+        Ok(())
+    }
+
+    /// Pushes all versions of a key: those of messages, if any, then those of the page from `at` on. Where the next key of
+    /// the page begins.
+    fn push_key(
+        &mut self,
+        key: &[u8],
+        above: Option<Span<'_>>,
+        page: &Page,
+        at: usize,
+        residency: Residency,
+    ) -> Result<usize, BetreeError> {
+        let first = page.entry(at);
+        let ends = at + 1 == page.len() || first.timestamp().get() == 0 || !page.same_key(at, at + 1);
+        if above.is_none() && ends && first.timestamp().get() == 0 {
+            // The usual case: an entry that all see and nobody has touched.
+            self.writer.push(key, first.timestamp(), Some(page.value(&first)), residency)?;
+            return Ok(at + 1);
+        }
+        self.versions.clear();
+        self.versions.extend(above.into_iter().flat_map(Span::iter).map(|(_, version)| version.clone()));
+        if self.versions.last().is_some_and(|last| last.timestamp <= first.timestamp()) {
+            return Err(BetreeError::VersionOrder);
+        }
+        let mut next = at;
+        while next < page.len() && (next == at || page.same_key(at, next)) {
+            let entry = page.entry(next);
+            let value = (!entry.is_delete()).then(|| Bytes::copy_from_slice(page.value(&entry)));
+            self.versions.push(MergedVersion { timestamp: entry.timestamp(), value });
+            next += 1;
+        }
+        self.push_versions(key, residency)?;
+        Ok(next)
+    }
+
+    fn push_versions(&mut self, key: &[u8], residency: Residency) -> Result<(), BetreeError> {
+        retain(&mut self.versions, self.retained);
+        for version in &self.versions {
+            self.writer.push(key, version.timestamp, version.value.as_deref(), residency)?;
+        }
+        Ok(())
+    }
+
+    fn residency(&self, page: &Pointer) -> Residency {
+        if self.blocks.has_page(page) { Residency::Keep } else { Residency::Leave }
+    }
+}
+
+/// Bytes of a leaf's pages before compression.
+fn raw_bytes(directory: &Directory) -> usize {
+    directory.pages().iter().map(|page| page.pointer.raw_length() as usize).sum()
+}
+
+/// The blocks of a leaf that stands in a version, read from its directory.
+pub(crate) fn blocks_of_leaf(blocks: &Blocks, leaf: &LeafChild) -> Result<Vec<Pointer>, BetreeError> {
+    let directory = blocks.directory(&leaf.directory, Patience::MayBlock)?;
+    Ok(directory.pages().iter().map(|page| page.pointer).chain([leaf.directory]).collect())
+}

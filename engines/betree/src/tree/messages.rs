@@ -1,0 +1,238 @@
+//! Messages: versions of keys on their way down a tree, in memory, sorted.
+//!
+//! They come from a frozen buffer, or from the slices of a child, or from both; what is newer comes first. Merging them checks
+//! that it *is* newer: of each key the times descend strictly from source to source. Versions that nobody needs are left out,
+//! but never a delete for which something may lie below.
+//!
+//! A *span* is a stretch of messages: what goes to one child.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use pando_storage::{CommitTimestamp, Patience};
+
+use super::buffer::Buffer;
+use super::retain::{MergedVersion, Retained, retain_pending};
+use super::slice::Slice;
+use crate::cache::{Blocks, Retention};
+use crate::error::BetreeError;
+use crate::format::FormatError;
+use crate::format::page::Page;
+use crate::space::Pointer;
+
+/// What an entry takes beside its key and value, for deciding what is large.
+pub(crate) const ENTRY_BYTES: usize = 8;
+
+#[derive(Clone, Debug)]
+struct Message {
+    key_at: usize,
+    key_len: u32,
+    version: MergedVersion,
+}
+
+/// See the module's head. Ascending by key, and descending by time within a key.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    keys: Vec<u8>,
+    list: Vec<Message>,
+}
+
+impl Messages {
+    /// What a buffer has, but what no snapshot needs.
+    pub(crate) fn of_buffer(buffer: &Buffer, retained: &Retained) -> Messages {
+        let mut messages = Messages::default();
+        let mut versions = Vec::new();
+        for (key, chain) in buffer.range(Bound::Unbounded, Bound::Unbounded) {
+            versions.clear();
+            versions.extend(
+                chain.versions().map(|version| MergedVersion {
+                    timestamp: version.timestamp,
+                    value: version.value.clone(),
+                }),
+            );
+            retain_pending(&mut versions, retained);
+            messages.push_key(key, &mut versions);
+        }
+        messages
+    }
+
+    /// A span and the slices below it as one, newest first.
+    pub(crate) fn merge(
+        above: Span<'_>,
+        slices: &[std::sync::Arc<Slice>],
+        blocks: &Blocks,
+        retained: &Retained,
+    ) -> Result<Messages, BetreeError> {
+        let mut all = Messages::default();
+        for (key, version) in above.iter() {
+            all.push(key, version.clone());
+        }
+        for slice in slices {
+            all.push_slice(slice, blocks)?;
+        }
+        let Messages { keys, list } = &mut all;
+        // Stable, and quick with what is a few sorted stretches: equal keys keep the order of their sources.
+        list.sort_by(|left, right| key_in(keys, left).cmp(key_in(keys, right)));
+        all.retain_needed(retained)
+    }
+
+    fn push(&mut self, key: &[u8], version: MergedVersion) {
+        let key_at = self.keys.len();
+        self.keys.extend_from_slice(key);
+        // Keys are far below 4 GiB: the storage contract says so.
+        self.list.push(Message { key_at, key_len: key.len() as u32, version });
+    }
+
+    fn push_key(&mut self, key: &[u8], versions: &mut Vec<MergedVersion>) {
+        let key_at = self.keys.len();
+        self.keys.extend_from_slice(key);
+        let key_len = key.len() as u32;
+        self.list.extend(versions.drain(..).map(|version| Message { key_at, key_len, version }));
+    }
+
+    fn push_slice(&mut self, slice: &Slice, blocks: &Blocks) -> Result<(), BetreeError> {
+        let index = blocks.slice_index(slice, Patience::MayBlock)?;
+        let entries = index.pages.pages();
+        let pages = blocks.pages(entries, Retention::Bypass)?;
+        let first = self.list.len();
+        for (entry, page) in entries.iter().zip(&pages) {
+            self.push_page(page, &entry.pointer, first)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a page of a slice whose first message has the place `first`; what is not in order is refused.
+    fn push_page(&mut self, page: &Page, pointer: &Pointer, first: usize) -> Result<(), BetreeError> {
+        let mut key = Vec::new();
+        for at in 0..page.len() {
+            page.key_into(at, &mut key);
+            let entry = page.entry(at);
+            let timestamp = entry.timestamp();
+            let is_after = self.list[first..].last().is_none_or(|last| {
+                let before = key_in(&self.keys, last);
+                *before < *key || (*before == *key && last.version.timestamp > timestamp)
+            });
+            if !is_after || timestamp == CommitTimestamp::ZERO {
+                let source = FormatError::Disorder { block: "page of a run", field: "entry", at };
+                return Err(BetreeError::Format { offset: pointer.address().byte_offset(), source });
+            }
+            let value = (!entry.is_delete()).then(|| page.value_bytes(&entry));
+            self.push(&key, MergedVersion { timestamp, value });
+        }
+        Ok(())
+    }
+
+    /// Leaves out what nobody needs, and checks that sources were given newest first.
+    fn retain_needed(self, retained: &Retained) -> Result<Messages, BetreeError> {
+        let Messages { keys, list } = self;
+        let mut kept = Messages { keys, list: Vec::with_capacity(list.len()) };
+        let mut versions = Vec::new();
+        let mut list = list.into_iter().peekable();
+        while let Some(Message { key_at, key_len, version }) = list.next() {
+            versions.clear();
+            versions.push(version);
+            let key = &kept.keys[key_at..key_at + key_len as usize];
+            while let Some(next) = list.next_if(|next| key_in(&kept.keys, next) == key) {
+                if versions.last().is_some_and(|last| last.timestamp <= next.version.timestamp) {
+                    return Err(BetreeError::VersionOrder);
+                }
+                versions.push(next.version);
+            }
+            retain_pending(&mut versions, retained);
+            kept.list.extend(versions.drain(..).map(|version| Message { key_at, key_len, version }));
+        }
+        Ok(kept)
+    }
+
+    /// All of them.
+    pub(crate) fn span(&self) -> Span<'_> {
+        Span { keys: &self.keys, list: &self.list }
+    }
+}
+
+fn key_in<'k>(keys: &'k [u8], message: &Message) -> &'k [u8] {
+    &keys[message.key_at..message.key_at + message.key_len as usize]
+}
+
+/// A stretch of messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span<'m> {
+    keys: &'m [u8],
+    list: &'m [Message],
+}
+
+impl<'m> Span<'m> {
+    pub(crate) fn is_empty(self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Messages: versions of keys.
+    pub(crate) fn len(self) -> usize {
+        self.list.len()
+    }
+
+    /// Bytes of keys and values.
+    pub(crate) fn content_bytes(self) -> u64 {
+        let value = |message: &Message| message.version.value.as_ref().map_or(0, Bytes::len);
+        self.list.iter().map(|message| u64::from(message.key_len) + value(message) as u64).sum()
+    }
+
+    /// Bytes of keys and values, and something for each entry.
+    pub(crate) fn bytes(self) -> usize {
+        self.content_bytes() as usize + self.list.len() * ENTRY_BYTES
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = (&'m [u8], &'m MergedVersion)> {
+        self.list.iter().map(move |message| (key_in(self.keys, message), &message.version))
+    }
+
+    pub(crate) fn first_key(self) -> Option<&'m [u8]> {
+        self.list.first().map(|first| key_in(self.keys, first))
+    }
+
+    pub(crate) fn last_key(self) -> Option<&'m [u8]> {
+        self.list.last().map(|last| key_in(self.keys, last))
+    }
+
+    /// The messages before a key, and the others; all are before the end of the key space.
+    pub(crate) fn split_at(self, key: Option<&[u8]>) -> (Span<'m>, Span<'m>) {
+        let count = match key {
+            Some(key) => self.list.partition_point(|message| key_in(self.keys, message) < key),
+            None => self.list.len(),
+        };
+        let (before, after) = self.list.split_at(count);
+        (Span { list: before, ..self }, Span { list: after, ..self })
+    }
+
+    /// Takes the versions of the first key off, if that key is within the limit.
+    pub(crate) fn take_key(&mut self, limit: Limit<'_>) -> Option<(&'m [u8], Span<'m>)> {
+        let key = self.first_key()?;
+        let is_within = match limit {
+            Limit::Before(limit) => key < limit,
+            Limit::Exactly(wanted) => key == wanted,
+            Limit::Everything => true,
+        };
+        if !is_within {
+            return None;
+        }
+        let place = |message: &Message| (message.key_at, message.key_len);
+        let first = place(&self.list[0]);
+        // Versions of one key nearly always share its bytes; where not, they are compared.
+        let ends = |other: &Message| place(other) != first && key_in(self.keys, other) != key;
+        let count = self.list.iter().position(ends).unwrap_or(self.list.len());
+        let (taken, rest) = self.list.split_at(count);
+        self.list = rest;
+        Some((key, Span { list: taken, ..*self }))
+    }
+}
+
+/// Up to where keys are taken off a span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit<'k> {
+    Before(&'k [u8]),
+    Exactly(&'k [u8]),
+    Everything,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Writes runs: the slices of several children side by side, with few calls to the device.
+//!
+//! 1. The messages of a child become pages; behind them room is kept for the slice's index, whose length is known then.
+//! 2. Once the run is placed, every page has its address, and the indexes are filled in.
+//! 3. The run is written. Each slice begins a unit of its own, so that it can be freed without the others.
+
+use pando_storage::{CommitTimestamp, TreeId};
+
+use super::leaf_writer::separator;
+use super::messages::{Limit, Span};
+use super::settings::TreeSettings;
+use super::slice::Slice;
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+use crate::format::directory::{Directory, PageEntry, PageSketch};
+use crate::format::filter::{Filter, KeyHash};
+use crate::format::inner_node::StoredSlice;
+use crate::format::page::Page;
+use crate::format::page_builder::PageBuilder;
+use crate::format::slice_index::SliceIndex;
+use crate::page_memory;
+use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
+
+/// Stored bytes after which a run goes to the device in a further call.
+const WRITE_BYTES: u64 = 4 << 20;
+
+struct PendingPage {
+    separator: Vec<u8>,
+    block: BlockIndex,
+    entries: u32,
+    newest: CommitTimestamp,
+    raw: Vec<u8>,
+}
+
+/// A slice whose pages have no addresses yet.
+struct PendingSlice {
+    pages: Vec<PendingPage>,
+    index: BlockIndex,
+    filter: Filter,
+    entries: u64,
+    content_bytes: u64,
+    oldest: CommitTimestamp,
+    newest: CommitTimestamp,
+}
+
+/// See the module's head.
+pub(crate) struct RunWriter<'s> {
+    blocks: &'s Blocks,
+    tree: TreeId,
+    settings: TreeSettings,
+    extent: ExtentWriter<'s>,
+    pending: Vec<PendingSlice>,
+    done: Vec<Slice>,
+    written: Vec<Extent>,
+}
+
+impl<'s> RunWriter<'s> {
+    pub(crate) fn new(blocks: &'s Blocks, tree: TreeId, settings: TreeSettings) -> RunWriter<'s> {
+        let extent = blocks.store().extent_writer(tree);
+        RunWriter {
+            blocks,
+            tree,
+            settings,
+            extent,
+            pending: Vec::new(),
+            done: Vec::new(),
+            written: Vec::new(),
+        }
+    }
+
+    /// Adds the slice of a child: these messages, at least one.
+    pub(crate) fn add(&mut self, messages: Span<'_>) -> Result<(), BetreeError> {
+        assert!(!messages.is_empty(), "a slice has a message");
+        self.extent.next_unit();
+        let (mut pages, mut hashes) = (Vec::<PendingPage>::new(), Vec::new());
+        let mut builder = PageBuilder::new();
+        let mut begins = Vec::new();
+        let mut rest = messages;
+        while let Some((key, versions)) = rest.take_key(Limit::Everything) {
+            let value_bytes = (versions.content_bytes() as usize).saturating_sub(key.len());
+            if let Some(last) = builder.last_key()
+                && builder.bytes_with(key, value_bytes) > self.settings.page_bytes
+            {
+                let next = separator(last, key);
+                pages.push(self.finish_page(&mut builder, std::mem::replace(&mut begins, next))?);
+            }
+            hashes.push(KeyHash::of(key));
+            for (key, version) in versions.iter() {
+                builder.push(key, version.timestamp, version.value.as_deref());
+            }
+        }
+        pages.push(self.finish_page(&mut builder, begins)?);
+        let filter = Filter::new(&hashes, self.settings.filter_bits);
+        let content_bytes = messages.content_bytes();
+        let sketches: Vec<PageSketch<'_>> = pages.iter().map(PendingPage::sketch).collect();
+        let directory_bytes = Directory::encoded_bytes(&sketches, content_bytes);
+        let length = SliceIndex::encoded_bytes(&filter, directory_bytes);
+        let index = self.extent.append_blank(BlockKind::RunIndex, length)?;
+        let times = || messages.iter().map(|(_, version)| version.timestamp);
+        let oldest = times().min().unwrap_or(CommitTimestamp::ZERO);
+        let newest = times().max().unwrap_or(CommitTimestamp::ZERO);
+        let entries = messages.len() as u64;
+        self.pending.push(PendingSlice { pages, index, filter, entries, content_bytes, oldest, newest });
+        if self.extent.stored_bytes() >= WRITE_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn finish_page(
+        &mut self,
+        builder: &mut PageBuilder,
+        separator: Vec<u8>,
+    ) -> Result<PendingPage, BetreeError> {
+        let entries = u32::try_from(builder.len()).expect("a page's entries are counted in 32 bits");
+        let newest = builder.newest();
+        let raw = builder.finish();
+        let block = self.extent.append(BlockKind::RunPage, self.settings.compression, &raw)?;
+        Ok(PendingPage { separator, block, entries, newest, raw })
+    }
+
+    /// Writes what is pending.
+    fn write(&mut self) -> Result<(), BetreeError> {
+        let next = self.blocks.store().extent_writer(self.tree);
+        let mut placed = std::mem::replace(&mut self.extent, next).place()?;
+        let mut slices = Vec::with_capacity(self.pending.len());
+        let mut extents = Vec::new();
+        for slice in self.pending.drain(..) {
+            let entries: Vec<PageEntry> = slice
+                .pages
+                .iter()
+                .map(|page| PageEntry {
+                    pointer: placed.pointer(page.block),
+                    entries: page.entries,
+                    newest: page.newest,
+                })
+                .collect();
+            let separators = slice.pages.iter().map(|page| page.separator.as_slice());
+            let pages = Directory::new(separators, entries, slice.content_bytes);
+            let index = SliceIndex { pages, filter: slice.filter };
+            let pointer = placed.fill(slice.index, &index.encode())?;
+            let blocks = index.pages.pages().iter().map(|page| &page.pointer).chain([&pointer]);
+            extents.extend(extents_of(blocks));
+            let stored = StoredSlice {
+                index: pointer,
+                entries: slice.entries,
+                content_bytes: slice.content_bytes,
+                oldest: slice.oldest,
+                newest: slice.newest,
+            };
+            slices.push((stored, index, slice.pages));
+        }
+        placed.finish()?;
+        self.written.extend(extents);
+        for (stored, index, pages) in slices {
+            self.keep(&index, pages);
+            self.done.push(Slice::written(stored, index, &self.blocks.index_memory));
+        }
+        Ok(())
+    }
+
+    /// Keeps the pages in memory where there is room: they are read by every scan, and by the next flush.
+    fn keep(&self, index: &SliceIndex, pages: Vec<PendingPage>) {
+        for (entry, page) in index.pages.pages().iter().zip(pages) {
+            if self.blocks.cache().has_room() {
+                let page = Page::decode(page_memory::copy(&page.raw))
+                    .expect("a page that was just built can be read");
+                self.blocks.keep_page(&entry.pointer, page);
+            }
+        }
+    }
+
+    /// Writes what remains; the slices in the order in which they were added.
+    ///
+    /// # Errors
+    /// Then [`written`](RunWriter::written) says what has to be given back.
+    pub(crate) fn finish(&mut self) -> Result<Vec<Slice>, BetreeError> {
+        if !self.pending.is_empty() {
+            self.write()?;
+        }
+        Ok(std::mem::take(&mut self.done))
+    }
+
+    /// The room that was taken.
+    pub(crate) fn written(&mut self) -> Vec<Extent> {
+        std::mem::take(&mut self.written)
+    }
+}
+
+impl PendingPage {
+    fn sketch(&self) -> PageSketch<'_> {
+        PageSketch {
+            separator: &self.separator,
+            entries: self.entries,
+            newest: self.newest,
+            raw_bytes: self.raw.len(),
+        }
+    }
+}

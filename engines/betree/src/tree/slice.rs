@@ -1,0 +1,100 @@
+//! A slice: what a run holds for one child of an inner node, sorted, immutable, read page by page.
+//!
+//! # Terms
+//! - *Run*: what one flush writes into an inner node: its slices, side by side in one extent. Nothing refers to a run as a
+//!   whole: each slice is owned by the node that has it, and freed by itself when its child has taken it in.
+//! - *Index* of a slice: its page pointers and its filter, read when first needed, and then kept as long as the slice.
+//!
+//! # Invariants
+//! - Every entry carries its time; versions of one key stand newest first.
+//! - Of two slices of one child, the one that stands first in the node has only newer versions of any key that both have.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::format::inner_node::StoredSlice;
+use crate::format::slice_index::SliceIndex;
+use crate::space::Pointer;
+
+/// The slices of a child, newest first.
+pub(crate) type Slices = Vec<Arc<Slice>>;
+
+/// Bytes of slice indexes in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IndexMemory(Arc<AtomicUsize>);
+
+impl IndexMemory {
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// An index with the memory that it was counted for.
+#[derive(Debug)]
+struct Loaded {
+    index: SliceIndex,
+    bytes: usize,
+    memory: IndexMemory,
+}
+
+impl Loaded {
+    fn new(index: SliceIndex, memory: &IndexMemory) -> Loaded {
+        let bytes = size_of::<Slice>() + index.heap_bytes();
+        memory.0.fetch_add(bytes, Ordering::Relaxed);
+        Loaded { index, bytes, memory: memory.clone() }
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.memory.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    stored: StoredSlice,
+    loaded: OnceLock<Loaded>,
+}
+
+impl Slice {
+    /// A slice whose index has not been read.
+    pub(crate) fn on_disk(stored: StoredSlice) -> Slice {
+        Slice { stored, loaded: OnceLock::new() }
+    }
+
+    /// A slice that was just written.
+    pub(crate) fn written(stored: StoredSlice, index: SliceIndex, memory: &IndexMemory) -> Slice {
+        Slice { stored, loaded: OnceLock::from(Loaded::new(index, memory)) }
+    }
+
+    pub(crate) fn stored(&self) -> &StoredSlice {
+        &self.stored
+    }
+
+    /// Entries: versions of keys.
+    pub(crate) fn entries(&self) -> u64 {
+        self.stored.entries
+    }
+
+    /// Bytes of keys and values.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        self.stored.content_bytes
+    }
+
+    /// The index, if it is in memory.
+    pub(crate) fn index(&self) -> Option<&SliceIndex> {
+        self.loaded.get().map(|loaded| &loaded.index)
+    }
+
+    /// Keeps an index that was read. Of two threads that load at the same time, one wins.
+    pub(crate) fn fill(&self, index: SliceIndex, memory: &IndexMemory) -> &SliceIndex {
+        &self.loaded.get_or_init(|| Loaded::new(index, memory)).index
+    }
+}
+
+/// The blocks of a slice: its pages and its index.
+pub(crate) fn blocks_of_slice(slice: &Slice, index: &SliceIndex) -> Vec<Pointer> {
+    index.pages.pages().iter().map(|page| page.pointer).chain([slice.stored.index]).collect()
+}

@@ -1,0 +1,285 @@
+//! One random stream of operations, many configurations, the same answers.
+//!
+//! The stream is drawn from the seed alone and never looks at an answer. Each configuration runs it on a disk of its own,
+//! with background work at moments of its own; what it answers (every get, every scan, forwards and backwards, at the newest
+//! and at old snapshots, before and after reopening) is written down line by line. All lines must be equal: whether writes
+//! wait in runs or go straight into leaves, with filters and without, in memory or out of it, must not be seen.
+//!
+//! Every configuration but the usual one is tiny, so that leaves and nodes split, runs are written, united and flushed, and
+//! pages leave the cache, all within a few hundred operations. `verify` checks each store at the end.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_betree::{Betree, Options, verify};
+use pando_environment::{Environment, Random, SeededRandom, Simulation};
+use pando_storage::{
+    Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, ScanEnd, Transaction,
+    TreeId, TreeOptions,
+};
+
+const FOLDER: &str = "/store";
+const KEYS: u64 = 700;
+
+/// One operation of the stream. Numbers are taken modulo what there is.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Keys and values; `None` deletes.
+    Commit(Vec<(Vec<u8>, Option<Vec<u8>>)>),
+    Get(Vec<u8>),
+    Scan(KeyRange, Direction, usize),
+    /// Keeps a snapshot; the oldest goes when there are three.
+    Snapshot,
+    /// The same as `Get` and `Scan`, at a kept snapshot.
+    GetAt(usize, Vec<u8>),
+    ScanAt(usize, KeyRange, Direction),
+    Checkpoint,
+    Reopen,
+}
+
+fn key(random: &SeededRandom) -> Vec<u8> {
+    let number = random.below(KEYS);
+    match number % 3 {
+        0 => number.to_be_bytes()[6..].to_vec(),
+        1 => format!("a common start, then {number:04}").into_bytes(),
+        _ => vec![b'x'; (number % 40) as usize],
+    }
+}
+
+fn range(random: &SeededRandom) -> KeyRange {
+    let bound = || match random.below(4) {
+        0 => Bound::Included(key(random)),
+        1 => Bound::Excluded(key(random)),
+        _ => Bound::Unbounded,
+    };
+    KeyRange { lower: bound(), upper: bound() }
+}
+
+fn direction(random: &SeededRandom) -> Direction {
+    if random.below(2) == 0 { Direction::Forward } else { Direction::Backward }
+}
+
+fn commit(random: &SeededRandom, next: &mut u64) -> Step {
+    let count = 1 + random.below(20);
+    // Now and then ascending keys beyond all others, as documents come.
+    let ascending = random.below(5) == 0;
+    let writes = (0..count).map(|_| {
+        let length = [0, 10, 40, 300][random.below(4) as usize];
+        let value = vec![random.next_u64() as u8; length];
+        if ascending {
+            *next += 1;
+            return (format!("z{next:08}").into_bytes(), Some(value));
+        }
+        (key(random), (random.below(4) > 0).then_some(value))
+    });
+    let mut writes: Vec<_> = writes.collect();
+    writes.sort_by(|left, right| left.0.cmp(&right.0));
+    writes.dedup_by(|left, right| left.0 == right.0);
+    Step::Commit(writes)
+}
+
+fn stream(seed: u64, steps: usize) -> Vec<Step> {
+    let random = SeededRandom::new(seed);
+    let mut next = 0;
+    let step = |_| match random.below(100) {
+        0..60 => commit(&random, &mut next),
+        60..72 => Step::Get(key(&random)),
+        72..82 => Step::Scan(range(&random), direction(&random), 1 + random.below(60) as usize),
+        82..86 => Step::Snapshot,
+        86..91 => Step::GetAt(random.below(3) as usize, key(&random)),
+        91..95 => Step::ScanAt(random.below(3) as usize, range(&random), direction(&random)),
+        95..98 => Step::Checkpoint,
+        _ => Step::Reopen,
+    };
+    (0..steps).map(step).collect()
+}
+
+fn options(entries: &[(&str, &str)], cache: u64, partition: usize) -> Options {
+    let entries: Vec<_> = entries.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+    (options.cache_bytes, options.partition_bytes, options.log_budget_bytes) = (cache, partition, 1 << 20);
+    options
+}
+
+fn configurations() -> Vec<(&'static str, Options)> {
+    let tiny = [("pageSize", "128B"), ("leafSize", "1KB"), ("fanout", "4"), ("runSize", "512B")];
+    let with = |more: &[(&'static str, &'static str)]| [&tiny[..], more].concat();
+    vec![
+        ("usual", Options::default()),
+        ("straight into leaves", options(&with(&[("bufferPercent", "0")]), 16 << 10, 1_000)),
+        ("8 percent", options(&with(&[("bufferPercent", "8")]), 16 << 10, 1_000)),
+        ("50 percent", options(&with(&[("bufferPercent", "50"), ("compression", "lz4")]), 16 << 10, 600)),
+        ("no cache", options(&with(&[("bufferPercent", "30"), ("filterBits", "0")]), 2 << 10, 2_000)),
+        ("no codec", options(&with(&[("bufferPercent", "30"), ("compression", "none")]), 1 << 20, 300)),
+        (
+            "large runs",
+            options(
+                &[
+                    ("pageSize", "64B"),
+                    ("leafSize", "512B"),
+                    ("fanout", "5"),
+                    ("bufferPercent", "50"),
+                    ("runSize", "8KB"),
+                ],
+                8 << 10,
+                4_000,
+            ),
+        ),
+    ]
+}
+
+/// A configuration on its way through the stream.
+struct Run {
+    simulation: Simulation,
+    options: Options,
+    engine: Option<Arc<Betree>>,
+    tree: TreeId,
+    kept: Vec<Box<dyn Transaction>>,
+    chance: SeededRandom,
+    answers: Vec<String>,
+    slices: u64,
+}
+
+impl Run {
+    fn new(seed: u64, options: Options) -> Run {
+        let simulation = Environment::simulated(seed);
+        let engine = Betree::open(&simulation.environment, Path::new(FOLDER), options.clone());
+        let engine = engine.expect("a new store opens");
+        let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
+        Run {
+            simulation,
+            options,
+            engine: Some(engine),
+            tree,
+            kept: Vec::new(),
+            chance: SeededRandom::new(seed ^ 0x6d65_7461),
+            answers: Vec::new(),
+            slices: 0,
+        }
+    }
+
+    fn engine(&self) -> &Arc<Betree> {
+        self.engine.as_ref().expect("the store is open between steps")
+    }
+
+    fn step(&mut self, step: &Step) {
+        for _ in 0..self.chance.below(3) {
+            self.simulation.tasks.run_one();
+        }
+        match step {
+            Step::Commit(writes) => self.commit(writes),
+            Step::Get(key) => {
+                let reader = self.engine().begin(Begin::READ).expect("a reader begins");
+                self.get(&*reader, key);
+            }
+            Step::Scan(range, direction, batch) => {
+                let reader = self.engine().begin(Begin::READ).expect("a reader begins");
+                self.scan(&*reader, range, *direction, *batch);
+            }
+            Step::Snapshot => {
+                if self.kept.len() == 3 {
+                    self.kept.remove(0);
+                }
+                let reader = self.engine().begin(Begin::READ).expect("a reader begins");
+                self.kept.push(reader);
+            }
+            Step::GetAt(at, key) => {
+                if let Some(at) = self.kept.len().checked_sub(1).map(|last| last.min(*at)) {
+                    let reader = self.kept.remove(at);
+                    self.get(&*reader, key);
+                    self.kept.insert(at, reader);
+                }
+            }
+            Step::ScanAt(at, range, direction) => {
+                if let Some(at) = self.kept.len().checked_sub(1).map(|last| last.min(*at)) {
+                    let reader = self.kept.remove(at);
+                    self.scan(&*reader, range, *direction, 30);
+                    self.kept.insert(at, reader);
+                }
+            }
+            Step::Checkpoint => self.engine().checkpoint().expect("a checkpoint succeeds"),
+            Step::Reopen => self.reopen(),
+        }
+    }
+
+    fn commit(&self, writes: &[(Vec<u8>, Option<Vec<u8>>)]) {
+        let mut writer = self.engine().begin(Begin::WRITE).expect("a writer begins");
+        for (key, value) in writes {
+            let outcome = match value {
+                Some(value) => writer.put(self.tree, key, value),
+                None => writer.delete(self.tree, key),
+            };
+            outcome.expect("nobody else writes");
+        }
+        writer.commit(Durability::Logged).expect("the commit succeeds");
+    }
+
+    fn get(&mut self, reader: &dyn Transaction, key: &[u8]) {
+        let found = reader.get(self.tree, key, Patience::MayBlock).expect("a get succeeds");
+        self.answers.push(format!("{key:?} is {found:?}"));
+    }
+
+    fn scan(&mut self, reader: &dyn Transaction, range: &KeyRange, direction: Direction, batch: usize) {
+        let limits = BatchLimits { entries_max: batch, bytes_max: 4_000 };
+        let (mut rest, mut entries) = (range.clone(), Batch::new());
+        let mut line = format!("{range:?} {direction:?}");
+        loop {
+            let end = reader.scan(self.tree, &rest, direction, limits, Patience::MayBlock, &mut entries);
+            let end = end.expect("a scan succeeds");
+            entries.iter().for_each(|(key, value)| line += &format!(" {key:?}={value:?}"));
+            match (end, entries.last()) {
+                (ScanEnd::More, Some((last, _))) => rest.advance_past(last, direction),
+                _ => break,
+            }
+        }
+        self.answers.push(line);
+    }
+
+    fn reopen(&mut self) {
+        self.kept.clear();
+        self.engine().close().expect("the store closes");
+        self.engine = None;
+        self.simulation.tasks.forget_all();
+        self.verify();
+        let engine = Betree::open(&self.simulation.environment, Path::new(FOLDER), self.options.clone());
+        self.engine = Some(engine.expect("the store opens"));
+    }
+
+    fn verify(&mut self) {
+        let report =
+            verify(&self.simulation.environment, Path::new(FOLDER)).expect("the store can be checked");
+        assert!(report.is_sound(), "{:?}: {:?}", self.options, report.damage);
+        self.slices += report.trees.iter().map(|tree| tree.slices).sum::<u64>();
+    }
+}
+
+#[test]
+fn every_configuration_gives_the_same_answers() {
+    let seeds = std::env::var("PANDO_RUNS").map_or(4, |runs| runs.parse().expect("PANDO_RUNS is a number"));
+    let mut slices = vec![0; configurations().len()];
+    for seed in 0..seeds {
+        let stream = stream(seed, 300);
+        let mut expected: Option<(&str, Vec<String>)> = None;
+        for (at, (name, options)) in configurations().into_iter().enumerate() {
+            let mut run = Run::new(seed, options);
+            stream.iter().for_each(|step| run.step(step));
+            run.reopen();
+            run.step(&Step::Scan(KeyRange::all(), Direction::Forward, 100));
+            run.step(&Step::Scan(KeyRange::all(), Direction::Backward, 7));
+            run.reopen();
+            slices[at] += run.slices;
+            let Some((usual, expected)) = &expected else {
+                expected = Some((name, run.answers));
+                continue;
+            };
+            assert_eq!(run.answers.len(), expected.len());
+            for (found, expected) in run.answers.iter().zip(expected) {
+                assert_eq!(found, expected, "seed {seed}: {name} differs from {usual}");
+            }
+        }
+    }
+    // The first two have no runs, all others must have had some, or they have tested nothing.
+    assert!(slices[..2].iter().all(|slices| *slices == 0), "{slices:?}");
+    assert!(slices[2..].iter().all(|slices| *slices > 0), "{slices:?}");
+}
