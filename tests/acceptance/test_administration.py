@@ -4,6 +4,7 @@ import bson
 import pytest
 from bson import Int64
 
+import known
 from both import Order, Texts
 
 DOCUMENTS = [{"_id": at, "a": at % 5, "b": str(at), "c": [at, at + 1], "d": {"e": at}} for at in range(100)]
@@ -157,7 +158,10 @@ SPECIFICATIONS = {
 
 @pytest.mark.parametrize("specifications", SPECIFICATIONS.values(), ids=SPECIFICATIONS)
 def test_creating_indexes(filled, specifications):
-    filled.same({"createIndexes": "c", "indexes": specifications})
+    replies = filled.same({"createIndexes": "c", "indexes": specifications})
+    if "code" in replies and replies["code"] == known.COMMAND_NOT_SUPPORTED:
+        # A kind of index that comes later, so that there is nothing to list.
+        return
     filled.same({"listIndexes": "c"})
     filled.same({"createIndexes": "c", "indexes": specifications})
     filled.same({"createIndexes": "new", "indexes": specifications})

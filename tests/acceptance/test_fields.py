@@ -30,7 +30,8 @@ def differences(both, name, requests):
     for kind, request in requests:
         try:
             replies = server.same(request)
-            has_changed = replies["ok"] == 1
+            # What comes later is refused by Pando alone.
+            has_changed = 1 in (replies.oracle["ok"], replies.pando["ok"])
         except Difference as difference:
             found.append(f"{kind}:{difference}")
             has_changed = True

@@ -176,10 +176,12 @@ impl Catalog {
         options: RawDocumentBuf,
         uuid: [u8; 16],
     ) -> Result<Arc<Collection>, CatalogError> {
+        namespace.check_writable()?;
         let _changing = self.store.changing.lock();
         if self.collection(namespace.database(), namespace.collection()).is_some() {
             return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
         }
+        self.check_case(namespace.database())?;
         let (primary_name, primary) = self.store.create_tree("collection")?;
         let parts = Parts {
             namespace: namespace.clone(),
@@ -197,6 +199,22 @@ impl Catalog {
         Ok(collection)
     }
 
+    /// Refuses a new database whose name differs from another's in upper and lower case only: a file system may not tell them
+    /// apart when they are restored into MongoDB.
+    fn check_case(&self, database: &str) -> Result<(), CatalogError> {
+        let names = self.names.load();
+        if names.contains_key(database) {
+            return Ok(());
+        }
+        match names.keys().find(|existing| existing.to_lowercase() == database.to_lowercase()) {
+            None => Ok(()),
+            Some(existing) => Err(CatalogError::DatabaseDiffersInCase {
+                existing: existing.clone(),
+                wanted: database.to_owned(),
+            }),
+        }
+    }
+
     /// Drops a collection with its indexes. Cursors that are open on it may go on.
     pub fn drop_collection(&self, namespace: &Namespace) -> Result<Arc<Collection>, CatalogError> {
         let alone = self.exclusive(namespace)?;
@@ -211,8 +229,10 @@ impl Catalog {
 
     /// Gives a collection another name. `CollectionExists` where that is taken: drop the other first.
     pub fn rename_collection(&self, from: &Namespace, to: &Namespace) -> Result<(), CatalogError> {
+        to.check_writable()?;
         let alone = self.exclusive(from)?;
         let _changing = self.store.changing.lock();
+        self.check_case(to.database())?;
         if self.collection(to.database(), to.collection()).is_some() {
             return Err(CatalogError::CollectionExists { namespace: to.to_string() });
         }

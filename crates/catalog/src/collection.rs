@@ -5,14 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::Direction;
-use pando_storage::{Bytes, Patience, StorageError, Transaction, TreeId};
+use pando_storage::{
+    Begin, Bytes, Cursor, Direction as ScanDirection, Estimate, KeyRange, Patience, StorageError,
+    Transaction, TreeId,
+};
 use parking_lot::RwLock;
 
 use crate::catalog::Store;
 use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
 use crate::{Index, IndexDescription, Namespace, PrimaryKey};
 
-/// Bytes and entries of a collection, roughly: directories answer, not a scan.
+/// Documents in a collection up to which its size is counted, not estimated.
+const COUNTED_MAX: u64 = 1000;
+
+/// Bytes and entries of a collection: counted if there are few, otherwise as the engine's directories estimate them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionSize {
     /// Documents.
@@ -158,10 +164,13 @@ impl Collection {
         transaction.get(self.primary, key, patience)
     }
 
-    /// Documents, bytes and index bytes, roughly.
+    /// Documents, bytes and index bytes. May read.
     pub fn size(&self) -> Result<CollectionSize, StorageError> {
         let engine = &self.store.engine;
-        let estimate = engine.tree_estimate(self.primary)?;
+        let mut estimate = engine.tree_estimate(self.primary)?;
+        if estimate.entries <= COUNTED_MAX {
+            estimate = self.count()?;
+        }
         let mut index_bytes = vec![("_id_".to_owned(), 0)];
         for index in &self.indexes {
             index_bytes.push((index.name().to_owned(), engine.bytes_on_disk(Some(index.tree()))?));
@@ -172,6 +181,19 @@ impl Collection {
             storage_bytes: engine.bytes_on_disk(Some(self.primary))?,
             index_bytes,
         })
+    }
+
+    /// Counts documents and their bytes, without their keys.
+    fn count(&self) -> Result<Estimate, StorageError> {
+        let mut counted = Estimate::default();
+        let transaction = self.store.engine.begin(Begin::READ)?;
+        let mut cursor = Cursor::new(self.primary, KeyRange::all(), ScanDirection::Forward);
+        while let Some((_, document)) = cursor.next(&*transaction, Patience::MayBlock)? {
+            counted.entries += 1;
+            counted.bytes += document.len() as u64;
+        }
+        transaction.rollback();
+        Ok(counted)
     }
 
     pub(crate) fn primary_tree(&self) -> TreeId {

@@ -1,7 +1,7 @@
 //! From an index specification to its definition. Requests are checked with MongoDB's words in `commands`; this reads what
 //! was checked there, and what stands in the catalog tree.
 
-use pando_document::{RawDocument, RawValue};
+use pando_document::{Number, RawDocument, RawValue};
 use pando_keyorder::Direction;
 
 use crate::IndexDescription;
@@ -46,11 +46,8 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
 }
 
 fn direction_of(path: &str, order: RawValue<'_>) -> Result<Direction, String> {
-    let number = match order {
-        RawValue::Int32(number) => f64::from(number),
-        RawValue::Int64(number) => number as f64,
-        RawValue::Double(number) => number,
-        other => return Err(format!("the order of {path} is {other:?}, which is not a number")),
+    let Some(number) = Number::from_value(order).map(Number::to_f64) else {
+        return Err(format!("the order of {path} is {order:?}, which is not a number"));
     };
     if number > 0.0 {
         Ok(Direction::Ascending)

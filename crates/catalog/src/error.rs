@@ -14,9 +14,48 @@ pub enum NameError {
         /// As given.
         name: String,
     },
-    /// The collection part.
+    /// There is no collection part.
     #[error("Invalid namespace specified '{namespace}'")]
-    Collection {
+    Empty {
+        /// As given.
+        namespace: String,
+    },
+    /// The collection part begins with a dot.
+    #[error("Collection names cannot start with '.': {collection}")]
+    LeadingDot {
+        /// As given.
+        collection: String,
+    },
+    /// There is a zero byte in it.
+    #[error("namespaces cannot have embedded null characters")]
+    Nul,
+    /// A `$` stands in the name of what is to be read.
+    #[error("Invalid collection name specified '{namespace}")]
+    NotReadable {
+        /// As given.
+        namespace: String,
+    },
+    /// A `$` stands in the database part of what is to be written.
+    #[error("Invalid namespace: {namespace}")]
+    DollarInDatabase {
+        /// As given.
+        namespace: String,
+    },
+    /// A `$` stands in the collection part of what is to be written.
+    #[error("Invalid collection name: {collection}")]
+    DollarInCollection {
+        /// As given.
+        collection: String,
+    },
+    /// The server alone writes this collection.
+    #[error("cannot write to {namespace}")]
+    KeptByServer {
+        /// As given.
+        namespace: String,
+    },
+    /// Begins with `system.` and has no meaning.
+    #[error("Invalid system namespace: {namespace}")]
+    System {
         /// As given.
         namespace: String,
     },
@@ -41,6 +80,14 @@ pub enum CatalogError {
     CollectionExists {
         /// Its name.
         namespace: String,
+    },
+    /// There is a database whose name differs in upper and lower case only.
+    #[error("db already exists with different case already have: [{existing}] trying to create [{wanted}]")]
+    DatabaseDiffersInCase {
+        /// The one that is there.
+        existing: String,
+        /// The one asked for.
+        wanted: String,
     },
     /// There is no such collection.
     #[error("ns not found")]

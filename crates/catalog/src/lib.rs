@@ -30,9 +30,9 @@ mod collection;
 mod definition;
 mod documents;
 mod error;
+pub mod expansion;
 mod index;
 mod index_build;
-pub mod expansion;
 pub mod index_entry;
 pub mod index_keys;
 mod namespace;
@@ -46,7 +46,7 @@ pub use error::{CatalogError, NameError, WriteError};
 pub use index::{
     Index, IndexDescription, IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility,
 };
-pub use namespace::Namespace;
+pub use namespace::{Namespace, check_database};
 pub use primary_key::PrimaryKey;
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use verify::{CollectionReport, verify_collection};

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pando_catalog::{
     Begin, Catalog, CollectionReport, CommitReceipt, Durability, Patience, SharedEngine, StorageError,
-    WriteError, verify_collection,
+    WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, ObjectId, RawValue};
 use pando_environment::{Environment, MissedRead};
 
+use crate::connection::ConnectionCounts;
 use crate::context::Context;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::error::{CommandError, Failure};
+use crate::generic_arguments::GenericArguments;
 use crate::{ConnectionState, ErrorCode, Request, registry};
 
 /// What the commands need to know of the process that they run in.
@@ -38,6 +40,7 @@ pub(crate) struct Shared {
     pub environment: Environment,
     pub options: CommandsOptions,
     pub started_ms: i64,
+    pub connections: Arc<ConnectionCounts>,
     /// The middle of every `_id` made here: random for each start.
     object_id_process: [u8; 5],
     object_id_counter: AtomicU32,
@@ -124,6 +127,7 @@ impl Commands {
                 environment,
                 options,
                 started_ms,
+                connections: Arc::default(),
                 object_id_process,
                 object_id_counter,
             }),
@@ -140,6 +144,7 @@ impl Commands {
     ) -> Handled {
         let start = reply.len();
         let mut wait = None;
+        connection.count_in(&self.shared.connections);
         match self.run(connection, request, patience, reply, &mut wait) {
             Ok(()) => {}
             Err(CommandError::WouldBlock(missed)) => {
@@ -176,18 +181,21 @@ impl Commands {
         reply: &mut Vec<u8>,
         wait: &mut Option<(CommitReceipt, Durability)>,
     ) -> Result<(), CommandError> {
+        let generic = GenericArguments::read(request)?;
         let (name, _) = request.command()?;
         let command = registry::find(name).ok_or_else(|| {
             CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
         })?;
-        let database = request.database()?;
+        let database = generic.database;
         if command.scope == registry::Scope::Admin && database != "admin" {
             return Err(CommandError::failed(
                 ErrorCode::Unauthorized,
                 format!("{} may only be run against the admin database.", command.name),
             ));
         }
-        let mut context = Context::new(&self.shared, connection, patience, database);
+        check_database(database)?;
+        let concern = generic.check(command)?;
+        let mut context = Context::new(&self.shared, connection, patience, database, concern);
         let mut writer = DocumentWriter::begin(reply);
         let outcome = (command.run)(&mut context, request, &mut writer);
         // A statement that fails after an earlier one has committed is told only when that is durable, too.
@@ -237,8 +245,10 @@ fn write_failure(reply: &mut Vec<u8>, failure: &Failure) {
     let mut writer = DocumentWriter::begin(reply);
     writer.append("ok", RawValue::Double(0.0));
     writer.append("errmsg", RawValue::String(&failure.message));
-    writer.append("code", RawValue::Int32(failure.code.code()));
-    writer.append("codeName", RawValue::String(&failure.code.name()));
+    if failure.code != ErrorCode::Untold {
+        writer.append("code", RawValue::Int32(failure.code.code()));
+        writer.append("codeName", RawValue::String(&failure.code.name()));
+    }
     for (name, value) in failure.details.iter() {
         writer.append_value(name, value);
     }

@@ -1,20 +1,76 @@
 //! What the commands remember of a connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use pando_document::RawDocumentBuf;
 
 /// The state of one connection: made by the server at accept, handed to every request of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ConnectionState {
     id: i64,
     peer: String,
     /// What the client said of itself in its first `hello`.
     client: Option<RawDocumentBuf>,
+    /// The compressors that both sides speak, in the client's order.
+    compressors: Vec<&'static str>,
+    /// Where it is counted, from its first request on.
+    counted: Option<Arc<ConnectionCounts>>,
+}
+
+/// How many connections have asked something.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionCounts {
+    open: AtomicI64,
+    ever: AtomicI64,
+}
+
+impl ConnectionCounts {
+    /// Those that are open.
+    pub fn open(&self) -> i64 {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// All since the start.
+    pub fn ever(&self) -> i64 {
+        self.ever.load(Ordering::Relaxed)
+    }
+}
+
+/// A copy is a connection of its own, which has not asked anything yet.
+impl Clone for ConnectionState {
+    fn clone(&self) -> ConnectionState {
+        ConnectionState {
+            id: self.id,
+            peer: self.peer.clone(),
+            client: self.client.clone(),
+            compressors: self.compressors.clone(),
+            counted: None,
+        }
+    }
+}
+
+impl Drop for ConnectionState {
+    fn drop(&mut self) {
+        if let Some(counts) = &self.counted {
+            counts.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl ConnectionState {
     /// A connection: its number (from 1) and the address at its other end (`127.0.0.1:41484`, or the socket's path).
     pub fn new(id: i64, peer: impl Into<String>) -> ConnectionState {
-        ConnectionState { id, peer: peer.into(), client: None }
+        ConnectionState { id, peer: peer.into(), client: None, compressors: Vec::new(), counted: None }
+    }
+
+    /// Counts the connection, the first time.
+    pub(crate) fn count_in(&mut self, counts: &Arc<ConnectionCounts>) {
+        if self.counted.is_none() {
+            counts.open.fetch_add(1, Ordering::Relaxed);
+            counts.ever.fetch_add(1, Ordering::Relaxed);
+            self.counted = Some(Arc::clone(counts));
+        }
     }
 
     /// Its number, as `hello` shows it.
@@ -30,6 +86,16 @@ impl ConnectionState {
     /// What the client said of itself.
     pub fn client(&self) -> Option<&RawDocumentBuf> {
         self.client.as_ref()
+    }
+
+    /// The compressors that both sides speak, in the client's order.
+    pub(crate) fn compressors(&self) -> &[&'static str] {
+        &self.compressors
+    }
+
+    /// Remembers what both sides agreed on.
+    pub(crate) fn agree_on_compressors(&mut self, compressors: Vec<&'static str>) {
+        self.compressors = compressors;
     }
 
     /// Remembers what the client says of itself, the first time.

@@ -6,6 +6,7 @@ use pando_catalog::{Begin, Catalog, CommitReceipt, Durability, Lease, Namespace,
 
 use crate::commands::Shared;
 use crate::cursors::Cursors;
+use crate::write_concern::WriteConcern;
 use crate::{CommandError, ConnectionState, Request, StorageError};
 
 /// The surroundings of one request.
@@ -14,6 +15,8 @@ pub(crate) struct Context<'c> {
     pub connection: &'c mut ConnectionState,
     pub patience: Patience,
     pub database: &'c str,
+    /// What the client wants to have happened before it is answered.
+    pub concern: WriteConcern,
     /// The last commit of this request, and how far it must have got before the client is answered.
     wait: Option<(CommitReceipt, Durability)>,
 }
@@ -24,8 +27,9 @@ impl<'c> Context<'c> {
         connection: &'c mut ConnectionState,
         patience: Patience,
         database: &'c str,
+        concern: WriteConcern,
     ) -> Context<'c> {
-        Context { shared, connection, patience, database, wait: None }
+        Context { shared, connection, patience, database, concern, wait: None }
     }
 
     pub fn catalog(&self) -> &'c Catalog {
@@ -44,9 +48,23 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// The namespace of a collection of this request's database.
+    /// The namespace of a collection of this request's database, which may or may not be there.
     pub fn namespace(&self, collection: &str) -> Result<Namespace, CommandError> {
         Ok(Namespace::new(self.database, collection)?)
+    }
+
+    /// The namespace of a collection that is to be read.
+    pub fn readable(&self, collection: &str) -> Result<Namespace, CommandError> {
+        let namespace = self.namespace(collection)?;
+        namespace.check_readable()?;
+        Ok(namespace)
+    }
+
+    /// The namespace of a collection that is to be written to.
+    pub fn writable(&self, collection: &str) -> Result<Namespace, CommandError> {
+        let namespace = self.namespace(collection)?;
+        namespace.check_writable()?;
+        Ok(namespace)
     }
 
     /// Begins a reader of the newest snapshot.
@@ -71,12 +89,9 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Commits, and remembers what the client wants to wait for.
-    pub fn commit(
-        &mut self,
-        transaction: Box<dyn Transaction>,
-        durability: Durability,
-    ) -> Result<(), CommandError> {
+    /// Commits as durably as the client wants it, and remembers that it wants to wait for this.
+    pub fn commit(&mut self, transaction: Box<dyn Transaction>) -> Result<(), CommandError> {
+        let durability = self.concern.durability;
         let receipt = transaction.commit(durability)?;
         self.wait = Some((receipt, durability));
         Ok(())

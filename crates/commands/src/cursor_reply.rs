@@ -9,8 +9,9 @@ use pando_catalog::Patience;
 use pando_document::{DocumentWriter, RawDocument};
 
 use crate::CommandError;
+use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::cursors::{CursorSource, OpenCursor};
+use crate::cursors::{BatchPlace, CursorSource, OpenCursor};
 
 /// Bytes of documents in one batch at most; one document always fits.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -49,6 +50,7 @@ impl DocumentBatch {
 pub(crate) fn fetch(
     cursor: &mut OpenCursor,
     count_max: u64,
+    place: BatchPlace,
     patience: Patience,
 ) -> Result<(DocumentBatch, BatchEnd), CommandError> {
     let mut batch = DocumentBatch::default();
@@ -57,7 +59,8 @@ pub(crate) fn fetch(
     loop {
         if batch.ends.len() as u64 >= count_max {
             cursor.carry.extend(carried);
-            return Ok((batch, BatchEnd::Full));
+            let is_over = cursor.carry.is_empty() && cursor.source.is_exhausted(place);
+            return Ok((batch, if is_over { BatchEnd::Exhausted } else { BatchEnd::Full }));
         }
         if let Some(next) = carried.next() {
             document = next;
@@ -80,6 +83,22 @@ pub(crate) fn fetch(
     }
 }
 
+/// `batchSize` of a command's `cursor` field, whose place is `owner`.
+pub(crate) fn cursor_batch_size(
+    owner: &'static str,
+    cursor: &RawDocument,
+) -> Result<Option<u64>, CommandError> {
+    let mut size = None;
+    for argument in Arguments::inside(owner, cursor) {
+        let argument = argument?;
+        match argument.name {
+            "batchSize" => size = argument.natural()?,
+            _ => return Err(argument.unknown()),
+        }
+    }
+    Ok(size)
+}
+
 /// Whether a cursor that is not exhausted is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
@@ -98,7 +117,7 @@ pub(crate) fn open(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let count_max = first_batch.or(cursor.batch_size).unwrap_or(FIRST_BATCH_DEFAULT);
-    let (batch, end) = fetch(&mut cursor, count_max, context.patience)?;
+    let (batch, end) = fetch(&mut cursor, count_max, BatchPlace::First, context.patience)?;
     let namespace = cursor.namespace.clone();
     let id = match (end, keeping) {
         (BatchEnd::Full, Keeping::Keep) => context.cursors().open(cursor, context.shared.now_ms()),
@@ -147,5 +166,9 @@ impl CursorSource for ListSource {
             }
             None => Ok(false),
         }
+    }
+
+    fn is_exhausted(&self, _batch: BatchPlace) -> bool {
+        self.documents.as_slice().is_empty()
     }
 }

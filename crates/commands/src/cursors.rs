@@ -52,6 +52,15 @@ impl OpenCursor {
     }
 }
 
+/// Which of a cursor's batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchPlace {
+    /// The one that its command answers.
+    First,
+    /// One that a `getMore` answers.
+    Later,
+}
+
 /// What delivers the documents of a cursor.
 pub(crate) trait CursorSource: Send {
     /// The next document, copied into `document` (emptied first); false at the end. After `WouldBlock` it may be called again
@@ -61,6 +70,11 @@ pub(crate) trait CursorSource: Send {
         patience: pando_catalog::Patience,
         document: &mut Vec<u8>,
     ) -> Result<bool, CommandError>;
+
+    /// Whether it is known, without asking for a document, that there is none left when this batch is full.
+    fn is_exhausted(&self, _batch: BatchPlace) -> bool {
+        false
+    }
 }
 
 enum Slot {

@@ -104,6 +104,7 @@ impl From<CatalogError> for CommandError {
         let code = match &error {
             CatalogError::Name(_) => ErrorCode::InvalidNamespace,
             CatalogError::CollectionExists { .. } => ErrorCode::NamespaceExists,
+            CatalogError::DatabaseDiffersInCase { .. } => ErrorCode::DatabaseDifferCase,
             CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
             CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
             CatalogError::DamagedEntry { .. } => ErrorCode::DataCorruptionDetected,

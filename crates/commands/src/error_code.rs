@@ -14,6 +14,8 @@ macro_rules! error_codes {
             $($(#[$doc])* #[doc = concat!("`", $name, "`, ", $code, ".")] $variant,)*
             /// A code that has no name: shown as `LocationNNNNN`.
             Location(i32),
+            /// None: some old commands tell only a sentence.
+            Untold,
         }
 
         impl ErrorCode {
@@ -22,6 +24,7 @@ macro_rules! error_codes {
                 match self {
                     $(ErrorCode::$variant => $code,)*
                     ErrorCode::Location(code) => code,
+                    ErrorCode::Untold => 0,
                 }
             }
 
@@ -30,6 +33,7 @@ macro_rules! error_codes {
                 match self {
                     $(ErrorCode::$variant => Cow::Borrowed($name),)*
                     ErrorCode::Location(code) => Cow::Owned(format!("Location{code}")),
+                    ErrorCode::Untold => Cow::Borrowed(""),
                 }
             }
         }
@@ -97,6 +101,13 @@ error_codes! {
     CannotBackfillArray = 34, "CannotBackfillArray";
     NotExactValueField = 111, "NotExactValueField";
     QueryFeatureNotAllowed = 224, "QueryFeatureNotAllowed";
+    NotAReplicaSet = 123, "NotAReplicaSet";
+    InvalidUuid = 207, "InvalidUUID";
+    ApiVersionError = 322, "APIVersionError";
+    DatabaseDifferCase = 13297, "DatabaseDifferCase";
+    AmbiguousIndexKeyPattern = 181, "AmbiguousIndexKeyPattern";
+    IndexAlreadyExists = 68, "IndexAlreadyExists";
+    NoReplicationEnabled = 76, "NoReplicationEnabled";
     InterruptedAtShutdown = 11600, "InterruptedAtShutdown";
 }
 

@@ -12,57 +12,133 @@ pub(crate) enum Scope {
     Admin,
 }
 
+/// Which levels of read concern a command takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadConcernSupport {
+    /// `local`.
+    Local,
+    /// All that its server can serve but `snapshot`.
+    NoSnapshot,
+    /// All that its server can serve.
+    All,
+}
+
+/// Whether a command takes a write concern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteConcernSupport {
+    /// It does.
+    Accepted,
+    /// It does not.
+    Refused,
+}
+
+/// How strictly a command checks its `maxTimeMS` before the rule that holds for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeLimit {
+    /// Not at all.
+    Untyped,
+    /// It must be a number.
+    Number,
+    /// It must be a number that is not negative.
+    Natural,
+}
+
+/// Which words a command has for a read concern that is no document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadConcernWords {
+    /// Those that hold for all of them.
+    Shared,
+    /// Those for a field of the command's own.
+    Own,
+}
+
 /// A command.
 pub(crate) struct CommandRow {
     pub name: &'static str,
     pub scope: Scope,
     pub run: Run,
+    pub reads: ReadConcernSupport,
+    pub writes: WriteConcernSupport,
+    pub time_limit: TimeLimit,
+    pub read_words: ReadConcernWords,
+}
+
+impl CommandRow {
+    const fn reads(self, reads: ReadConcernSupport) -> CommandRow {
+        CommandRow { reads, ..self }
+    }
+
+    /// The command takes a write concern.
+    const fn writes(self) -> CommandRow {
+        CommandRow { writes: WriteConcernSupport::Accepted, ..self }
+    }
+
+    /// The command checks the type of its read concern itself.
+    const fn own_read_words(self) -> CommandRow {
+        CommandRow { read_words: ReadConcernWords::Own, ..self }
+    }
+
+    const fn time_limit(self, time_limit: TimeLimit) -> CommandRow {
+        CommandRow { time_limit, ..self }
+    }
 }
 
 const fn any(name: &'static str, run: Run) -> CommandRow {
-    CommandRow { name, scope: Scope::Any, run }
+    CommandRow {
+        name,
+        scope: Scope::Any,
+        run,
+        reads: ReadConcernSupport::Local,
+        writes: WriteConcernSupport::Refused,
+        time_limit: TimeLimit::Untyped,
+        read_words: ReadConcernWords::Shared,
+    }
 }
 
 const fn on_admin(name: &'static str, run: Run) -> CommandRow {
-    CommandRow { name, scope: Scope::Admin, run }
+    CommandRow { scope: Scope::Admin, ..any(name, run) }
 }
 
 /// All commands, sorted by name in byte order.
 pub(crate) static COMMANDS: &[CommandRow] = &[
-    any("abortTransaction", session::transactions::run_abort),
-    any("aggregate", crud::aggregate::run),
+    any("abortTransaction", session::transactions::run_abort).writes(),
+    any("aggregate", crud::aggregate::run)
+        .reads(ReadConcernSupport::All)
+        .own_read_words()
+        .writes()
+        .time_limit(TimeLimit::Natural),
     any("buildInfo", diagnostic::build_info::run),
     any("buildinfo", diagnostic::build_info::run),
-    any("collMod", admin::coll_mod::run),
+    any("collMod", admin::coll_mod::run).writes(),
     any("collStats", diagnostic::coll_stats::run),
     any("collstats", diagnostic::coll_stats::run),
-    any("commitTransaction", session::transactions::run_commit),
+    any("commitTransaction", session::transactions::run_commit).writes(),
     any("connectionStatus", diagnostic::connection_status::run),
-    any("count", crud::count::run),
-    any("create", admin::create::run),
-    any("createIndexes", admin::create_indexes::run),
+    any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot),
+    any("create", admin::create::run).writes(),
+    any("createIndexes", admin::create_indexes::run).writes(),
     any("dbStats", diagnostic::db_stats::run),
     any("dbstats", diagnostic::db_stats::run),
-    any("delete", crud::delete::run),
-    any("deleteIndexes", admin::drop_indexes::run),
-    any("distinct", crud::distinct::run),
-    any("drop", admin::drop::run),
-    any("dropDatabase", admin::drop_database::run),
-    any("dropIndexes", admin::drop_indexes::run),
+    any("delete", crud::delete::run).writes(),
+    any("deleteIndexes", admin::drop_indexes::run).writes(),
+    any("distinct", crud::distinct::run).reads(ReadConcernSupport::All),
+    any("drop", admin::drop::run).writes(),
+    any("dropDatabase", admin::drop_database::run).writes(),
+    any("dropIndexes", admin::drop_indexes::run).writes(),
     any("endSessions", session::end_sessions::run),
     any("explain", diagnostic::explain::run),
-    any("find", crud::find::run),
-    any("findAndModify", crud::find_and_modify::run),
-    any("findandmodify", crud::find_and_modify::run),
+    any("find", crud::find::run).reads(ReadConcernSupport::All),
+    any("findAndModify", crud::find_and_modify::run).writes(),
+    any("findandmodify", crud::find_and_modify::run).writes(),
     on_admin("getCmdLineOpts", diagnostic::get_cmd_line_opts::run),
     any("getLastError", diagnostic::get_last_error::run),
     on_admin("getLog", diagnostic::get_log::run),
-    any("getMore", crud::get_more::run),
+    any("getMore", crud::get_more::run).reads(ReadConcernSupport::All).time_limit(TimeLimit::Number),
     on_admin("getParameter", diagnostic::get_parameter::run),
     any("getlasterror", diagnostic::get_last_error::run),
     any("hello", diagnostic::hello::run_hello),
     any("hostInfo", diagnostic::host_info::run),
-    any("insert", crud::insert::run),
+    any("insert", crud::insert::run).writes(),
     any("isMaster", diagnostic::hello::run_is_master),
     any("ismaster", diagnostic::hello::run_is_master),
     any("killCursors", crud::kill_cursors::run),
@@ -73,10 +149,10 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("logout", session::logout::run),
     any("ping", diagnostic::ping::run),
     any("refreshSessions", session::end_sessions::run_refresh),
-    on_admin("renameCollection", admin::rename_collection::run),
+    on_admin("renameCollection", admin::rename_collection::run).writes(),
     any("serverStatus", diagnostic::server_status::run),
     any("startSession", session::start_session::run),
-    any("update", crud::update::run),
+    any("update", crud::update::run).writes(),
     any("whatsmyuri", diagnostic::whatsmyuri::run),
 ];
 

@@ -2,6 +2,7 @@
 
 use pando_document::{RawDocument, RawValue};
 
+use crate::arguments::{Argument, unknown_field};
 use crate::error::Failure;
 use crate::{CommandError, ErrorCode};
 
@@ -37,60 +38,19 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The database that the request is for.
-    pub fn database(&self) -> Result<&'a str, CommandError> {
-        match self.body.get("$db")? {
-            Some(RawValue::String(database)) => Ok(database),
-            Some(_) => Err(Failure::new(ErrorCode::TypeMismatch, "$db must be a string").into()),
-            None => {
-                Err(Failure::new(ErrorCode::IdlFailedToParse, "OP_MSG requests require a $db argument")
-                    .into())
-            }
-        }
-    }
-
-    /// The documents of a field, from a sequence of that name or from the array in the body. `None` where there are none of
-    /// either; an error where there are both.
+    /// The documents of a field, from a sequence of that name or from the list in the body. `None` where there are none of
+    /// either; that there are not both is checked before a command runs.
     pub fn documents(
         &self,
-        command: &str,
-        field: &str,
+        command: &'static str,
+        field: &'static str,
     ) -> Result<Option<Vec<&'a RawDocument>>, CommandError> {
-        let sequence = self.sequences.iter().find(|sequence| sequence.identifier == field);
-        match (sequence, self.body.get(field)?) {
-            (Some(_), Some(_)) => Err(Failure::new(
-                ErrorCode::IdlDuplicateField,
-                format!("BSON field '{command}.{field}' is a duplicate field"),
-            )
-            .into()),
-            (Some(sequence), None) => split(sequence.documents).map(Some),
-            (None, Some(RawValue::Array(array))) => {
-                let mut documents = Vec::new();
-                for (at, value) in array.iter().enumerate() {
-                    match value? {
-                        RawValue::Document(document) => documents.push(document),
-                        other => {
-                            return Err(Failure::new(
-                                ErrorCode::TypeMismatch,
-                                format!(
-                                    "BSON field '{command}.{field}.{at}' is the wrong type '{}', expected type 'object'",
-                                    other.element_type().alias()
-                                ),
-                            )
-                            .into());
-                        }
-                    }
-                }
-                Ok(Some(documents))
-            }
-            (None, Some(other)) => Err(Failure::new(
-                ErrorCode::TypeMismatch,
-                format!(
-                    "BSON field '{command}.{field}' is the wrong type '{}', expected type 'array'",
-                    other.element_type().alias()
-                ),
-            )
-            .into()),
+        if let Some(foreign) = self.sequences.iter().find(|sequence| sequence.identifier != field) {
+            return Err(unknown_field(command, foreign.identifier));
+        }
+        match (self.sequences.first(), self.body.get(field)?) {
+            (Some(sequence), _) => split(sequence.documents).map(Some),
+            (None, Some(list)) => Argument::of_value(command, field, list).documents().map(Some),
             (None, None) => Ok(None),
         }
     }

@@ -3,7 +3,7 @@
 use pando_catalog::Durability;
 use pando_document::{RawDocument, RawValue};
 
-use crate::error::Failure;
+use crate::arguments::{Arguments, whole};
 use crate::{CommandError, ErrorCode};
 
 /// A write concern, read. On one node, `w: 1` means "in the kernel's hands", `majority` and `j: true` "on the device".
@@ -29,63 +29,46 @@ impl WriteConcern {
     pub const DEFAULT: WriteConcern =
         WriteConcern { durability: Durability::Logged, acknowledged: Acknowledgement::Wanted };
 
-    /// The write concern of a request.
-    pub fn of(body: &RawDocument) -> Result<WriteConcern, CommandError> {
-        match body.get("writeConcern")? {
-            None => Ok(WriteConcern::DEFAULT),
-            Some(RawValue::Document(concern)) => WriteConcern::parse(concern),
-            Some(other) => Err(Failure::new(
-                ErrorCode::TypeMismatch,
-                format!(
-                    "\"writeConcern\" had the wrong type. Expected object, found {}",
-                    other.element_type().alias()
-                ),
-            )
-            .into()),
+    /// The write concern that stands in a request's field of that name.
+    pub fn read(value: RawValue<'_>) -> Result<WriteConcern, CommandError> {
+        match value {
+            RawValue::Document(concern) => WriteConcern::parse(concern),
+            other => {
+                let found = other.element_type().alias();
+                Err(CommandError::failed(
+                    ErrorCode::TypeMismatch,
+                    format!("\"writeConcern\" had the wrong type. Expected object, found {found}"),
+                ))
+            }
         }
     }
 
     fn parse(concern: &RawDocument) -> Result<WriteConcern, CommandError> {
         let mut parsed = WriteConcern::DEFAULT;
-        let mut journal = None;
-        for field in concern.iter() {
-            match field? {
-                ("w", value) => parsed.set_w(value)?,
-                ("j", value) => journal = Some(("j", value)),
-                ("fsync", value) => journal = Some(("fsync", value)),
-                ("wtimeout", value) if value.is_number() => {}
-                ("wtimeout" | "getLastError" | "provenance", _) => {}
-                (name, _) => {
-                    return Err(Failure::new(
-                        ErrorCode::IdlUnknownField,
-                        format!("BSON field 'writeConcern.{name}' is an unknown field."),
-                    )
-                    .into());
+        let (mut journal, mut fsync) = (None, None);
+        for argument in Arguments::inside("WriteConcernOptions", concern) {
+            let argument = argument?;
+            match argument.name {
+                "w" => parsed.set_w(argument.value)?,
+                "j" => journal = argument.lenient_boolean()?,
+                "fsync" => fsync = argument.lenient_boolean()?,
+                "wtimeout" => check_timeout(argument.value)?,
+                "provenance" => {
+                    argument.one_of(&PROVENANCES)?;
                 }
+                // What drivers of before OP_MSG put in front.
+                "getLastError" | "wElectionId" | "wOpTime" => {}
+                _ => return Err(argument.unknown()),
             }
         }
-        match journal {
-            Some((
-                _,
-                RawValue::Boolean(_) | RawValue::Int32(_) | RawValue::Int64(_) | RawValue::Double(_),
-            )) if journal.is_some_and(|(_, value)| value.to_bool()) => {
-                parsed.durability = Durability::Synced;
-            }
-            Some((
-                _,
-                RawValue::Boolean(_) | RawValue::Int32(_) | RawValue::Int64(_) | RawValue::Double(_),
-            ))
-            | None => {}
-            Some((name, other)) => {
-                return Err(Failure::new(
-                    ErrorCode::TypeMismatch,
-                    format!(
-                        "BSON field 'writeConcern.{name}' is the wrong type '{}', expected types '[bool, long, int, decimal, double']",
-                        other.element_type().alias()
-                    ),
-                )
-                .into());
-            }
+        if journal == Some(true) && fsync == Some(true) {
+            return Err(CommandError::failed(
+                ErrorCode::FailedToParse,
+                "fsync and j options cannot be used together",
+            ));
+        }
+        if journal == Some(true) || fsync == Some(true) {
+            parsed.durability = Durability::Synced;
         }
         Ok(parsed)
     }
@@ -93,44 +76,82 @@ impl WriteConcern {
     fn set_w(&mut self, value: RawValue<'_>) -> Result<(), CommandError> {
         match value {
             RawValue::String("majority") => self.durability = Durability::Synced,
-            RawValue::String(mode) => {
-                return Err(Failure::new(
-                    ErrorCode::BadValue,
-                    format!("cannot use non-majority 'w' mode \"{mode}\" when a host is not a member of a replica set"),
-                )
-                .into());
-            }
-            value if value.is_number() => match value.as_i64_exact() {
-                Some(0) => {
+            RawValue::String(mode) => return Err(no_such_mode(mode)),
+            RawValue::Null | RawValue::Undefined => return Err(no_such_mode("")),
+            RawValue::Document(tags) => check_tags(tags)?,
+            value if value.is_number() => match whole(value) {
+                0 => {
                     self.acknowledged = Acknowledgement::Unwanted;
                     self.durability = self.durability.min(Durability::None);
                 }
-                Some(1) => {}
-                Some(number) if (0..=50).contains(&number) => {
-                    return Err(Failure::new(
+                1 => {}
+                2..=50 => {
+                    return Err(CommandError::failed(
                         ErrorCode::BadValue,
                         "cannot use 'w' > 1 when a host is not replicated",
-                    )
-                    .into());
+                    ));
                 }
-                _ => {
-                    return Err(Failure::new(
-                        ErrorCode::FailedToParse,
-                        "w has to be a non-negative number and not greater than 50",
-                    )
-                    .into());
+                number => {
+                    let reason =
+                        format!("w has to be a non-negative number and not greater than 50; found: {number}");
+                    return Err(CommandError::failed(ErrorCode::FailedToParse, reason));
                 }
             },
-            _ => {
-                return Err(Failure::new(
+            other => {
+                let found = other.element_type().alias();
+                return Err(CommandError::failed(
                     ErrorCode::FailedToParse,
-                    "w has to be a number, string, or object",
-                )
-                .into());
+                    format!("w has to be a number, string, or object; found: {found}"),
+                ));
             }
         }
         Ok(())
     }
+}
+
+/// Who may have set a write concern.
+const PROVENANCES: [&str; 6] = [
+    "clientSupplied",
+    "implicitDefault",
+    "customDefault",
+    "getLastErrorDefaults",
+    "internalWriteDefault",
+    "unset",
+];
+
+fn no_such_mode(mode: &str) -> CommandError {
+    CommandError::failed(
+        ErrorCode::BadValue,
+        format!("cannot use non-majority 'w' mode \"{mode}\" when a host is not a member of a replica set"),
+    )
+}
+
+/// Anything that is no number counts as none.
+fn check_timeout(value: RawValue<'_>) -> Result<(), CommandError> {
+    if !value.is_number() || i32::try_from(whole(value)).is_ok() {
+        return Ok(());
+    }
+    Err(CommandError::failed(ErrorCode::FailedToParse, "wtimeout must be a 32-bit integer"))
+}
+
+/// Tags name members of a replica set; there is one member here, which has every write.
+fn check_tags(tags: &RawDocument) -> Result<(), CommandError> {
+    if tags.is_empty() {
+        return Err(CommandError::failed(ErrorCode::FailedToParse, "tagged write concern requires tags"));
+    }
+    for tag in tags.iter() {
+        let (name, value) = tag?;
+        if !value.is_number() {
+            let shown = pando_query::shell_text::value_text(value);
+            return Err(CommandError::failed(
+                ErrorCode::FailedToParse,
+                format!(
+                    "tags must be a single level document with only number values; found: {name}: {shown}"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -140,7 +161,7 @@ mod tests {
     use super::*;
 
     fn parse(concern: pando_document::Document) -> Result<WriteConcern, CommandError> {
-        WriteConcern::of(&doc! { "writeConcern": concern }.to_raw())
+        WriteConcern::read(RawValue::Document(&concern.to_raw()))
     }
 
     #[test]
@@ -149,7 +170,7 @@ mod tests {
         assert_eq!(parse(doc! { "w": 1, "j": true }).unwrap().durability, Durability::Synced);
         assert_eq!(parse(doc! { "w": "majority" }).unwrap().durability, Durability::Synced);
         assert_eq!(parse(doc! { "w": 0 }).unwrap().acknowledged, Acknowledgement::Unwanted);
-        assert_eq!(WriteConcern::of(&doc! {}.to_raw()).unwrap(), WriteConcern::DEFAULT);
+        assert_eq!(parse(doc! {}).unwrap(), WriteConcern::DEFAULT);
     }
 
     #[test]

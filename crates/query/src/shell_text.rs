@@ -1,14 +1,22 @@
 //! Values as MongoDB's messages print them: `{ a: 1, b: [ "x", 2.0 ] }`.
 //!
 //! Drivers and object mappers read some of these messages, so the form is kept. It is not JSON, and never parsed back.
-//! Strings and binary are cut after 160 characters; nested values stop at a depth of 20, so a message stays small.
+//! Long strings and binary are shown in part; nested values stop at a depth of 20, so a message stays small.
 
 use std::fmt::Write as _;
 
-use pando_document::{RawArray, RawDocument, RawValue, Value};
+use pando_document::{RawArray, RawBinary, RawDocument, RawValue, Value};
 
-/// Longest part of a string that a message shows, in characters.
-const STRING_CHARACTERS_MAX: usize = 160;
+const STRING_BYTES: Shown = Shown { whole: 160, part: 150 };
+const CODE_BYTES: Shown = Shown { whole: 80, part: 70 };
+const BINARY_BYTES: Shown = Shown { whole: 80, part: 70 };
+
+/// From how many bytes on a value is shown in part, and how large that part is.
+#[derive(Clone, Copy)]
+struct Shown {
+    whole: usize,
+    part: usize,
+}
 
 /// Below this depth a message shows `...`.
 const DEPTH_MAX: usize = 20;
@@ -105,11 +113,8 @@ fn write_scalar(out: &mut String, value: RawValue<'_>, depth: usize) {
             Ok(())
         }
         RawValue::Binary(binary) => {
-            let _ = write!(out, "BinData({}, ", binary.subtype);
-            for byte in binary.bytes.iter().take(STRING_CHARACTERS_MAX / 2) {
-                let _ = write!(out, "{byte:02X}");
-            }
-            write!(out, ")")
+            write_binary(out, binary);
+            Ok(())
         }
         RawValue::Undefined => write!(out, "undefined"),
         RawValue::ObjectId(id) => write!(out, "ObjectId('{id}')"),
@@ -118,7 +123,10 @@ fn write_scalar(out: &mut String, value: RawValue<'_>, depth: usize) {
         RawValue::Null => write!(out, "null"),
         RawValue::Regex(regex) => write!(out, "/{}/{}", regex.pattern, regex.options),
         RawValue::DbPointer(pointer) => write!(out, "DBRef('{}',{})", pointer.namespace, pointer.id),
-        RawValue::JavaScript(code) => write!(out, "{code}"),
+        RawValue::JavaScript(code) => {
+            let shown = shortened(code, CODE_BYTES);
+            write!(out, "{shown}{}", if shown.len() < code.len() { "..." } else { "" })
+        }
         RawValue::JavaScriptWithScope(code) => {
             let _ = write!(out, "CodeWScope( {}, ", code.code);
             write_document(out, code.scope, depth + 1);
@@ -138,14 +146,50 @@ fn write_scalar(out: &mut String, value: RawValue<'_>, depth: usize) {
 
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
-    match text.char_indices().nth(STRING_CHARACTERS_MAX) {
-        Some((end, _)) => {
-            out.push_str(&text[..end]);
-            out.push_str("...");
-        }
-        None => out.push_str(text),
+    let shown = shortened(text, STRING_BYTES);
+    out.push_str(shown);
+    if shown.len() < text.len() {
+        out.push_str("...");
     }
     out.push('"');
+}
+
+/// As many of the first bytes of a text as are shown: all if there are fewer than `whole`, otherwise about `part`.
+fn shortened(text: &str, Shown { whole, part }: Shown) -> &str {
+    if text.len() < whole {
+        return text;
+    }
+    let mut end = part;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Binary of subtype 4 is a UUID, that of subtype 2 has a length of its own in front of its bytes.
+fn write_binary(out: &mut String, binary: RawBinary<'_>) {
+    // Writing into a String cannot fail.
+    let bytes = match (binary.subtype, binary.bytes) {
+        (4, bytes) if bytes.len() == 16 => {
+            out.push_str("UUID(\"");
+            for (at, byte) in bytes.iter().enumerate() {
+                if matches!(at, 4 | 6 | 8 | 10) {
+                    out.push('-');
+                }
+                let _ = write!(out, "{byte:02x}");
+            }
+            out.push_str("\")");
+            return;
+        }
+        (2, bytes) => bytes.get(4..).unwrap_or(bytes),
+        (_, bytes) => bytes,
+    };
+    let _ = write!(out, "BinData({}, ", binary.subtype);
+    let shown = if bytes.len() > BINARY_BYTES.whole { &bytes[..BINARY_BYTES.part] } else { bytes };
+    for byte in shown {
+        let _ = write!(out, "{byte:02X}");
+    }
+    out.push_str(if shown.len() < bytes.len() { "...)" } else { ")" });
 }
 
 /// A double always shows a point, as in `1.0`, `1e+300.0` and `inf.0`.

@@ -1,11 +1,28 @@
 //! `collMod`: changes an index's visibility. Other changes that MongoDB knows are refused until they are carried out.
 
-use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use std::sync::Arc;
 
-use super::index_specification::same_key;
-use crate::arguments::{Arguments, collection_name};
+use pando_catalog::{Collection, Index, Namespace};
+use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use pando_query::shell_text::document_text;
+
+use super::index_key_pattern;
+use super::index_specification::{UnknownOptions, normalise};
+use crate::arguments::{Argument, Arguments, collection_name};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
+
+/// A change of an index.
+struct IndexChange<'a> {
+    which: Which<'a>,
+    hidden: bool,
+}
+
+/// How a request names an index.
+enum Which<'a> {
+    ByName(&'a str),
+    ByKey(&'a RawDocument),
+}
 
 /// Changes the index.
 pub(crate) fn run(
@@ -15,70 +32,157 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     let name = collection_name(request.command()?.1)?;
+    let mut change = None;
+    let mut not_yet = None;
+    for argument in Arguments::of_command("collMod", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "index" => change = argument.document()?,
+            "validator" if argument.document()?.is_some_and(|validator| !validator.is_empty()) => {
+                not_yet = Some(argument.name);
+            }
+            "validationLevel" if argument.one_of(&["off", "strict", "moderate"])?.is_some() => {
+                not_yet = Some(argument.name);
+            }
+            "validationAction" if argument.one_of(&["error", "warn"])?.is_some() => {
+                not_yet = Some(argument.name);
+            }
+            "dryRun" if argument.lenient_boolean()? == Some(true) => not_yet = Some(argument.name),
+            "changeStreamPreAndPostImages" if argument.document()?.is_some() => not_yet = Some(argument.name),
+            "validator"
+            | "validationLevel"
+            | "validationAction"
+            | "dryRun"
+            | "changeStreamPreAndPostImages" => {}
+            "viewOn" | "pipeline" | "expireAfterSeconds" | "timeseries" | "cappedSize" | "cappedMax" => {
+                return Err(not_for_this_collection(&argument));
+            }
+            _ => argument.refuse_unless_generic()?,
+        }
+    }
     let namespace = context.namespace(name)?;
     let Some(collection) = context.catalog().collection(context.database, name) else {
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"));
     };
-    for argument in Arguments::new("collMod", request.body) {
+    if let Some(option) = not_yet {
+        return Err(CommandError::failed(
+            ErrorCode::CommandNotSupported,
+            format!("the option '{option}' of collMod is not supported yet"),
+        ));
+    }
+    match change {
+        Some(change) => change_index(context, &collection, &namespace, &parse(change)?, reply),
+        None => Ok(()),
+    }
+}
+
+/// What MongoDB says of options that are for kinds of collections which there are none of.
+fn not_for_this_collection(argument: &Argument<'_>) -> CommandError {
+    let reason = match argument.name {
+        "expireAfterSeconds" => {
+            "'expireAfterSeconds' option is only supported on collections clustered by _id".to_owned()
+        }
+        "timeseries" => "option only supported on a time-series collection: isTimeseriesNamespace".to_owned(),
+        "cappedSize" | "cappedMax" => "Collection must be capped.".to_owned(),
+        name => format!("option only supported on a view: {name}"),
+    };
+    CommandError::failed(ErrorCode::InvalidOptions, reason)
+}
+
+fn parse(change: &RawDocument) -> Result<IndexChange<'_>, CommandError> {
+    let (mut name, mut key, mut hidden, mut not_yet) = (None, None, None, None);
+    for argument in Arguments::inside("collMod.index", change) {
         let argument = argument?;
         match argument.name {
-            "index" => {
-                let wanted = argument.document()?;
-                let index = collection
-                    .indexes()
-                    .iter()
-                    .find(|index| is_meant(index.specification(), wanted))
-                    .ok_or_else(|| {
-                        CommandError::failed(ErrorCode::IndexNotFound, "cannot find index for ns")
-                    })?;
-                let Some(hidden) = wanted.get("hidden")? else {
-                    return Err(CommandError::failed(
-                        ErrorCode::InvalidOptions,
-                        "no expireAfterSeconds, hidden, unique, or prepareUnique field",
-                    ));
-                };
-                let was = matches!(index.specification().get("hidden")?, Some(value) if value.to_bool());
-                let mut specification = Document::from_raw(index.specification())?;
-                specification.remove("hidden");
-                if hidden.to_bool() {
-                    specification.push("hidden", Value::Boolean(true));
+            "name" => name = argument.string()?,
+            "keyPattern" => key = argument.document()?,
+            "hidden" => hidden = argument.lenient_boolean()?,
+            "expireAfterSeconds" => match argument.integer()? {
+                Some(seconds) if seconds < 0 => {
+                    return Err(invalid("TTL index 'expireAfterSeconds' option cannot be less than 0"));
                 }
-                context.catalog().set_index_specification(
-                    &namespace,
-                    index.name(),
-                    specification.to_raw(),
-                )?;
-                reply.append("hidden_old", RawValue::Boolean(was));
-                reply.append("hidden_new", RawValue::Boolean(hidden.to_bool()));
-            }
-            "validator"
-            | "validationLevel"
-            | "validationAction"
-            | "viewOn"
-            | "pipeline"
-            | "expireAfterSeconds"
-            | "timeseries"
-            | "changeStreamPreAndPostImages"
-            | "cappedSize"
-            | "cappedMax" => {
-                return Err(CommandError::failed(
-                    ErrorCode::CommandNotSupported,
-                    format!("the option '{}' of collMod is not supported yet", argument.name),
-                ));
-            }
+                Some(_) => not_yet = Some("expireAfterSeconds"),
+                None => {}
+            },
+            "unique" if argument.lenient_boolean()? == Some(true) => not_yet = Some("unique"),
+            "prepareUnique" if argument.lenient_boolean()?.is_some() => not_yet = Some("prepareUnique"),
+            "unique" | "prepareUnique" => {}
             _ => return Err(argument.unknown()),
         }
     }
+    let which = match (name, key) {
+        (Some(_), Some(_)) => return Err(invalid("Cannot specify both key pattern and name.")),
+        (Some(name), None) => Which::ByName(name),
+        (None, Some(key)) => Which::ByKey(key),
+        (None, None) => return Err(invalid("Must specify either index name or key pattern.")),
+    };
+    if let Some(option) = not_yet {
+        return Err(CommandError::failed(
+            ErrorCode::CommandNotSupported,
+            format!("changing '{option}' of an index is not supported yet"),
+        ));
+    }
+    match hidden {
+        Some(hidden) => Ok(IndexChange { which, hidden }),
+        None => Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field")),
+    }
+}
+
+fn invalid(reason: &str) -> CommandError {
+    CommandError::failed(ErrorCode::InvalidOptions, reason)
+}
+
+fn change_index(
+    context: &Context<'_>,
+    collection: &Collection,
+    namespace: &Namespace,
+    change: &IndexChange<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let is_of_id = match change.which {
+        Which::ByName(name) => name == "_id_",
+        Which::ByKey(key) => index_key_pattern::is_of_id(key),
+    };
+    if is_of_id {
+        return Err(CommandError::failed(ErrorCode::BadValue, "can't hide _id index"));
+    }
+    let index = find(collection, namespace, &change.which)?;
+    let was = matches!(index.specification().get("hidden")?, Some(value) if value.to_bool());
+    if was == change.hidden {
+        return Ok(());
+    }
+    let mut specification = Document::from_raw(index.specification())?;
+    specification.remove("hidden");
+    if change.hidden {
+        specification.push("hidden", Value::Boolean(true));
+    }
+    let engine = context.catalog().engine().name();
+    let specification = normalise(&specification.to_raw(), UnknownOptions::Refused, engine)?;
+    context.catalog().set_index_specification(namespace, index.name(), specification.to_raw())?;
+    reply.append("hidden_old", RawValue::Boolean(was));
+    reply.append("hidden_new", RawValue::Boolean(change.hidden));
     Ok(())
 }
 
-/// Whether a request means this index, by name or by key.
-fn is_meant(specification: &RawDocument, wanted: &RawDocument) -> bool {
-    if let Ok(Some(RawValue::String(name))) = wanted.get("name") {
-        return matches!(specification.get("name"), Ok(Some(RawValue::String(have))) if have == name);
-    }
-    match (specification.get("key"), wanted.get("keyPattern")) {
-        (Ok(Some(RawValue::Document(have))), Ok(Some(RawValue::Document(wanted)))) => same_key(have, wanted),
-        _ => false,
-    }
+fn find<'c>(
+    collection: &'c Collection,
+    namespace: &Namespace,
+    which: &Which<'_>,
+) -> Result<&'c Arc<Index>, CommandError> {
+    let found = collection.indexes().iter().find(|index| match which {
+        Which::ByName(name) => index.name() == *name,
+        Which::ByKey(wanted) => {
+            matches!(index.specification().get("key"), Ok(Some(RawValue::Document(key))) if index_key_pattern::same(key, wanted))
+        }
+    });
+    found.ok_or_else(|| {
+        let shown = match which {
+            Which::ByName(name) => (*name).to_owned(),
+            Which::ByKey(key) => document_text(key),
+        };
+        CommandError::failed(
+            ErrorCode::IndexNotFound,
+            format!("cannot find index {shown} for ns {namespace}"),
+        )
+    })
 }

@@ -1,76 +1,235 @@
 //! `create`: an empty collection.
+//!
+//! Options of collections that Pando does not carry out yet are refused, rather than ignored: a collection without the
+//! validator that it was created with is worse than none. What MongoDB itself refuses is refused in its words.
 
-use pando_catalog::CatalogError;
-use pando_document::{Document, DocumentWriter};
+use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 
-use crate::arguments::{Arguments, collection_name};
+use super::{index_specification, storage_engine_options};
+use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
-/// Options that collections of MongoDB may have and that Pando does not carry out yet: refused, rather than ignored.
-const NOT_YET: [&str; 12] = [
-    "capped",
-    "size",
-    "max",
-    "validator",
-    "validationLevel",
-    "validationAction",
-    "viewOn",
-    "pipeline",
-    "timeseries",
-    "collation",
-    "expireAfterSeconds",
-    "encryptedFields",
-];
+/// The largest size of a capped collection, in bytes: a petabyte.
+const CAPPED_BYTES_MAX: i64 = 1 << 50;
+/// One more than the most documents of a capped collection.
+const CAPPED_DOCUMENTS_END: i64 = 1 << 31;
 
 /// Creates the collection.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,
-    _reply: &mut DocumentWriter<'_>,
+    reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     let name = collection_name(request.command()?.1)?;
-    let mut options = Document::new();
-    for argument in Arguments::new("create", request.body) {
-        let argument = argument?;
+    let mut options = Options { engine: context.catalog().engine().name(), ..Options::default() };
+    for argument in Arguments::of_command("create", request.body) {
+        options.take(&argument?)?;
+    }
+    let namespace = context.writable(name)?;
+    let kept = options.check(&namespace.to_string())?;
+    context.catalog().create_collection(&namespace, kept.to_raw(), context.shared.new_uuid())?;
+    if options.own_id_index == Some(true) {
+        reply.append_str(
+            "note",
+            "The autoIndexId option is deprecated and will be removed in a future release",
+        );
+    }
+    Ok(())
+}
+
+/// The options of a new collection.
+#[derive(Default)]
+struct Options {
+    engine: &'static str,
+    capped: bool,
+    has_size: bool,
+    has_limits: bool,
+    /// `autoIndexId`.
+    own_id_index: Option<bool>,
+    has_view: bool,
+    has_pipeline: bool,
+    has_expiry: bool,
+    /// An option that is not carried out yet.
+    not_yet: Option<String>,
+    kept: Document,
+}
+
+impl Options {
+    fn take(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
         match argument.name {
-            "storageEngine" | "indexOptionDefaults" => {
-                argument.document()?;
-                options.push(argument.name, argument.value.to_owned());
+            "capped" => self.capped = argument.lenient_boolean()? == Some(true),
+            "size" => self.take_size(argument)?,
+            "max" => self.take_max(argument)?,
+            "autoIndexId" => self.own_id_index = argument.lenient_boolean()?,
+            "idIndex" => {
+                if let Some(index) = argument.document()? {
+                    index_specification::check_id_index(index, self.engine)?;
+                }
             }
-            "autoIndexId" | "idIndex" | "temp" | "flags" => {}
-            "capped" | "changeStreamPreAndPostImages" if !argument.value.to_bool() => {}
-            name if NOT_YET.contains(&name)
-                || name == "clusteredIndex"
-                || name == "changeStreamPreAndPostImages" =>
-            {
-                return Err(CommandError::failed(
-                    ErrorCode::CommandNotSupported,
-                    format!("the option '{name}' of create is not supported yet"),
-                ));
+            "storageEngine" => self.take_engine_settings(argument)?,
+            "indexOptionDefaults" => self.take_index_defaults(argument)?,
+            "validator" if argument.document()?.is_none_or(RawDocument::is_empty) => {}
+            "validationLevel" if argument.one_of(&["off", "strict", "moderate"])?.is_some() => {
+                self.kept.push(argument.name, argument.value.to_owned());
             }
-            _ => return Err(argument.unknown()),
+            "validationAction" if argument.one_of(&["error", "warn"])?.is_some() => {
+                self.kept.push(argument.name, argument.value.to_owned());
+            }
+            "validationLevel" | "validationAction" => {}
+            "viewOn" => self.take_view(argument)?,
+            "pipeline" => {
+                argument.documents()?;
+                self.has_pipeline = true;
+            }
+            "expireAfterSeconds" => self.has_expiry = argument.integer()?.is_some(),
+            "collation" => self.take_collation(argument)?,
+            "changeStreamPreAndPostImages" if !wants_images(argument)? => {}
+            "flags" => {
+                argument.integer()?;
+            }
+            "temp" => {
+                return Err(invalid("the 'temp' field is an invalid option"));
+            }
+            "timeseries" | "encryptedFields" if argument.document()?.is_none() => {}
+            "clusteredIndex" if argument.is_absent() => {}
+            "validator"
+            | "changeStreamPreAndPostImages"
+            | "timeseries"
+            | "encryptedFields"
+            | "clusteredIndex" => self.not_yet = Some(argument.name.to_owned()),
+            _ => argument.refuse_unless_generic()?,
+        }
+        Ok(())
+    }
+
+    fn take_size(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        match argument.at_least(1)? {
+            Some(size) if size > CAPPED_BYTES_MAX => {
+                return Err(argument.out_of_range(format_args!("<= {CAPPED_BYTES_MAX}"), size));
+            }
+            Some(_) => (self.has_size, self.has_limits) = (true, true),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn take_max(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        match argument.integer()? {
+            Some(max) if max >= CAPPED_DOCUMENTS_END => {
+                return Err(argument.out_of_range(format_args!("< {CAPPED_DOCUMENTS_END}"), max));
+            }
+            Some(_) => self.has_limits = true,
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn take_engine_settings(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        let Some(settings) = argument.document()?.filter(|settings| !settings.is_empty()) else {
+            return Ok(());
+        };
+        storage_engine_options::check(settings, self.engine)
+            .map_err(|(code, reason)| CommandError::failed(code, reason))?;
+        self.kept.push(argument.name, argument.value.to_owned());
+        Ok(())
+    }
+
+    fn take_index_defaults(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        let Some(defaults) = argument.document()?.filter(|defaults| !defaults.is_empty()) else {
+            return Ok(());
+        };
+        for option in Arguments::inside("create.indexOptionDefaults", defaults) {
+            let option = option?;
+            match option.name {
+                "storageEngine" => {
+                    if let Some(settings) = option.document()? {
+                        storage_engine_options::check(settings, self.engine)
+                            .map_err(|(code, reason)| CommandError::failed(code, reason))?;
+                    }
+                }
+                _ => return Err(option.unknown()),
+            }
+        }
+        self.kept.push(argument.name, argument.value.to_owned());
+        Ok(())
+    }
+
+    fn take_view(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        match argument.string()? {
+            Some("") => Err(CommandError::failed(ErrorCode::BadValue, "'viewOn' cannot be empty")),
+            Some(_) => {
+                self.has_view = true;
+                self.not_yet = Some(argument.name.to_owned());
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
-    let namespace = context.namespace(name)?;
-    let options = options.to_raw();
-    match context.catalog().create_collection(&namespace, options.clone(), context.shared.new_uuid()) {
-        Ok(_) => Ok(()),
-        Err(CatalogError::CollectionExists { namespace: full }) => {
-            // The same collection again is no error.
-            let same = context
-                .catalog()
-                .collection(namespace.database(), namespace.collection())
-                .is_some_and(|have| have.options().as_bytes() == options.as_bytes());
-            if same && !options.is_empty() {
-                return Ok(());
-            }
-            Err(CommandError::failed(
-                ErrorCode::NamespaceExists,
-                format!("Collection {full} already exists."),
-            ))
+
+    fn take_collation(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        let Some(collation) = argument.document()? else { return Ok(()) };
+        match collation.get("locale")? {
+            None if collation.is_empty() => return Err(missing("create.collation", "locale")),
+            Some(RawValue::String("simple")) => {}
+            _ => self.not_yet = Some(argument.name.to_owned()),
         }
-        Err(error) => Err(error.into()),
+        Ok(())
     }
+
+    /// Checks the options against one another; gives those that are kept.
+    fn check(&self, namespace: &str) -> Result<Document, CommandError> {
+        if self.capped && !self.has_size {
+            return Err(invalid("the 'size' field is required when 'capped' is true"));
+        }
+        if !self.capped && self.has_limits {
+            return Err(invalid(
+                "the 'capped' field needs to be true when either the 'size' or 'max' fields are present",
+            ));
+        }
+        if self.own_id_index == Some(false) {
+            return Err(CommandError::failed(
+                ErrorCode::Location(50_001),
+                format!(
+                    "autoIndexId:false is not allowed for collection {namespace} because it can be replicated"
+                ),
+            ));
+        }
+        if self.has_pipeline && !self.has_view {
+            return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
+        }
+        let not_yet = if self.capped { Some("capped") } else { self.not_yet.as_deref() };
+        if let Some(option) = not_yet {
+            return Err(CommandError::failed(
+                ErrorCode::CommandNotSupported,
+                format!("the option '{option}' of create is not supported yet"),
+            ));
+        }
+        if self.has_expiry {
+            return Err(invalid(
+                "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified",
+            ));
+        }
+        let mut kept = Document::new();
+        if self.own_id_index == Some(true) {
+            kept.push("autoIndexId", Value::Boolean(true));
+        }
+        for (name, value) in self.kept.iter() {
+            kept.push(name, value.clone());
+        }
+        Ok(kept)
+    }
+}
+
+/// Whether documents are to be kept as they were before and after each change.
+fn wants_images(argument: &Argument<'_>) -> Result<bool, CommandError> {
+    match argument.document()? {
+        Some(images) => Ok(matches!(images.get("enabled")?, Some(value) if value.to_bool())),
+        None => Ok(false),
+    }
+}
+
+fn invalid(reason: &str) -> CommandError {
+    CommandError::failed(ErrorCode::InvalidOptions, reason)
 }

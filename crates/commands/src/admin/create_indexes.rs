@@ -1,15 +1,20 @@
 //! `createIndexes`: builds indexes, and the collection where there is none.
+//!
+//! # Steps
+//! 1. Specifications are checked and normalised; nothing has been created yet if one of them is refused.
+//! 2. Those that are there already are left out, those that cannot be beside one that is are refused.
+//! 3. The collection is created if there is none, and the rest is built, all or none.
 
-use std::sync::Arc;
-
-use pando_catalog::{CatalogError, Collection, IndexDescription};
-use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_catalog::{CatalogError, IndexDescription, Namespace};
+use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_query::shell_text::document_text;
 
-use super::index_specification::{normalise, same_key};
-use crate::arguments::{Arguments, collection_name, missing};
+use super::existing_indexes::{is_among, key_and_name};
+use super::index_key_pattern;
+use super::index_specification::{UnknownOptions, normalise};
+use crate::arguments::{Argument, Arguments, collection_name, missing, whole};
 use crate::context::Context;
-use crate::error::write_failure;
+use crate::error::{Failure, write_failure};
 use crate::{CommandError, ErrorCode, Request};
 
 /// Most indexes of a collection, `_id_` included.
@@ -23,164 +28,176 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     let name = collection_name(request.command()?.1)?;
-    let mut wanted = None;
-    for argument in Arguments::new("createIndexes", request.body) {
-        let argument = argument?;
-        match argument.name {
-            "indexes" => wanted = Some(specifications(argument.array()?)?),
-            "ignoreUnknownIndexOptions" | "commitQuorum" => {}
-            _ => return Err(argument.unknown()),
+    let wanted = read(context, request.body)?;
+    let namespace = context.writable(name)?;
+    let found = context.catalog().collection(context.database, name);
+    let have: Vec<RawDocumentBuf> = match &found {
+        Some(collection) => {
+            collection.describe_indexes().into_iter().map(|index| index.specification).collect()
         }
-    }
-    let wanted = wanted.ok_or_else(|| missing("createIndexes", "indexes"))?;
-    if wanted.is_empty() {
-        return Err(CommandError::failed(ErrorCode::BadValue, "Must specify at least one index to create"));
-    }
-    let namespace = context.namespace(name)?;
-    let existed = context.catalog().collection(context.database, name).is_some();
-    drop(context.lease_or_create(&namespace)?);
-    let Some(collection) = context.catalog().collection(context.database, name) else {
-        return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "collection was dropped meanwhile"));
+        None => vec![doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw()],
     };
-    let new = not_there_yet(&collection, wanted)?;
-    let before = collection.indexes().len() + 1;
-    if before + new.len() > INDEXES_MAX {
-        return Err(CommandError::failed(
-            ErrorCode::CannotCreateIndex,
-            format!(
-                "add index fails, too many indexes for {namespace} key:{}",
-                document_text(&new[0].specification)
-            ),
-        ));
-    }
-    let all_exist = new.is_empty();
-    let after = before + new.len();
-    if !all_exist {
-        context.catalog().create_indexes(&namespace, new).map_err(|error| match error {
-            CatalogError::Write(error) => build_failure(error, &namespace.to_string()),
-            other => other.into(),
+    let new = not_there_yet(&have, wanted)?;
+    let after = have.len() + new.len();
+    let build = Build {
+        namespace: &namespace,
+        collection: found.as_ref().map(|collection| uuid_text(collection.uuid())),
+        number: uuid_text(context.shared.new_uuid()),
+    };
+    let descriptions = build.descriptions(have.len(), &new).map_err(|error| build.failed(error))?;
+    drop(context.lease_or_create(&namespace)?);
+    if !descriptions.is_empty() {
+        context.catalog().create_indexes(&namespace, descriptions).map_err(|error| {
+            build.failed(match error {
+                CatalogError::Write(error) => write_failure(error, &namespace.to_string()),
+                other => other.into(),
+            })
         })?;
     }
-    reply.append("numIndexesBefore", count(before));
+    reply.append("numIndexesBefore", count(have.len()));
     reply.append("numIndexesAfter", count(after));
-    if all_exist {
+    let nothing_new = after == have.len();
+    if !nothing_new || found.is_none() {
+        reply.append("createdCollectionAutomatically", RawValue::Boolean(found.is_none()));
+    }
+    if nothing_new {
         reply.append("note", RawValue::String("all indexes already exist"));
     }
-    reply.append("createdCollectionAutomatically", RawValue::Boolean(!existed));
     Ok(())
 }
 
-fn build_failure(error: pando_catalog::WriteError, namespace: &str) -> CommandError {
-    match write_failure(error, namespace) {
-        CommandError::Failed(mut failure) => {
-            failure.message =
-                format!("Index build failed: Collection {namespace} :: caused by :: {}", failure.message);
-            CommandError::Failed(failure)
-        }
-        other => other,
-    }
-}
-
-fn count(number: usize) -> RawValue<'static> {
-    RawValue::Int32(i32::try_from(number).unwrap_or(i32::MAX))
-}
-
-fn specifications(array: &RawArray) -> Result<Vec<Document>, CommandError> {
-    let mut all = Vec::new();
-    for value in array.iter() {
-        match value? {
-            RawValue::Document(given) => all.push(normalise(given)?),
-            other => {
-                return Err(CommandError::failed(
-                    ErrorCode::TypeMismatch,
-                    format!(
-                        "The elements of the 'indexes' array must be objects, but got {}",
-                        other.element_type().alias()
-                    ),
-                ));
+/// Reads the request's fields; gives the specifications, normalised.
+fn read(context: &Context<'_>, body: &RawDocument) -> Result<Vec<RawDocumentBuf>, CommandError> {
+    let mut given = None;
+    let mut unknown = UnknownOptions::Refused;
+    for argument in Arguments::of_command("createIndexes", body) {
+        let argument = argument?;
+        match argument.name {
+            "indexes" => given = Some(argument.documents()?),
+            "ignoreUnknownIndexOptions" if argument.lenient_boolean()? == Some(true) => {
+                unknown = UnknownOptions::LeftOut;
             }
+            "ignoreUnknownIndexOptions" => {}
+            "commitQuorum" => check_quorum(&argument)?,
+            _ => argument.refuse_unless_generic()?,
         }
     }
-    Ok(all)
+    let given = given.ok_or_else(|| missing("createIndexes", "indexes"))?;
+    if given.is_empty() {
+        return Err(CommandError::failed(ErrorCode::BadValue, "Must specify at least one index to create"));
+    }
+    let engine = context.catalog().engine().name();
+    given.into_iter().map(|given| Ok(normalise(given, unknown, engine)?.to_raw())).collect()
 }
 
-/// The wanted indexes without those that are there; an error where one is there with another meaning.
+/// How many members of a replica set must agree to a build: a single server takes none.
+fn check_quorum(argument: &Argument<'_>) -> Result<(), CommandError> {
+    let refused = |reason: &str| Err(CommandError::failed(ErrorCode::FailedToParse, reason));
+    match argument.value {
+        _ if argument.is_absent() => Ok(()),
+        RawValue::String("") => refused("commitQuorum can't be an empty string"),
+        value if value.is_number() && !(0..=50).contains(&whole(value)) => {
+            refused("commitQuorum has to be a non-negative number and not greater than 50")
+        }
+        value if value.is_number() || value.as_str().is_some() => {
+            Err(CommandError::failed(ErrorCode::BadValue, "Standalones can't specify commitQuorum"))
+        }
+        _ => Err(argument.wrong_type("types '[long, int, decimal, double, string']")),
+    }
+}
+
+/// The wanted indexes without those that are there; an error where one is in the way of another.
 fn not_there_yet(
-    collection: &Arc<Collection>,
-    wanted: Vec<Document>,
-) -> Result<Vec<IndexDescription>, CommandError> {
-    let mut have: Vec<RawDocumentBuf> =
-        collection.describe_indexes().into_iter().map(|index| index.specification).collect();
+    have: &[RawDocumentBuf],
+    wanted: Vec<RawDocumentBuf>,
+) -> Result<Vec<RawDocumentBuf>, CommandError> {
     let mut new = Vec::new();
     for specification in wanted {
-        let raw = specification.to_raw();
-        if !is_there(&have, &raw)? {
-            let description = IndexDescription::from_specification(&raw)
-                .map_err(|reason| CommandError::failed(ErrorCode::CannotCreateIndex, reason))?;
-            have.push(raw);
-            new.push(description);
+        if !is_among(have, &specification)? {
+            new.push(specification);
         }
     }
     Ok(new)
 }
 
-/// Whether an index like this is there: the same key, name and options.
-fn is_there(have: &[RawDocumentBuf], wanted: &RawDocument) -> Result<bool, CommandError> {
-    let (wanted_key, wanted_name) = key_and_name(wanted);
-    // `_id_` is there whatever name it is asked for by.
-    if same_key(wanted_key, key_and_name(&have[0]).0) {
-        return Ok(true);
-    }
-    for existing in have {
-        let (key, name) = key_and_name(existing);
-        let (same_key, same_name) = (same_key(key, wanted_key), name == wanted_name);
-        if same_key && same_name {
-            if ["unique", "sparse"].iter().all(|option| flag(existing, option) == flag(wanted, option)) {
-                return Ok(true);
+/// One build of several indexes, as its errors name it.
+struct Build<'b> {
+    namespace: &'b Namespace,
+    /// The collection's number if it was there before.
+    collection: Option<String>,
+    number: String,
+}
+
+impl Build<'_> {
+    /// What is to be built, checked against one another and the limits.
+    fn descriptions(
+        &self,
+        have: usize,
+        new: &[RawDocumentBuf],
+    ) -> Result<Vec<IndexDescription>, CommandError> {
+        let mut descriptions = Vec::with_capacity(new.len());
+        for (at, specification) in new.iter().enumerate() {
+            let (key, name) = key_and_name(specification);
+            if is_among(&new[..at], specification)? {
+                return Err(self.twice(name));
             }
-            return Err(conflict(ErrorCode::IndexKeySpecsConflict, wanted, existing));
-        }
-        if same_name {
-            return Err(conflict(ErrorCode::IndexKeySpecsConflict, wanted, existing));
-        }
-        if same_key {
-            if ["unique", "sparse"].iter().all(|option| flag(existing, option) == flag(wanted, option)) {
+            if key.iter().count() > index_key_pattern::FIELDS_MAX {
+                return Err(CommandError::failed(ErrorCode::Location(13_103), "too many compound keys"));
+            }
+            if have + at >= INDEXES_MAX {
+                let (namespace, key) = (self.namespace, document_text(key));
                 return Err(CommandError::failed(
-                    ErrorCode::IndexOptionsConflict,
-                    format!("Index already exists with a different name: {name}"),
+                    ErrorCode::CannotCreateIndex,
+                    format!("add index fails, too many indexes for {namespace} key:{key}"),
                 ));
             }
-            return Err(CommandError::failed(
-                ErrorCode::IndexOptionsConflict,
-                format!(
-                    "An equivalent index already exists with a different name and options. Requested index: {}, existing index: {}",
-                    document_text(wanted),
-                    document_text(existing)
-                ),
-            ));
+            let description = IndexDescription::from_specification(specification)
+                .map_err(|reason| CommandError::failed(ErrorCode::CannotCreateIndex, reason))?;
+            descriptions.push(description);
+        }
+        Ok(descriptions)
+    }
+
+    /// The same index stands twice in the request.
+    fn twice(&self, name: &str) -> CommandError {
+        match self.collection {
+            None => CommandError::failed(
+                ErrorCode::IndexAlreadyExists,
+                format!("Identical index already exists: {name}"),
+            ),
+            Some(_) => CommandError::failed(
+                ErrorCode::OperationFailed,
+                "Cannot build two identical indexes. Try again without duplicate indexes.",
+            ),
         }
     }
-    Ok(false)
-}
 
-fn conflict(code: ErrorCode, wanted: &RawDocument, existing: &RawDocument) -> CommandError {
-    CommandError::failed(
-        code,
-        format!(
-            "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: {}, existing index: {}",
-            document_text(wanted),
-            document_text(existing)
-        ),
-    )
-}
-
-fn key_and_name(specification: &RawDocument) -> (&RawDocument, &str) {
-    match (specification.get("key"), specification.get("name")) {
-        (Ok(Some(RawValue::Document(key))), Ok(Some(RawValue::String(name)))) => (key, name),
-        _ => unreachable!("specifications are normalised before they are compared"),
+    /// An error of the build, as MongoDB words it for a collection that was there.
+    fn failed(&self, error: CommandError) -> CommandError {
+        let (CommandError::Failed(failure), Some(collection)) = (&error, &self.collection) else {
+            return error;
+        };
+        let (number, namespace) = (&self.number, self.namespace);
+        let message = format!(
+            "Index build failed: {number}: Collection {namespace} ( {collection} ) :: caused by :: {}",
+            failure.message
+        );
+        Failure { message, ..Failure::clone(failure) }.into()
     }
 }
 
-fn flag(specification: &RawDocument, name: &str) -> bool {
-    matches!(specification.get(name), Ok(Some(value)) if value.to_bool())
+/// A random number in groups of hexadecimal digits.
+fn uuid_text(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
+fn count(number: usize) -> RawValue<'static> {
+    RawValue::Int32(i32::try_from(number).unwrap_or(i32::MAX))
 }

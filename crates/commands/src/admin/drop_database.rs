@@ -3,17 +3,18 @@
 use pando_catalog::CatalogError;
 use pando_document::{DocumentWriter, RawValue};
 
-use crate::arguments::no_more;
+use crate::arguments::{Argument, missing, no_more};
 use crate::context::Context;
-use crate::{CommandError, Request};
+use crate::{CommandError, ErrorCode, Request};
 
 /// Drops one collection after the other; one that somebody else drops meanwhile is gone as wanted.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,
-    reply: &mut DocumentWriter<'_>,
+    _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     context.require_patience()?;
+    check_value(request.command()?.1)?;
     no_more("dropDatabase", request.body)?;
     let collections = context.catalog().collections(context.database);
     for collection in &collections {
@@ -22,8 +23,16 @@ pub(crate) fn run(
             Err(error) => return Err(error.into()),
         }
     }
-    if !collections.is_empty() {
-        reply.append("dropped", RawValue::String(context.database));
-    }
     Ok(())
+}
+
+fn check_value(value: RawValue<'_>) -> Result<(), CommandError> {
+    let argument = Argument::of_value("dropDatabase", "dropDatabase", value);
+    match argument.integer()? {
+        Some(1) => Ok(()),
+        Some(_) => {
+            Err(CommandError::failed(ErrorCode::Location(5_255_100), "Have to pass 1 as 'drop' parameter"))
+        }
+        None => Err(missing("dropDatabase", "dropDatabase")),
+    }
 }

@@ -2,8 +2,11 @@
 
 use pando_catalog::Collection;
 use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_query::shell_text::document_text;
 
-use crate::arguments::{Arguments, collection_name, missing};
+use super::index_key_pattern;
+use super::index_specification::shown;
+use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -16,11 +19,11 @@ pub(crate) fn run(
     context.require_patience()?;
     let name = collection_name(request.command()?.1)?;
     let mut wanted = None;
-    for argument in Arguments::new("dropIndexes", request.body) {
+    for argument in Arguments::of_command("dropIndexes", request.body) {
         let argument = argument?;
         match argument.name {
-            "index" => wanted = Some(argument.value),
-            _ => return Err(argument.unknown()),
+            "index" => wanted = Some(Wanted::read(&argument)?),
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let wanted = wanted.ok_or_else(|| missing("dropIndexes", "index"))?;
@@ -28,51 +31,52 @@ pub(crate) fn run(
     let Some(collection) = context.catalog().collection(context.database, name) else {
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found {namespace}")));
     };
-    let names = names_of(&collection, wanted)?;
+    let names = wanted.names(&collection)?;
     for name in &names {
         context.catalog().drop_index(&namespace, name)?;
     }
     let before = i32::try_from(collection.indexes().len() + 1).unwrap_or(i32::MAX);
     reply.append("nIndexesWas", RawValue::Int32(before));
-    if matches!(wanted, RawValue::String("*")) {
+    if matches!(wanted, Wanted::All) {
         reply.append("msg", RawValue::String("non-_id indexes dropped for collection"));
     }
     Ok(())
 }
 
-/// The names of the indexes that are meant.
-fn names_of(collection: &Collection, wanted: RawValue<'_>) -> Result<Vec<String>, CommandError> {
-    match wanted {
-        RawValue::String("*") => {
-            Ok(collection.indexes().iter().map(|index| index.name().to_owned()).collect())
-        }
-        RawValue::String(name) => Ok(vec![by_name(collection, name)?]),
-        RawValue::Document(key) => Ok(vec![by_key(collection, key)?]),
-        RawValue::Array(names) => {
-            let mut found = Vec::new();
-            for name in names.iter() {
-                match name? {
-                    RawValue::String(name) => found.push(by_name(collection, name)?),
-                    other => {
-                        return Err(CommandError::failed(
-                            ErrorCode::TypeMismatch,
-                            format!(
-                                "BSON field 'dropIndexes.index.0' is the wrong type '{}', expected type 'string'",
-                                other.element_type().alias()
-                            ),
-                        ));
-                    }
+/// Which indexes a request means.
+enum Wanted<'a> {
+    All,
+    Names(Vec<&'a str>),
+    Key(&'a RawDocument),
+}
+
+impl<'a> Wanted<'a> {
+    fn read(argument: &Argument<'a>) -> Result<Wanted<'a>, CommandError> {
+        let names = match argument.value {
+            RawValue::Document(key) => return Ok(Wanted::Key(key)),
+            RawValue::String(name) => vec![name],
+            RawValue::Array(array) => {
+                let mut names = Vec::new();
+                for name in array.iter() {
+                    let RawValue::String(name) = name? else {
+                        return Err(argument.wrong_type("types '[string']"));
+                    };
+                    names.push(name);
                 }
+                names
             }
-            Ok(found)
+            _ => return Err(argument.wrong_type("types '[string, object']")),
+        };
+        Ok(if names.contains(&"*") { Wanted::All } else { Wanted::Names(names) })
+    }
+
+    /// The names of the indexes that are meant.
+    fn names(&self, collection: &Collection) -> Result<Vec<String>, CommandError> {
+        match self {
+            Wanted::All => Ok(collection.indexes().iter().map(|index| index.name().to_owned()).collect()),
+            Wanted::Names(names) => names.iter().map(|name| by_name(collection, name)).collect(),
+            Wanted::Key(key) => Ok(vec![by_key(collection, key)?]),
         }
-        other => Err(CommandError::failed(
-            ErrorCode::TypeMismatch,
-            format!(
-                "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[array, string, object']",
-                other.element_type().alias()
-            ),
-        )),
     }
 }
 
@@ -89,15 +93,29 @@ fn by_name(collection: &Collection, name: &str) -> Result<String, CommandError> 
 }
 
 fn by_key(collection: &Collection, key: &RawDocument) -> Result<String, CommandError> {
-    for index in collection.describe_indexes() {
-        if let Ok(Some(RawValue::Document(have))) = index.specification.get("key")
-            && super::index_specification::same_key(have, key)
-        {
-            return by_name(collection, &index.name);
+    let found: Vec<_> = collection
+        .describe_indexes()
+        .into_iter()
+        .filter(|index| {
+            matches!(index.specification.get("key"), Ok(Some(RawValue::Document(have))) if index_key_pattern::same(have, key))
+        })
+        .collect();
+    match found.as_slice() {
+        [index] => by_name(collection, &index.name),
+        [] => Err(CommandError::failed(
+            ErrorCode::IndexNotFound,
+            format!("can't find index with key: {}", document_text(key)),
+        )),
+        several => {
+            let shown: Vec<_> = several.iter().map(|index| shown(&index.specification)).collect();
+            let (count, key) = (several.len(), document_text(key));
+            Err(CommandError::failed(
+                ErrorCode::AmbiguousIndexKeyPattern,
+                format!(
+                    "{count} indexes found for key: {key}, identify by name instead. Conflicting indexes: {}",
+                    shown.join(", ")
+                ),
+            ))
         }
     }
-    Err(CommandError::failed(
-        ErrorCode::IndexNotFound,
-        format!("can't find index with key: {}", pando_query::shell_text::document_text(key)),
-    ))
 }

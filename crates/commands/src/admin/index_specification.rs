@@ -1,21 +1,24 @@
 //! What an index specification may say, and the form in which it is kept.
 //!
-//! A specification is kept as `{v: 2, key, name, …}`, in that order, with the options that were given. Options and kinds of
-//! index that Pando does not carry out yet are refused: an index that silently means something else is worse than none.
+//! # Steps
+//! 1. Each field is checked by itself: a wrong type, an unknown option.
+//! 2. Key pattern, name and version are checked together with the options: some are for the index on `_id` alone, some not
+//!    for it.
+//! 3. The specification is kept as `{v, key, name, background, unique, hidden, sparse, …}`, in this order, which is the one
+//!    that MongoDB lists; `unique` and `hidden` only where they are true.
+//!
+//! Options and kinds of index that Pando does not carry out yet are refused: an index that silently means something else is
+//! worse than none.
 
 use pando_document::{Document, RawDocument, RawValue, Value};
-use pando_query::shell_text::document_text;
+use pando_query::shell_text::{document_text, value_text};
 
+use super::{index_key_pattern, storage_engine_options};
+use crate::arguments::whole;
 use crate::{CommandError, ErrorCode};
 
-/// Options that change nothing here.
-const IGNORED: [&str; 4] = ["background", "ns", "dropDups", "commitQuorum"];
-/// Options of MongoDB that are not carried out yet.
-const NOT_YET: [&str; 14] = [
-    "expireAfterSeconds",
-    "partialFilterExpression",
-    "collation",
-    "weights",
+/// Options that say something about other kinds of index, and nothing about this one: kept as they are.
+const WITHOUT_MEANING: [&str; 8] = [
     "default_language",
     "language_override",
     "textIndexVersion",
@@ -23,197 +26,387 @@ const NOT_YET: [&str; 14] = [
     "bits",
     "min",
     "max",
-    "wildcardProjection",
     "bucketSize",
-    "prepareUnique",
 ];
+/// Options that are not carried out yet.
+const NOT_YET: [&str; 3] = ["prepareUnique", "clustered", "columnstoreProjection"];
+/// The only fields of the specification of the index on `_id`.
+const OF_ID_INDEX: [&str; 5] = ["key", "name", "ns", "v", "collation"];
+/// The longest time that an index may let its documents live, in seconds.
+const EXPIRY_MAX: i64 = i32::MAX as i64;
 
-/// Checks a specification and gives it the form in which it is kept.
-pub(super) fn normalise(given: &RawDocument) -> Result<Document, CommandError> {
-    check(given).map_err(|(code, reason)| {
-        CommandError::failed(
-            code,
-            format!("Error in specification {} :: caused by :: {reason}", document_text(given)),
-        )
+/// What happens to options that nobody knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnknownOptions {
+    /// The specification is refused.
+    Refused,
+    /// They are left out.
+    LeftOut,
+}
+
+/// What is said in front of a reason.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    /// The specification as it was given.
+    Given,
+    /// The specification with its version.
+    WithVersion,
+    /// Nothing.
+    Nothing,
+}
+
+/// Why a specification is refused.
+struct Refusal {
+    code: ErrorCode,
+    reason: String,
+    quoting: Quoting,
+}
+
+impl From<(ErrorCode, String)> for Refusal {
+    fn from((code, reason): (ErrorCode, String)) -> Refusal {
+        Refusal { code, reason, quoting: Quoting::Given }
+    }
+}
+
+impl Refusal {
+    fn quoting(self, quoting: Quoting) -> Refusal {
+        Refusal { quoting, ..self }
+    }
+}
+
+/// Checks a specification and gives it the form in which it is kept. `engine` is the engine's name.
+pub(super) fn normalise(
+    given: &RawDocument,
+    unknown: UnknownOptions,
+    engine: &str,
+) -> Result<Document, CommandError> {
+    Reading { given, unknown, engine }.normalise().map_err(|refusal| {
+        let shown = match refusal.quoting {
+            Quoting::Given => document_text(given),
+            Quoting::WithVersion => document_text(&with_version(given)),
+            Quoting::Nothing => return CommandError::failed(refusal.code, refusal.reason),
+        };
+        let reason = format!("Error in specification {shown} :: caused by :: {}", refusal.reason);
+        CommandError::failed(refusal.code, reason)
     })
 }
 
-/// A code, and the part of the sentence that says why.
-type Refusal = (ErrorCode, String);
-
-fn check(given: &RawDocument) -> Result<Document, Refusal> {
-    let mut key = None;
-    let mut name = None;
-    let mut options = Document::new();
-    for field in given.iter() {
-        match field.map_err(|error| (ErrorCode::InvalidBson, error.to_string()))? {
-            ("key", RawValue::Document(pattern)) => key = Some(pattern),
-            ("key", other) => return Err(wrong_type("key", "an object", other)),
-            ("name", RawValue::String(text)) => name = Some(text),
-            ("name", other) => return Err(wrong_type("name", "a string", other)),
-            (option, value) => check_option(given, option, value, &mut options)?,
-        }
-    }
-    let key = key.ok_or_else(|| missing("key"))?;
-    let name = name.ok_or_else(|| missing("name"))?;
-    check_key(key)?;
-    if name.is_empty() {
-        return Err((ErrorCode::CannotCreateIndex, "index name cannot be empty".to_owned()));
-    }
-    let mut kept = Document::new();
-    kept.push("v", Value::Int32(2));
-    kept.push("key", RawValue::Document(key).to_owned());
-    kept.push("name", Value::from(name));
-    for (option, value) in options.iter() {
-        kept.push(option, value.clone());
-    }
-    Ok(kept)
+/// Checks the specification of the index on `_id` that a new collection is to have.
+pub(super) fn check_id_index(given: &RawDocument, engine: &str) -> Result<(), CommandError> {
+    let reading = Reading { given, unknown: UnknownOptions::Refused, engine };
+    let normalised = reading.normalise().and_then(|kept| {
+        let Some(Value::Document(key)) = kept.get("key") else {
+            unreachable!("a specification has a key when it is normalised")
+        };
+        reading.check_as_id_index(&key.to_raw())
+    });
+    normalised.map_err(|refusal| CommandError::failed(refusal.code, refusal.reason))
 }
 
-/// Takes an option over, drops it where it changes nothing, or refuses it.
-fn check_option(
-    given: &RawDocument,
-    option: &str,
-    value: RawValue<'_>,
-    options: &mut Document,
-) -> Result<(), Refusal> {
-    match option {
-        "v" if matches!(value.as_i64_exact(), Some(1 | 2)) => Ok(()),
-        "v" => Err((ErrorCode::CannotCreateIndex, "Invalid index version".to_owned())),
-        "unique" | "sparse" | "hidden" if is_boolean_like(value) => {
-            if value.to_bool() {
-                options.push(option, Value::Boolean(true));
-            }
-            Ok(())
+/// The specification as messages about an existing index show it.
+pub(super) fn shown(specification: &RawDocument) -> String {
+    let Ok(document) = Document::from_raw(specification) else { return document_text(specification) };
+    let mut shown = Document::new();
+    let early = ["v", "unique", "key", "name"];
+    for name in early {
+        if let Some(value) = document.get(name) {
+            shown.push(name, value.clone());
         }
-        "unique" | "sparse" | "hidden" => Err((
-            ErrorCode::TypeMismatch,
-            format!(
-                "The field '{option}' has value of type {}, which is not convertible to bool",
-                value.element_type().alias()
-            ),
-        )),
-        "storageEngine" if value.as_document().is_some() => {
-            options.push("storageEngine", value.to_owned());
-            Ok(())
-        }
-        _ if IGNORED.contains(&option) => Ok(()),
-        _ if NOT_YET.contains(&option) => {
-            Err((ErrorCode::CannotCreateIndex, format!("the index option '{option}' is not supported yet")))
-        }
-        _ => Err((
-            ErrorCode::InvalidIndexSpecificationOption,
-            format!(
-                "The field '{option}' is not valid for an index specification. Specification: {}",
-                document_text(given)
-            ),
-        )),
     }
+    for (name, value) in document.iter().filter(|(name, _)| !early.contains(name)) {
+        shown.push(name, value.clone());
+    }
+    document_text(&shown.to_raw())
+}
+
+fn with_version(given: &RawDocument) -> pando_document::RawDocumentBuf {
+    let mut document = Document::from_raw(given).unwrap_or_default();
+    if document.get("v").is_none() {
+        document.push("v", Value::Int32(2));
+    }
+    document.to_raw()
+}
+
+/// A specification that is being read.
+struct Reading<'a> {
+    given: &'a RawDocument,
+    unknown: UnknownOptions,
+    engine: &'a str,
+}
+
+impl Reading<'_> {
+    fn normalise(&self) -> Result<Document, Refusal> {
+        let mut kept = Kept::default();
+        for field in self.given.iter() {
+            let (name, value) = field.map_err(|error| (ErrorCode::InvalidBson, error.to_string()))?;
+            self.take(name, value, &mut kept)?;
+        }
+        let key = kept.key.take().ok_or_else(|| missing("key"))?;
+        let name = kept.name.take().ok_or_else(|| missing("name"))?;
+        self.check_name(&name, &key)?;
+        if index_key_pattern::is_of_id(&key) {
+            self.check_as_id_index(&key)?;
+        }
+        self.check_expiry(&key)?;
+        if let Some(option) = kept.not_yet {
+            let reason = format!("the index option '{option}' is not supported yet");
+            return Err((ErrorCode::CommandNotSupported, reason).into());
+        }
+        Ok(kept.in_order(key, name))
+    }
+
+    /// Takes one field over, or refuses it.
+    fn take(&self, name: &str, value: RawValue<'_>, kept: &mut Kept) -> Result<(), Refusal> {
+        match (name, value) {
+            ("key", RawValue::Document(pattern)) => {
+                index_key_pattern::check(pattern)?;
+                kept.key = Some(pattern.to_owned());
+            }
+            ("key", other) => return Err(wrong_type("key", "an object", other)),
+            ("name", RawValue::String(text)) => kept.name = Some(text.to_owned()),
+            ("name", other) => return Err(wrong_type("name", "a string", other)),
+            ("v", value) => kept.version = self.version(value)?,
+            // MongoDB's message names the wrong field here.
+            ("hidden", RawValue::Boolean(hidden)) => kept.hidden = hidden,
+            ("hidden", other) => return Err(wrong_type("name", "a bool", other)),
+            ("unique", value) => kept.unique = boolean(name, value)?,
+            ("sparse", value) => kept.sparse = Some(boolean(name, value)?),
+            ("background", value) => kept.background = Some(boolean(name, value)?),
+            ("dropDups", value) => {
+                boolean(name, value)?;
+            }
+            ("ns", _) => {}
+            ("storageEngine", value) => {
+                self.check_storage_engine(value).map_err(|refusal| refusal.quoting(Quoting::WithVersion))?;
+                kept.others.push(name, value.to_owned());
+            }
+            ("collation", RawValue::Document(collation)) if collation.is_empty() => {
+                let reason = "The field 'collation' cannot be an empty object.".to_owned();
+                return Err((ErrorCode::BadValue, reason).into());
+            }
+            ("collation", RawValue::Document(collation)) => take_collation(collation, kept)?,
+            ("partialFilterExpression", RawValue::Document(_)) => kept.not_yet = Some(name.to_owned()),
+            ("collation" | "partialFilterExpression", other) => {
+                return Err(wrong_type(name, "an object", other));
+            }
+            ("weights", RawValue::String(_) | RawValue::Document(_) | RawValue::Array(_)) => {
+                let given = document_text(self.given);
+                let reason = format!(
+                    "Invalid index specification {given}; the field 'weights' can only be specified with text indexes"
+                );
+                return Err((ErrorCode::CannotCreateIndex, reason).into());
+            }
+            ("weights", other) => return Err(wrong_type(name, "an object", other)),
+            ("wildcardProjection", _) => {
+                let reason =
+                    "The field 'wildcardProjection' is only allowed in an 'wildcard' index".to_owned();
+                return Err((ErrorCode::BadValue, reason).into());
+            }
+            ("expireAfterSeconds", _) => kept.not_yet = Some(name.to_owned()),
+            _ if NOT_YET.contains(&name) => kept.not_yet = Some(name.to_owned()),
+            _ if WITHOUT_MEANING.contains(&name) => kept.others.push(name, value.to_owned()),
+            _ if self.unknown == UnknownOptions::LeftOut => {}
+            _ => {
+                let given = document_text(self.given);
+                let reason = format!(
+                    "The field '{name}' is not valid for an index specification. Specification: {given}"
+                );
+                return Err((ErrorCode::InvalidIndexSpecificationOption, reason).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn version(&self, value: RawValue<'_>) -> Result<i32, Refusal> {
+        if !value.is_number() {
+            return Err(wrong_type("v", "a number", value));
+        }
+        let exact = value.as_i64_exact().and_then(|number| i32::try_from(number).ok());
+        match exact {
+            Some(version @ (1 | 2)) => Ok(version),
+            Some(version) => {
+                let given = document_text(self.given);
+                let reason =
+                    format!("Invalid index specification {given}; cannot create an index with v={version}");
+                Err((ErrorCode::CannotCreateIndex, reason).into())
+            }
+            None => {
+                let shown = value_text(value);
+                let reason =
+                    format!("Index version must be representable as a 32-bit integer, but got {shown}");
+                Err((ErrorCode::BadValue, reason).into())
+            }
+        }
+    }
+
+    fn check_storage_engine(&self, value: RawValue<'_>) -> Result<(), Refusal> {
+        let refused = |reason: &str| Err((ErrorCode::CannotCreateIndex, reason.to_owned()).into());
+        match value {
+            RawValue::Document(options) if options.is_empty() => refused(
+                "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.",
+            ),
+            RawValue::Document(options) => Ok(storage_engine_options::check(options, self.engine)?),
+            _ => refused("\"storageEngine\" options must be a document if present"),
+        }
+    }
+
+    fn check_name(&self, name: &str, key: &RawDocument) -> Result<(), Refusal> {
+        let refused = |reason: &str, quoting| {
+            Err(Refusal::from((ErrorCode::CannotCreateIndex, reason.to_owned())).quoting(quoting))
+        };
+        let bad_value =
+            |reason: String| Err(Refusal::from((ErrorCode::BadValue, reason)).quoting(Quoting::Nothing));
+        match name {
+            "" => refused("index name cannot be empty", Quoting::WithVersion),
+            "*" => bad_value("The index name '*' is not valid.".to_owned()),
+            "_id_" if !index_key_pattern::is_of_id(key) => {
+                let key = document_text(key);
+                bad_value(format!(
+                    "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}, found key: {key}"
+                ))
+            }
+            name if name.contains('\0') => {
+                refused("index name cannot contain NUL bytes", Quoting::WithVersion)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks what is meant to be the index on `_id`, which is there anyway.
+    fn check_as_id_index(&self, key: &RawDocument) -> Result<(), Refusal> {
+        let refused = |code, reason: String| Err(Refusal::from((code, reason)).quoting(Quoting::Nothing));
+        let ascending = pando_document::doc! { "_id": 1 }.to_raw();
+        if !index_key_pattern::same(key, &ascending) {
+            let key = document_text(key);
+            return refused(
+                ErrorCode::BadValue,
+                format!("The field 'key' for an _id index must be {{_id: 1}}, but got {key}"),
+            );
+        }
+        for field in self.given.iter() {
+            let (name, _) = field.map_err(|error| (ErrorCode::InvalidBson, error.to_string()))?;
+            if !OF_ID_INDEX.contains(&name) {
+                let given = document_text(&with_version(self.given));
+                return refused(
+                    ErrorCode::InvalidIndexSpecificationOption,
+                    format!(
+                        "The field '{name}' is not valid for an _id index specification. Specification: {given}"
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the time that documents are to live, of which only what is refused is carried out yet.
+    fn check_expiry(&self, key: &RawDocument) -> Result<(), Refusal> {
+        let Ok(Some(value)) = self.given.get("expireAfterSeconds") else { return Ok(()) };
+        let reason = if !value.is_number() {
+            let found = value.element_type().alias();
+            format!(
+                "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{found}'."
+            )
+        } else if whole(value) < 0 {
+            "TTL index 'expireAfterSeconds' option cannot be less than 0.".to_owned()
+        } else if whole(value) > EXPIRY_MAX {
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number."
+                .to_owned()
+        } else if key.iter().count() > 1 {
+            "TTL indexes are single-field indexes, compound indexes do not support TTL.".to_owned()
+        } else {
+            return Ok(());
+        };
+        let reason = format!("{reason} Index spec: {}", document_text(self.given));
+        Err(Refusal::from((ErrorCode::CannotCreateIndex, reason)).quoting(Quoting::Nothing))
+    }
+}
+
+/// The parts of a specification that are kept.
+struct Kept {
+    version: i32,
+    key: Option<pando_document::RawDocumentBuf>,
+    name: Option<String>,
+    background: Option<bool>,
+    unique: bool,
+    hidden: bool,
+    sparse: Option<bool>,
+    others: Document,
+    /// An option that is not carried out yet.
+    not_yet: Option<String>,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept {
+            version: 2,
+            key: None,
+            name: None,
+            background: None,
+            unique: false,
+            hidden: false,
+            sparse: None,
+            others: Document::new(),
+            not_yet: None,
+        }
+    }
+}
+
+impl Kept {
+    fn in_order(self, key: pando_document::RawDocumentBuf, name: String) -> Document {
+        let mut document = Document::new();
+        document.push("v", Value::Int32(self.version));
+        document.push("key", RawValue::Document(&key).to_owned());
+        document.push("name", Value::from(name.as_str()));
+        let flags = [
+            ("background", self.background),
+            ("unique", self.unique.then_some(true)),
+            ("hidden", self.hidden.then_some(true)),
+            ("sparse", self.sparse),
+        ];
+        for (option, value) in flags {
+            if let Some(value) = value {
+                document.push(option, Value::Boolean(value));
+            }
+        }
+        for (option, value) in self.others.iter() {
+            document.push(option, value.clone());
+        }
+        document
+    }
+}
+
+/// The simple collation is what an index has without one; the others are not carried out yet.
+fn take_collation(collation: &RawDocument, kept: &mut Kept) -> Result<(), Refusal> {
+    match collation.get("locale") {
+        Ok(Some(RawValue::String("simple"))) => Ok(()),
+        Ok(None) => {
+            let unknown = collation.iter().find_map(|field| field.ok()).map_or("", |(name, _)| name);
+            let reason = format!("BSON field 'collation.{unknown}' is an unknown field.");
+            Err(Refusal::from((ErrorCode::IdlUnknownField, reason)).quoting(Quoting::Nothing))
+        }
+        _ => {
+            kept.not_yet = Some("collation".to_owned());
+            Ok(())
+        }
+    }
+}
+
+fn boolean(name: &str, value: RawValue<'_>) -> Result<bool, Refusal> {
+    if value.is_number() || value.as_bool().is_some() {
+        return Ok(value.to_bool());
+    }
+    let shown = value_text(value);
+    // The missing quotation mark is MongoDB's.
+    let reason = format!("The field '{name} has value {name}: {shown}, which is not convertible to bool");
+    Err((ErrorCode::TypeMismatch, reason).into())
 }
 
 fn wrong_type(field: &str, wanted: &str, value: RawValue<'_>) -> Refusal {
     let reason = format!("The field '{field}' must be {wanted}, but got {}", value.element_type().alias());
-    (ErrorCode::TypeMismatch, reason)
+    (ErrorCode::TypeMismatch, reason).into()
 }
 
 fn missing(field: &str) -> Refusal {
-    (
-        ErrorCode::FailedToParse,
-        format!("The '{field}' field is a required property of an index specification"),
-    )
-}
-
-fn is_boolean_like(value: RawValue<'_>) -> bool {
-    value.is_number() || value.as_bool().is_some()
-}
-
-/// Whether a key pattern names fields and orders.
-fn check_key(key: &RawDocument) -> Result<(), Refusal> {
-    let mut fields = 0;
-    for field in key.iter() {
-        let (path, order) = field.map_err(|error| (ErrorCode::InvalidBson, error.to_string()))?;
-        fields += 1;
-        check_path(path)?;
-        match order {
-            RawValue::String(kind) => {
-                return Err((ErrorCode::CannotCreateIndex, format!("Unknown index plugin '{kind}'")));
-            }
-            value if value.is_number() => {
-                let number = as_f64(value);
-                if number == 0.0 {
-                    return Err((
-                        ErrorCode::CannotCreateIndex,
-                        "Values in the index key pattern cannot be 0.".to_owned(),
-                    ));
-                }
-                if number.is_nan() {
-                    return Err((
-                        ErrorCode::CannotCreateIndex,
-                        "Values in the index key pattern cannot be NaN.".to_owned(),
-                    ));
-                }
-            }
-            other => {
-                return Err((
-                    ErrorCode::CannotCreateIndex,
-                    format!(
-                        "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are allowed.",
-                        other.element_type().alias()
-                    ),
-                ));
-            }
-        }
-    }
-    match fields {
-        0 => Err((ErrorCode::CannotCreateIndex, "Index keys cannot be empty.".to_owned())),
-        1..=32 => Ok(()),
-        _ => Err((ErrorCode::Location(13103), "too many compound keys".to_owned())),
-    }
-}
-
-fn check_path(path: &str) -> Result<(), Refusal> {
-    if path.is_empty() {
-        return Err((ErrorCode::CannotCreateIndex, "Index keys cannot be an empty field.".to_owned()));
-    }
-    if path.split('.').any(str::is_empty) {
-        return Err((ErrorCode::CannotCreateIndex, "Index keys cannot contain an empty field.".to_owned()));
-    }
-    if path.split('.').any(|part| part.starts_with('$')) {
-        if path.contains("$**") {
-            return Err((ErrorCode::CannotCreateIndex, "wildcard indexes are not supported yet".to_owned()));
-        }
-        return Err((
-            ErrorCode::CannotCreateIndex,
-            "Index key contains an illegal field name: field name starts with '$'.".to_owned(),
-        ));
-    }
-    Ok(())
-}
-
-fn as_f64(value: RawValue<'_>) -> f64 {
-    match value {
-        RawValue::Double(number) => number,
-        value => value.as_i64_exact().map_or(1.0, |number| number as f64),
-    }
-}
-
-/// Whether two key patterns name the same fields in the same orders, whatever the type of their numbers.
-pub(super) fn same_key(a: &RawDocument, b: &RawDocument) -> bool {
-    let mut left = a.iter();
-    let mut right = b.iter();
-    loop {
-        match (left.next(), right.next()) {
-            (None, None) => return true,
-            (Some(Ok((name_a, value_a))), Some(Ok((name_b, value_b)))) => {
-                let same_order = match (value_a, value_b) {
-                    (RawValue::String(a), RawValue::String(b)) => a == b,
-                    (a, b) => a.is_number() && b.is_number() && as_f64(a) == as_f64(b),
-                };
-                if name_a != name_b || !same_order {
-                    return false;
-                }
-            }
-            _ => return false,
-        }
-    }
+    let reason = format!("The '{field}' field is a required property of an index specification");
+    (ErrorCode::FailedToParse, reason).into()
 }

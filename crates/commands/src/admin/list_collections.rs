@@ -5,10 +5,9 @@ use pando_document::{DocumentWriter, RawBinary, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
-use super::list_indexes::cursor_batch_size;
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::cursor_reply::{self, Keeping, ListSource};
+use crate::cursor_reply::{self, Keeping, ListSource, cursor_batch_size};
 use crate::cursors::OpenCursor;
 use crate::{CommandError, Request};
 
@@ -28,16 +27,25 @@ pub(crate) fn run(
     let mut filter = None;
     let mut detail = Detail::Everything;
     let mut batch_size = None;
-    for argument in Arguments::new("listCollections", request.body) {
+    for argument in Arguments::of_command("listCollections", request.body) {
         let argument = argument?;
         match argument.name {
             "filter" => {
-                filter = Some(Filter::parse(argument.document()?, &ParseScope::at(context.shared.now_ms()))?)
+                if let Some(given) = argument.document()? {
+                    filter = Some(Filter::parse(given, &ParseScope::at(context.shared.now_ms()))?);
+                }
             }
-            "nameOnly" if argument.lenient_boolean()? => detail = Detail::NameOnly,
-            "nameOnly" | "authorizedCollections" => {}
-            "cursor" => batch_size = cursor_batch_size(argument.document()?)?,
-            _ => return Err(argument.unknown()),
+            "nameOnly" if argument.boolean()? == Some(true) => detail = Detail::NameOnly,
+            "nameOnly" => {}
+            "cursor" => {
+                if let Some(cursor) = argument.document()? {
+                    batch_size = cursor_batch_size("listCollections.cursor", cursor)?;
+                }
+            }
+            "authorizedCollections" => {
+                argument.boolean()?;
+            }
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let mut descriptions = Vec::new();

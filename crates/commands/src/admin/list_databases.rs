@@ -23,15 +23,20 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let mut filter = None;
     let mut detail = Detail::Everything;
-    for argument in Arguments::new("listDatabases", request.body) {
+    for argument in Arguments::of_command("listDatabases", request.body) {
         let argument = argument?;
         match argument.name {
             "filter" => {
-                filter = Some(Filter::parse(argument.document()?, &ParseScope::at(context.shared.now_ms()))?)
+                if let Some(given) = argument.document()? {
+                    filter = Some(Filter::parse(given, &ParseScope::at(context.shared.now_ms()))?);
+                }
             }
-            "nameOnly" if argument.lenient_boolean()? => detail = Detail::NameOnly,
-            "nameOnly" | "authorizedDatabases" => {}
-            _ => return Err(argument.unknown()),
+            "nameOnly" if argument.lenient_boolean()? == Some(true) => detail = Detail::NameOnly,
+            "nameOnly" => {}
+            "authorizedDatabases" => {
+                argument.boolean()?;
+            }
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let mut total: i64 = 0;

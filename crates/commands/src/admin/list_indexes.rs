@@ -4,7 +4,7 @@ use pando_document::DocumentWriter;
 
 use crate::arguments::{Arguments, collection_name};
 use crate::context::Context;
-use crate::cursor_reply::{self, Keeping, ListSource};
+use crate::cursor_reply::{self, Keeping, ListSource, cursor_batch_size};
 use crate::cursors::OpenCursor;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -16,12 +16,16 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let name = collection_name(request.command()?.1)?;
     let mut batch_size = None;
-    for argument in Arguments::new("listIndexes", request.body) {
+    for argument in Arguments::of_command("listIndexes", request.body) {
         let argument = argument?;
         match argument.name {
-            "cursor" => batch_size = cursor_batch_size(argument.document()?)?,
+            "cursor" => {
+                if let Some(cursor) = argument.document()? {
+                    batch_size = cursor_batch_size("listIndexes.cursor", cursor)?;
+                }
+            }
             "includeBuildUUIDs" | "includeIndexBuildInfo" => {}
-            _ => return Err(argument.unknown()),
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let namespace = context.namespace(name)?;
@@ -35,12 +39,4 @@ pub(crate) fn run(
         collection.describe_indexes().into_iter().map(|index| index.specification.into_vec()).collect();
     let cursor = OpenCursor::new(namespace.to_string(), Box::new(ListSource::new(specifications)));
     cursor_reply::open(context, cursor, batch_size.or(Some(u64::MAX)), Keeping::Keep, reply)
-}
-
-/// `batchSize` of a command's `cursor` field.
-pub(super) fn cursor_batch_size(cursor: &pando_document::RawDocument) -> Result<Option<u64>, CommandError> {
-    match cursor.get("batchSize")? {
-        Some(value) => Ok(value.as_i64_exact().and_then(|size| u64::try_from(size).ok())),
-        None => Ok(None),
-    }
 }

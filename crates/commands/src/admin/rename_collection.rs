@@ -1,9 +1,9 @@
 //! `renameCollection`: another name for a collection, within a database or across two.
 
-use pando_catalog::{CatalogError, Namespace};
-use pando_document::{DocumentWriter, RawValue};
+use pando_catalog::{CatalogError, NameError, Namespace};
+use pando_document::{DocumentWriter, RawBinary, RawValue};
 
-use crate::arguments::{Arguments, missing};
+use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -21,21 +21,31 @@ pub(crate) fn run(
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     context.require_patience()?;
-    let from = parse("renameCollection", request.command()?.1)?;
+    let from = source_of(request.command()?.1)?;
     let mut to = None;
     let mut target = Target::Refuse;
-    for argument in Arguments::new("renameCollection", request.body) {
+    for argument in Arguments::of_command("renameCollection", request.body) {
         let argument = argument?;
         match argument.name {
-            "to" => to = Some(parse("to", argument.value)?),
-            "dropTarget" if argument.value.to_bool() => target = Target::Drop,
-            "dropTarget" | "stayTemp" => {}
-            _ => return Err(argument.unknown()),
+            "to" => to = argument.string()?,
+            "dropTarget" => target = target_of(&argument)?,
+            "stayTemp" => {
+                argument.lenient_boolean()?;
+            }
+            _ => argument.refuse_unless_generic()?,
         }
     }
-    let to = to.ok_or_else(|| missing("renameCollection", "to"))?;
+    let to = target_namespace(to.ok_or_else(|| missing("renameCollection", "to"))?)?;
     if from == to {
         return Err(CommandError::failed(ErrorCode::IllegalOperation, "Can't rename a collection to itself"));
+    }
+    check_writable("source", &from)?;
+    check_writable("target", &to)?;
+    if from.collection() == "system.users" || to.collection() == "system.users" {
+        return Err(CommandError::failed(
+            ErrorCode::IllegalOperation,
+            "renaming system.users collection or renaming to system.users is not allowed",
+        ));
     }
     if context.catalog().collection(from.database(), from.collection()).is_none() {
         return Err(source_missing(&from));
@@ -60,21 +70,49 @@ fn source_missing(from: &Namespace) -> CommandError {
     CommandError::failed(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"))
 }
 
-fn parse(field: &str, value: RawValue<'_>) -> Result<Namespace, CommandError> {
-    let RawValue::String(full) = value else {
-        return Err(CommandError::failed(
-            ErrorCode::TypeMismatch,
-            format!(
-                "BSON field 'renameCollection.{field}' is the wrong type '{}', expected type 'string'",
-                value.element_type().alias()
-            ),
-        ));
-    };
-    let Some((database, collection)) = full.split_once('.') else {
-        return Err(CommandError::failed(
-            ErrorCode::InvalidNamespace,
-            format!("Invalid namespace specified '{full}'"),
-        ));
-    };
-    Ok(Namespace::new(database, collection)?)
+fn source_of(value: RawValue<'_>) -> Result<Namespace, CommandError> {
+    let full = collection_name(value)?;
+    let invalid =
+        || CommandError::failed(ErrorCode::InvalidNamespace, format!("Invalid namespace specified '{full}'"));
+    let (database, collection) = full.split_once('.').ok_or_else(invalid)?;
+    match Namespace::new(database, collection) {
+        Err(NameError::Database { .. }) => Err(invalid()),
+        // A leading dot is told by the stricter check, as one of the source's name.
+        other => Ok(other?),
+    }
+}
+
+fn target_namespace(full: &str) -> Result<Namespace, CommandError> {
+    let invalid =
+        || CommandError::failed(ErrorCode::InvalidNamespace, format!("Invalid target namespace: {full}"));
+    let (database, collection) = full.split_once('.').ok_or_else(invalid)?;
+    match Namespace::new(database, collection) {
+        Err(NameError::Database { .. } | NameError::Empty { .. }) => Err(invalid()),
+        Err(NameError::LeadingDot { collection }) => Err(CommandError::failed(
+            ErrorCode::IllegalOperation,
+            format!("error with target namespace: Invalid collection name: {collection}"),
+        )),
+        other => Ok(other?),
+    }
+}
+
+/// Whether there may be a collection of this name at all.
+fn check_writable(which: &str, namespace: &Namespace) -> Result<(), CommandError> {
+    namespace.check_writable().map_err(|error| {
+        CommandError::failed(ErrorCode::IllegalOperation, format!("error with {which} namespace: {error}"))
+    })
+}
+
+/// Replica sets name the collection to drop by its number, others say yes or no.
+fn target_of(argument: &Argument<'_>) -> Result<Target, CommandError> {
+    match argument.value {
+        RawValue::Boolean(true) => Ok(Target::Drop),
+        RawValue::Boolean(false) => Ok(Target::Refuse),
+        RawValue::Binary(RawBinary { subtype: 4, bytes }) if bytes.len() == 16 => Ok(Target::Drop),
+        RawValue::Binary(_) => Err(CommandError::failed(
+            ErrorCode::InvalidUuid,
+            "uuid must be a 16-byte binary field with UUID (4) subtype",
+        )),
+        _ => Err(argument.wrong_type("types '[bool, binData']")),
+    }
 }

@@ -17,10 +17,11 @@ use pando_query::plan::{FindSpecification, Hint, Plan, plan};
 use pando_query::sort::{DiskUse, Sort};
 
 use super::coll_stats_stage;
-use super::statement_fields::refuse_collation;
+use super::collation::refuse_collation;
 use crate::arguments::{Arguments, missing};
 use crate::commands::Shared;
 use crate::context::Context;
+use crate::cursor_reply::cursor_batch_size;
 use crate::cursor_reply::{self, Keeping};
 use crate::cursors::{CursorSource, OpenCursor};
 use crate::{CommandError, ErrorCode, Request};
@@ -41,21 +42,7 @@ impl<'a> AggregateRequest<'a> {
         body: &'a RawDocument,
         cursor_needed: CursorField,
     ) -> Result<AggregateRequest<'a>, CommandError> {
-        let collection = match body.get("aggregate")? {
-            Some(RawValue::String(name)) => name,
-            Some(value) if value.is_number() => {
-                return Err(CommandError::failed(
-                    ErrorCode::CommandNotSupported,
-                    "pipelines over a database are not supported yet",
-                ));
-            }
-            _ => {
-                return Err(CommandError::failed(
-                    ErrorCode::TypeMismatch,
-                    "the aggregate must name a collection",
-                ));
-            }
-        };
+        let collection = collection_of(body)?;
         let mut pipeline = None;
         let mut cursor = None;
         let mut request = AggregateRequest {
@@ -66,22 +53,26 @@ impl<'a> AggregateRequest<'a> {
             batch_size: None,
             disk_use: DiskUse::Allowed,
         };
-        for argument in Arguments::new("aggregate", body) {
+        for argument in Arguments::of_command("aggregate", body) {
             let argument = argument?;
             match argument.name {
                 "pipeline" => pipeline = Some(array_of_stages(argument.value)?),
-                "cursor" => cursor = Some(argument.document()?),
+                "cursor" => cursor = Some(cursor_of(argument.value)?),
                 "hint" => request.hint = Some(argument.value),
-                "let" => request.variables = argument.document()?,
-                "allowDiskUse" if !argument.lenient_boolean()? => request.disk_use = DiskUse::Forbidden,
+                "let" => request.variables = argument.document()?.unwrap_or(request.variables),
+                "allowDiskUse" if !argument.flag()? => request.disk_use = DiskUse::Forbidden,
                 "collation" => refuse_collation(argument.document()?)?,
-                "allowDiskUse" | "bypassDocumentValidation" | "explain" | "fromMongos" | "needsMerge" => {}
-                _ => return Err(argument.unknown()),
+                "bypassDocumentValidation" => {
+                    argument.lenient_boolean()?;
+                }
+                "explain" => check_explain(argument.value)?,
+                "allowDiskUse" | "fromMongos" | "needsMerge" => {}
+                _ => argument.refuse_unless_generic()?,
             }
         }
         request.pipeline = pipeline.ok_or_else(|| missing("aggregate", "pipeline"))?;
         match (cursor, cursor_needed) {
-            (Some(cursor), _) => request.batch_size = batch_size(cursor)?,
+            (Some(cursor), _) => request.batch_size = cursor_batch_size("cursor", cursor)?,
             (None, CursorField::Optional) => {}
             (None, CursorField::Required) => {
                 return Err(CommandError::failed(
@@ -113,34 +104,69 @@ fn array_of_stages(value: RawValue<'_>) -> Result<&RawArray, CommandError> {
     }
 }
 
-fn batch_size(cursor: &RawDocument) -> Result<Option<u64>, CommandError> {
-    let mut size = None;
-    for field in cursor.iter() {
-        match field? {
-            ("batchSize", value) if value.is_number() => {
-                let number = value.as_i64_exact().unwrap_or(-1);
-                size = Some(u64::try_from(number).map_err(|_| {
-                    CommandError::failed(
-                        ErrorCode::Location(51024),
-                        format!("BSON field 'batchSize' value must be >= 0, actual value '{number}'"),
-                    )
-                })?);
-            }
-            ("batchSize", _) => {
-                return Err(CommandError::failed(
-                    ErrorCode::TypeMismatch,
-                    "cursor.batchSize field must be a number",
-                ));
-            }
-            (name, _) => {
-                return Err(CommandError::failed(
-                    ErrorCode::IdlUnknownField,
-                    format!("BSON field 'cursor.{name}' is an unknown field."),
-                ));
-            }
+/// The collection that a pipeline begins with.
+fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
+    match body.get("aggregate")? {
+        Some(RawValue::String(name)) => Ok(name),
+        Some(value) if value.is_number() => Err(without_collection(value, body.get("pipeline")?)?),
+        other => {
+            let found = other.unwrap_or(RawValue::Null).element_type().alias();
+            Err(CommandError::failed(
+                ErrorCode::TypeMismatch,
+                format!("collection name has invalid type: {found}"),
+            ))
         }
     }
-    Ok(size)
+}
+
+/// Why a pipeline without a collection is refused: `{aggregate: 1}` is for stages that find their documents elsewhere.
+fn without_collection(
+    number: RawValue<'_>,
+    pipeline: Option<RawValue<'_>>,
+) -> Result<CommandError, CommandError> {
+    if number.as_i64_exact() != Some(1) {
+        return Ok(CommandError::failed(
+            ErrorCode::FailedToParse,
+            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
+        ));
+    }
+    let first = match pipeline {
+        Some(RawValue::Array(stages)) => stages.iter().next().transpose()?,
+        _ => None,
+    };
+    let Some(RawValue::Document(stage)) = first else {
+        return Ok(CommandError::failed(
+            ErrorCode::InvalidNamespace,
+            "{aggregate: 1} is not valid for an empty pipeline.",
+        ));
+    };
+    let name = stage.iter().next().transpose()?.map_or("", |(name, _)| name);
+    Ok(match name {
+        "$changeStream" | "$currentOp" | "$documents" | "$listLocalSessions" | "$queryStats" => {
+            CommandError::failed(
+                ErrorCode::CommandNotSupported,
+                "pipelines over a database are not supported yet",
+            )
+        }
+        _ => CommandError::failed(
+            ErrorCode::InvalidNamespace,
+            format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required."),
+        ),
+    })
+}
+
+fn cursor_of(value: RawValue<'_>) -> Result<&RawDocument, CommandError> {
+    match value {
+        RawValue::Document(cursor) => Ok(cursor),
+        _ => Err(CommandError::failed(ErrorCode::TypeMismatch, "cursor field must be missing or an object")),
+    }
+}
+
+fn check_explain(value: RawValue<'_>) -> Result<(), CommandError> {
+    match value {
+        RawValue::Boolean(_) => Ok(()),
+        _ => Err(CommandError::failed(ErrorCode::TypeMismatch, "explain must be a boolean")),
+    }
 }
 
 /// The front of a pipeline, planned, and what is left of it.
@@ -180,7 +206,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    if matches!(request.body.get("explain")?, Some(value) if value.to_bool()) {
+    if matches!(request.body.get("explain")?, Some(RawValue::Boolean(true))) {
         return crate::diagnostic::explain::explain(context, request.body, "queryPlanner", reply);
     }
     context.require_patience()?;

@@ -3,8 +3,9 @@
 use pando_catalog::{Bytes, CollectionSize};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
+use crate::arguments::Argument;
 use crate::context::Context;
-use crate::diagnostic::coll_stats::{scale_of, write_size};
+use crate::diagnostic::coll_stats::write_size;
 use crate::{CommandError, ErrorCode};
 
 /// The argument of the stage, and the stages behind it, where a pipeline begins with it.
@@ -77,7 +78,9 @@ fn write_storage(
     writer: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let scale = match options.get("scale")? {
-        Some(scale) => scale_of(scale.as_i64_exact().unwrap_or(0))?,
+        Some(scale) => Argument::of_value("$collStats.storageStats", "scale", scale)
+            .at_least(1)?
+            .map_or(1, i64::unsigned_abs),
         None => 1,
     };
     let mut storage = writer.document("storageStats");

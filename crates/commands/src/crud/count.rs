@@ -1,15 +1,16 @@
 //! `count`: how many documents match. Exact: it counts, within one snapshot.
 
-use pando_document::{DocumentWriter, RawDocument};
+use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::shell_text::value_text;
 
+use super::collation::refuse_collation;
 use super::matching::{self, Selection};
-use super::statement_fields::refuse_collation;
 use super::write_reply::count;
-use crate::arguments::{Arguments, collection_name};
+use crate::arguments::{Arguments, collection_name_or};
 use crate::context::Context;
-use crate::{CommandError, Request};
+use crate::{CommandError, ErrorCode, Request};
 
 /// Counts.
 pub(crate) fn run(
@@ -17,25 +18,24 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let name = collection_name(request.command()?.1)?;
+    let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let mut query = RawDocument::empty();
     let mut hint = None;
     let mut limit = None;
     let mut skip = 0;
-    for argument in Arguments::new("count", request.body) {
+    for argument in Arguments::of_command("count", request.body) {
         let argument = argument?;
         match argument.name {
-            "query" if argument.value.is_null() => {}
-            "query" => query = argument.document()?,
-            "limit" => limit = Some(argument.integer()?.unsigned_abs()).filter(|limit| *limit > 0),
-            "skip" => skip = argument.natural()?,
+            "query" => query = argument.document()?.unwrap_or(query),
+            "limit" => limit = Some(limit_of(argument.value)?).filter(|limit| *limit > 0),
+            "skip" => skip = argument.natural()?.unwrap_or(0),
             "hint" => hint = Some(argument.value),
             "collation" => refuse_collation(argument.document()?)?,
             "fields" | "fromMongos" => {}
-            _ => return Err(argument.unknown()),
+            _ => argument.refuse_unless_generic()?,
         }
     }
-    let namespace = context.namespace(name)?;
+    let namespace = context.readable(name)?;
     let filter = Filter::parse(query, &ParseScope::at(context.shared.now_ms()))?;
     let transaction = context.begin_read()?;
     let matched = match context.catalog().collection(namespace.database(), namespace.collection()) {
@@ -49,4 +49,23 @@ pub(crate) fn run(
     transaction.rollback();
     reply.append("n", count(matched.saturating_sub(skip)));
     Ok(())
+}
+
+/// The limit, whose sign means nothing.
+fn limit_of(value: RawValue<'_>) -> Result<u64, CommandError> {
+    if !value.is_number() {
+        return Err(CommandError::failed(ErrorCode::BadValue, "limit value is not a valid number"));
+    }
+    if let Some(limit) = value.as_i64_exact() {
+        return Ok(limit.unsigned_abs());
+    }
+    let shown = value_text(value);
+    let reason = match Number::from_value(value).map_or(f64::NAN, Number::to_f64) {
+        number if number.is_nan() => format!("Expected an integer, but found NaN in: limit: {shown}"),
+        number if number.fract() == 0.0 || number.is_infinite() => {
+            format!("Cannot represent as a 64-bit integer: limit: {shown}")
+        }
+        _ => format!("Expected an integer: limit: {shown}"),
+    };
+    Err(CommandError::failed(ErrorCode::FailedToParse, reason))
 }

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use pando_catalog::{Begin, Collection, Transaction};
-use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
+use super::collation::refuse_collation;
 use super::insert::{check_batch_length, ends_transaction};
 use super::matching::{self, Selection};
 use super::retry;
-use super::statement_fields::StatementFields;
+use super::statement_parts::checked_hint;
 use super::update_statement::Reach;
 use super::write_reply::{FailedWrite, Order, count, write_errors};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::write_failure;
-use crate::write_concern::WriteConcern;
 use crate::{CommandError, ErrorCode, Request};
 
 /// A deletion as a request gives it.
@@ -35,21 +35,20 @@ pub(crate) fn run(
     let name = collection_name(request.command()?.1)?;
     let mut order = Order::Ordered;
     let mut variables = RawDocument::empty();
-    for argument in Arguments::new("delete", request.body) {
+    for argument in Arguments::of_command("delete", request.body) {
         let argument = argument?;
         match argument.name {
             "deletes" => {}
-            "ordered" if argument.boolean()? => order = Order::Ordered,
-            "ordered" => order = Order::Unordered,
-            "let" => variables = argument.document()?,
-            _ => return Err(argument.unknown()),
+            "ordered" if argument.boolean()? == Some(false) => order = Order::Unordered,
+            "ordered" => {}
+            "let" => variables = argument.document()?.unwrap_or(variables),
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let deletes = request.documents("delete", "deletes")?.ok_or_else(|| missing("delete", "deletes"))?;
     check_batch_length(deletes.len())?;
     let parts = deletes.iter().map(|delete| parse_parts(delete)).collect::<Result<Vec<_>, _>>()?;
-    let concern = WriteConcern::of(request.body)?;
-    let namespace = context.namespace(name)?;
+    let namespace = context.writable(name)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), variables)?;
 
     let (deleted, failed) = retry::on_conflict(context, |context| {
@@ -63,7 +62,7 @@ pub(crate) fn run(
         };
         let mut transaction = context.catalog().begin(Begin::WRITE)?;
         let outcome = delete_all(context, &lease, &mut *transaction, &parts, &scope, order)?;
-        context.commit(transaction, concern.durability)?;
+        context.commit(transaction)?;
         Ok(outcome)
     })?;
     reply.append("n", count(deleted));
@@ -72,25 +71,55 @@ pub(crate) fn run(
 }
 
 fn parse_parts(delete: &RawDocument) -> Result<DeleteParts<'_>, CommandError> {
-    let fields = StatementFields::new("delete.deletes", delete);
-    let query = fields.required("q")?;
-    let query = fields.as_document("q", query)?;
-    let limit = fields.required("limit")?;
-    let reach = match limit.as_i64_exact() {
-        Some(0) => Reach::Many,
-        Some(1) => Reach::One,
-        _ => {
-            let shown = pando_query::shell_text::value_text(limit);
-            return Err(CommandError::failed(
+    let (mut query, mut reach, mut hint) = (None, None, None);
+    for argument in Arguments::inside("delete.deletes", delete) {
+        let argument = argument?;
+        match argument.name {
+            "q" => query = argument.document()?,
+            "limit" => reach = Some(reach_of(argument.value)?),
+            "hint" => hint = Some(checked_hint(argument.value)?),
+            "collation" => refuse_collation(argument.document()?)?,
+            "sampleId" => {}
+            _ => return Err(argument.unknown()),
+        }
+    }
+    Ok(DeleteParts {
+        query: query.ok_or_else(|| missing("delete.deletes", "q"))?,
+        reach: reach.ok_or_else(|| missing("delete.deletes", "limit"))?,
+        hint,
+    })
+}
+
+/// 0 means all, 1 the first; what is no number counts as 0.
+fn reach_of(limit: RawValue<'_>) -> Result<Reach, CommandError> {
+    match Number::from_value(limit).map_or(0.0, Number::to_f64) {
+        0.0 => Ok(Reach::Many),
+        1.0 => Ok(Reach::One),
+        number => {
+            let shown = six_digits(number);
+            Err(CommandError::failed(
                 ErrorCode::FailedToParse,
                 format!("The limit field in delete objects must be 0 or 1. Got {shown}"),
-            ));
+            ))
         }
-    };
-    let hint = fields.hint()?;
-    fields.refuse_collation()?;
-    fields.finish(&["q", "limit", "hint", "collation", "sampleId"])?;
-    Ok(DeleteParts { query, reach, hint })
+    }
+}
+
+/// A number in at most six digits, as C++ streams print it.
+fn six_digits(number: f64) -> String {
+    if number.is_nan() {
+        return "nan".to_owned();
+    }
+    if number.is_infinite() || number.abs() < 1e6 {
+        return number.to_string();
+    }
+    let shown = format!("{number:.5e}");
+    match shown.split_once('e') {
+        Some((digits, exponent)) => {
+            format!("{}e+{exponent:0>2}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        None => shown,
+    }
 }
 
 fn delete_all(

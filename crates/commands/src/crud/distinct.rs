@@ -8,9 +8,9 @@ use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::path::{Leaves, Path};
 
+use super::collation::refuse_collation;
 use super::matching::{self, Selection};
-use super::statement_fields::refuse_collation;
-use crate::arguments::{Arguments, collection_name, missing};
+use crate::arguments::{Arguments, collection_name_or, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -23,23 +23,29 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let name = collection_name(request.command()?.1)?;
+    let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let mut query = RawDocument::empty();
     let mut key = None;
     let mut hint = None;
-    for argument in Arguments::new("distinct", request.body) {
+    for argument in Arguments::of_command("distinct", request.body) {
         let argument = argument?;
         match argument.name {
-            "key" => key = Some(argument.string()?),
-            "query" if argument.value.is_null() => {}
-            "query" => query = argument.document()?,
+            "key" => key = argument.string()?,
+            "query" => query = argument.document()?.unwrap_or(query),
             "hint" => hint = Some(argument.value),
             "collation" => refuse_collation(argument.document()?)?,
-            _ => return Err(argument.unknown()),
+            _ => argument.refuse_unless_generic()?,
         }
     }
-    let path = Path::new(key.ok_or_else(|| missing("distinct", "key"))?);
-    let namespace = context.namespace(name)?;
+    let key = key.ok_or_else(|| missing("distinct", "key"))?;
+    if key.is_empty() {
+        return Err(CommandError::failed(
+            ErrorCode::Location(40_352),
+            "FieldPath cannot be constructed with empty string",
+        ));
+    }
+    let path = Path::new(key);
+    let namespace = context.readable(name)?;
     let filter = Filter::parse(query, &ParseScope::at(context.shared.now_ms()))?;
     let transaction = context.begin_read()?;
     let mut values = Values::default();

@@ -19,7 +19,7 @@ use super::find_request::{FindRequest, ParsedFind};
 use super::matching::project;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT};
-use crate::cursors::{CursorSource, OpenCursor};
+use crate::cursors::{BatchPlace, CursorSource, OpenCursor};
 use crate::{CommandError, Request};
 
 /// Finds.
@@ -34,7 +34,7 @@ pub(crate) fn run(
     {
         return find_point(context, &find, &collection, id, reply);
     }
-    let namespace = context.namespace(find.collection)?;
+    let namespace = context.readable(find.collection)?;
     let parsed = ParsedFind::parse(&find, context.shared.now_ms())?;
     let source: Box<dyn CursorSource> = match context.catalog().collection(context.database, find.collection)
     {
@@ -105,6 +105,18 @@ pub(crate) struct FindSource {
     executor: Executor,
     projection: Option<Projection>,
     filter: Filter,
+    /// Documents that may still be delivered, where the client set a limit.
+    left: Option<u64>,
+    sorting: Sorting,
+}
+
+/// Where the order of the documents comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sorting {
+    /// From the way in which they are found.
+    ByAccess,
+    /// From a sort in memory.
+    InMemory,
 }
 
 impl FindSource {
@@ -116,19 +128,27 @@ impl FindSource {
         disk_use: pando_query::sort::DiskUse,
     ) -> Result<FindSource, CommandError> {
         let plan = plan(&parsed.specification(), &collection.describe_indexes())?;
+        let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let executor = Executor::new(collection, plan, disk_use, Revisits::Impossible)?;
-        Ok(FindSource { transaction, executor, projection: parsed.projection, filter: parsed.filter })
+        let ParsedFind { projection, filter, limit, .. } = parsed;
+        Ok(FindSource { transaction, executor, projection, filter, left: limit, sorting })
     }
 }
 
 impl CursorSource for FindSource {
     fn next(&mut self, patience: Patience, document: &mut Vec<u8>) -> Result<bool, CommandError> {
         let Some(row) = self.executor.next(&*self.transaction, patience)? else { return Ok(false) };
+        self.left = self.left.map(|left| left.saturating_sub(1));
         document.clear();
         match &self.projection {
             None => document.extend_from_slice(row.document.as_bytes()),
             Some(projection) => project(projection, &self.filter, row.document, document)?,
         }
         Ok(true)
+    }
+
+    fn is_exhausted(&self, batch: BatchPlace) -> bool {
+        // As in MongoDB, a sort in memory does not tell a getMore that it has given its last document.
+        self.left == Some(0) && (batch == BatchPlace::First || self.sorting == Sorting::ByAccess)
     }
 }

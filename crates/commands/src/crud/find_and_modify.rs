@@ -8,13 +8,15 @@ use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::projection::Projection;
 
+use super::collation::refuse_collation;
+use super::insert::ends_transaction;
 use super::matching::{self, Selection};
 use super::retry;
+use super::statement_parts::{array_of_documents, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateParts, UpdateStatement, Upsert};
-use crate::arguments::{Argument, Arguments, collection_name};
+use crate::arguments::{Arguments, collection_name};
 use crate::context::Context;
 use crate::error::write_failure;
-use crate::write_concern::WriteConcern;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Which form of the document is answered.
@@ -60,19 +62,21 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let name = collection_name(request.command()?.1)?;
     let parts = parse(request.body)?;
-    let concern = WriteConcern::of(request.body)?;
-    let namespace = context.namespace(name)?;
+    let namespace = context.writable(name)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), parts.variables)?;
     let outcome = retry::on_conflict(context, |context| {
         let lease =
             match context.catalog().lease(namespace.database(), namespace.collection(), context.patience)? {
                 Some(lease) => lease,
                 None if parts.upsert == Upsert::Yes => context.lease_or_create(&namespace)?,
-                None => return Ok(Outcome::default()),
+                None => {
+                    parts.check_alone(&scope)?;
+                    return Ok(Outcome::default());
+                }
             };
         let mut transaction = context.catalog().begin(Begin::WRITE)?;
         let outcome = modify(context, &lease, &mut *transaction, &parts, &scope)?;
-        context.commit(transaction, concern.durability)?;
+        context.commit(transaction)?;
         Ok(outcome)
     })?;
     write_reply(reply, &parts, &outcome, &scope)
@@ -92,34 +96,40 @@ fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {
     };
     let mut remove = false;
     let mut update = None;
-    for argument in Arguments::new("findAndModify", body) {
+    for argument in Arguments::of_command("findAndModify", body) {
         let argument = argument?;
         match argument.name {
-            "query" => parts.query = argument.document()?,
-            "sort" => parts.sort = Some(argument.document()?).filter(|sort| !sort.is_empty()),
-            "hint" => parts.hint = Some(hint(argument)?),
-            "fields" => parts.projection = Some(argument.document()?),
-            "arrayFilters" => parts.array_filters = Some(argument.array()?),
-            "let" => parts.variables = argument.document()?,
-            "remove" => remove = argument.lenient_boolean()?,
-            "update" => update = Some(argument.value),
-            "new" if argument.lenient_boolean()? => parts.answer = Answer::After,
-            "upsert" if argument.lenient_boolean()? => parts.upsert = Upsert::Yes,
-            "new" | "upsert" | "bypassDocumentValidation" => {}
-            "collation" => super::statement_fields::refuse_collation(argument.document()?)?,
-            _ => return Err(argument.unknown()),
+            "query" => parts.query = argument.document()?.unwrap_or(parts.query),
+            "sort" => parts.sort = argument.document()?.filter(|sort| !sort.is_empty()),
+            "hint" => parts.hint = Some(checked_hint(argument.value)?),
+            "fields" => parts.projection = argument.document()?,
+            "arrayFilters" => parts.array_filters = Some(array_of_documents(&argument)?),
+            "let" => parts.variables = argument.document()?.unwrap_or(parts.variables),
+            "remove" => remove = argument.lenient_boolean()? == Some(true),
+            "update" => update = Some(checked_modification(argument.value)?),
+            "new" if argument.lenient_boolean()? == Some(true) => parts.answer = Answer::After,
+            "upsert" if argument.lenient_boolean()? == Some(true) => parts.upsert = Upsert::Yes,
+            "new" | "upsert" => {}
+            "bypassDocumentValidation" => {
+                argument.lenient_boolean()?;
+            }
+            "collation" => refuse_collation(argument.document()?)?,
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let failed = |sentence: &str| Err(CommandError::failed(ErrorCode::FailedToParse, sentence));
     match (remove, update) {
         (true, Some(_)) => return failed("Cannot specify both an update and remove=true"),
         (true, None) if parts.upsert == Upsert::Yes => {
-            return failed("Cannot specify both upsert=true and remove=true");
+            return failed("Cannot specify both upsert=true and remove=true ");
         }
         (true, None) if parts.answer == Answer::After => {
             return failed(
                 "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
             );
+        }
+        (true, None) if parts.array_filters.is_some() => {
+            return failed("Cannot specify arrayFilters and remove=true");
         }
         (true, None) => {}
         (false, Some(update)) => parts.change = Change::Update(update),
@@ -128,10 +138,47 @@ fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {
     Ok(parts)
 }
 
-fn hint(argument: Argument<'_>) -> Result<RawValue<'_>, CommandError> {
-    match argument.value {
-        hint @ (RawValue::String(_) | RawValue::Document(_)) => Ok(hint),
-        _ => Err(CommandError::failed(ErrorCode::FailedToParse, "Hint must be a string or an object")),
+impl<'a> Parts<'a> {
+    fn update_statement(
+        &self,
+        update: RawValue<'a>,
+        scope: &ParseScope,
+    ) -> Result<UpdateStatement<'a>, CommandError> {
+        let parts = UpdateParts {
+            query: self.query,
+            update,
+            constants: None,
+            array_filters: self.array_filters,
+            sort: self.sort,
+            hint: self.hint,
+            reach: Reach::One,
+            upsert: self.upsert,
+        };
+        UpdateStatement::parse(parts, scope)
+    }
+
+    fn selection(&self, scope: &ParseScope) -> Result<Selection, CommandError> {
+        Selection::new(Filter::parse(self.query, scope)?, self.sort, self.hint, Some(1))
+    }
+
+    /// Checks what there is no collection for.
+    fn check_alone(&self, scope: &ParseScope) -> Result<(), CommandError> {
+        match self.change {
+            Change::Remove => self.selection(scope).map(|_| ()),
+            Change::Update(update) => self.update_statement(update, scope).map(|_| ()),
+        }
+    }
+}
+
+/// An error that came up while the documents were looked for or changed, as MongoDB words it.
+fn in_execution(error: CommandError) -> CommandError {
+    match error {
+        CommandError::Failed(mut failure) if !ends_transaction(&failure) => {
+            failure.message =
+                format!("Plan executor error during findAndModify :: caused by :: {}", failure.message);
+            CommandError::Failed(failure)
+        }
+        other => other,
     }
 }
 
@@ -145,19 +192,8 @@ fn modify(
     match parts.change {
         Change::Remove => remove(context, collection, transaction, parts, scope),
         Change::Update(update) => {
-            let statement = UpdateStatement::parse(
-                UpdateParts {
-                    query: parts.query,
-                    update,
-                    array_filters: parts.array_filters,
-                    sort: parts.sort,
-                    hint: parts.hint,
-                    reach: Reach::One,
-                    upsert: parts.upsert,
-                },
-                scope,
-            )?;
-            let done = statement.run(context, collection, transaction)?;
+            let statement = parts.update_statement(update, scope)?;
+            let done = statement.run(context, collection, transaction).map_err(in_execution)?;
             let document = match parts.answer {
                 Answer::After => done.after,
                 Answer::Before => match done.before {
@@ -177,7 +213,7 @@ fn remove(
     parts: &Parts<'_>,
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
-    let selection = Selection::new(Filter::parse(parts.query, scope)?, parts.sort, parts.hint, Some(1))?;
+    let selection = parts.selection(scope)?;
     let keys = matching::keys(&selection, collection, transaction, context.patience)?;
     let Some(key) = keys.first() else { return Ok(Outcome::default()) };
     let Some(old) = collection.fetch(transaction, key, context.patience)? else {

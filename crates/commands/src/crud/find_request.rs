@@ -7,7 +7,7 @@ use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds};
 use pando_query::projection::Projection;
 use pando_query::sort::{DiskUse, Sort};
 
-use super::statement_fields::refuse_collation;
+use super::collation::refuse_collation;
 use crate::arguments::{Argument, Arguments, collection_name};
 use crate::cursor_reply::Keeping;
 use crate::cursors::Expiry;
@@ -54,7 +54,7 @@ impl<'a> FindRequest<'a> {
             expiry: Expiry::TimesOut,
             disk_use: DiskUse::Allowed,
         };
-        for argument in Arguments::new("FindCommandRequest", body) {
+        for argument in Arguments::of_command("FindCommandRequest", body) {
             request.take(argument?)?;
         }
         Ok(request)
@@ -62,52 +62,56 @@ impl<'a> FindRequest<'a> {
 
     fn take(&mut self, argument: Argument<'a>) -> Result<(), CommandError> {
         match argument.name {
-            "filter" => self.filter = object(argument)?,
+            "filter" => self.filter = argument.object()?,
             "projection" => {
-                self.projection = Some(object(argument)?).filter(|projection| !projection.is_empty())
+                self.projection = Some(argument.object()?).filter(|projection| !projection.is_empty())
             }
-            "sort" => self.sort = Some(object(argument)?).filter(|sort| !sort.is_empty()),
+            "sort" => self.sort = Some(argument.object()?).filter(|sort| !sort.is_empty()),
             "hint" => self.hint = Some(argument.value),
-            "min" => self.min = Some(object(argument)?).filter(|min| !min.is_empty()),
-            "max" => self.max = Some(object(argument)?).filter(|max| !max.is_empty()),
-            "let" => self.variables = argument.document()?,
-            "skip" => self.skip = argument.natural()?,
-            "limit" => self.limit = Some(argument.natural()?).filter(|limit| *limit > 0),
-            "batchSize" => self.batch_size = Some(argument.natural()?),
-            "singleBatch" if argument.boolean()? => self.keeping = Keeping::SingleBatch,
-            "noCursorTimeout" if argument.boolean()? => self.expiry = Expiry::Never,
+            "min" => self.min = Some(argument.object()?).filter(|min| !min.is_empty()),
+            "max" => self.max = Some(argument.object()?).filter(|max| !max.is_empty()),
+            "let" => self.variables = argument.document()?.unwrap_or(self.variables),
+            "skip" => self.skip = argument.natural()?.unwrap_or(0),
+            "limit" => self.limit = argument.natural()?.filter(|limit| *limit > 0),
+            "batchSize" => self.batch_size = argument.natural()?,
+            "singleBatch" if argument.flag()? => self.keeping = Keeping::SingleBatch,
+            "noCursorTimeout" if argument.flag()? => self.expiry = Expiry::Never,
             "allowDiskUse" => {
-                self.disk_use = if argument.boolean()? { DiskUse::Allowed } else { DiskUse::Forbidden };
+                self.disk_use = if argument.flag()? { DiskUse::Allowed } else { DiskUse::Forbidden };
             }
-            "collation" => refuse_collation(argument.document()?)?,
-            "singleBatch"
-            | "noCursorTimeout"
-            | "allowPartialResults"
-            | "oplogReplay"
-            | "includeQueryStatsMetrics" => {}
-            "tailable" | "awaitData" | "returnKey" | "showRecordId" => {
-                if argument.boolean()? {
-                    return Err(CommandError::failed(
-                        ErrorCode::CommandNotSupported,
-                        format!("the option '{}' of find is not supported yet", argument.name),
-                    ));
-                }
+            "collation" => refuse_collation(Some(argument.object()?))?,
+            "tailable" if argument.flag()? => return Err(not_capped()),
+            "awaitData" if argument.flag()? => return Err(await_without_tailable()),
+            "returnKey" | "showRecordId" if argument.flag()? => {
+                return Err(CommandError::failed(
+                    ErrorCode::CommandNotSupported,
+                    format!("the option '{}' of find is not supported yet", argument.name),
+                ));
             }
-            _ => return Err(argument.unknown()),
+            "singleBatch" | "noCursorTimeout" | "tailable" | "awaitData" | "returnKey" | "showRecordId" => {}
+            "allowPartialResults" => {
+                argument.flag()?;
+            }
+            // MongoDB takes a boolean, which means nothing any more, and asks for an object in place of other values.
+            "oplogReplay" if matches!(argument.value, RawValue::Boolean(_)) => {}
+            "oplogReplay" => return Err(argument.expected_object()),
+            "includeQueryStatsMetrics" => {}
+            _ => argument.refuse_unless_generic()?,
         }
         Ok(())
     }
 }
 
-/// A document, with the words that `find` has for anything else.
-fn object(argument: Argument<'_>) -> Result<&RawDocument, CommandError> {
-    match argument.value {
-        RawValue::Document(document) => Ok(document),
-        _ => Err(CommandError::failed(
-            ErrorCode::TypeMismatch,
-            format!("Expected field {}to be of type object", argument.name),
-        )),
-    }
+/// There are no capped collections yet, and only their ends can be followed.
+fn not_capped() -> CommandError {
+    CommandError::failed(
+        ErrorCode::BadValue,
+        "error processing query: tailable cursor requested on non capped collection",
+    )
+}
+
+fn await_without_tailable() -> CommandError {
+    CommandError::failed(ErrorCode::FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
 }
 
 /// A `find`, parsed: what is planned and executed.
@@ -118,7 +122,7 @@ pub(crate) struct ParsedFind<'a> {
     hint: Option<Hint>,
     needed_paths: Option<Vec<String>>,
     skip: u64,
-    limit: Option<u64>,
+    pub limit: Option<u64>,
     min: Option<&'a RawDocument>,
     max: Option<&'a RawDocument>,
 }

@@ -2,10 +2,10 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
-use crate::arguments::{Arguments, missing};
+use crate::arguments::{Arguments, missing, wrong_type};
 use crate::context::Context;
 use crate::cursor_reply::{self, BatchEnd};
-use crate::cursors::OpenCursor;
+use crate::cursors::{BatchPlace, OpenCursor};
 use crate::{CommandError, ErrorCode, Request};
 
 /// Answers the next batch; the cursor is gone when it is exhausted.
@@ -14,27 +14,24 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let RawValue::Int64(id) = request.command()?.1 else {
-        return Err(CommandError::failed(
-            ErrorCode::TypeMismatch,
-            format!(
-                "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",
-                request.command()?.1.element_type().alias()
-            ),
-        ));
+    let id = match request.command()?.1 {
+        RawValue::Int64(id) => id,
+        RawValue::Null | RawValue::Undefined => return Err(missing("getMore", "getMore")),
+        other => return Err(wrong_type("getMore.getMore", other, "type 'long'")),
     };
     let mut collection = None;
     let mut batch_size = None;
-    for argument in Arguments::new("getMore", request.body) {
+    for argument in Arguments::of_command("getMore", request.body) {
         let argument = argument?;
         match argument.name {
-            "collection" => collection = Some(argument.string()?),
-            "batchSize" => batch_size = Some(argument.natural()?),
+            "collection" => collection = argument.string()?,
+            "batchSize" => batch_size = argument.natural()?,
             "term" | "lastKnownCommittedOpTime" => {}
-            _ => return Err(argument.unknown()),
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let collection = collection.ok_or_else(|| missing("getMore", "collection"))?;
+    check_name(collection)?;
     let mut cursor = context.cursors().take(id)?;
     let answer = answer(context, id, collection, batch_size, &mut cursor, reply);
     match answer {
@@ -55,6 +52,16 @@ pub(crate) fn run(
             Err(error)
         }
     }
+}
+
+fn check_name(collection: &str) -> Result<(), CommandError> {
+    let reason = match collection {
+        "" => "Collection names cannot be empty".to_owned(),
+        name if name.contains('\0') => "Collection names cannot have embedded null characters".to_owned(),
+        name if name.starts_with('.') => format!("Collection names cannot start with '.': {name}"),
+        _ => return Ok(()),
+    };
+    Err(CommandError::failed(ErrorCode::InvalidNamespace, reason))
 }
 
 /// A request that names the wrong collection does no harm to the cursor.
@@ -81,7 +88,7 @@ fn answer(
         ));
     }
     let count_max = batch_size.or(cursor.batch_size).filter(|size| *size > 0).unwrap_or(u64::MAX);
-    let (batch, end) = cursor_reply::fetch(cursor, count_max, context.patience)?;
+    let (batch, end) = cursor_reply::fetch(cursor, count_max, BatchPlace::Later, context.patience)?;
     let id = if end == BatchEnd::Exhausted { 0 } else { id };
     cursor_reply::write(reply, "nextBatch", &batch, id, &namespace)?;
     Ok(end)

@@ -17,7 +17,6 @@ use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
 use crate::identity::WRITE_BATCH_MAX;
-use crate::write_concern::WriteConcern;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Documents in a batch that may be inserted on a thread that serves many clients; a larger one would hold the others up.
@@ -31,16 +30,16 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let name = collection_name(request.command()?.1)?;
     let mut order = Order::Ordered;
-    for argument in Arguments::new("insert", request.body) {
+    for argument in Arguments::of_command("insert", request.body) {
         let argument = argument?;
         match argument.name {
             "documents" => {}
-            "ordered" if argument.boolean()? => order = Order::Ordered,
-            "ordered" => order = Order::Unordered,
+            "ordered" if argument.boolean()? == Some(false) => order = Order::Unordered,
+            "ordered" => {}
             "bypassDocumentValidation" => {
                 argument.lenient_boolean()?;
             }
-            _ => return Err(argument.unknown()),
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let documents =
@@ -49,20 +48,13 @@ pub(crate) fn run(
     if documents.len() > INLINE_DOCUMENTS_MAX {
         context.require_patience()?;
     }
-    let concern = WriteConcern::of(request.body)?;
-    if name.starts_with('$') {
-        return Err(CommandError::failed(
-            ErrorCode::InvalidNamespace,
-            format!("Invalid collection name: {name}"),
-        ));
-    }
-    let namespace = context.namespace(name)?;
+    let namespace = context.writable(name)?;
 
     let (inserted, failed) = retry::on_conflict(context, |context| {
         let collection = context.lease_or_create(&namespace)?;
         let mut transaction = context.catalog().begin(Begin::WRITE)?;
         let outcome = insert_all(context, &collection, &mut *transaction, &documents, order)?;
-        context.commit(transaction, concern.durability)?;
+        context.commit(transaction)?;
         Ok(outcome)
     })?;
     reply.append("n", count(inserted));
@@ -100,6 +92,15 @@ fn insert_all(
             Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                 return Err(CommandError::Failed(failure));
+            }
+            Err(CommandError::Failed(failure))
+                if failure.code == ErrorCode::Overflow && stored_document::is_unreadable(document) =>
+            {
+                // MongoDB does not even read such a message.
+                return Err(CommandError::failed(
+                    ErrorCode::Overflow,
+                    "BSONObj exceeds maximum nested object depth: 200",
+                ));
             }
             Err(CommandError::Failed(failure)) => {
                 transaction.rollback_to(savepoint);

@@ -1,6 +1,6 @@
 //! `killCursors`: forgets open cursors.
 
-use pando_document::{DocumentWriter, RawArray, RawValue};
+use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
@@ -12,20 +12,19 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    collection_name(request.command()?.1)?;
-    let mut cursors: Option<&RawArray> = None;
-    for argument in Arguments::new("killCursors", request.body) {
+    context.namespace(collection_name(request.command()?.1)?)?;
+    let mut cursors = None;
+    for argument in Arguments::of_command("killCursors", request.body) {
         let argument = argument?;
         match argument.name {
-            "cursors" => cursors = Some(argument.array()?),
-            _ => return Err(argument.unknown()),
+            "cursors" => cursors = Some(argument.longs()?),
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let cursors = cursors.ok_or_else(|| missing("killCursors", "cursors"))?;
     let mut killed = Vec::new();
     let mut not_found = Vec::new();
-    for id in cursors.iter() {
-        let id = id?.as_i64_exact().unwrap_or(0);
+    for id in cursors {
         if context.cursors().kill(id) {
             killed.push(id);
         } else {

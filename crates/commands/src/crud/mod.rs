@@ -2,6 +2,7 @@
 
 pub(crate) mod aggregate;
 mod coll_stats_stage;
+pub(crate) mod collation;
 pub(crate) mod count;
 pub(crate) mod delete;
 pub(crate) mod distinct;
@@ -13,7 +14,7 @@ pub(crate) mod insert;
 pub(crate) mod kill_cursors;
 mod matching;
 mod retry;
-mod statement_fields;
+mod statement_parts;
 mod stored_document;
 pub(crate) mod update;
 mod update_statement;

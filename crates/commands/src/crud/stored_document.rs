@@ -1,60 +1,148 @@
-//! What a document must be like to be stored: valid BSON of at most 16 MiB, an `_id` of an allowed type in front.
+//! What a document must be like to be stored: valid BSON of at most 16 MiB, not nested too deeply, an `_id` of an allowed type
+//! in front. What is inserted and what an upsert makes are checked in different words, as in MongoDB.
 
-use pando_document::{DocumentWriter, Limits, RawDocument, RawValue, validate};
+use pando_document::{DocumentError, DocumentWriter, Limits, RawDocument, RawValue, Timestamp, validate};
 
 use crate::commands::Shared;
 use crate::error::Failure;
 use crate::{CommandError, ErrorCode};
 
-/// Checks a document from a client and puts its bytes, with `_id` in front, into `out` (emptied first).
+/// Documents within one another that a stored document may have, itself not counted.
+const STORED_NESTING_MAX: usize = 179;
+
+/// Checks a document from a client and puts its bytes, with `_id` in front, into `out` (emptied first). A timestamp of zero
+/// that stands in the document itself, not in one within it, becomes the time.
 pub(super) fn prepare(
     shared: &Shared,
     document: &RawDocument,
     out: &mut Vec<u8>,
 ) -> Result<(), CommandError> {
     check_size(document.as_bytes().len())?;
-    validate(document.as_bytes(), &Limits::STORED)?;
+    check_nesting(document, "cannot insert document because it exceeds 180 levels of nesting")?;
+    let survey = Survey::of(document)?;
+    if let Some(id) = survey.id {
+        check_id(id)?;
+        if let RawValue::Document(id) = id {
+            check_id_fields(id)?;
+        }
+    }
     out.clear();
-    match place_of_id(document)? {
-        IdPlace::First(id) => {
-            check_id(id)?;
-            out.extend_from_slice(document.as_bytes());
+    match survey.timestamps {
+        Timestamps::Set => put_id_first(shared, document, &survey, out)?,
+        Timestamps::Empty => {
+            let time = u32::try_from(shared.now_ms() / 1000).unwrap_or(u32::MAX);
+            let id = survey.id.unwrap_or(RawValue::ObjectId(shared.new_object_id()));
+            rewrite(document, id, Some(Timestamp { time, increment: 1 }), out)?;
         }
-        IdPlace::Later(id) => {
-            check_id(id)?;
-            rewrite(document, id, out)?;
-        }
-        IdPlace::Missing => {
-            rewrite(document, RawValue::ObjectId(shared.new_object_id()), out)?;
-            check_size(out.len())?;
-        }
+    }
+    check_size(out.len())
+}
+
+/// Checks a document that an upsert has made and puts its bytes, with `_id` in front, into `out` (emptied first).
+pub(super) fn prepare_upserted(
+    shared: &Shared,
+    document: &RawDocument,
+    out: &mut Vec<u8>,
+) -> Result<(), CommandError> {
+    check_nesting(document, "Document exceeds maximum nesting depth of 180")?;
+    let survey = Survey::of(document)?;
+    if let Some(id) = survey.id {
+        check_id(id)?;
+    }
+    out.clear();
+    put_id_first(shared, document, &survey, out)?;
+    let max = Limits::STORED.bytes_max;
+    if out.len() > max {
+        return Err(CommandError::failed(
+            ErrorCode::Location(17_420),
+            format!("Document to upsert is larger than {max}"),
+        ));
     }
     Ok(())
 }
 
-/// Where the `_id` of a document stands.
-enum IdPlace<'d> {
-    First(RawValue<'d>),
-    Later(RawValue<'d>),
-    Missing,
-}
-
-fn place_of_id(document: &RawDocument) -> Result<IdPlace<'_>, CommandError> {
-    for (at, field) in document.iter().enumerate() {
-        if let ("_id", id) = field? {
-            return Ok(if at == 0 { IdPlace::First(id) } else { IdPlace::Later(id) });
-        }
+fn check_nesting(document: &RawDocument, sentence: &str) -> Result<(), CommandError> {
+    let limits = Limits { bytes_max: Limits::MESSAGE.bytes_max, nesting_max: STORED_NESTING_MAX };
+    match validate(document.as_bytes(), &limits) {
+        Ok(()) => Ok(()),
+        Err(DocumentError::TooDeep { .. }) => Err(CommandError::failed(ErrorCode::Overflow, sentence)),
+        Err(error) => Err(error.into()),
     }
-    Ok(IdPlace::Missing)
 }
 
-fn rewrite(document: &RawDocument, id: RawValue<'_>, out: &mut Vec<u8>) -> Result<(), CommandError> {
+/// Whether a document that could not be stored is nested so deeply that its message could not be read.
+pub(super) fn is_unreadable(document: &RawDocument) -> bool {
+    matches!(validate(document.as_bytes(), &Limits::MESSAGE), Err(DocumentError::TooDeep { .. }))
+}
+
+/// Whether timestamps of a document are still to be set.
+enum Timestamps {
+    /// There is one of zero.
+    Empty,
+    /// There is none of zero.
+    Set,
+}
+
+/// What one pass over the fields of a document finds.
+struct Survey<'d> {
+    id: Option<RawValue<'d>>,
+    /// Whether `_id` stands in front.
+    id_is_first: bool,
+    timestamps: Timestamps,
+}
+
+impl<'d> Survey<'d> {
+    fn of(document: &'d RawDocument) -> Result<Survey<'d>, CommandError> {
+        let mut survey = Survey { id: None, id_is_first: false, timestamps: Timestamps::Set };
+        for (at, field) in document.iter().enumerate() {
+            match field? {
+                ("_id", id) if survey.id.is_none() => {
+                    survey.id = Some(id);
+                    survey.id_is_first = at == 0;
+                }
+                (_, RawValue::Timestamp(Timestamp { time: 0, increment: 0 })) => {
+                    survey.timestamps = Timestamps::Empty;
+                }
+                _ => {}
+            }
+        }
+        Ok(survey)
+    }
+}
+
+fn put_id_first(
+    shared: &Shared,
+    document: &RawDocument,
+    survey: &Survey<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), CommandError> {
+    match survey.id {
+        Some(_) if survey.id_is_first => {
+            out.extend_from_slice(document.as_bytes());
+            Ok(())
+        }
+        Some(id) => rewrite(document, id, None, out),
+        None => rewrite(document, RawValue::ObjectId(shared.new_object_id()), None, out),
+    }
+}
+
+/// Writes the document with `_id` in front; `now` takes the place of empty timestamps.
+fn rewrite(
+    document: &RawDocument,
+    id: RawValue<'_>,
+    now: Option<Timestamp>,
+    out: &mut Vec<u8>,
+) -> Result<(), CommandError> {
     let mut writer = DocumentWriter::begin(out);
     writer.append("_id", id);
     for field in document.iter() {
         let (name, value) = field?;
-        if name != "_id" {
-            writer.append(name, value);
+        match (name, value, now) {
+            ("_id", ..) => {}
+            (name, RawValue::Timestamp(Timestamp { time: 0, increment: 0 }), Some(now)) => {
+                writer.append(name, RawValue::Timestamp(now));
+            }
+            (name, value, _) => writer.append(name, value),
         }
     }
     writer.finish();
@@ -62,20 +150,20 @@ fn rewrite(document: &RawDocument, id: RawValue<'_>, out: &mut Vec<u8>) -> Resul
 }
 
 /// Refuses a document that is too large.
-pub(super) fn check_size(bytes: usize) -> Result<(), CommandError> {
+fn check_size(bytes: usize) -> Result<(), CommandError> {
     let max = Limits::STORED.bytes_max;
     if bytes <= max {
         return Ok(());
     }
     Err(Failure::new(
-        ErrorCode::BsonObjectTooLarge,
+        ErrorCode::BadValue,
         format!("object to insert too large. size in bytes: {bytes}, max size: {max}"),
     )
     .into())
 }
 
 /// Refuses an `_id` of a type that cannot be one.
-pub(super) fn check_id(id: RawValue<'_>) -> Result<(), CommandError> {
+fn check_id(id: RawValue<'_>) -> Result<(), CommandError> {
     let refused = |kind: &str| {
         Err(Failure::new(ErrorCode::InvalidIdField, format!("The '_id' value cannot be of type {kind}"))
             .into())
@@ -84,21 +172,26 @@ pub(super) fn check_id(id: RawValue<'_>) -> Result<(), CommandError> {
         RawValue::Array(_) => refused("array"),
         RawValue::Regex(_) => refused("regex"),
         RawValue::Undefined => refused("undefined"),
-        RawValue::Document(inner) => {
-            for field in inner.iter() {
-                let (name, _) = field?;
-                if name.starts_with('$') {
-                    return Err(Failure::new(
-                        ErrorCode::DollarPrefixedFieldName,
-                        format!(
-                            "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
-                        ),
-                    )
-                    .into());
-                }
-            }
-            Ok(())
-        }
         _ => Ok(()),
     }
+}
+
+/// No field of an `_id`, however deep, may look like an operator. The depth was checked before.
+fn check_id_fields(document: &RawDocument) -> Result<(), CommandError> {
+    for field in document.iter() {
+        let (name, value) = field?;
+        if name.starts_with('$') {
+            return Err(Failure::new(
+                ErrorCode::DollarPrefixedFieldName,
+                format!("_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."),
+            )
+            .into());
+        }
+        match value {
+            RawValue::Document(inner) => check_id_fields(inner)?,
+            RawValue::Array(inner) => check_id_fields(inner.as_document())?,
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -6,14 +6,14 @@ use pando_query::expression::ParseScope;
 
 use std::sync::Arc;
 
+use super::collation::refuse_collation;
 use super::insert::{check_batch_length, ends_transaction};
 use super::retry;
-use super::statement_fields::StatementFields;
+use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
 use super::write_reply::{FailedWrite, Order, count, write_errors};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
-use crate::write_concern::WriteConcern;
 use crate::{CommandError, Request};
 
 /// What a batch did.
@@ -32,24 +32,23 @@ pub(crate) fn run(
     let name = collection_name(request.command()?.1)?;
     let mut order = Order::Ordered;
     let mut variables = RawDocument::empty();
-    for argument in Arguments::new("update", request.body) {
+    for argument in Arguments::of_command("update", request.body) {
         let argument = argument?;
         match argument.name {
             "updates" => {}
-            "ordered" if argument.boolean()? => order = Order::Ordered,
-            "ordered" => order = Order::Unordered,
+            "ordered" if argument.boolean()? == Some(false) => order = Order::Unordered,
+            "ordered" => {}
             "bypassDocumentValidation" => {
                 argument.lenient_boolean()?;
             }
-            "let" => variables = argument.document()?,
-            _ => return Err(argument.unknown()),
+            "let" => variables = argument.document()?.unwrap_or(variables),
+            _ => argument.refuse_unless_generic()?,
         }
     }
     let updates = request.documents("update", "updates")?.ok_or_else(|| missing("update", "updates"))?;
     check_batch_length(updates.len())?;
     let parts = updates.iter().map(|update| parse_parts(update)).collect::<Result<Vec<_>, _>>()?;
-    let concern = WriteConcern::of(request.body)?;
-    let namespace = context.namespace(name)?;
+    let namespace = context.writable(name)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), variables)?;
 
     let batch = retry::on_conflict(context, |context| {
@@ -62,7 +61,7 @@ pub(crate) fn run(
             };
         let mut transaction = context.catalog().begin(Begin::WRITE)?;
         let batch = update_all(context, &lease, &mut *transaction, &parts, &scope, order)?;
-        context.commit(transaction, concern.durability)?;
+        context.commit(transaction)?;
         Ok(batch)
     })?;
     write_reply(reply, &batch);
@@ -71,32 +70,40 @@ pub(crate) fn run(
 
 /// Reads the fields of one update.
 fn parse_parts(update: &RawDocument) -> Result<UpdateParts<'_>, CommandError> {
-    let fields = StatementFields::new("update.updates", update);
-    let query = fields.required("q")?;
-    let modification = fields.required("u")?;
-    let parts = UpdateParts {
-        query: fields.as_document("q", query)?,
-        update: modification,
-        array_filters: fields.array("arrayFilters")?,
-        sort: fields.document("sort")?,
-        hint: fields.hint()?,
-        reach: if fields.boolean("multi")? { Reach::Many } else { Reach::One },
-        upsert: if fields.boolean("upsert")? { Upsert::Yes } else { Upsert::No },
+    let (mut query, mut modification) = (None, None);
+    let mut parts = UpdateParts {
+        query: RawDocument::empty(),
+        update: RawValue::Null,
+        constants: None,
+        array_filters: None,
+        sort: None,
+        hint: None,
+        reach: Reach::One,
+        upsert: Upsert::No,
     };
-    fields.refuse_collation()?;
-    fields.finish(&[
-        "q",
-        "u",
-        "arrayFilters",
-        "sort",
-        "hint",
-        "multi",
-        "upsert",
-        "collation",
-        "c",
-        "upsertSupplied",
-        "sampleId",
-    ])?;
+    for argument in Arguments::inside("update.updates", update) {
+        let argument = argument?;
+        match argument.name {
+            "q" => query = argument.document()?,
+            "u" => modification = Some(checked_modification(argument.value)?),
+            "c" => parts.constants = argument.document()?,
+            "arrayFilters" => parts.array_filters = Some(array_of_documents(&argument)?),
+            "sort" => parts.sort = argument.document()?,
+            "hint" => parts.hint = Some(checked_hint(argument.value)?),
+            "multi" if argument.boolean()? == Some(true) => parts.reach = Reach::Many,
+            "upsert" if argument.boolean()? == Some(true) => parts.upsert = Upsert::Yes,
+            "multi" | "upsert" => {}
+            "collation" => refuse_collation(argument.document()?)?,
+            "upsertSupplied" => {
+                argument.boolean()?;
+            }
+            "sampleId" => {}
+            _ => return Err(argument.unknown()),
+        }
+    }
+    parts.query = query.ok_or_else(|| missing("update.updates", "q"))?;
+    parts.update = modification.ok_or_else(|| missing("update.updates", "u"))?;
+    check_stages(parts.update)?;
     Ok(parts)
 }
 

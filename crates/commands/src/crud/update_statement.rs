@@ -51,6 +51,8 @@ pub(super) struct UpdateStatement<'a> {
 pub(super) struct UpdateParts<'a> {
     pub query: &'a RawDocument,
     pub update: RawValue<'a>,
+    /// Variables of an update that is a pipeline.
+    pub constants: Option<&'a RawDocument>,
     pub array_filters: Option<&'a RawArray>,
     pub sort: Option<&'a RawDocument>,
     pub hint: Option<RawValue<'a>>,
@@ -76,6 +78,7 @@ pub(super) struct UpdateOutcome {
 impl<'a> UpdateStatement<'a> {
     /// Parses the parts.
     pub fn parse(parts: UpdateParts<'a>, scope: &ParseScope) -> Result<UpdateStatement<'a>, CommandError> {
+        let scope = &with_constants(scope, &parts)?;
         let update = Update::parse(parts.update, parts.array_filters, scope)?;
         if parts.reach == Reach::Many && update.is_replacement() {
             return Err(CommandError::failed(
@@ -159,7 +162,7 @@ impl<'a> UpdateStatement<'a> {
         let made =
             self.update.insert(self.query, &update_context(context, ApplyKind::Insert, None), new_id)?;
         let mut stored = Vec::new();
-        stored_document::prepare(context.shared, &made, &mut stored)?;
+        stored_document::prepare_upserted(context.shared, &made, &mut stored)?;
         let stored = RawDocumentBuf::from_vec(stored)?;
         collection
             .insert(transaction, &stored, context.patience)
@@ -168,6 +171,23 @@ impl<'a> UpdateStatement<'a> {
         outcome.after = Some(stored);
         Ok(())
     }
+}
+
+/// The scope in which an update's constants are variables.
+fn with_constants(scope: &ParseScope, parts: &UpdateParts<'_>) -> Result<ParseScope, CommandError> {
+    let mut scope = scope.clone();
+    let Some(constants) = parts.constants else { return Ok(scope) };
+    if !matches!(parts.update, RawValue::Array(_)) {
+        return Err(CommandError::failed(
+            ErrorCode::Location(51_198),
+            "Constant values may only be specified for pipeline updates",
+        ));
+    }
+    for constant in constants.iter() {
+        let (name, value) = constant?;
+        scope = scope.with_constant(name, Some(value));
+    }
+    Ok(scope)
 }
 
 fn update_context(context: &Context<'_>, kind: ApplyKind, matched_index: Option<usize>) -> UpdateContext {

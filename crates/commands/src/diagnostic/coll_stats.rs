@@ -3,7 +3,7 @@
 use pando_catalog::CollectionSize;
 use pando_document::{DocumentWriter, RawValue};
 
-use crate::arguments::{Arguments, collection_name};
+use crate::arguments::{Arguments, collection_name_or};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -14,23 +14,33 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     context.require_patience()?;
-    let name = collection_name(request.command()?.1)?;
+    let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let mut scale = 1;
-    for argument in Arguments::new("collStats", request.body) {
+    for argument in Arguments::of_command("collStats", request.body) {
         let argument = argument?;
-        match argument.name {
-            "scale" => scale = scale_of(argument.integer()?)?,
-            _ => return Err(argument.unknown()),
+        // Fields that nobody knows are passed over here, as MongoDB does.
+        if argument.name == "scale" {
+            let most = i64::from(i32::MAX);
+            scale = argument.at_least(1)?.map_or(1, |scale| scale.min(most).unsigned_abs());
         }
     }
     let namespace = context.namespace(name)?;
-    let size = match context.catalog().collection(context.database, name) {
-        Some(collection) => collection.size()?,
-        None => CollectionSize::default(),
-    };
     reply.append_str("ns", &namespace.to_string());
-    write_size(&size, scale, reply);
+    match context.catalog().collection(context.database, name) {
+        Some(collection) => write_size(&collection.size()?, scale, reply),
+        None => write_nothing(scale, reply),
+    }
     Ok(())
+}
+
+/// What is said of a collection that there is none of.
+fn write_nothing(scale: u64, reply: &mut DocumentWriter<'_>) {
+    for name in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
+        reply.append(name, RawValue::Int32(0));
+    }
+    reply.document("indexDetails").finish();
+    reply.document("indexSizes").finish();
+    reply.append("scaleFactor", scaled(scale, 1));
 }
 
 /// The fields that say how large a collection is, as `collStats` and the stage `$collStats` show them.
@@ -55,17 +65,6 @@ pub(crate) fn write_size(size: &CollectionSize, scale: u64, reply: &mut Document
     }
     sizes.finish();
     reply.append("scaleFactor", scaled(scale, 1));
-}
-
-/// A scale from a request: at least 1.
-pub(crate) fn scale_of(number: i64) -> Result<u64, CommandError> {
-    match u64::try_from(number) {
-        Ok(scale) if scale >= 1 => Ok(scale),
-        _ => Err(CommandError::failed(
-            ErrorCode::Location(51024),
-            format!("BSON field 'scale' value must be >= 1, actual value '{number}'"),
-        )),
-    }
 }
 
 fn scaled(bytes: u64, scale: u64) -> RawValue<'static> {

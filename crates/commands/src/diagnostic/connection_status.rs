@@ -2,6 +2,7 @@
 
 use pando_document::DocumentWriter;
 
+use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::{CommandError, Request};
 
@@ -11,10 +12,18 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    let mut shows_privileges = false;
+    for argument in Arguments::of_command("connectionStatus", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "showPrivileges" => shows_privileges = argument.lenient_boolean()? == Some(true),
+            _ => argument.refuse_unless_generic()?,
+        }
+    }
     let mut auth = reply.document("authInfo");
     auth.array("authenticatedUsers").finish();
     auth.array("authenticatedUserRoles").finish();
-    if matches!(request.body.get("showPrivileges")?, Some(value) if value.to_bool()) {
+    if shows_privileges {
         auth.array("authenticatedUserPrivileges").finish();
     }
     auth.finish();

@@ -2,10 +2,9 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
-use super::coll_stats::scale_of;
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, whole};
 use crate::context::Context;
-use crate::{CommandError, Request};
+use crate::{CommandError, ErrorCode, Request};
 
 /// Answers the sums over the collections.
 pub(crate) fn run(
@@ -15,12 +14,14 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     let mut scale = 1;
-    for argument in Arguments::new("dbStats", request.body) {
+    let mut shows_free = false;
+    for argument in Arguments::of_command("dbStats", request.body) {
         let argument = argument?;
+        // Fields that nobody knows are passed over here, as MongoDB does.
         match argument.name {
-            "scale" => scale = scale_of(argument.integer()?)?,
-            "freeStorage" => {}
-            _ => return Err(argument.unknown()),
+            "scale" => scale = scale_of(argument.value)?,
+            "freeStorage" => shows_free = argument.value.to_bool(),
+            _ => {}
         }
     }
     let collections = context.catalog().collections(context.database);
@@ -34,20 +35,44 @@ pub(crate) fn run(
         index_bytes += size.index_bytes.iter().map(|(_, bytes)| bytes).sum::<u64>();
     }
     let scaled = |bytes: u64| RawValue::Double(bytes as f64 / scale as f64);
-    let count = |number: u64| RawValue::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+    let count = |number: u64| match i32::try_from(number) {
+        Ok(small) => RawValue::Int32(small),
+        Err(_) => RawValue::Int64(i64::try_from(number).unwrap_or(i64::MAX)),
+    };
+    // Of a database that there is none of, MongoDB tells whole numbers.
+    let scaled = |bytes: u64| if collections.is_empty() { RawValue::Int32(0) } else { scaled(bytes) };
     reply.append_str("db", context.database);
     reply.append("collections", count(collections.len() as u64));
     reply.append("views", count(0));
     reply.append("objects", count(objects));
-    reply.append(
-        "avgObjSize",
-        RawValue::Double(if objects == 0 { 0.0 } else { data as f64 / objects as f64 }),
-    );
+    let average = data.checked_div(objects).map_or(0.0, |_| data as f64 / objects as f64);
+    let average = if collections.is_empty() { RawValue::Int32(0) } else { RawValue::Double(average) };
+    reply.append("avgObjSize", average);
     reply.append("dataSize", scaled(data));
     reply.append("storageSize", scaled(storage));
     reply.append("indexes", count(indexes));
     reply.append("indexSize", scaled(index_bytes));
     reply.append("totalSize", scaled(storage + index_bytes));
-    reply.append("scaleFactor", RawValue::Double(scale as f64));
+    if shows_free {
+        for name in ["freeStorageSize", "indexFreeStorageSize", "totalFreeStorageSize"] {
+            reply.append(name, scaled(0));
+        }
+    }
+    let factor = if collections.is_empty() { count(scale) } else { RawValue::Double(scale as f64) };
+    reply.append("scaleFactor", factor);
     Ok(())
+}
+
+/// How many bytes are one; refused without a code, as MongoDB does.
+fn scale_of(value: RawValue<'_>) -> Result<u64, CommandError> {
+    if !value.is_number() {
+        if value.to_bool() {
+            return Err(CommandError::failed(ErrorCode::Untold, "scale has to be a number > 0"));
+        }
+        return Ok(1);
+    }
+    match u32::try_from(whole(value)) {
+        Ok(scale) if scale > 0 && i32::try_from(scale).is_ok() => Ok(u64::from(scale)),
+        _ => Err(CommandError::failed(ErrorCode::Untold, "scale has to be > 0")),
+    }
 }

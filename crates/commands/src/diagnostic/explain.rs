@@ -16,11 +16,17 @@ use pando_query::plan::{
 };
 use pando_query::sort::DiskUse;
 
+use crate::arguments::{Argument, Arguments, collection_name_or, missing};
 use crate::context::Context;
 use crate::crud::aggregate::{AggregateRequest, CursorField, PlannedPipeline, stage_texts};
 use crate::crud::find_request::{FindRequest, ParsedFind};
 use crate::identity::MONGODB_VERSION;
 use crate::{CommandError, ErrorCode, Request};
+
+const VERBOSITIES: [&str; 3] = ["queryPlanner", "executionStats", "allPlansExecution"];
+/// Commands that can be explained.
+const EXPLAINED: [&str; 8] =
+    ["aggregate", "count", "delete", "distinct", "find", "findAndModify", "findandmodify", "update"];
 
 /// Explains the command inside.
 pub(crate) fn run(
@@ -28,23 +34,32 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let RawValue::Document(inner) = request.command()?.1 else {
-        return Err(CommandError::failed(
-            ErrorCode::TypeMismatch,
-            "explain command requires a nested object",
-        ));
-    };
-    let verbosity = match request.body.get("verbosity")? {
-        None => "allPlansExecution",
-        Some(RawValue::String(known @ ("queryPlanner" | "executionStats" | "allPlansExecution"))) => known,
-        Some(_) => {
-            return Err(CommandError::failed(
-                ErrorCode::FailedToParse,
-                "verbosity string must be one of {'queryPlanner', 'executionStats', 'allPlansExecution'}",
-            ));
+    let inner = Argument::of_value("explain", "explain", request.command()?.1).document()?;
+    let inner = inner.ok_or_else(|| missing("explain", "explain"))?;
+    let mut verbosity = "allPlansExecution";
+    for argument in Arguments::of_command("explain", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "verbosity" => verbosity = argument.one_of(&VERBOSITIES)?.unwrap_or(verbosity),
+            _ => argument.refuse_unless_generic()?,
         }
-    };
+    }
     explain(context, inner, verbosity, reply)
+}
+
+fn check_explainable(name: &str) -> Result<(), CommandError> {
+    if EXPLAINED.contains(&name) {
+        return Ok(());
+    }
+    match crate::registry::find(name) {
+        Some(_) => {
+            Err(CommandError::failed(ErrorCode::IllegalOperation, format!("Cannot explain cmd: {name}")))
+        }
+        None => Err(CommandError::failed(
+            ErrorCode::CommandNotFound,
+            format!("Explain failed due to unknown command: {name}"),
+        )),
+    }
 }
 
 /// What is explained: a filter with its plan, and how its documents are shown.
@@ -78,12 +93,8 @@ pub(crate) fn explain(
         ));
     };
     let (name, value) = first?;
-    let RawValue::String(collection_name) = value else {
-        return Err(CommandError::failed(
-            ErrorCode::InvalidNamespace,
-            "explain needs the name of a collection",
-        ));
-    };
+    check_explainable(name)?;
+    let collection_name = collection_name_or(value, ErrorCode::InvalidNamespace)?;
     let namespace = context.namespace(collection_name)?;
     let transaction = context.begin_read()?;
     let found = context.catalog().collection(namespace.database(), namespace.collection());

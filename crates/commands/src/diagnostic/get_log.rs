@@ -2,6 +2,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
+use crate::arguments::{Argument, missing, no_more};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -11,22 +12,21 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    match request.command()?.1 {
-        RawValue::String("*") => {
+    no_more("getLog", request.body)?;
+    let name = Argument::of_value("getLog", "getLog", request.command()?.1).string()?;
+    match name.ok_or_else(|| missing("getLog", "getLog"))? {
+        "*" => {
             let mut names = reply.array("names");
             names.push(RawValue::String("global"));
             names.push(RawValue::String("startupWarnings"));
             names.finish();
             Ok(())
         }
-        RawValue::String("global" | "startupWarnings") => {
+        "global" | "startupWarnings" => {
             reply.append("totalLinesWritten", RawValue::Int32(0));
             reply.array("log").finish();
             Ok(())
         }
-        RawValue::String(name) => {
-            Err(CommandError::failed(ErrorCode::OperationFailed, format!("No log named '{name}'")))
-        }
-        _ => Err(CommandError::failed(ErrorCode::TypeMismatch, "Argument to getLog must be of type String")),
+        name => Err(CommandError::failed(ErrorCode::OperationFailed, format!("No log named '{name}'"))),
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(
         }
     }
     if found == 0 {
-        return Err(CommandError::failed(ErrorCode::InvalidOptions, "no option found to get"));
+        return Err(CommandError::failed(ErrorCode::Untold, "no option found to get"));
     }
     Ok(())
 }

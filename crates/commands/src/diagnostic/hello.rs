@@ -4,6 +4,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
+use crate::arguments::Argument;
 use crate::context::Context;
 use crate::identity::{
     BSON_OBJECT_BYTES_MAX, MAX_WIRE_VERSION, MESSAGE_BYTES_MAX, MIN_WIRE_VERSION, SESSION_TIMEOUT_MINUTES,
@@ -20,6 +21,7 @@ pub(crate) fn run_hello(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    begin(context, request, reply)?;
     reply.append("isWritablePrimary", RawValue::Boolean(true));
     answer(context, request, reply)
 }
@@ -30,11 +32,40 @@ pub(crate) fn run_is_master(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    begin(context, request, reply)?;
+    reply.append("ismaster", RawValue::Boolean(true));
+    answer(context, request, reply)
+}
+
+/// What both names answer first: that the newer one is known, and the compressors that both sides speak. A connection that has
+/// agreed on some is told of them again, whether it asks or not.
+fn begin(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
     if matches!(request.body.get("helloOk")?, Some(value) if value.to_bool()) {
         reply.append("helloOk", RawValue::Boolean(true));
     }
-    reply.append("ismaster", RawValue::Boolean(true));
-    answer(context, request, reply)
+    if let Some(offered) = request.body.get("compression")? {
+        let mut common = Vec::new();
+        for name in Argument::of_value("hello", "compression", offered).array()?.iter() {
+            if let RawValue::String(name) = name?
+                && let Some(known) = COMPRESSORS.iter().find(|known| **known == name)
+            {
+                common.push(*known);
+            }
+        }
+        context.connection.agree_on_compressors(common);
+    }
+    if !context.connection.compressors().is_empty() {
+        let mut common = reply.array("compression");
+        for name in context.connection.compressors() {
+            common.push(RawValue::String(name));
+        }
+        common.finish();
+    }
+    Ok(())
 }
 
 fn answer(
@@ -56,16 +87,5 @@ fn answer(
     reply.append("minWireVersion", RawValue::Int32(MIN_WIRE_VERSION));
     reply.append("maxWireVersion", RawValue::Int32(MAX_WIRE_VERSION));
     reply.append("readOnly", RawValue::Boolean(false));
-    if let Some(RawValue::Array(offered)) = request.body.get("compression")? {
-        let mut common = reply.array("compression");
-        for name in offered.iter() {
-            if let RawValue::String(name) = name?
-                && COMPRESSORS.contains(&name)
-            {
-                common.push(RawValue::String(name));
-            }
-        }
-        common.finish();
-    }
     Ok(())
 }

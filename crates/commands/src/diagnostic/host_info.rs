@@ -2,15 +2,17 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
+use crate::arguments::no_more;
 use crate::context::Context;
 use crate::{CommandError, Request};
 
 /// Answers processors and operating system.
 pub(crate) fn run(
     context: &mut Context<'_>,
-    _request: &Request<'_>,
+    request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    no_more("hostInfo", request.body)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores = i32::try_from(cores).unwrap_or(i32::MAX);
     let mut system = reply.document("system");

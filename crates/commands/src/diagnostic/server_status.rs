@@ -21,6 +21,14 @@ pub(crate) fn run(
     reply.append_f64("uptime", (up / 1000) as f64);
     reply.append_i64("uptimeMillis", up);
     reply.append("localTime", RawValue::DateTime(now));
+    let counts = &context.shared.connections;
+    let mut connections = reply.document("connections");
+    for (name, number) in
+        [("current", counts.open()), ("active", counts.open()), ("totalCreated", counts.ever())]
+    {
+        connections.append_i32(name, i32::try_from(number).unwrap_or(i32::MAX));
+    }
+    connections.finish();
     let mut storage = reply.document("storageEngine");
     storage.append_str("name", context.catalog().engine().name());
     storage.append_bool("supportsCommittedReads", true);

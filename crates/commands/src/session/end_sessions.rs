@@ -2,8 +2,10 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
+use crate::arguments::{Argument, no_more, wrong_type};
 use crate::context::Context;
-use crate::{CommandError, ErrorCode, Request};
+use crate::generic_arguments::check_session_id;
+use crate::{CommandError, Request};
 
 /// `endSessions`.
 pub(crate) fn run(
@@ -11,7 +13,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    check(request)
+    check("endSessions", request)
 }
 
 /// `refreshSessions`.
@@ -20,19 +22,22 @@ pub(crate) fn run_refresh(
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    check(request)
+    check("refreshSessions", request)
 }
 
-fn check(request: &Request<'_>) -> Result<(), CommandError> {
-    let (name, value) = request.command()?;
-    match value {
-        RawValue::Array(_) => Ok(()),
-        other => Err(CommandError::failed(
-            ErrorCode::TypeMismatch,
-            format!(
-                "BSON field '{name}.{name}' is the wrong type '{}', expected type 'array'",
-                other.element_type().alias()
-            ),
-        )),
+fn check(command: &'static str, request: &Request<'_>) -> Result<(), CommandError> {
+    let sessions = Argument::of_value(command, command, request.command()?.1).array()?;
+    for (at, session) in sessions.iter().enumerate() {
+        match session? {
+            RawValue::Document(session) => {
+                check_session_id(&format!("{command}.{command}FromClient"), session)?
+            }
+            RawValue::Null | RawValue::Undefined => {}
+            other => {
+                let place = format!("{command}.{command}FromClient.{at}");
+                return Err(wrong_type(&place, other, "type 'object'"));
+            }
+        }
     }
+    no_more(command, request.body)
 }

@@ -2,14 +2,15 @@
 
 use pando_document::DocumentWriter;
 
+use crate::arguments::no_more;
 use crate::context::Context;
 use crate::{CommandError, Request};
 
 /// Answers `ok`.
 pub(crate) fn run(
     _context: &mut Context<'_>,
-    _request: &Request<'_>,
+    request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    Ok(())
+    no_more("logout", request.body)
 }

@@ -3,7 +3,7 @@
 
 use pando_document::DocumentWriter;
 
-use crate::arguments::Arguments;
+use crate::arguments::no_more;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -26,8 +26,6 @@ pub(crate) fn run_abort(
 }
 
 fn refuse(command: &'static str, request: &Request<'_>) -> Result<(), CommandError> {
-    for argument in Arguments::new(command, request.body) {
-        argument?;
-    }
+    no_more(command, request.body)?;
     Err(CommandError::failed(ErrorCode::CommandFailed, format!("{command} must be run within a transaction")))
 }

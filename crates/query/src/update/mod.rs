@@ -159,20 +159,10 @@ impl Update {
         };
         let document = match self.run(&seed, context)? {
             Applied::Unchanged => seed.clone(),
-            Applied::Changed(new) => {
-                self.check_id(&seed, &new)?;
-                new
-            }
+            Applied::Changed(new) => new,
         };
-        if !matches!(self.style, Style::Operators(_))
-            && matches!(document.get("_id")?, Some(RawValue::Array(_)))
-        {
-            return Err(QueryError::new(
-                QueryErrorKind::NotSingleValueField,
-                "After applying the update to the document, the (immutable) field '_id' was found to be an array or array \
-                 descendant.",
-            ));
-        }
+        self.refuse_array_as_id(&document)?;
+        self.check_id(&seed, &document)?;
         if matches!(&self.style, Style::Operators(operators) if operators.appends_to_id()) {
             return Err(QueryError::new(
                 QueryErrorKind::NotSingleValueField,
@@ -184,10 +174,28 @@ impl Update {
         Ok(document)
     }
 
+    /// An `_id` that an upsert takes whole from its update is no list, whatever the filter says.
+    fn refuse_array_as_id(&self, document: &RawDocument) -> Result<(), QueryError> {
+        let is_whole = !matches!(self.style, Style::Operators(_));
+        if is_whole && matches!(document.get("_id")?, Some(RawValue::Array(_))) {
+            return Err(QueryError::new(
+                QueryErrorKind::NotSingleValueField,
+                "After applying the update to the document, the (immutable) field '_id' was found to be an array or array \
+                 descendant.",
+            ));
+        }
+        Ok(())
+    }
+
     fn run(&self, document: &RawDocument, context: &UpdateContext) -> Result<Applied, QueryError> {
         match &self.style {
             Style::Operators(operators) => operators.apply(document, context),
-            Style::Replacement(replacement) => replacement.apply(document),
+            Style::Replacement(replacement) => {
+                if context.kind == ApplyKind::Update {
+                    replacement.check_names()?;
+                }
+                replacement.apply(document, context.timestamp)
+            }
             Style::Pipeline(pipeline) => pipeline.apply(document),
         }
     }

@@ -1,8 +1,8 @@
 //! A replacement: the new document as it is, with the old one's `_id` in front unless it brings its own.
 //!
-//! Timestamps of zero at the top level stand for the moment of the write elsewhere; here they are kept.
+//! A timestamp of zero at the top level stands for the moment of the write; `_id` and deeper ones are kept.
 
-use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Timestamp};
 
 use super::Applied;
 use crate::error::{QueryError, QueryErrorKind};
@@ -16,9 +16,6 @@ impl Replacement {
     pub(super) fn parse(document: &RawDocument) -> Result<Replacement, QueryError> {
         for element in document.iter() {
             let (name, value) = element?;
-            if name.starts_with('$') {
-                return Err(dollar_prefixed(name, name));
-            }
             if let ("_id", RawValue::Document(id)) = (name, value) {
                 for field in id.iter() {
                     let (field, _) = field?;
@@ -31,12 +28,26 @@ impl Replacement {
         Ok(Replacement { document: document.to_owned() })
     }
 
-    pub(super) fn apply(&self, old: &RawDocument) -> Result<Applied, QueryError> {
-        let new = match (self.document.get("_id")?, old.get("_id")?) {
+    /// Refuses fields that look like operators: an upsert may bring them, a replacement of a document may not.
+    pub(super) fn check_names(&self) -> Result<(), QueryError> {
+        for element in self.document.iter() {
+            let (name, _) = element?;
+            if name.starts_with('$') {
+                return Err(dollar_prefixed(name, name));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply(&self, old: &RawDocument, now: Timestamp) -> Result<Applied, QueryError> {
+        let mut new = match (self.document.get("_id")?, old.get("_id")?) {
             (None, Some(id)) => self.with_id(id)?,
             (Some(_), _) => with_own_id_first(&self.document)?,
             (None, None) => self.document.clone(),
         };
+        if has_empty_timestamp(&new)? {
+            new = with_timestamps(&new, now)?;
+        }
         Ok(if new.as_bytes() == old.as_bytes() { Applied::Unchanged } else { Applied::Changed(new) })
     }
 
@@ -49,6 +60,33 @@ impl Replacement {
         writer.finish();
         Ok(RawDocumentBuf::from_vec(bytes)?)
     }
+}
+
+fn is_empty_timestamp(name: &str, value: RawValue<'_>) -> bool {
+    matches!(value, RawValue::Timestamp(Timestamp { time: 0, increment: 0 })) && name != "_id"
+}
+
+fn has_empty_timestamp(document: &RawDocument) -> Result<bool, QueryError> {
+    for element in document.iter() {
+        let (name, value) = element?;
+        if is_empty_timestamp(name, value) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The same fields, `now` in place of empty timestamps.
+fn with_timestamps(document: &RawDocument, now: Timestamp) -> Result<RawDocumentBuf, QueryError> {
+    let mut bytes = Vec::with_capacity(document.as_bytes().len());
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    for element in document.iter() {
+        let (name, value) = element?;
+        let value = if is_empty_timestamp(name, value) { RawValue::Timestamp(now) } else { value };
+        writer.append(name, value);
+    }
+    writer.finish();
+    Ok(RawDocumentBuf::from_vec(bytes)?)
 }
 
 /// The same fields, `_id` before all others.

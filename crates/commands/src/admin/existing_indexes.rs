@@ -1,0 +1,94 @@
+//! Whether an index that is asked for is there already, or cannot be beside one that is.
+//!
+//! Two indexes may have the same key if one of them is unique and the other is not, or one sparse and the other not: these
+//! options make the *signature* of an index, together with its key. Within a signature there is one index; asked for again
+//! with the same name and options it is simply there. Whether an index is hidden and how it was built makes no difference.
+
+use pando_document::{RawDocument, RawDocumentBuf, RawValue};
+
+use super::index_key_pattern;
+use super::index_specification::shown;
+use crate::{CommandError, ErrorCode};
+
+/// Fields of a specification that are no options of its index, or make its signature.
+const NO_OPTIONS: [&str; 7] = ["v", "key", "name", "unique", "sparse", "hidden", "background"];
+
+/// Whether an index like `wanted` is among `have`; an error where one of these is in its way. All are normalised.
+pub(super) fn is_among(have: &[RawDocumentBuf], wanted: &RawDocument) -> Result<bool, CommandError> {
+    let (wanted_key, wanted_name) = key_and_name(wanted);
+    // The index on `_id` is there by whatever name it is asked for.
+    if index_key_pattern::is_of_id(wanted_key) {
+        return Ok(true);
+    }
+    if let Some(existing) = have.iter().find(|existing| key_and_name(existing).1 == wanted_name) {
+        return match (same_signature(existing, wanted), same_options(existing, wanted)) {
+            (true, true) => Ok(true),
+            (true, false) => Err(conflict(
+                ErrorCode::IndexOptionsConflict,
+                "An equivalent index already exists with the same name but different options.",
+                wanted,
+                existing,
+            )),
+            (false, _) => Err(conflict(
+                ErrorCode::IndexKeySpecsConflict,
+                "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation.",
+                wanted,
+                existing,
+            )),
+        };
+    }
+    match have.iter().find(|existing| same_signature(existing, wanted)) {
+        None => Ok(false),
+        Some(existing) if same_options(existing, wanted) => {
+            let name = key_and_name(existing).1;
+            Err(CommandError::failed(
+                ErrorCode::IndexOptionsConflict,
+                format!("Index already exists with a different name: {name}"),
+            ))
+        }
+        Some(existing) => Err(conflict(
+            ErrorCode::IndexOptionsConflict,
+            "An equivalent index already exists with a different name and options.",
+            wanted,
+            existing,
+        )),
+    }
+}
+
+/// The key pattern and the name of a normalised specification.
+pub(super) fn key_and_name(specification: &RawDocument) -> (&RawDocument, &str) {
+    match (specification.get("key"), specification.get("name")) {
+        (Ok(Some(RawValue::Document(key))), Ok(Some(RawValue::String(name)))) => (key, name),
+        _ => unreachable!("specifications are normalised before they are compared"),
+    }
+}
+
+fn same_signature(a: &RawDocument, b: &RawDocument) -> bool {
+    index_key_pattern::same(key_and_name(a).0, key_and_name(b).0)
+        && flag(a, "unique") == flag(b, "unique")
+        && flag(a, "sparse") == flag(b, "sparse")
+}
+
+/// Whether the remaining options are the same, in whatever order.
+fn same_options(a: &RawDocument, b: &RawDocument) -> bool {
+    let options = |specification: &RawDocument| -> Vec<(String, pando_document::Value)> {
+        let mut options: Vec<_> = specification
+            .iter()
+            .filter_map(|field| field.ok())
+            .filter(|(name, _)| !NO_OPTIONS.contains(name))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        options.sort_by(|left, right| left.0.cmp(&right.0));
+        options
+    };
+    options(a) == options(b)
+}
+
+fn flag(specification: &RawDocument, name: &str) -> bool {
+    matches!(specification.get(name), Ok(Some(value)) if value.to_bool())
+}
+
+fn conflict(code: ErrorCode, sentence: &str, wanted: &RawDocument, existing: &RawDocument) -> CommandError {
+    let (wanted, existing) = (shown(wanted), shown(existing));
+    CommandError::failed(code, format!("{sentence} Requested index: {wanted}, existing index: {existing}"))
+}

@@ -1,0 +1,123 @@
+//! The key pattern of an index: which fields, in which directions.
+
+use pando_document::{Number, RawDocument, RawValue};
+
+use crate::ErrorCode;
+
+/// Kinds of index of MongoDB that are not carried out yet.
+const NOT_YET: [&str; 4] = ["text", "2d", "2dsphere", "hashed"];
+/// Most fields of one index.
+pub(super) const FIELDS_MAX: usize = 32;
+
+/// Whether a key pattern names fields and directions; a code and a reason where it does not.
+pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
+    let refused = |reason: &str| Err((ErrorCode::CannotCreateIndex, reason.to_owned()));
+    let not_yet =
+        |what: &str| Err((ErrorCode::CommandNotSupported, format!("{what} indexes are not supported yet")));
+    if key.is_empty() {
+        return refused("Index keys cannot be empty.");
+    }
+    for field in key.iter() {
+        let (path, direction) = field.map_err(|error| (ErrorCode::InvalidBson, error.to_string()))?;
+        if path == "$**" || path.ends_with(".$**") {
+            return not_yet("wildcard");
+        }
+        check_path(path)?;
+        match direction {
+            RawValue::String("") => {
+                return refused("Values in the index key pattern cannot be empty strings");
+            }
+            RawValue::String(kind) if NOT_YET.contains(&kind) => return not_yet(kind),
+            RawValue::String(kind) => return refused(&format!("Unknown index plugin '{kind}'")),
+            value => match Number::from_value(value) {
+                Some(number) if number.is_nan() => {
+                    return refused("Values in the index key pattern cannot be NaN.");
+                }
+                Some(number) if number.is_zero() => {
+                    return refused("Values in the index key pattern cannot be 0.");
+                }
+                Some(_) => {}
+                None => {
+                    let found = value.element_type().alias();
+                    return refused(&format!(
+                        "Values in v:2 index key pattern cannot be of type {found}. Only numbers > 0, numbers < 0, and strings are allowed."
+                    ));
+                }
+            },
+        }
+    }
+    Ok(())
+}
+
+fn check_path(path: &str) -> Result<(), (ErrorCode, String)> {
+    let refused = |reason: &str| Err((ErrorCode::CannotCreateIndex, reason.to_owned()));
+    if path.is_empty() {
+        return refused("Index keys cannot be an empty field.");
+    }
+    if path.split('.').any(str::is_empty) {
+        return refused("Index keys cannot contain an empty field.");
+    }
+    if path.split('.').any(|part| part.starts_with('$')) {
+        return refused("Index key contains an illegal field name: field name starts with '$'.");
+    }
+    Ok(())
+}
+
+/// Whether it is the pattern of the index on `_id`, or meant to be.
+pub(super) fn is_of_id(key: &RawDocument) -> bool {
+    let mut fields = key.iter();
+    let (first, second) = (fields.next(), fields.next());
+    match (first, second) {
+        (Some(Ok(("_id", direction))), None) => {
+            Number::from_value(direction).is_some_and(|number| number.to_f64().trunc().abs() == 1.0)
+        }
+        _ => false,
+    }
+}
+
+/// Whether two key patterns name the same fields with the same numbers, whatever the types of these.
+pub(super) fn same(a: &RawDocument, b: &RawDocument) -> bool {
+    let mut left = a.iter();
+    let mut right = b.iter();
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return true,
+            (Some(Ok((name_a, value_a))), Some(Ok((name_b, value_b)))) => {
+                if name_a != name_b || !same_direction(value_a, value_b) {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+fn same_direction(a: RawValue<'_>, b: RawValue<'_>) -> bool {
+    match (Number::from_value(a), Number::from_value(b)) {
+        (Some(a), Some(b)) => a.to_f64() == b.to_f64(),
+        _ => matches!((a, b), (RawValue::String(a), RawValue::String(b)) if a == b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::doc;
+
+    use super::*;
+
+    #[test]
+    fn directions_are_equal_as_numbers_and_not_as_signs() {
+        let key = doc! { "a": 1 }.to_raw();
+        assert!(same(&key, &doc! { "a": 1.0 }.to_raw()));
+        assert!(!same(&key, &doc! { "a": 2 }.to_raw()));
+        assert!(!same(&key, &doc! { "a": 1, "b": 1 }.to_raw()));
+    }
+
+    #[test]
+    fn only_one_and_minus_one_mean_the_index_on_the_id() {
+        assert!(is_of_id(&doc! { "_id": 1 }.to_raw()));
+        assert!(is_of_id(&doc! { "_id": -1.0 }.to_raw()));
+        assert!(!is_of_id(&doc! { "_id": 2 }.to_raw()));
+        assert!(!is_of_id(&doc! { "_id": 1, "a": 1 }.to_raw()));
+    }
+}
