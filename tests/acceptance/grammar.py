@@ -8,6 +8,7 @@ import re
 from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Timestamp
 
 import sort_order
+from expressions import Expressions
 
 NUMBERS = [0, 1, 2, 3, -1, 7, Int64(1), Int64(2**53 + 1), Int64(2**63 - 1), Int64(-(2**63)), 2**31 - 1, 1.0, 1.5, -0.0, 0.1, 2.0**53,
            float("nan"), float("inf"), float("-inf"), 1e308, Decimal128("1"), Decimal128("1.50"), Decimal128("0.1"), Decimal128("NaN"),
@@ -80,6 +81,10 @@ class Grammar:
         count = self.random.choice([0, 1, 1, 1, 1, 1, 2, 3])
         return {self.path(): self.condition(depth) for _ in range(count)}
 
+    def filter_without_expressions(self):
+        """Which document an expression fails on first depends on the order."""
+        return next(filter for filter in iter(self.filter, None) if "$expr" not in filter)
+
     def condition(self, depth=0):
         if self.chance(0.3):
             return self.value()
@@ -137,6 +142,14 @@ class Grammar:
 
     # ---- sorts and projections
 
+    def pattern(self, indexes):
+        """A sort that an index may give: its fields from the first on, in its order or the opposite; or any other sort."""
+        if self.chance(0.4):
+            return {self.path(): self.random.choice([1, -1]) for _ in range(self.random.randint(1, 3))}
+        fields = list(self.random.choice(indexes).items())
+        sign = self.random.choice([1, -1])
+        return {path: sign * direction for path, direction in fields[: self.random.randint(1, len(fields))]}
+
     def sort(self):
         pattern = {self.path(): self.random.choice([1, -1]) for _ in range(self.random.randint(1, 2))}
         pattern.setdefault("_id", 1)
@@ -173,22 +186,46 @@ class Grammar:
 
     # ---- updates
 
+    def selecting(self, number):
+        """What chooses the document of an update: its `_id`, and often an element that the positional `$` then stands for."""
+        query = {"_id": number}
+        if self.chance(0.4):
+            query[self.random.choice(["a", "b", "a.b", "b.a", "c.a"])] = self.condition(1)
+        return query
+
+    def update_pipeline(self):
+        stage = lambda: self.one_of(
+            lambda: {self.random.choice(["$set", "$addFields"]): {self.path(): self.expression() for _ in range(self.random.randint(1, 2))}},
+            lambda: {"$unset": self.several(self.path, 2, 1)}, lambda: {"$project": self.projection()},
+            lambda: {self.random.choice(["$replaceWith", "$replaceRoot"]): self.random.choice(
+                ["$a", "$$ROOT", {"newRoot": "$b"}, {"$mergeObjects": ["$$ROOT", {"n": 1}]}, {"p": "$b", "q": "$a"}])})
+        return {"u": self.several(stage, 2, 1)}
+
     def update(self):
         if self.chance(0.06):
             return {"u": self.object()}
+        if self.chance(0.1):
+            return self.update_pipeline()
         made = {}
         for _ in range(self.random.choice([1, 1, 1, 2])):
             operator = self.random.choice(list(UPDATES))
             paths = {self.update_path(): UPDATES[operator](self) for _ in range(self.random.choice([1, 1, 2]))}
             made.setdefault(operator, {}).update(paths)
+        if any("$[e]" in path for paths in made.values() for path in paths):
+            # Which of two faults is reported depends on the order, and the filter has to be used.
+            made = {operator: {path: value for path, value in paths.items() if not path.startswith("_id")} for operator, paths in made.items()}
         statement = {"u": made}
         if any("$[e]" in path for paths in made.values() for path in paths):
-            statement["arrayFilters"] = [self.random.choice([{"e": self.condition(2)}, {"e.b": self.condition(2)}])]
+            statement["arrayFilters"] = [self.one_of(
+                lambda: {"e": self.condition(2)}, lambda: {"e.b": self.condition(2)},
+                lambda: {"$or": [{"e": self.condition(2)}, {"e.b": self.condition(2)}]},
+                lambda: {"e.a": self.condition(2), "e.b": self.condition(2)})]
         return statement
 
     def update_path(self):
         if self.chance(0.15):
-            return self.random.choice(["a.$[]", "a.$[e]", "b.$[].a", "b.$[e].b", "a.$", "a.b.$[]", "a.-1", "a.5", "_id", "_id.a", "a..b", ""])
+            return self.random.choice(["a.$[]", "a.$[e]", "b.$[].a", "b.$[e].b", "a.$", "a.$.b", "b.$", "b.$.a", "c.a.$", "a.b.$", "a.b.$[]",
+                                       "a.$[].b.$[e]", "a.-1", "a.5", "_id", "_id.a", "a..b", ""])
         return self.path()
 
     def pushed(self):
@@ -211,12 +248,23 @@ class Grammar:
 
     def stage(self):
         return self.one_of(
-            lambda: {"$match": self.filter()}, lambda: {"$match": self.filter()}, self.group, self.group,
+            # Several stages are one to MongoDB, and its plan decides whether an expression that fails is evaluated at all.
+            lambda: {"$match": self.filter_without_expressions()}, lambda: {"$match": self.filter_without_expressions()},
+            self.group, self.group,
             lambda: {"$project": self.projection()},
             lambda: {"$unwind": "$" + self.random.choice(FIELDS)},
             lambda: {"$unwind": {"path": "$" + self.path(), "preserveNullAndEmptyArrays": self.chance(0.5),
                                  **self.random.choice([{}, {"includeArrayIndex": "i"}])}},
             lambda: {"$count": "n"})
+
+    def computing_stage(self):
+        """A stage that computes something, of any type."""
+        made = Expressions(self)
+        return self.one_of(
+            lambda: {"$project": {"r": made.of("any"), "s": made.of("any")}}, lambda: {"$project": {"r": made.of("any"), "s": made.of("any")}},
+            lambda: {"$addFields": {"a": made.of("any"), "b.x": made.of("any")}}, lambda: {"$match": {"$expr": made.of("boolean")}},
+            lambda: {"$group": {"_id": made.of("any"), "n": {"$sum": made.of("number")}, "most": {"$max": made.of("any")}}},
+            lambda: {"$replaceWith": made.of("object")})
 
     def group(self):
         made = {"_id": self.one_of(lambda: "$" + self.path(), lambda: None, lambda: {"x": "$a", "y": "$d"}, self.expression)}

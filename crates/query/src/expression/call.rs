@@ -20,6 +20,8 @@ pub(super) enum Arity {
     Any,
     Exactly(usize),
     Between(usize, usize),
+    /// Exactly one, with an error of its own for another number.
+    Single(ExpressionFault),
     /// With an error of the operator's own for fewer.
     AtLeastTwo(ExpressionFault),
 }
@@ -89,6 +91,9 @@ impl Call {
                     "Expression {name} takes at least {least} arguments, and at most {most}, but {count} were passed \
                      in."
                 )))
+            }
+            Arity::Single(fault) if count != 1 => {
+                Err(fault.error(format!("{name} requires a single argument, got {count}")))
             }
             Arity::AtLeastTwo(fault) if count < 2 => {
                 Err(fault.error(format!("{name} needs at least two arguments, had: {count}")))

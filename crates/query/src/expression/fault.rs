@@ -373,6 +373,8 @@ faults! {
     LetWithoutIn,
     /// `$setEquals` of something that is no array. Code 17044.
     SetEqualsNotArray,
+    /// A constant argument of `$setEquals` that is no array. Code 5887502.
+    SetEqualsConstantNotArray,
     /// `$setEquals` with fewer than two arguments. Code 17045.
     SetEqualsTooFew,
     /// `$setIntersection` of something that is no array. Code 17047.
@@ -383,8 +385,12 @@ faults! {
     SetDifferenceFirstNotArray,
     /// `$setDifference` of something that is no array. Code 17049.
     SetDifferenceSecondNotArray,
-    /// `$setIsSubset` of something that is no array. Code 17310.
+    /// `$setIsSubset` of something that is no array. Code 17046.
     SetIsSubsetFirstNotArray,
+    /// The same where the second argument is constant. Code 17310.
+    SetIsSubsetOfConstantNotArray,
+    /// A constant second argument of `$setIsSubset` that is no array. Code 17311.
+    SetIsSubsetConstantNotArray,
     /// `$setIsSubset` in something that is no array. Code 17042.
     SetIsSubsetSecondNotArray,
     /// `$anyElementTrue` of something that is no array. Code 17041.
@@ -415,6 +421,10 @@ faults! {
     FormatNotString,
     /// A format that ends within a specifier. Code 18535.
     FormatEndsEarly,
+    /// `$toInt` and its kin with another number of arguments than one. Code 50723.
+    ConversionNotUnary,
+    /// A year that has not four digits. Code 18537.
+    DateOutOfRange,
     /// A specifier that there is not. Code 18536.
     UnknownFormatSpecifier,
     /// `$dateFromString` whose argument is no object. Code 40540.

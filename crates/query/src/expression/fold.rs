@@ -131,6 +131,9 @@ fn fold_call(call: Call) -> Result<Expression, QueryError> {
         return fold_switch(call);
     }
     let call = call.map_arguments(Expression::folded)?;
+    if name == "$setEquals" {
+        check_equal_sets(&call)?;
+    }
     if STAYS.contains(&name) {
         return Ok(without_variables(call));
     }
@@ -138,10 +141,39 @@ fn fold_call(call: Call) -> Result<Expression, QueryError> {
         return computed(&Expression::from_call(call));
     }
     match name {
+        "$setIsSubset" => check_superset(call),
         "$cond" => Ok(fold_cond(call)),
         "$ifNull" => Ok(fold_if_null(call)),
         _ if COMMUTATIVE.contains(&name) || ASSOCIATIVE_ONLY.contains(&name) => fold_associative(call),
         _ => Ok(Expression::from_call(call)),
+    }
+}
+
+/// Constants among the arguments of `$setEquals` are judged before all else.
+fn check_equal_sets(call: &Call) -> Result<(), QueryError> {
+    for (at, argument) in call.arguments().enumerate() {
+        match argument.as_constant() {
+            None | Some(RawValue::Array(_)) => {}
+            Some(other) => {
+                return Err(ExpressionFault::SetEqualsConstantNotArray.error(format!(
+                    "All operands of $setEquals must be arrays. {}-th argument is of type: {}",
+                    at + 1,
+                    other.element_type().alias()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A constant as the second argument of `$setIsSubset` has to be an array.
+fn check_superset(call: Call) -> Result<Expression, QueryError> {
+    match call.expression(1).and_then(Expression::as_constant) {
+        None | Some(RawValue::Array(_)) => Ok(Expression::from_call(call)),
+        Some(other) => Err(ExpressionFault::SetIsSubsetConstantNotArray.error(format!(
+            "both operands of $setIsSubset must be arrays. Second argument is of type: {}",
+            other.element_type().alias()
+        ))),
     }
 }
 

@@ -12,13 +12,24 @@ use crate::expression::{Expression, FieldPath, ParseScope};
 use crate::shell_text;
 
 pub(super) fn parse(specification: &RawDocument, scope: &ParseScope) -> Result<Projection, QueryError> {
+    // The paths are judged before the expressions.
+    tree_of(specification, &|_| Ok(Expression::constant(RawValue::Null)))?;
+    let mut tree = tree_of(specification, &|value| Expression::parse(value, scope))?;
+    tree.fold(&|expression| expression.folded_in(scope))?;
+    Ok(Projection { tree, fallback: Fallback::Keep, finishes: Vec::new() })
+}
+
+/// How the value of a field becomes an expression.
+type ParseValue<'p> = dyn Fn(RawValue<'_>) -> Result<Expression, QueryError> + 'p;
+
+fn tree_of(specification: &RawDocument, parse: &ParseValue<'_>) -> Result<Fields, QueryError> {
     let mut tree = Fields::default();
     for element in specification.iter() {
         let (path, value) = element?;
         let path = FieldPath::parse(path)?;
-        add(&mut tree, path.names().to_vec(), value, specification, scope)?;
+        add(&mut tree, path.names().to_vec(), value, specification, parse)?;
     }
-    Ok(Projection { tree, fallback: Fallback::Keep, finishes: Vec::new() })
+    Ok(tree)
 }
 
 fn add(
@@ -26,10 +37,10 @@ fn add(
     path: Vec<String>,
     value: RawValue<'_>,
     whole: &RawDocument,
-    scope: &ParseScope,
+    parse: &ParseValue<'_>,
 ) -> Result<(), QueryError> {
     let RawValue::Document(document) = value else {
-        return insert(tree, &path, Expression::of_pipeline(value, scope)?, whole);
+        return insert(tree, &path, parse(value)?, whole);
     };
     let count = document.iter().count();
     if count == 0 {
@@ -49,7 +60,7 @@ fn add(
                     shell_text::document_text(whole)
                 )));
             }
-            return insert(tree, &path, Expression::of_pipeline(RawValue::Document(document), scope)?, whole);
+            return insert(tree, &path, parse(RawValue::Document(document))?, whole);
         }
         if name.contains('.') {
             return Err(ProjectionFault::AddFieldsDottedName.error(format!(
@@ -59,7 +70,7 @@ fn add(
         }
         let mut below = path.clone();
         below.extend(FieldPath::parse(name)?.names().iter().cloned());
-        add(tree, below, value, whole, scope)?;
+        add(tree, below, value, whole, parse)?;
     }
     Ok(())
 }

@@ -70,6 +70,11 @@ pub(super) fn parse(
         let (name, value) = element?;
         parser.field(name, name, value, 0)?;
     }
+    // Everything is parsed before anything is folded: that is the order of MongoDB's errors.
+    parser.tree.fold(&|expression| match flavour {
+        Flavour::Find => expression.folded(),
+        Flavour::Stage => expression.folded_in(scope),
+    })?;
     Ok(parser.finish(specification.is_empty()))
 }
 
@@ -262,10 +267,7 @@ impl Parser<'_> {
             return Err(ProjectionFault::ExpressionInExclusion
                 .error("Cannot use expression other than $meta in exclusion projection"));
         }
-        let expression = match self.flavour {
-            Flavour::Find => Expression::parse(value, self.scope)?.folded()?,
-            Flavour::Stage => Expression::of_pipeline(value, self.scope)?,
-        };
+        let expression = Expression::parse(value, self.scope)?;
         self.insert(&parsed, Child::Computed(Computed::Expression(expression)))?;
         if self.kind == Some(Kind::Exclusion) {
             return Err(ProjectionFault::LiteralInExclusion.error(format!(

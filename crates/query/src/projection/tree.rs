@@ -64,6 +64,23 @@ impl Fields {
         self.children.iter().find(|(known, _)| known == name).map(|(_, child)| child)
     }
 
+    /// Changes every expression.
+    pub(super) fn fold(
+        &mut self,
+        change: &dyn Fn(Expression) -> Result<Expression, QueryError>,
+    ) -> Result<(), QueryError> {
+        for (_, child) in &mut self.children {
+            match child {
+                Child::Nested(fields) => fields.fold(change)?,
+                Child::Computed(Computed::Expression(expression)) => {
+                    *expression = change(expression.clone())?;
+                }
+                Child::Computed(Computed::ElementMatch { .. }) | Child::Keep | Child::Drop => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Whether anything below is computed.
     pub(super) fn computes(&self) -> bool {
         self.children.iter().any(|(_, child)| match child {

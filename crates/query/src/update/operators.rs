@@ -54,7 +54,8 @@ impl Operators {
         };
         for field in fields.iter() {
             let (path, argument) = field?;
-            self.appends_to_id |= path == "_id" && matches!(name, "$push" | "$addToSet");
+            self.appends_to_id |=
+                path == "_id" && matches!(name, "$push" | "$addToSet") && !adds_nothing(argument)?;
             self.paths.extend(operator::parse(name, path, argument, scope, &mut self.tree)?);
         }
         Ok(())
@@ -75,13 +76,33 @@ impl Operators {
         self.paths.iter().find(is_id).map(UpdatePath::text)
     }
 
+    /// `$` without a match is refused wherever the path leads, unless `$[]` stands before it: then there may be no element.
+    fn check_match(&self, context: &UpdateContext) -> Result<(), QueryError> {
+        let is_missed = |path: &UpdatePath| {
+            path.steps().iter().find(|step| !matches!(step, Step::Field(_))) == Some(&Step::Positional)
+        };
+        if context.matched_index.is_none() && self.paths.iter().any(is_missed) {
+            return Err(QueryError::bad_value(
+                "The positional operator did not find the match needed from the query.",
+            ));
+        }
+        Ok(())
+    }
+
     pub(super) fn apply(
         &self,
         document: &RawDocument,
         context: &UpdateContext,
     ) -> Result<Applied, QueryError> {
+        self.check_match(context)?;
         let mut bytes = Vec::with_capacity(document.as_bytes().len() + 64);
         let changed = Application::new(document, context, &self.filters).run(&self.tree, &mut bytes)?;
         Ok(if changed { Applied::Changed(RawDocumentBuf::from_vec(bytes)?) } else { Applied::Unchanged })
     }
+}
+
+/// Whether this is `{$each: []}`.
+fn adds_nothing(argument: RawValue<'_>) -> Result<bool, QueryError> {
+    let RawValue::Document(modifiers) = argument else { return Ok(false) };
+    Ok(matches!(modifiers.get("$each")?, Some(RawValue::Array(values)) if values.is_empty()))
 }

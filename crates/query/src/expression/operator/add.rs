@@ -1,6 +1,6 @@
 //! `$add`: the sum of numbers, and of at most one date.
 
-use pando_document::{Number, Overflow, RawValue};
+use pando_document::{Number, Overflow, RawValue, Rounding};
 
 use super::{
     Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, QueryErrorKind, truncated,
@@ -36,10 +36,11 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     }
 }
 
-/// A date and a number of milliseconds, rounded to a whole one.
+/// A date and a number of milliseconds, rounded to a whole one: half a one away from zero, of a decimal to an even one.
 pub(super) fn shift_date(millis: i64, amount: Number) -> Result<i64, QueryError> {
     let whole = match amount {
         Number::Double(amount) => RawValue::Double(amount.round()).as_i64_exact(),
+        Number::Decimal128(amount) => amount.with_exponent(0, Rounding::HalfEven).to_i64_exact(),
         other => truncated(other),
     };
     whole

@@ -7,7 +7,8 @@ use pando_document::{Decimal128, DoubleDigits, ElementType, Number, ObjectId, Ra
 use super::named::Names;
 use super::text::double_text;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, Frame, ParseScope, QueryError, QueryErrorKind, truncated,
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    QueryErrorKind, truncated,
 };
 use crate::calendar;
 
@@ -27,7 +28,7 @@ macro_rules! short_forms {
         $(
             pub(super) static $constant: Definition = Definition {
                 name: $name,
-                arity: Arity::Exactly(1),
+                arity: Arity::Single(ExpressionFault::ConversionNotUnary),
                 run: |call, frame| {
                     let value = call.argument(0, frame)?;
                     if value.is_nullish() {

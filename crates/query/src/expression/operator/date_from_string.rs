@@ -84,13 +84,33 @@ fn moment(text: &Evaluated<'_>, format: Option<&str>, zone: Option<&Zone>) -> Re
     }
 }
 
+/// A format is refused as a whole, whatever the text and `onError`.
+fn check_format(format: &str) -> Result<(), QueryError> {
+    let mut characters = format.chars();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            continue;
+        }
+        match characters.next() {
+            Some('%' | 'd' | 'G' | 'H' | 'L' | 'm' | 'M' | 'S' | 'u' | 'V' | 'Y' | 'z' | 'Z') => {}
+            Some(other) => {
+                return Err(ExpressionFault::UnknownFormatSpecifier
+                    .error(format!("Invalid format character '%{other}' in format string")));
+            }
+            None => {
+                return Err(ExpressionFault::FormatEndsEarly.error("Unmatched '%' at end of format string"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What a format has found so far.
 #[derive(Default)]
 struct Found {
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
-    day_of_year: Option<i64>,
     iso: (Option<i64>, Option<i64>, Option<i64>),
     time: [i64; 4],
     offset: Option<i64>,
@@ -98,6 +118,7 @@ struct Found {
 
 /// Local milliseconds and the offset that the text names; none if the text does not fit the format.
 fn by_format(text: &str, format: &str) -> Result<Option<(i64, Option<i64>)>, QueryError> {
+    check_format(format)?;
     let mut found = Found::default();
     let mut rest = text;
     let mut characters = format.chars();
@@ -109,9 +130,7 @@ fn by_format(text: &str, format: &str) -> Result<Option<(i64, Option<i64>)>, Que
             }
             continue;
         }
-        let Some(specifier) = characters.next() else {
-            return Err(ExpressionFault::FormatEndsEarly.error("Unmatched '%' at end of format string"));
-        };
+        let specifier = characters.next().expect("the format was checked to end behind a specifier");
         match found.take(specifier, rest)? {
             Some(behind) => rest = behind,
             None => return Ok(None),
@@ -133,21 +152,18 @@ impl Found {
         let value = match specifier {
             '%' => return Ok(text.strip_prefix('%')),
             'z' => return Ok(self.take_offset(text)),
+            'Z' => return Ok(self.take_minutes(text)),
             'Y' | 'G' => number(4),
-            'L' | 'j' => number(3),
+            'L' => number(3),
             'm' | 'd' | 'H' | 'M' | 'S' | 'V' => number(2),
             'u' => number(1),
-            other => {
-                return Err(ExpressionFault::UnknownFormatSpecifier
-                    .error(format!("Invalid format character '%{other}' in format string")));
-            }
+            _ => unreachable!("the specifiers were checked before the text is read"),
         };
         let Some(value) = value else { return Ok(None) };
         match specifier {
             'Y' => self.year = Some(value),
             'm' => self.month = Some(value),
             'd' => self.day = Some(value),
-            'j' => self.day_of_year = Some(value),
             'G' => self.iso.0 = Some(value),
             'V' => self.iso.1 = Some(value),
             'u' => self.iso.2 = Some(value),
@@ -170,15 +186,25 @@ impl Found {
         text.get(end..)
     }
 
+    /// An offset in minutes, such as `+90`.
+    fn take_minutes<'t>(&mut self, text: &'t str) -> Option<&'t str> {
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(digits) => (-1, digits),
+            None => (1, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let count = digits.bytes().take(4).take_while(u8::is_ascii_digit).count();
+        self.offset = Some(sign * digits[..count].parse::<i64>().ok()? * 60_000);
+        Some(&digits[count..])
+    }
+
     fn finish(self) -> Option<(i64, Option<i64>)> {
         let [hour, minute, second, millisecond] = self.time;
         if hour > 23 || minute > 59 || second > 59 {
             return None;
         }
-        let days = match (self.iso, self.year, self.day_of_year) {
-            ((Some(year), Some(week), day), None, None) => days_of_iso_week(year, week, day.unwrap_or(1))?,
-            (_, Some(year), Some(day)) => days_of(year, 1, 1)?.checked_add(day - 1)?,
-            (_, Some(year), None) => {
+        let days = match (self.iso, self.year) {
+            ((Some(year), Some(week), day), None) => days_of_iso_week(year, week, day.unwrap_or(1))?,
+            (_, Some(year)) => {
                 let (month, day) = (self.month?, self.day?);
                 if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
                     return None;

@@ -55,6 +55,15 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     Ok(Evaluated::Text(text))
 }
 
+fn year_text(year: i64) -> Result<String, QueryError> {
+    if (0..=9999).contains(&year) {
+        return Ok(format!("{year:04}"));
+    }
+    Err(ExpressionFault::DateOutOfRange.error(format!(
+        "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
+    )))
+}
+
 fn formatted(millis: i64, zone: &Zone, format: &str) -> Result<String, QueryError> {
     let local = zone.to_local(millis);
     let moment = Moment::from_millis(local);
@@ -72,7 +81,7 @@ fn formatted(millis: i64, zone: &Zone, format: &str) -> Result<String, QueryErro
         };
         match specifier {
             '%' => text.push('%'),
-            'Y' => text.push_str(&format!("{:04}", moment.year)),
+            'Y' => text.push_str(&year_text(moment.year)?),
             'm' => text.push_str(&format!("{:02}", moment.month)),
             'd' => text.push_str(&format!("{:02}", moment.day)),
             'H' => text.push_str(&format!("{:02}", moment.hour)),
@@ -84,12 +93,12 @@ fn formatted(millis: i64, zone: &Zone, format: &str) -> Result<String, QueryErro
             'u' => text.push_str(&((weekday(days) + 6) % 7 + 1).to_string()),
             'U' => text.push_str(&format!("{:02}", week_of_year(days))),
             'V' => text.push_str(&format!("{:02}", iso_week(days).1)),
-            'G' => text.push_str(&format!("{:04}", iso_week(days).0)),
+            'G' => text.push_str(&year_text(iso_week(days).0)?),
             'z' => {
                 let sign = if minutes < 0 { '-' } else { '+' };
                 text.push_str(&format!("{sign}{:02}{:02}", minutes.abs() / 60, minutes.abs() % 60));
             }
-            'Z' => text.push_str(&format!("{minutes:+}")),
+            'Z' => text.push_str(&minutes.to_string()),
             other => {
                 return Err(ExpressionFault::UnknownFormatSpecifier
                     .error(format!("Invalid format character '%{other}' in format string")));

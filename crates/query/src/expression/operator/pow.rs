@@ -1,6 +1,6 @@
 //! `$pow`: a number to a power. Integers give an integer as long as it fits int64, else a double.
 
-use pando_document::{Decimal128, DoubleDigits, Number};
+use pando_document::{Decimal128, DoubleDigits, Number, Rounding};
 
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, narrowed};
 
@@ -65,7 +65,7 @@ fn decimal_power(base: Number, exponent: Number) -> Result<Number, QueryError> {
         )
         .is_eq()
     {
-        return Ok(Number::Decimal128(base.square_root()));
+        return Ok(Number::Decimal128(at_full_width(base.square_root())));
     }
     let Some(whole) = exponent.to_i64_exact().filter(|whole| whole.abs() <= EXPONENT_MAX) else {
         return Err(QueryError::not_implemented(
@@ -82,5 +82,11 @@ fn decimal_power(base: Number, exponent: Number) -> Result<Number, QueryError> {
         square = square.multiply(square);
         rest /= 2;
     }
-    Ok(Number::Decimal128(if whole < 0 { Decimal128::from(1).divide(power) } else { power }))
+    let power = if whole < 0 { Decimal128::from(1).divide(power) } else { power };
+    Ok(Number::Decimal128(at_full_width(power)))
+}
+
+/// The power with all the digits that it has room for, as MongoDB's have.
+fn at_full_width(power: Decimal128) -> Decimal128 {
+    power.with_exponent(i32::MIN, Rounding::HalfEven)
 }

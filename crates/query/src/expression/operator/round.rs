@@ -3,7 +3,7 @@
 //! The place counts digits behind the point; negative, before it. A double is rounded by its exact value, so 2.675 to
 //! two places is 2.67.
 
-use pando_document::{Decimal128, DecimalParts, DoubleDigits, Number, RawValue, Rounding};
+use pando_document::{Decimal128, DoubleDigits, Number, RawValue, Rounding};
 
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, narrowed};
 use crate::shell_text;
@@ -62,12 +62,9 @@ fn parse_place(call: &Call, place: &Evaluated<'_>) -> Result<i32, QueryError> {
     }
 }
 
-/// A decimal with no digits behind the place; one that has none keeps its exponent.
+/// A decimal that ends at the place: digits behind it are rounded, zeros are added up to it as far as 34 digits reach.
 pub(super) fn to_place(number: Decimal128, place: i32, rounding: Rounding) -> Decimal128 {
-    match number.parts() {
-        DecimalParts::Finite { exponent, .. } if exponent < -place => number.with_exponent(-place, rounding),
-        _ => number,
-    }
+    number.with_exponent(-place, rounding)
 }
 
 fn double_to_place(number: f64, place: i32, rounding: Rounding) -> f64 {

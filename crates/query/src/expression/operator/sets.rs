@@ -5,10 +5,11 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{RawValue, compare_values};
+use pando_document::{RawArray, RawValue, compare_values};
 
 use super::{
-    Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, array_of, check_computed_bytes,
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, QueryError, array_of,
+    check_computed_bytes,
 };
 
 pub(super) static SET_UNION: Definition = Definition { name: "$setUnion", arity: Arity::Any, run: run_union };
@@ -87,35 +88,37 @@ fn run_union<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>,
     write(&Set::new(all).sorted)
 }
 
+/// Stops at an empty intersection: what follows is not even evaluated. Of equal elements the smaller set's is given.
 fn run_intersection<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut values = Vec::new();
-    let mut bytes = 0;
+    let mut common: Option<Evaluated<'a>> = None;
     for index in 0..call.len() {
         let value = call.argument(index, frame)?;
         if value.is_nullish() {
             return Ok(Evaluated::NULL);
         }
-        bytes += value.as_array().map_or(0, |array| array.as_bytes().len());
-        check_computed_bytes(bytes)?;
-        values.push(value);
-    }
-    let mut common: Option<Set<'_>> = None;
-    for value in &values {
-        let elements = elements_of(value, |found| {
-            ExpressionFault::SetIntersectionNotArray.error(format!(
-                "All operands of $setIntersection must be arrays. One argument is of type: {found}"
-            ))
-        })?;
-        let set = Set::new(elements);
-        common = Some(match common {
-            None => set,
-            Some(mut common) => {
-                common.sorted.retain(|element| set.contains(*element));
-                common
+        let set = Set::new(elements_of(&value, intersection_of_no_array)?);
+        let next = match &common {
+            None => write(&set.sorted)?,
+            Some(common) => {
+                let common = Set { sorted: elements_of(common, intersection_of_no_array)? };
+                let (mut kept, other) =
+                    if common.sorted.len() > set.sorted.len() { (set, common) } else { (common, set) };
+                kept.sorted.retain(|element| other.contains(*element));
+                write(&kept.sorted)?
             }
-        });
+        };
+        let is_empty = next.as_array().is_some_and(RawArray::is_empty);
+        common = Some(next);
+        if is_empty {
+            break;
+        }
     }
-    write(&common.map(|common| common.sorted).unwrap_or_default())
+    common.map_or_else(|| write(&[]), Ok)
+}
+
+fn intersection_of_no_array(found: &'static str) -> QueryError {
+    ExpressionFault::SetIntersectionNotArray
+        .error(format!("All operands of $setIntersection must be arrays. One argument is of type: {found}"))
 }
 
 fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -176,8 +179,15 @@ fn run_equals<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>
 
 fn run_is_subset<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let (left, right) = (call.argument(0, frame)?, call.argument(1, frame)?);
+    // Two ways in MongoDB, with errors of their own.
+    let fault = match call.expression(1).and_then(Expression::as_constant) {
+        Some(_) if call.expression(0).and_then(Expression::as_constant).is_none() => {
+            ExpressionFault::SetIsSubsetOfConstantNotArray
+        }
+        _ => ExpressionFault::SetIsSubsetFirstNotArray,
+    };
     let elements = elements_of(&left, |found| {
-        ExpressionFault::SetIsSubsetFirstNotArray.error(format!(
+        fault.error(format!(
             "both operands of $setIsSubset must be arrays. First argument is of type: {found}"
         ))
     })?;
