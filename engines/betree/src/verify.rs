@@ -333,3 +333,6 @@ impl Walk<'_> {
         content_bytes
     }
 }
+
+#[cfg(test)]
+mod tests;
