@@ -2,7 +2,7 @@
 
 import bson
 import pytest
-from bson import Int64
+from bson import Decimal128, Int64
 
 import known
 from both import Order, Texts
@@ -49,8 +49,10 @@ def test_collections_are_made_renamed_and_dropped(both):
 @pytest.mark.parametrize("source,target,options", [
     ("c", "new", {}), ("missing", "new", {}), ("c", "other", {}), ("c", "other", {"dropTarget": True}), ("c", "c", {}),
     ("c", "", {}), ("c", "a$b", {}), ("c", "system.x", {}), ("c", "x" * 250, {}), ("c", "c", {"dropTarget": True}),
-    ("c", "other", {"dropTarget": False}), ("c", ".x", {}),
-], ids=repr)
+    ("c", "other", {"dropTarget": False}), ("c", ".x", {}), ("c", "$x", {}), ("$x", "c", {}), ("system.x", "y", {}),
+    ("c", "system.users", {}), ("c", "system.views", {}), ("missing", "missing", {}), ("missing", "other", {"dropTarget": True}),
+    ("", "x", {}), ("c", "x" * 240, {}), ("c", "a.b", {}),
+], ids=lambda value: repr(value)[:20])
 def test_renaming(filled, source, target, options):
     filled.same({"insert": "other", "documents": [{"_id": "other"}]})
     admin = filled.on("admin")
@@ -87,7 +89,7 @@ def test_databases_appear_and_go(both):
     both.fails({"listDatabases": 1}, 13)
 
 
-@pytest.mark.parametrize("name", ["a b", "a.b", "a/b", "a$b", 'a"b', "x" * 63, "x" * 64, "ä", "*"], ids=repr)
+@pytest.mark.parametrize("name", ["a b", "a.b", "a/b", "a$b", 'a"b', "x" * 63, "x" * 64, "ä", "*", "", "a\0b", "a\\b", "$external"], ids=repr)
 def test_names_of_databases_are_checked(servers, name):
     there = servers.on(name)
     # PyMongo refuses such names itself, so the command goes over the wire as it stands.
@@ -152,6 +154,29 @@ SPECIFICATIONS = {
     "64 indexes": [index({f"f{at}": 1}) for at in range(60)],
     "65 indexes": [index({f"f{at}": 1}) for at in range(61)],
     "long name": [index({"x": 1}, name="n" * 500)],
+    "same key, hidden, other name": [index({"a": 1}, name="h", hidden=True)],
+    "same key and name, hidden": [index({"a": 1}, hidden=True)],
+    "same key, sparse, other name": [index({"a": 1}, name="s", sparse=True)],
+    "another number as direction": [index({"a": 2}, name="a_2"), index({"a": 1.5}, name="a_15"), index({"a": 3}, name="a_1")],
+    "decimal as direction": [index({"x": Decimal128("2")}, name="x"), index({"y": Decimal128("-2")}, name="y")],
+    "NaN as direction": [index({"x": float("nan")}, name="x")],
+    "empty text as direction": [index({"x": ""}, name="x")],
+    "id with version": [index({"_id": 1}, name="_id_", v=1)],
+    "id in background": [index({"_id": 1}, name="_id_", background=True)],
+    "id with another number": [index({"_id": 2}, name="_id_2")],
+    "id and more": [index({"_id": 1, "a": 1}, name="id_a")],
+    "numbers as options": [index({"x": 1}, unique=1, sparse=1.5, background=0)],
+    "all options in another order": [{"hidden": True, "sparse": True, "background": True, "unique": True, "name": "x", "key": {"x": 1}, "v": 2}],
+    "dropDups and ns": [index({"x": 1}, dropDups=True, ns="foo.bar")],
+    "options of other kinds": [index({"x": 1}, bits=5, min=1, default_language="x")],
+    "options of other kinds, differing": [index({"x": 1}, name="m", bits=5), index({"x": 1}, name="n", min=5)],
+    "engine settings": [index({"x": 1}, storageEngine={"wiredTiger": {}})],
+    "settings of an unknown engine": [index({"x": 1}, storageEngine={"nosuch": {}})],
+    "NUL in name": [index({"x": 1}, name="a\0b")],
+    "TTL below zero": [index({"x": 1}, expireAfterSeconds=-1)],
+    "TTL of two fields": [index({"x": 1, "y": 1}, expireAfterSeconds=5)],
+    "one new, one there": [index({"a": 1}), index({"x": 1})],
+    "same name twice": [index({"x": 1}, name="n"), index({"y": 1}, name="n")],
     "none": [],
 }
 
@@ -169,7 +194,8 @@ def test_creating_indexes(filled, specifications):
 
 
 @pytest.mark.parametrize("which", ["*", "a_1", "missing", "_id_", {"a": 1}, {"b": -1, "a": 1}, {"a": -1}, {"_id": 1}, ["a_1"],
-                                   ["a_1", "c_1"], ["a_1", "missing"], ["_id_"], [], ["*"], 1, None, {"a": 1.0}, [{"a": 1}]], ids=repr)
+                                   ["a_1", "c_1"], ["a_1", "missing"], ["_id_"], [], ["*"], 1, None, {"a": 1.0}, [{"a": 1}],
+                                   ["*", "a_1"], [1], {}, "", {"_id": 1.0}, {"a": 2}], ids=repr)
 def test_dropping_indexes(filled, which):
     filled.same({"dropIndexes": "c", "index": which}, texts=Texts.COMPARED if isinstance(which, str) else Texts.IGNORED)
     filled.same({"listIndexes": "c"})
@@ -215,6 +241,39 @@ def test_unknown_commands_are_refused(both, name):
 
 
 FIELDS_OF_HELLO = ["maxBsonObjectSize", "maxMessageSizeBytes", "maxWriteBatchSize", "logicalSessionTimeoutMinutes", "readOnly", "ok"]
+
+
+OPTIONS = [
+    {"autoIndexId": True}, {"autoIndexId": False}, {"idIndex": {"key": {"_id": 1}, "name": "x"}}, {"idIndex": {"key": {"_id": -1}, "name": "x"}},
+    {"idIndex": {"key": {"a": 1}, "name": "x"}}, {"idIndex": {"key": {"_id": 1}, "name": "_id_", "unique": True}},
+    {"idIndex": {"key": {"_id": 1}}}, {"storageEngine": {"wiredTiger": {}}}, {"storageEngine": {"nosuch": {}}}, {"storageEngine": {}},
+    {"indexOptionDefaults": {}}, {"indexOptionDefaults": {"storageEngine": {"wiredTiger": {}}}}, {"capped": False},
+    {"indexOptionDefaults": {"storageEngine": {"nosuch": {}}}}, {"capped": True}, {"size": 5}, {"max": 5}, {"flags": 1}, {"temp": True},
+    {"validationLevel": "off"}, {"validationLevel": "strict", "validationAction": "warn"}, {"viewOn": ""}, {"pipeline": []},
+    {"expireAfterSeconds": 5}, {"changeStreamPreAndPostImages": {"enabled": False}}, {"validator": {}}, {"collation": {"locale": "simple"}},
+    {"collation": {}}, {"writeConcern": {"w": 1}}, {"comment": "x"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_options_of_new_collections(both, options):
+    both.same({"create": "c", **options}, texts=Texts.COMPARED)
+    look(both)
+    both.same({"create": "c", **options}, texts=Texts.COMPARED)
+    both.same({"create": "c"})
+
+
+@pytest.mark.parametrize("changes", [
+    {}, {"index": {"name": "a_1"}}, {"index": {"name": "missing", "hidden": True}}, {"index": {"name": "_id_", "hidden": True}},
+    {"index": {"keyPattern": {"a": 1}, "hidden": True}}, {"index": {"keyPattern": {"z": 1}, "hidden": True}}, {"index": {"hidden": True}},
+    {"index": {"name": "a_1", "keyPattern": {"a": 1}, "hidden": True}}, {"index": {"name": "a_1", "hidden": False}}, {"validator": {}},
+    {"index": {"name": "a_1", "expireAfterSeconds": -7}}, {"viewOn": "x"}, {"pipeline": []}, {"expireAfterSeconds": 5}, {"cappedSize": 5},
+    {"timeseries": {}}, {"validationLevel": "x"}, {"index": None},
+], ids=repr)
+def test_changing_collections(filled, changes):
+    filled.same({"collMod": "c", **changes}, texts=Texts.COMPARED)
+    filled.same({"listIndexes": "c"})
+    filled.same({"collMod": "missing", **changes}, texts=Texts.COMPARED)
 
 
 @pytest.mark.parametrize("command", ["hello", "isMaster", "ismaster"])

@@ -5,7 +5,9 @@ import re
 import pytest
 from bson import Int64, ObjectId, Timestamp
 
-from both import Order, Texts
+from both import Order, Texts, compare
+from exact import assemble, exactly
+from wire import Wire
 
 TEN = [{"_id": at, "x": at, "even": at % 2 == 0} for at in range(10)]
 
@@ -310,17 +312,20 @@ def test_missing_collections_and_databases_are_empty(both):
     both.same({"listCollections": 1})
 
 
-@pytest.mark.parametrize("name", ["", "$x", "a$b", "a..b", ".a", "a.", "system.x", "a b", "ä", "a\0b", "x" * 250, "oplog.$main", "a/b"])
+@pytest.mark.parametrize("name", ["", "$x", "a$b", "a..b", ".a", "a.", "system.x", "a b", "ä", "a\0b", "x" * 250, "oplog.$main", "a/b",
+                                  "x" * 230, "system.js", "system.users", "system.indexes", "system", "$cmd", "local.x"])
 def test_names_of_collections_are_checked_by_every_command(both, name):
     requests = [
         {"insert": name, "documents": [{"_id": 1}]}, {"find": name}, {"count": name}, {"create": name}, {"drop": name},
         {"update": name, "updates": [{"q": {}, "u": {"$set": {"a": 1}}, "upsert": True}]},
         {"aggregate": name, "pipeline": [], "cursor": {}}, {"distinct": name, "key": "a"},
         {"delete": name, "deletes": [{"q": {}, "limit": 0}]},
-        {"createIndexes": name, "indexes": [{"key": {"a": 1}, "name": "a"}]}, {"listIndexes": name},
+        {"createIndexes": name, "indexes": [{"key": {"a": 1}, "name": "a"}]}, {"listIndexes": name}, {"dropIndexes": name, "index": "*"},
+        {"findAndModify": name, "query": {}, "update": {"$set": {"a": 1}}, "upsert": True}, {"collMod": name},
+        {"getMore": Int64(5), "collection": name}, {"killCursors": name, "cursors": []}, {"drop": name},
     ]
     for request in requests:
-        both.same(request, ignore=["upserted.*._id", "cursor.firstBatch.*._id"])
+        both.same(request, ignore=["upserted.*._id", "cursor.firstBatch.*._id", "lastErrorObject.upserted"])
 
 
 # ---- write concern
@@ -350,6 +355,25 @@ def test_read_concerns_are_met_or_refused(ten, concern):
     for request in ({"find": "c"}, {"count": "c"}, {"aggregate": "c", "pipeline": [], "cursor": {}}, {"distinct": "c", "key": "x"},
                     {"insert": "c", "documents": [{"_id": 200}]}):
         ten.same({**request, "readConcern": concern})
+
+
+@pytest.mark.parametrize("fields", [
+    ["find", "filter", "filter", "$db"], ["find", "bogus", "bogus", "$db"], ["find", "$db"], ["ping", "ping", "$db"], ["find"],
+    ["find", "comment", "comment", "$db"], ["find", "filter", "filter"], ["missing", "a", "a", "$db"],
+], ids=repr)
+def test_fields_that_stand_twice_and_missing_databases_are_refused(ten, fields):
+    """What no driver sends: documents that name a field twice, or no database."""
+    pairs = [(name, exactly({} if name == "filter" else "c" if name == "find" else "x")) for name in fields]
+    replies = [raw_command(client, pairs) for client in (ten.oracle, ten.pando)]
+    compare({"find": "c"}, *replies, texts=Texts.COMPARED)
+
+
+def raw_command(client, pairs):
+    connection = Wire(*client.address)
+    try:
+        return connection.send(assemble(pairs))
+    finally:
+        connection.close()
 
 
 def test_transactions_are_refused_as_by_a_standalone_server(both):

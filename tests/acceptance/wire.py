@@ -19,8 +19,12 @@ class Wire:
 
     def command(self, database, request):
         """The raw reply."""
+        return self.send(encode({**request, "$db": database}).raw)
+
+    def send(self, document):
+        """The raw reply to a whole command document."""
         self.last_id += 1
-        body = struct.pack("<IB", 0, 0) + encode({**request, "$db": database}).raw
+        body = struct.pack("<IB", 0, 0) + document
         self.socket.sendall(HEADER.pack(HEADER.size + len(body), self.last_id, 0, OP_MSG) + body)
         length, _, response_to, code = HEADER.unpack(self._read(HEADER.size))
         assert (response_to, code) == (self.last_id, OP_MSG)

@@ -2,9 +2,10 @@
 //! sets and routers tell one another.
 //!
 //! # Steps
-//! 1. [`GenericArguments::read`] goes once through the body before the command is looked up: no field may stand there twice,
-//!    nor in a document sequence as well, `$db` must be there, and the fields that mean something here are kept.
-//! 2. [`GenericArguments::check`] checks them against what the command supports, which its row in the registry says.
+//! 1. [`GenericArguments::read`] goes once through the body before the command is looked up: `$db` must be there, a field may
+//!    not stand in the body and in a document sequence as well, and the fields that mean something here are kept.
+//! 2. [`GenericArguments::check`] tells what is wrong with one of them, a field that stands twice among that, and checks them
+//!    against what the command supports, which its row in the registry says.
 
 use pando_document::{RawBinary, RawDocument, RawValue};
 
@@ -23,6 +24,8 @@ pub(crate) struct GenericArguments<'a> {
     time_limit: Option<RawValue<'a>>,
     read_concern: Option<RawValue<'a>>,
     write_concern: Option<RawValue<'a>>,
+    /// The first that is wrong.
+    fault: Option<CommandError>,
 }
 
 /// Whether every command may have a field of this name.
@@ -66,28 +69,29 @@ pub(crate) fn is_generic(name: &str) -> bool {
 }
 
 impl<'a> GenericArguments<'a> {
-    /// Reads them.
+    /// Reads them. What is wrong with one of them is told by [`GenericArguments::check`], after the command was found; only
+    /// without a database there is nothing to look for.
     pub fn read(request: &Request<'a>) -> Result<GenericArguments<'a>, CommandError> {
         let mut database = None;
-        let mut generic =
-            GenericArguments { database: "", time_limit: None, read_concern: None, write_concern: None };
+        let mut generic = GenericArguments {
+            database: "",
+            time_limit: None,
+            read_concern: None,
+            write_concern: None,
+            fault: None,
+        };
         let mut seen = SeenNames::default();
         for (at, field) in request.body.iter().enumerate() {
             let (name, value) = field?;
             if seen.is_new(request.body, at, name)? == Novelty::Repeated {
-                return Err(duplicate_field(name));
+                generic.fault.get_or_insert_with(|| duplicate_field(name));
             }
             match name {
                 "$db" => database = Some(value),
                 "maxTimeMS" => generic.time_limit = Some(value),
                 "readConcern" => generic.read_concern = Some(value),
                 "writeConcern" => generic.write_concern = Some(value),
-                "lsid" => check_session(value)?,
-                "txnNumber" | "startTransaction" | "autocommit" => return Err(no_transactions()),
-                "$readPreference" => check_read_preference(value)?,
-                "apiVersion" => check_api_version(value)?,
-                "maxTimeMSOpOnly" => return Err(internal_time_limit()),
-                _ => {}
+                _ => generic.note(check_other(name, value)),
             }
         }
         for sequence in request.sequences {
@@ -99,8 +103,18 @@ impl<'a> GenericArguments<'a> {
         Ok(generic)
     }
 
+    /// Keeps the first fault.
+    fn note(&mut self, outcome: Result<(), CommandError>) {
+        if let Err(error) = outcome {
+            self.fault.get_or_insert(error);
+        }
+    }
+
     /// Checks the time limit and the concerns against what the command supports; gives the write concern.
-    pub fn check(&self, command: &CommandRow) -> Result<WriteConcern, CommandError> {
+    pub fn check(self, command: &CommandRow) -> Result<WriteConcern, CommandError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
         if let Some(limit) = self.time_limit {
             check_time_limit(command, limit)?;
         }
@@ -114,6 +128,18 @@ impl<'a> GenericArguments<'a> {
                 Err(CommandError::failed(ErrorCode::InvalidOptions, "Command does not support writeConcern"))
             }
         }
+    }
+}
+
+/// Checks a field that means nothing to this server once it is sound.
+fn check_other(name: &str, value: RawValue<'_>) -> Result<(), CommandError> {
+    match name {
+        "lsid" => check_session(value),
+        "txnNumber" | "startTransaction" | "autocommit" => Err(no_transactions()),
+        "$readPreference" => check_read_preference(value),
+        "apiVersion" => check_api_version(value),
+        "maxTimeMSOpOnly" => Err(internal_time_limit()),
+        _ => Ok(()),
     }
 }
 
@@ -291,5 +317,64 @@ fn check_time_limit(command: &CommandRow, value: RawValue<'_>) -> Result<(), Com
             (None, _) => refused("maxTimeMS has non-integral value".to_owned()),
             (Some(_), _) => Ok(()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::{Document, RawDocumentBuf, doc};
+
+    use super::*;
+    use crate::registry;
+
+    fn code_of(outcome: Result<WriteConcern, CommandError>) -> i32 {
+        match outcome {
+            Err(CommandError::Failed(failure)) => failure.code.code(),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    fn checked(body: &Document, command: &str) -> Result<WriteConcern, CommandError> {
+        let body = body.to_raw();
+        let row = registry::find(command).expect("the command is there");
+        GenericArguments::read(&Request::of(&body))?.check(row)
+    }
+
+    #[test]
+    fn a_field_that_stands_twice_is_refused_wherever_the_names_fall() {
+        for name in ["filter", "bogus", "$db", "comment"] {
+            let mut bytes = Vec::new();
+            let mut writer = pando_document::DocumentWriter::begin(&mut bytes);
+            for field in ["find", "$db", name, "other", name] {
+                writer.append(field, RawValue::String("x"));
+            }
+            writer.finish();
+            let body = RawDocumentBuf::from_vec(bytes).unwrap();
+            let generic = GenericArguments::read(&Request::of(&body)).unwrap();
+            assert_eq!(code_of(generic.check(registry::find("find").unwrap())), 40_413, "{name}");
+        }
+        assert!(checked(&doc! { "find": "c", "a": 1, "aa": 1, "ba": 1, "$db": "d" }, "find").is_ok());
+    }
+
+    #[test]
+    fn a_command_takes_the_concerns_that_its_row_says() {
+        let with = |name: &str, value: Document| doc! { "x": 1, "$db": "d", name: value };
+        assert!(checked(&with("readConcern", doc! { "level": "majority" }), "find").is_ok());
+        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "majority" }), "insert")), 72);
+        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "snapshot" }), "find")), 123);
+        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "snapshot" }), "count")), 72);
+        assert_eq!(code_of(checked(&with("readConcern", doc! { "bogus": 1 }), "find")), 72);
+        assert_eq!(code_of(checked(&with("writeConcern", doc! { "w": 1 }), "find")), 72);
+        assert!(checked(&with("writeConcern", doc! { "w": 1 }), "insert").is_ok());
+    }
+
+    #[test]
+    fn time_limits_databases_and_sessions_are_checked() {
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "maxTimeMS": "x" }, "find")), 2);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "maxTimeMS": -1 }, "aggregate")), 51_024);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "lsid": { "id": 1 } }, "find")), 14);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "txnNumber": 1 }, "find")), 20);
+        assert_eq!(code_of(checked(&doc! { "find": "c" }, "find")), 40_571);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": 1 }, "find")), 13_111);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(
     context.require_patience()?;
     let name = collection_name(request.command()?.1)?;
     let mut change = None;
-    let mut not_yet = None;
+    let (mut foreign, mut not_yet) = (None, None);
     for argument in Arguments::of_command("collMod", request.body) {
         let argument = argument?;
         match argument.name {
@@ -55,7 +55,7 @@ pub(crate) fn run(
             | "dryRun"
             | "changeStreamPreAndPostImages" => {}
             "viewOn" | "pipeline" | "expireAfterSeconds" | "timeseries" | "cappedSize" | "cappedMax" => {
-                return Err(not_for_this_collection(&argument));
+                foreign = Some(argument);
             }
             _ => argument.refuse_unless_generic()?,
         }
@@ -64,6 +64,9 @@ pub(crate) fn run(
     let Some(collection) = context.catalog().collection(context.database, name) else {
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"));
     };
+    if let Some(argument) = foreign {
+        return Err(not_for_this_collection(&argument));
+    }
     if let Some(option) = not_yet {
         return Err(CommandError::failed(
             ErrorCode::CommandNotSupported,

@@ -92,3 +92,39 @@ fn conflict(code: ErrorCode, sentence: &str, wanted: &RawDocument, existing: &Ra
     let (wanted, existing) = (shown(wanted), shown(existing));
     CommandError::failed(code, format!("{sentence} Requested index: {wanted}, existing index: {existing}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use pando_document::doc;
+
+    use super::*;
+
+    fn code_of(outcome: Result<bool, CommandError>) -> i32 {
+        match outcome {
+            Err(CommandError::Failed(failure)) => failure.code.code(),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_index_is_there_whatever_its_visibility_and_its_numbers_types() {
+        let have = [doc! { "v": 2, "key": { "a": 1 }, "name": "a_1" }.to_raw()];
+        let same = doc! { "v": 1, "key": { "a": 1.0 }, "name": "a_1", "hidden": true }.to_raw();
+        assert!(is_among(&have, &same).unwrap());
+        let id = doc! { "v": 2, "key": { "_id": 1 }, "name": "mine" }.to_raw();
+        assert!(is_among(&have, &id).unwrap());
+    }
+
+    #[test]
+    fn a_name_or_a_signature_is_taken_once() {
+        let have = [doc! { "v": 2, "key": { "a": 1 }, "name": "a_1" }.to_raw()];
+        let renamed = doc! { "v": 2, "key": { "a": 1 }, "name": "b" }.to_raw();
+        assert_eq!(code_of(is_among(&have, &renamed)), 85);
+        let other_key = doc! { "v": 2, "key": { "z": 1 }, "name": "a_1" }.to_raw();
+        assert_eq!(code_of(is_among(&have, &other_key)), 86);
+        let unique = doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "unique": true }.to_raw();
+        assert_eq!(code_of(is_among(&have, &unique)), 86);
+        let beside = doc! { "v": 2, "key": { "a": 1 }, "name": "u", "unique": true }.to_raw();
+        assert!(!is_among(&have, &beside).unwrap());
+    }
+}

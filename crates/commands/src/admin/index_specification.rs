@@ -18,16 +18,10 @@ use crate::arguments::whole;
 use crate::{CommandError, ErrorCode};
 
 /// Options that say something about other kinds of index, and nothing about this one: kept as they are.
-const WITHOUT_MEANING: [&str; 8] = [
-    "default_language",
-    "language_override",
-    "textIndexVersion",
-    "2dsphereIndexVersion",
-    "bits",
-    "min",
-    "max",
-    "bucketSize",
-];
+const WITHOUT_MEANING: [&str; 4] =
+    ["default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion"];
+/// The same, but MongoDB does not list them either.
+const UNLISTED: [&str; 4] = ["bits", "min", "max", "bucketSize"];
 /// Options that are not carried out yet.
 const NOT_YET: [&str; 3] = ["prepareUnique", "clustered", "columnstoreProjection"];
 /// The only fields of the specification of the index on `_id`.
@@ -204,6 +198,7 @@ impl Reading<'_> {
             }
             ("expireAfterSeconds", _) => kept.not_yet = Some(name.to_owned()),
             _ if NOT_YET.contains(&name) => kept.not_yet = Some(name.to_owned()),
+            _ if UNLISTED.contains(&name) => {}
             _ if WITHOUT_MEANING.contains(&name) => kept.others.push(name, value.to_owned()),
             _ if self.unknown == UnknownOptions::LeftOut => {}
             _ => {
@@ -409,4 +404,47 @@ fn wrong_type(field: &str, wanted: &str, value: RawValue<'_>) -> Refusal {
 fn missing(field: &str) -> Refusal {
     let reason = format!("The '{field}' field is a required property of an index specification");
     (ErrorCode::FailedToParse, reason).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::doc;
+
+    use super::*;
+
+    fn code_of(given: &Document) -> i32 {
+        match normalise(&given.to_raw(), UnknownOptions::Refused, "betree") {
+            Err(CommandError::Failed(failure)) => failure.code.code(),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_specification_is_kept_in_the_order_in_which_it_is_listed() {
+        let given = doc! { "sparse": 1, "hidden": true, "background": false, "unique": true, "name": "x", "key": { "x": 1 } };
+        let kept = normalise(&given.to_raw(), UnknownOptions::Refused, "betree").unwrap();
+        let wanted = doc! {
+            "v": 2, "key": { "x": 1 }, "name": "x", "background": false, "unique": true, "hidden": true, "sparse": true
+        };
+        assert_eq!(kept, wanted);
+    }
+
+    #[test]
+    fn what_is_wrong_and_what_comes_later_have_codes_of_their_own() {
+        assert_eq!(code_of(&doc! { "key": { "x": 1 } }), 9);
+        assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "bogus": 1 }), 197);
+        assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "unique": "x" }), 14);
+        assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "_id_" }), 2);
+        assert_eq!(code_of(&doc! { "key": { "_id": 1 }, "name": "_id_", "unique": true }), 197);
+        assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "expireAfterSeconds": 5 }), 115);
+        assert_eq!(code_of(&doc! { "key": { "x": "text" }, "name": "x" }), 115);
+        assert!(
+            normalise(
+                &doc! { "key": { "x": 1 }, "name": "x", "bogus": 1 }.to_raw(),
+                UnknownOptions::LeftOut,
+                "betree"
+            )
+            .is_ok()
+        );
+    }
 }
