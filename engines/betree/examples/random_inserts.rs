@@ -7,7 +7,7 @@
 //! straight into leaves, as a B-tree would. The folder must not exist yet; it is left behind.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, Random, SeededRandom};
@@ -123,7 +123,9 @@ fn load(engine: &Betree, tree: TreeId, what: What, entries: u64) -> Result<(), S
     for part in 0..10 {
         let (began, before) = (Instant::now(), Figures::of(engine));
         let (from, to) = (entries * part / 10, entries * (part + 1) / 10);
+        let mut slowest = Duration::ZERO;
         for first in (from..to).step_by(BATCH as usize) {
+            let batch = Instant::now();
             let mut writer = engine.begin(Begin::WRITE)?;
             for number in first..to.min(first + BATCH) {
                 if what == What::Documents {
@@ -132,14 +134,17 @@ fn load(engine: &Betree, tree: TreeId, what: What, entries: u64) -> Result<(), S
                 writer.put_blind(tree, &key(what, number), &document)?;
             }
             writer.commit(Durability::Logged)?;
+            slowest = slowest.max(batch.elapsed());
         }
         let (after, count) = (Figures::of(engine), (to - from) as f64);
         println!(
-            "to {to}: {:.0} entries/s, {:.0} B written and {:.0} B read an entry (log not counted), {:.4} reads",
+            "to {to}: {:.0} entries/s, {:.0} B written and {:.0} B read an entry (log not counted), {:.4} reads, slowest batch \
+             {:.1} ms",
             count / began.elapsed().as_secs_f64(),
             (after.written - before.written) as f64 / count,
             (after.read - before.read) as f64 / count,
             (after.reads - before.reads) as f64 / count,
+            slowest.as_secs_f64() * 1e3,
         );
     }
     Ok(())
