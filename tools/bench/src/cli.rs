@@ -27,6 +27,7 @@ pub fn command() -> Command {
         .subcommand(crate::command::sysbench::command())
         .subcommand(crate::command::kv::command())
         .subcommand(crate::command::iibench::command())
+        .subcommand(crate::command::linkbench::command())
         .subcommand(crate::command::load::command())
         .subcommand(crate::command::compare::command())
 }

@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod iibench;
 pub mod kv;
+pub mod linkbench;
 pub mod load;
 pub mod phases;
 pub mod point;

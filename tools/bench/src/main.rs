@@ -38,12 +38,14 @@ mod workload;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = cli::command().get_matches();
+    let arguments = command::linkbench::with_long_options(std::env::args_os());
+    let matches = cli::command().get_matches_from(arguments);
     let outcome = match matches.subcommand() {
         Some(("load", matches)) => command::load::run(matches),
         Some(("sysbench", matches)) => command::sysbench::run(matches),
         Some(("kv", matches)) => command::kv::run(matches),
         Some(("iibench", matches)) => command::iibench::run(matches),
+        Some(("linkbench", matches)) => command::linkbench::run(matches),
         Some(("compare", matches)) => command::compare::run(matches),
         Some((_, matches)) => command::point::run(matches),
         None => return ExitCode::from(2),

@@ -6,7 +6,7 @@
 //! Both are behind [`Random`], which the workloads draw from; [`distribution`] turns draws into keys, [`mask`] into text.
 
 pub mod distribution;
-mod java;
+pub mod java;
 pub mod mask;
 mod xoshiro;
 
@@ -88,6 +88,28 @@ impl Random {
         match self {
             Random::Xoshiro(source) => source.unit(),
             Random::Java(source) => source.unit(),
+        }
+    }
+}
+
+impl Random {
+    /// A number of the normal distribution with mean 0 and deviation 1.
+    pub fn gaussian(&mut self) -> f64 {
+        match self {
+            Random::Xoshiro(source) => gaussian_pair(|| source.unit()).0,
+            Random::Java(source) => source.gaussian(),
+        }
+    }
+}
+
+/// Two independent numbers of the normal distribution, from uniform ones of 0..1 (Marsaglia and Bray 1964).
+fn gaussian_pair(mut unit: impl FnMut() -> f64) -> (f64, f64) {
+    loop {
+        let (a, b) = (2.0 * unit() - 1.0, 2.0 * unit() - 1.0);
+        let square = a * a + b * b;
+        if square < 1.0 && square != 0.0 {
+            let factor = (-2.0 * square.ln() / square).sqrt();
+            return (a * factor, b * factor);
         }
     }
 }

@@ -14,10 +14,12 @@
 //! | `sysbench` | a transaction of 18 statements | [`sysbench`] |
 //! | `kv` | a read of one row | [`kv`] |
 //! | `iibench` | an insert of a batch | [`iibench`] |
+//! | `linkbench` | a request on a social graph | [`linkbench`] |
 
 pub mod iibench;
 pub mod insert;
 pub mod kv;
+pub mod linkbench;
 pub mod load;
 pub mod point;
 pub mod sysbench;

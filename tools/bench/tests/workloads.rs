@@ -100,6 +100,32 @@ fn iibench_inserts_all_documents_into_all_indexes_while_it_asks() {
 }
 
 #[test]
+fn linkbench_keeps_every_count_through_all_ten_operations() {
+    let server = Server::start();
+    let stats = server.folder.path().join("stats.csv");
+    let arguments = format!(
+        "linkbench -l -r --max-degree 60 -D maxid1=3001 -D requesters=6 -D requests=400 -D loaders=3 -D loader_chunk_size=500 \
+         -D range_limit=20 -D getlinklist_history=20 -csvstats {}",
+        stats.display()
+    );
+    let printed = server.bench(&arguments);
+    assert!(printed.contains("counts against visible links:") && printed.contains(" 0 wrong"), "{printed}");
+    assert!(printed.contains("LOAD PHASE COMPLETED.  Loaded 3000 nodes (Expected 3000)."), "{printed}");
+    assert!(printed.contains("REQUEST PHASE COMPLETED. 2400 requests done"), "{printed}");
+    let load = &server.files("linkbench load")[0];
+    assert_eq!(number(&load["figures"]["kinds"][0]["done"]), 6, "six pieces of 500 nodes");
+    assert!(number(&load["parameters"]["graph"]["links"]) > 3000, "{load}");
+    let figures = figures(&server, "linkbench");
+    assert_eq!(number(&figures["operations"]), 2400);
+    let kinds = figures["kinds"].as_array().expect("kinds");
+    assert!(kinds.iter().all(|kind| number(&kind["done"]) > 0 && number(&kind["failed"]) == 0), "{kinds:?}");
+    assert!(number(&figures["notes"]["lists of history"]) > 0, "{}", figures["notes"]);
+    let stats = std::fs::read_to_string(stats).expect("the tool wrote it");
+    assert!(stats.starts_with("op,count,p25_low,p25_high"), "{stats}");
+    assert_eq!(stats.lines().count(), 11, "a heading and ten operations");
+}
+
+#[test]
 fn the_same_seed_reads_the_same_and_two_runs_are_compared() {
     let server = Server::start();
     let call =

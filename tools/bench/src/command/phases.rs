@@ -23,8 +23,29 @@ const CEILING_SECONDS: u32 = 2;
 /// No phase that ends by itself takes longer.
 const LONGEST_SECONDS: u32 = 10_000_000;
 
+/// The runs that were made.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// Their files, whether or not they were written.
+    pub runs: Vec<RunFile>,
+    /// Whether one of them is no measurement.
+    flagged: bool,
+}
+
+impl Finished {
+    /// A run that is no measurement must not pass for one in a script.
+    pub fn exit_code(&self) -> ExitCode {
+        if self.flagged { ExitCode::from(1) } else { ExitCode::SUCCESS }
+    }
+}
+
 /// Goes through all phases of a workload.
 pub fn measure(workload: &dyn Workload, options: &MeasureOptions) -> Result<ExitCode, BenchError> {
+    measure_files(workload, options).map(|finished| finished.exit_code())
+}
+
+/// Goes through all phases of a workload; gives the runs.
+pub fn measure_files(workload: &dyn Workload, options: &MeasureOptions) -> Result<Finished, BenchError> {
     if options.null_server {
         return measure_this_tool(workload, options);
     }
@@ -34,20 +55,22 @@ pub fn measure(workload: &dyn Workload, options: &MeasureOptions) -> Result<Exit
             load(loading, workload.name(), &mut found, options.server.out.as_deref())?;
         }
         if options.load_when == LoadWhen::Only {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(Finished::default());
         }
         loading.check(&found.target)?;
     }
     println!("{:<8} {}", workload.name(), workload.summary());
-    let mut files = Vec::new();
+    let mut finished = Finished::default();
     for plan in &options.plans {
         for _ in 0..options.repeats {
-            files.push(one_run(workload, &mut found, *plan, options)?);
+            let run = one_run(workload, &mut found, *plan, options)?;
+            finished.flagged |= run.flagged;
+            finished.runs.push(run);
         }
     }
-    print_results(&files);
+    print_results(&finished.runs);
     print_size(&found);
-    Ok(exit_code(&files))
+    Ok(finished)
 }
 
 fn should_load(loading: &dyn Loading, target: &Target, when: LoadWhen) -> Result<bool, BenchError> {
@@ -112,7 +135,7 @@ fn in_words(pace: Pace) -> String {
 }
 
 /// Runs against nothing but a null server.
-fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Result<ExitCode, BenchError> {
+fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Result<Finished, BenchError> {
     println!("{:<8} {}", workload.name(), workload.summary());
     println!(
         "server   none: these are the figures of the tool itself, whose null server runs in the same process"
@@ -125,14 +148,14 @@ fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Resul
         };
         all_figures.push((plan.clients, Figures::new(&measured, &workload.kinds())));
     }
-    let row = |(clients, figures): &'_ (u32, Figures)| (*clients, figures.clone());
-    let rows: Vec<(u32, Figures)> = all_figures.iter().map(row).collect();
-    let rows: Vec<Row<'_>> =
-        rows.iter().map(|(clients, figures)| Row { clients: *clients, figures, ceiling: None }).collect();
+    let rows: Vec<Row<'_>> = all_figures
+        .iter()
+        .map(|(clients, figures)| Row { clients: *clients, figures, ceiling: None })
+        .collect();
     print!("\n{}", render(&rows));
     let flagged =
         all_figures.iter().any(|(_, figures)| warnings::is_flagged(figures, workload.misses(), &[]));
-    Ok(if flagged { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(Finished { runs: Vec::new(), flagged })
 }
 
 /// What the null server reaches with as many clients and threads.
@@ -162,7 +185,8 @@ pub(super) fn load(
 ) -> Result<(), BenchError> {
     println!("load     {}", loading.summary());
     let (measured, steps) = load_measured(loading, &found.target, &mut found.sources)?;
-    let lines = steps.iter().map(|step| format!("{}: {:.1} s", step.what, step.seconds)).collect();
+    let steps = steps.iter().map(|step| format!("{}: {:.1} s", step.what, step.seconds));
+    let lines = loading.lines(&measured).into_iter().chain(steps).collect();
     let facts = RunFacts {
         workload: format!("{workload} load"),
         summary: loading.summary(),
@@ -243,9 +267,4 @@ fn print_results(files: &[RunFile]) {
         }
         file.warnings.iter().for_each(|warning| println!("warning: {clients} clients: {warning}"));
     }
-}
-
-/// A run that is no measurement must not pass for one in a script.
-fn exit_code(files: &[RunFile]) -> ExitCode {
-    if files.iter().any(|file| file.flagged) { ExitCode::from(1) } else { ExitCode::SUCCESS }
 }

@@ -12,7 +12,7 @@ use crate::workload::sysbench::documents::DataSet;
 use crate::workload::sysbench::loading::Load;
 use pando_document::{Document, doc};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 
 const PLAN: Plan = Plan { clients: 5, threads: 2, warmup_s: 0, duration_s: 1, pace: Pace::Closed };
 const QUERIES: Counting = Counting { kinds: 0, misses: Misses::AreFaults };

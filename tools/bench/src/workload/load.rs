@@ -9,6 +9,7 @@
 
 use crate::client::{Clients, Session};
 use crate::error::BenchError;
+use crate::run::Measured;
 use crate::target::Target;
 use pando_document::{Document, Value, doc};
 use std::time::Instant;
@@ -44,6 +45,11 @@ pub trait Loading: Sync {
     /// Step 3; gives what took time.
     fn finish(&self, _target: &Target) -> Result<Vec<TimedStep>, BenchError> {
         Ok(Vec::new())
+    }
+
+    /// Lines about this load that only this workload has.
+    fn lines(&self, _measured: &Measured) -> Vec<String> {
+        Vec::new()
     }
 
     /// Step 4: whether the data is what a run needs.

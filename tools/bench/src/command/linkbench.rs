@@ -1,0 +1,228 @@
+//! `pando-bench linkbench`: its arguments, and LinkBench's own: `-c FILE`, `-D name=value`, `-l`, `-r`, `-csvstats FILE`,
+//! `-csvstream FILE`.
+
+use super::phases;
+use crate::cli::{self, LoadWhen, MeasureOptions};
+use crate::client::{Pace, Spacing};
+use crate::error::BenchError;
+use crate::workload::linkbench::mongo::Transactions;
+use crate::workload::linkbench::settings::{Properties, Settings};
+use crate::workload::linkbench::store::CheckExtent;
+use crate::workload::linkbench::{LinkBench, Ways};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Up to so many nodes, all counts are compared after a run if nothing else is said; of more, those of so many nodes.
+const CHECK_ALL_UP_TO: u64 = 200_000;
+const CHECK_SAMPLE: u32 = 2000;
+
+/// The subcommand's arguments.
+pub fn command() -> Command {
+    Command::new("linkbench")
+        .about("LinkBench: a social graph, ten operations; counts are compared with links at the end")
+        .args(cli::server_arguments())
+        .args(cli::run_arguments())
+        .args(cli::seed_arguments())
+        .arg(cli::load_when_argument())
+        .args(graph_arguments())
+        .args(original_arguments())
+        .mut_arg("clients", |argument| argument.default_value("100"))
+        .arg(cli::faithful_argument(
+            "more links than the degrees say, writes with the reads' distribution, multigets of one more",
+        ))
+}
+
+fn graph_arguments() -> Vec<Arg> {
+    vec![
+        cli::option("database", "NAME", "The database").default_value("graph-linkbench"),
+        cli::option("nodes", "N", "Nodes, where no properties say; the post: 10,000,000 and 100,000,000")
+            .default_value("100000")
+            .value_parser(value_parser!(u64).range(1..=1 << 40)),
+        cli::option(
+            "max-degree",
+            "N",
+            "The most links of a node; small graphs would be absurd without. 0: no limit",
+        )
+        .default_value("10000")
+        .value_parser(value_parser!(u64)),
+        cli::option(
+            "txn",
+            "LEVEL",
+            "What makes a link and its count change together: nothing, or a transaction of a session",
+        )
+        .default_value("none")
+        .value_parser(PossibleValuesParser::new(["none", "session"])),
+        cli::option("durability", "WHAT", "When a write is answered: w:1, w:1 with j:true, or w:majority")
+            .default_value("w1")
+            .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
+        cli::option(
+            "verify",
+            "WHAT",
+            "Compare counts with links after a run: auto (all of a small graph), full, sample, no",
+        )
+        .default_value("auto")
+        .value_parser(PossibleValuesParser::new(["auto", "full", "sample", "no"])),
+    ]
+}
+
+fn original_arguments() -> Vec<Arg> {
+    let file = |name, help| cli::option(name, "FILE", help).value_parser(value_parser!(PathBuf));
+    vec![
+        file("properties", "A properties file of LinkBench").short('c'),
+        Arg::new("define")
+            .short('D')
+            .value_name("NAME=VALUE")
+            .action(ArgAction::Append)
+            .help("A setting, before those of the file"),
+        Arg::new("load-phase")
+            .short('l')
+            .action(ArgAction::SetTrue)
+            .help("Load, and then end unless there is -r"),
+        Arg::new("request-phase")
+            .short('r')
+            .action(ArgAction::SetTrue)
+            .help("Only the request phase unless there is -l"),
+        file("csvstats", "Write LinkBench's csvstats of the last run here"),
+        file("csvstream", "Write its csvstream here, by second, for all clients together"),
+    ]
+}
+
+/// LinkBench writes its long options with one dash.
+pub fn with_long_options(arguments: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+    let long = |argument: std::ffi::OsString| match argument.to_str() {
+        Some("-csvstats") => "--csvstats".into(),
+        Some("-csvstream") => "--csvstream".into(),
+        _ => argument,
+    };
+    arguments.map(long).collect()
+}
+
+/// Runs the subcommand.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    let (bench, options) = workload(matches)?;
+    let files = phases::measure_files(&bench, &options)?;
+    for (name, write) in [("csvstats", true), ("csvstream", false)] {
+        let (Some(path), Some(last)) = (matches.get_one::<PathBuf>(name), files.runs.last()) else {
+            continue;
+        };
+        use crate::workload::linkbench::columns::{stats, stream};
+        let text = if write { stats(&last.figures) } else { stream(&last.figures, last.written_unix_s) };
+        std::fs::write(path, text)
+            .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+    }
+    Ok(files.exit_code())
+}
+
+/// What the arguments and the properties say.
+fn workload(matches: &ArgMatches) -> Result<(LinkBench, MeasureOptions), BenchError> {
+    let mut properties = match matches.get_one::<PathBuf>("properties") {
+        Some(path) => Properties::read(path)?,
+        None => Properties::default(),
+    };
+    for definition in matches.get_many::<String>("define").unwrap_or_default() {
+        properties.define(definition)?;
+    }
+    let settings = Settings::of(properties, cli::value(matches, "nodes"))?;
+    if !settings.unused.is_empty() {
+        eprintln!("settings that this tool has no use for: {}", settings.unused.join(", "));
+    }
+    let options = options(matches, &settings);
+    let check = match cli::value::<String>(matches, "verify").as_str() {
+        "no" => CheckExtent::Nothing,
+        "full" => CheckExtent::Full,
+        "auto" if settings.nodes() <= CHECK_ALL_UP_TO => CheckExtent::Full,
+        _ => CheckExtent::Sample { nodes: CHECK_SAMPLE, id_max: settings.end_id - 1 },
+    };
+    let session = cli::value::<String>(matches, "txn") == "session";
+    let degree_max = match cli::value::<u64>(matches, "max-degree") {
+        0 => u64::MAX,
+        most => most,
+    };
+    let ways = Ways {
+        database: cli::value(matches, "database"),
+        transactions: if session { Transactions::Session } else { Transactions::None },
+        durability: cli::durability(matches),
+        generator: cli::generator(matches),
+        seed: cli::value(matches, "seed"),
+        degree_max,
+        check,
+    };
+    let faithful = matches.get_flag("faithful");
+    let bench = if faithful { LinkBench::faithful(settings, ways)? } else { LinkBench::new(settings, ways)? };
+    Ok((bench, options))
+}
+
+/// The options; what was given on the command line counts before what LinkBench's settings say of the same.
+fn options(matches: &ArgMatches, settings: &Settings) -> MeasureOptions {
+    use clap::parser::ValueSource;
+    let mut options = cli::measure_options(matches);
+    let is_given = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+    if let Some(clients) = settings.requesters.filter(|_| !is_given("clients")) {
+        options.plans.truncate(1);
+        options.plans.iter_mut().for_each(|plan| plan.clients = clients);
+    }
+    for plan in &mut options.plans {
+        if !is_given("duration") {
+            // A run that is limited by its requests ends with the last of them.
+            let default_s = if settings.requests.is_some() { 1_000_000 } else { plan.duration_s };
+            plan.duration_s = settings.max_s.unwrap_or(default_s);
+        }
+        if !is_given("warmup") {
+            let default_s = if settings.requests.is_some() { 0 } else { plan.warmup_s };
+            plan.warmup_s = settings.warmup_s.unwrap_or(default_s);
+        }
+        if let (Some(rate), false) = (settings.rate, is_given("rate")) {
+            plan.pace = Pace::Open { rate, spacing: Spacing::Poisson };
+        }
+    }
+    options.load_when = match (matches.get_flag("load-phase"), matches.get_flag("request-phase")) {
+        (true, false) => LoadWhen::Only,
+        (true, true) => LoadWhen::Always,
+        (false, true) => LoadWhen::Never,
+        (false, false) => options.load_when,
+    };
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn linkbench(arguments: &str) -> Result<(LinkBench, MeasureOptions), BenchError> {
+        let all = std::iter::once("linkbench").chain(arguments.split_whitespace());
+        let all = with_long_options(all.map(Into::into));
+        workload(&command().try_get_matches_from(all).expect("all are known"))
+    }
+
+    #[test]
+    fn linkbenchs_own_arguments_are_understood() {
+        let arguments = "-l -r -D maxid1=101 -D requesters=3 -D requests=50 -D requestrate=20 -D maxtime=9 -csvstats a.csv";
+        let (_, options) = linkbench(arguments).expect("all are possible");
+        let plan = options.plans[0];
+        assert_eq!((options.plans.len(), plan.clients, plan.duration_s, plan.warmup_s), (1, 3, 9, 0));
+        assert_eq!(plan.pace, Pace::Open { rate: 20.0, spacing: Spacing::Poisson });
+        assert_eq!(options.load_when, LoadWhen::Always);
+        assert_eq!(linkbench("-l").expect("possible").1.load_when, LoadWhen::Only);
+        assert_eq!(linkbench("-r").expect("possible").1.load_when, LoadWhen::Never);
+    }
+
+    #[test]
+    fn the_tools_own_arguments_count_before_the_settings() {
+        let (_, options) =
+            linkbench("--clients 2,4 --duration 5 --rate 7 -D requesters=9 -D maxtime=99 -D requestrate=1")
+                .expect("possible");
+        assert_eq!(options.plans.iter().map(|plan| plan.clients).collect::<Vec<_>>(), [2, 4]);
+        assert_eq!(
+            (options.plans[0].duration_s, options.plans[0].pace),
+            (5, Pace::Open { rate: 7.0, spacing: Spacing::Even })
+        );
+    }
+
+    #[test]
+    fn a_properties_file_that_is_not_there_is_named() {
+        let error = linkbench("-c /nowhere/x.properties").expect_err("there is none");
+        assert!(error.to_string().contains("/nowhere/x.properties"), "{error}");
+    }
+}

@@ -1,0 +1,269 @@
+//! LinkBench: a social graph of nodes and links, ten operations (part D of the specification).
+//!
+//! - [`settings`]: what its properties files say.
+//! - [`shuffler`], [`zipf`], [`degree`], [`access`]: which nodes and links, how many and how often.
+//! - [`content`]: their data.
+//! - [`mix`]: the operations. [`requester`]: a client of the request phase. [`loading`]: the load phase.
+//! - [`store`]: what a store must do; [`mongo`] is one over MongoDB's protocol. Another database is one file.
+//! - [`columns`]: LinkBench's own output.
+//!
+//! The defaults do what LinkBench's documentation and configuration say; [`LinkBench::faithful`] does what its code does:
+//! more links than the table of degrees has, writes with the reads' distribution, multigets of one link more, a motif of 512
+//! bytes for links.
+//!
+//! After a run, counts are compared with visible links, and the number of those that differ stands beside the rate.
+
+pub mod access;
+pub mod columns;
+pub mod content;
+pub mod degree;
+pub mod loading;
+pub mod mix;
+pub mod mongo;
+pub mod requester;
+pub mod settings;
+pub mod shuffler;
+pub mod store;
+pub mod zipf;
+
+use super::load::{Durability, Loading};
+use super::{Finding, Workload};
+use crate::client::{Clients, Misses};
+use crate::error::BenchError;
+use crate::random::{Generator, Random};
+use crate::report::Figures;
+use crate::report::csv::CsvFile;
+use crate::run::Measured;
+use crate::target::Target;
+use access::{Access, Multigets, Writes};
+use content::{Content, ORIGINAL_MOTIF_BYTES};
+use degree::{Degrees, Split, Table};
+use mix::OPERATIONS;
+use mongo::{MongoDatabase, Transactions};
+use pando_document::Document;
+use requester::{Requester, Shared};
+use serde_json::json;
+use settings::Settings;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use store::{CheckExtent, LinkDatabase};
+
+/// What is not in LinkBench's own settings.
+#[derive(Clone, Debug)]
+pub struct Ways {
+    /// The database.
+    pub database: String,
+    /// What makes a link and its count change together.
+    pub transactions: Transactions,
+    /// When the server answers a write.
+    pub durability: Durability,
+    /// What draws come from.
+    pub generator: Generator,
+    /// What they hang on, where the settings do not say.
+    pub seed: u64,
+    /// The most links of a node, in all types.
+    pub degree_max: u64,
+    /// Whether counts are compared with links after a run.
+    pub check: CheckExtent,
+}
+
+/// The workload.
+#[derive(Clone, Debug)]
+pub struct LinkBench {
+    settings: Settings,
+    database: String,
+    transactions: Transactions,
+    durability: Durability,
+    generator: Generator,
+    load_seed: u64,
+    request_seed: u64,
+    degrees: Degrees,
+    degree_max: u64,
+    split: Split,
+    writes: Writes,
+    multigets: Multigets,
+    link_content: Content,
+    node_content: Content,
+    check: CheckExtent,
+}
+
+impl LinkBench {
+    /// As LinkBench's documentation and configuration say.
+    pub fn new(settings: Settings, ways: Ways) -> Result<LinkBench, BenchError> {
+        LinkBench::with(settings, ways, Split::Even)
+    }
+
+    /// As LinkBench's code does.
+    pub fn faithful(settings: Settings, ways: Ways) -> Result<LinkBench, BenchError> {
+        let bench = LinkBench::with(settings, ways, Split::AsOriginal)?;
+        let link_content = Content { motif_bytes: ORIGINAL_MOTIF_BYTES, ..Content::LINKS };
+        Ok(LinkBench {
+            writes: Writes::AsOriginal,
+            multigets: Multigets::FromTwo,
+            link_content,
+            generator: Generator::Java,
+            ..bench
+        })
+    }
+
+    fn with(settings: Settings, ways: Ways, split: Split) -> Result<LinkBench, BenchError> {
+        let table = match &settings.data_file {
+            Some(path) => Table::read(path)?,
+            None => Table::built_in(),
+        };
+        let types = u64::from(settings.link_types);
+        let degrees = Degrees::new(settings.nodes(), types, split, ways.degree_max, table);
+        Ok(LinkBench {
+            database: settings.database.clone().unwrap_or(ways.database),
+            transactions: ways.transactions,
+            durability: ways.durability,
+            generator: ways.generator,
+            load_seed: settings.seeds[0].unwrap_or(ways.seed),
+            request_seed: settings.seeds[1].unwrap_or(ways.seed),
+            degrees,
+            degree_max: ways.degree_max,
+            split,
+            writes: Writes::AsConfigured,
+            multigets: Multigets::FromOne,
+            link_content: Content::LINKS,
+            node_content: Content::NODES,
+            check: ways.check,
+            settings,
+        })
+    }
+
+    /// The database behind the clients.
+    fn store(&self, target: &Target) -> Box<dyn LinkDatabase> {
+        Box::new(MongoDatabase::new(target, &self.database, self.transactions, self.durability))
+    }
+
+    fn degrees_in_words(&self) -> String {
+        let table = if self.settings.data_file.is_some() { "a file's table" } else { "the built-in curve" };
+        match self.degree_max {
+            u64::MAX => format!(" by {table}"),
+            most => format!(" by {table}, {most} a node at most"),
+        }
+    }
+
+    fn graph_parameters(&self) -> serde_json::Value {
+        json!({
+            "database": self.database,
+            "first_id": self.settings.first_id,
+            "nodes": self.settings.nodes(),
+            "link_types": self.settings.link_types,
+            "degrees": self.degrees_in_words().trim_start(),
+            "links": self.degrees.all_links(),
+            "split": self.split,
+            "seed": self.load_seed,
+            "generator": self.generator.name(),
+            "durability": self.durability.name(),
+        })
+    }
+}
+
+impl Workload for LinkBench {
+    fn name(&self) -> &'static str {
+        "linkbench"
+    }
+
+    fn summary(&self) -> String {
+        let consistency = match self.transactions {
+            Transactions::None => "none: a crash or a lost connection can leave a wrong count",
+            Transactions::Session => "of a session: a link and its count change together",
+        };
+        format!(
+            "ten operations on {} nodes, lists of {} links at most, transactions {consistency}, durability {}, {} seed {}",
+            self.settings.nodes(),
+            self.settings.list_limit,
+            self.durability.name(),
+            self.generator.name(),
+            self.request_seed
+        )
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        let percentages = OPERATIONS.iter().zip(self.settings.mix.percentages());
+        let mix: serde_json::Map<String, serde_json::Value> = percentages
+            .map(|(operation, percentage)| (operation.property().to_owned(), json!(percentage)))
+            .collect();
+        json!({
+            "graph": self.graph_parameters(),
+            "mix": mix,
+            "transactions": format!("{:?}", self.transactions).to_lowercase(),
+            "requests_per_client": self.settings.requests,
+            "history_percent": self.settings.history_percent,
+            "list_limit": self.settings.list_limit,
+            "writes": format!("{:?}", self.writes),
+            "multigets": format!("{:?}", self.multigets),
+            "seed": self.request_seed,
+        })
+    }
+
+    fn operations(&self) -> &'static str {
+        "requests"
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        OPERATIONS.iter().map(|operation| operation.name().to_owned()).collect()
+    }
+
+    fn misses(&self) -> Misses {
+        Misses::AreExpected
+    }
+
+    fn loading(&self) -> Option<&dyn Loading> {
+        Some(self)
+    }
+
+    fn prepare(&self, target: &Target) -> Result<(), BenchError> {
+        self.store(target).check_ability()
+    }
+
+    fn clients(&self, target: &Target, count: u32) -> Result<Clients, BenchError> {
+        let database = self.store(target);
+        let settings = &self.settings;
+        let next_node = database.highest_node()?.max(settings.end_id - 1) + 1;
+        let access = Access::new(
+            settings.first_id,
+            settings.nodes(),
+            self.degrees.clone(),
+            self.writes,
+            self.multigets,
+        );
+        let shared = Arc::new(Shared {
+            access,
+            mix: settings.mix,
+            link_types: settings.link_types,
+            history_percent: settings.history_percent,
+            list_limit: settings.list_limit,
+            failures_max: settings.failures_max,
+            next_node: AtomicI64::new(next_node),
+            link_content: self.link_content,
+            node_content: self.node_content,
+        });
+        let mut clients = Clients::default();
+        for client in 0..count {
+            let random = Random::for_client(self.generator, self.request_seed, u64::from(client));
+            let requests = settings.requests.unwrap_or(u64::MAX);
+            let requester = Requester::new(shared.clone(), database.open()?, random, requests);
+            clients.tasks.push(Box::new(requester));
+        }
+        Ok(clients)
+    }
+
+    fn null_reply(&self) -> Option<Document> {
+        None
+    }
+
+    fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
+        Ok(self.store(target).check(self.check)?.into_iter().collect())
+    }
+
+    fn lines(&self, measured: &Measured) -> Vec<String> {
+        columns::lines(&Figures::new(measured, &Workload::kinds(self)))
+    }
+
+    fn csv(&self, figures: &Figures, _interval_s: u32) -> Vec<CsvFile> {
+        columns::files(figures)
+    }
+}

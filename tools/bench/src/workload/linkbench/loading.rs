@@ -1,0 +1,205 @@
+//! The load phase: nodes, their links and the links' counts, by pieces of the ids.
+//!
+//! Pieces are taken from the highest ids down, as in the original; unlike there, each piece brings its nodes, too (the
+//! original has one thread for all nodes, which is the load's tail), and its draws hang on the seed and the piece only, so
+//! that a load is the same however many clients load.
+
+use super::LinkBench;
+use super::content::ContentMaker;
+use super::requester::{FIRST_LINK_TYPE, now_ms};
+use super::store::{Count, Link, LinkKey, LinkStore, Node};
+use crate::client::{ClientState, Clients, Kind, Performed, Statement, Task, Turn, Verdict};
+use crate::error::BenchError;
+use crate::random::Random;
+use crate::run::Measured;
+use crate::target::Target;
+use crate::workload::load::Loading;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Nodes, links or counts in a batch.
+const BATCH: usize = 1024;
+/// The kinds of batches.
+const KINDS: [&str; 3] = ["LOAD_NODE_BULK", "LOAD_LINKS_BULK", "LOAD_COUNTS_BULK"];
+/// Links are of the last 2^32 milliseconds.
+const TIME_SPAN_MS: f64 = 4_294_967_296.0;
+
+impl Loading for LinkBench {
+    fn summary(&self) -> String {
+        format!(
+            "{} nodes with {} links of {} types{}, {} clients, pieces of {} ids",
+            self.settings.nodes(),
+            self.degrees.all_links(),
+            self.settings.link_types,
+            self.degrees_in_words(),
+            self.settings.loaders,
+            self.settings.chunk,
+        )
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        json!({
+            "graph": self.graph_parameters(),
+            "loaders": self.settings.loaders,
+            "chunk": self.settings.chunk,
+            "batch": BATCH,
+        })
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        KINDS.map(str::to_owned).to_vec()
+    }
+
+    fn is_there(&self, target: &Target) -> Result<bool, BenchError> {
+        Ok(self.store(target).contents()?.nodes > 0)
+    }
+
+    fn prepare(&self, target: &Target) -> Result<(), BenchError> {
+        let database = self.store(target);
+        database.check_ability()?;
+        database.recreate()
+    }
+
+    fn connections(&self) -> u32 {
+        self.settings.loaders
+    }
+
+    fn clients(&self, target: &Target) -> Result<Clients, BenchError> {
+        let pieces = self.settings.nodes().div_ceil(u64::from(self.settings.chunk));
+        let (next, failed) = (Arc::new(AtomicU64::new(pieces)), Arc::new(AtomicBool::new(false)));
+        let database = self.store(target);
+        let mut clients = Clients::default();
+        for _ in 0..self.settings.loaders {
+            let store = database.open()?;
+            let (next, failed) = (next.clone(), failed.clone());
+            clients.tasks.push(Box::new(Loader {
+                bench: self.clone(),
+                store,
+                next,
+                failed,
+                queue: Queue::default(),
+            }));
+        }
+        Ok(clients)
+    }
+
+    fn lines(&self, measured: &Measured) -> Vec<String> {
+        let (nodes, links) = (self.settings.nodes(), self.degrees.all_links());
+        vec![format!(
+            "LOAD PHASE COMPLETED.  Loaded {nodes} nodes (Expected {nodes}). Loaded {links} links ({:.2} links per node).  \
+             Took {:.1} seconds.  Links/second = {:.0}",
+            links as f64 / nodes as f64,
+            measured.seconds,
+            links as f64 / measured.seconds
+        )]
+    }
+
+    fn check(&self, target: &Target) -> Result<(), BenchError> {
+        let found = self.store(target).contents()?;
+        // Requests add and delete nodes and add links; that fewer links are there than were loaded means another load.
+        let expected = self.degrees.all_links();
+        if found.links < expected {
+            let namespace = format!("{}.link", self.database);
+            return Err(BenchError::DataSet { namespace, found: found.links, expected });
+        }
+        Ok(())
+    }
+}
+
+/// What is to be sent.
+#[derive(Default)]
+struct Queue {
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    counts: Vec<Count>,
+}
+
+/// A client that loads.
+struct Loader {
+    bench: LinkBench,
+    store: Box<dyn LinkStore>,
+    /// Pieces that are left; each client takes the last.
+    next: Arc<AtomicU64>,
+    failed: Arc<AtomicBool>,
+    queue: Queue,
+}
+
+impl Loader {
+    /// Makes a piece; nothing if all are made.
+    fn make_piece(&mut self) -> Option<()> {
+        let piece =
+            self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok()?
+                - 1;
+        let LinkBench { settings, .. } = &self.bench;
+        let chunk = u64::from(settings.chunk);
+        let places = piece * chunk..settings.nodes().min((piece + 1) * chunk);
+        let mut random = Random::for_collection(self.bench.generator, self.bench.load_seed, piece);
+        let link_maker = ContentMaker::new(self.bench.link_content, &mut random);
+        let node_maker = ContentMaker::new(self.bench.node_content, &mut random);
+        let now = now_ms();
+        for place in places {
+            let id = settings.first_id + i64::try_from(place).unwrap_or(i64::MAX);
+            let time = i32::try_from(now / 1000).unwrap_or(i32::MAX);
+            self.queue.nodes.push(Node { id, version: 1, time, data: node_maker.make(&mut random) });
+            for number in 0..settings.link_types {
+                let link_type = FIRST_LINK_TYPE + i64::from(number);
+                let links = self.bench.degrees.links(place, u64::from(number));
+                let mut newest = 0;
+                for distance in 0..i64::try_from(links).unwrap_or(i64::MAX) {
+                    let time = now - 1 - (random.unit() * (TIME_SPAN_MS - 1.0)) as i64;
+                    newest = newest.max(time);
+                    let key = LinkKey { id1: id, link_type, id2: id + distance };
+                    self.queue.links.push(Link { key, time, version: 0, data: link_maker.make(&mut random) });
+                }
+                if links > 0 {
+                    let count = i64::try_from(links).unwrap_or(i64::MAX);
+                    self.queue.counts.push(Count { id, link_type, count, time: newest });
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+impl Task for Loader {
+    fn prepare(&mut self) -> Turn {
+        if self.failed.load(Ordering::Relaxed) {
+            return Turn::Over;
+        }
+        while self.queue.nodes.is_empty() && self.queue.links.is_empty() && self.queue.counts.is_empty() {
+            if self.make_piece().is_none() {
+                return Turn::Over;
+            }
+        }
+        Turn::Request
+    }
+
+    fn perform(&mut self) -> Performed {
+        let queue = &mut self.queue;
+        let began = Instant::now();
+        // From the ends: what is left keeps its place.
+        let (kind, operations, outcome) = if !queue.nodes.is_empty() {
+            let batch = queue.nodes.split_off(queue.nodes.len().saturating_sub(BATCH));
+            (0, batch.len(), self.store.load_nodes(&batch))
+        } else if !queue.links.is_empty() {
+            let batch = queue.links.split_off(queue.links.len().saturating_sub(BATCH));
+            (1, batch.len(), self.store.load_links(&batch))
+        } else {
+            let batch = queue.counts.split_off(queue.counts.len().saturating_sub(BATCH));
+            (2, batch.len(), self.store.load_counts(&batch))
+        };
+        let (verdict, client) = match outcome {
+            Ok(()) => (Verdict::Done, ClientState::GoesOn),
+            Err(error) => {
+                self.failed.store(true, Ordering::Relaxed);
+                (Verdict::Failed(error.to_string()), ClientState::Out)
+            }
+        };
+        let operations = u32::try_from(operations).unwrap_or(u32::MAX);
+        let statements =
+            vec![Statement { kind: Kind::new(kind), latency: began.elapsed(), verdict: verdict.clone() }];
+        Performed { statements, verdict, operations, retries: self.store.take_retries(), client }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a store must do: one trait for a client's connection, one for the database behind it. Another database is one file.
+//!
+//! # What holds when nothing is under way
+//! For each node and link type, the count is the number of its visible links. Every change of a link's visibility changes the
+//! count with it; [`LinkDatabase::check`] counts.
+
+use crate::error::BenchError;
+use crate::workload::Finding;
+
+/// A link, from one node to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Which one.
+    pub key: LinkKey,
+    /// Milliseconds since 1970.
+    pub time: i64,
+    /// Counts changes of the data's form.
+    pub version: i32,
+    /// The content.
+    pub data: Vec<u8>,
+}
+
+/// Which link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LinkKey {
+    /// From this node.
+    pub id1: i64,
+    /// Of this type.
+    pub link_type: i64,
+    /// To this node.
+    pub id2: i64,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its number.
+    pub id: i64,
+    /// Counts its changes.
+    pub version: i64,
+    /// Seconds since 1970.
+    pub time: i32,
+    /// The content.
+    pub data: Vec<u8>,
+}
+
+/// The visible links of a node of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The node.
+    pub id: i64,
+    /// The type.
+    pub link_type: i64,
+    /// How many.
+    pub count: i64,
+    /// When it changed last, in milliseconds since 1970.
+    pub time: i64,
+}
+
+/// What became of a link that was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkChange {
+    /// It was not there.
+    Inserted,
+    /// It was there and hidden.
+    Shown,
+    /// It was there and visible.
+    Changed,
+}
+
+/// Whether something was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It was.
+    Yes,
+    /// It was not.
+    No,
+}
+
+impl Found {
+    /// Of a number of documents.
+    pub fn of(count: i64) -> Found {
+        if count > 0 { Found::Yes } else { Found::No }
+    }
+}
+
+/// A part of a node's visible links of one type, the newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListQuery {
+    /// The node.
+    pub id1: i64,
+    /// The type.
+    pub link_type: i64,
+    /// The newest time that counts; the oldest is 0.
+    pub time_to: i64,
+    /// So many are left out.
+    pub offset: u32,
+    /// So many at most.
+    pub limit: u32,
+}
+
+/// What a list had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// How many links.
+    pub links: u32,
+    /// The time of the last one.
+    pub last_time: Option<i64>,
+}
+
+/// A client's connection. Errors other than [`BenchError::Refused`] mean that it is lost.
+pub trait LinkStore: Send {
+    /// Adds a link, or changes and shows the one that is there; keeps the count. Also LinkBench's update of a link.
+    fn add_link(&mut self, link: &Link) -> Result<LinkChange, BenchError>;
+    /// Hides a link, at this time; keeps the count.
+    fn delete_link(&mut self, key: LinkKey, time: i64) -> Result<Found, BenchError>;
+    /// The count; 0 if there is none.
+    fn count_links(&mut self, id1: i64, link_type: i64) -> Result<i64, BenchError>;
+    /// How many of these links there are, hidden ones included.
+    fn get_links(&mut self, id1: i64, link_type: i64, id2s: &[i64]) -> Result<u32, BenchError>;
+    /// A part of the visible links.
+    fn list_links(&mut self, query: ListQuery) -> Result<Listed, BenchError>;
+    /// Adds a node with a new number.
+    fn add_node(&mut self, node: &Node) -> Result<(), BenchError>;
+    /// Changes a node.
+    fn update_node(&mut self, node: &Node) -> Result<Found, BenchError>;
+    /// Takes a node away.
+    fn delete_node(&mut self, id: i64) -> Result<Found, BenchError>;
+    /// Reads a node.
+    fn get_node(&mut self, id: i64) -> Result<Found, BenchError>;
+
+    /// Loads nodes that are not there.
+    fn load_nodes(&mut self, nodes: &[Node]) -> Result<(), BenchError>;
+    /// Loads links that are not there.
+    fn load_links(&mut self, links: &[Link]) -> Result<(), BenchError>;
+    /// Loads counts that are not there.
+    fn load_counts(&mut self, counts: &[Count]) -> Result<(), BenchError>;
+
+    /// How often something was done once more since this was asked last.
+    fn take_retries(&mut self) -> u64;
+}
+
+/// How much is in a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Nodes.
+    pub nodes: u64,
+    /// Links, hidden ones included.
+    pub links: u64,
+}
+
+/// Which counts are checked after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckExtent {
+    /// All.
+    Full,
+    /// Those of so many nodes, evenly spread over the numbers up to this one.
+    Sample {
+        /// How many.
+        nodes: u32,
+        /// The highest number.
+        id_max: i64,
+    },
+    /// None.
+    Nothing,
+}
+
+/// The database behind the connections.
+pub trait LinkDatabase: Send + Sync {
+    /// That the server can do what is asked; refused before anything begins.
+    fn check_ability(&self) -> Result<(), BenchError>;
+    /// Empty collections or tables, with their indexes.
+    fn recreate(&self) -> Result<(), BenchError>;
+    /// How much is there.
+    fn contents(&self) -> Result<Contents, BenchError>;
+    /// The highest number of a node, 0 if there is none.
+    fn highest_node(&self) -> Result<i64, BenchError>;
+    /// A connection.
+    fn open(&self) -> Result<Box<dyn LinkStore>, BenchError>;
+    /// Compares counts with visible links.
+    fn check(&self, extent: CheckExtent) -> Result<Option<Finding>, BenchError>;
+}
