@@ -44,11 +44,11 @@ pub use pressure::Pressure;
 pub use process_stat::ProcessId;
 pub use process_switches::of_this_thread as switches_of_this_thread;
 
+use crate::address::Address;
 use disk::DiskSource;
 use machine::MachineCounts;
 use process_stat::ProcessCounts;
 use process_switches::Switches;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -94,8 +94,12 @@ pub struct Sources {
 
 impl Sources {
     /// Looks for the server behind an address. `process` and `data_folder` override what would be found.
-    pub fn find(address: SocketAddr, process: Option<ProcessId>, data_folder: Option<PathBuf>) -> Sources {
-        let server = process.or_else(|| listener::process_behind(address));
+    pub fn find(
+        address: impl Into<Address>,
+        process: Option<ProcessId>,
+        data_folder: Option<PathBuf>,
+    ) -> Sources {
+        let server = process.or_else(|| listener::process_behind(&address.into()));
         let data_folder = data_folder.or_else(|| server.and_then(folder::of_process));
         let device_of = data_folder.clone().or_else(|| server.and_then(folder::working_folder));
         let candidates = |server| DiskSource::candidates(server, device_of.as_deref());

@@ -1,9 +1,9 @@
 //! What can go wrong in the lab, and what to do about it.
 
+use crate::address::Address;
 use crate::counters::CounterError;
 use pando_document::DocumentError;
 use pando_wire::WireError;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why a run could not be made or finished.
@@ -29,7 +29,7 @@ pub enum BenchError {
     #[error("cannot connect to {address}: is the server running?")]
     Connect {
         /// The server's address.
-        address: SocketAddr,
+        address: Address,
         /// Why.
         source: std::io::Error,
     },

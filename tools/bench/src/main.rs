@@ -23,6 +23,7 @@
 //!
 //! Not here: engines without a server (`tools/bench-engine`).
 
+mod address;
 mod cli;
 mod client;
 mod command;

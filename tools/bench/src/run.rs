@@ -6,10 +6,10 @@
 //!    progress.
 //! 4. The window closes at its end, or when all clients are over, whichever is first. The workers' tallies are added up.
 
+use crate::address::Address;
 use crate::client::{Clients, Connection, Crew, Misses, Orders, Pace, Tally, Task, Window, Worker};
 use crate::counters::{Sources, Usage};
 use crate::error::BenchError;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -83,11 +83,12 @@ struct Underway {
 /// Runs clients against the server at an address; without `sources`, what it costs is not looked at.
 pub fn run(
     plan: Plan,
-    address: SocketAddr,
+    address: impl Into<Address>,
     clients: Clients,
     counting: Counting,
     sources: Option<&mut Sources>,
 ) -> Result<Measured, BenchError> {
+    let address = address.into();
     let parts = plan.threads.clamp(1, plan.clients.max(1));
     let orders = |start: Instant, part| Orders {
         window: Window { start, from: start + SECOND * plan.warmup_s, seconds: plan.duration_s },
@@ -99,7 +100,7 @@ pub fn run(
     };
     let mut groups: Vec<Vec<Connection>> = (0..parts).map(|_| Vec::new()).collect();
     for (client, script) in clients.scripts.into_iter().enumerate() {
-        groups[client % parts as usize].push(Connection::open(address, script)?);
+        groups[client % parts as usize].push(Connection::open(address.clone(), script)?);
     }
     groups.retain(|group| !group.is_empty());
     // Tasks beside scripts have a pace of their own.

@@ -1,9 +1,11 @@
 //! The server that is measured: its address, and what it says about itself.
 
+use crate::address::Address;
 use crate::client::Session;
 use crate::error::BenchError;
 use pando_document::{Document, doc};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 /// The port where servers of this protocol listen if nothing else is said.
 const DEFAULT_PORT: u16 = 27017;
@@ -12,11 +14,11 @@ const SCHEME: &str = "mongodb://";
 /// A server by its address.
 #[derive(Clone, Debug)]
 pub struct Target {
-    address: SocketAddr,
+    address: Address,
 }
 
 impl Target {
-    /// The server of a URI: `mongodb://HOST[:PORT][/]`. One host, no credentials, no options: what is measured is one
+    /// The server of a URI: `mongodb://HOST[:PORT][/]`, or `mongodb://%2Fpath%2Fto.sock` for a unix socket. One host, no credentials, no options: what is measured is one
     /// server, and what is sent to it stands in the workload.
     pub fn parse(uri: &str) -> Result<Target, BenchError> {
         let wrong = |cause| BenchError::Uri { uri: uri.to_owned(), cause };
@@ -34,6 +36,9 @@ impl Target {
         if host.is_empty() {
             return Err(wrong("it names no host"));
         }
+        if let Some(path) = socket_path(host) {
+            return Ok(Target::at(Address::Unix(path.into())));
+        }
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let with_port = if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") };
         let addresses = with_port
@@ -44,18 +49,32 @@ impl Target {
         addresses.sort_by_key(SocketAddr::is_ipv6);
         let address =
             addresses.first().ok_or_else(|| BenchError::Resolve { host: host.to_owned(), source: None })?;
-        Ok(Target { address: *address })
+        Ok(Target::at(*address))
     }
 
     /// The server at an address.
-    pub fn at(address: SocketAddr) -> Target {
-        Target { address }
+    pub fn at(address: impl Into<Address>) -> Target {
+        Target { address: address.into() }
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> Address {
+        self.address.clone()
     }
+}
+
+/// The path that a host stands for, if it is one: its slashes are written `%2F`, as MongoDB's drivers want it.
+fn socket_path(host: &str) -> Option<PathBuf> {
+    let mut path = String::new();
+    let mut rest = host;
+    while let Some((before, after)) = rest.split_once('%') {
+        let code = u8::from_str_radix(after.get(..2)?, 16).ok().filter(u8::is_ascii)?;
+        path.push_str(before);
+        path.push(char::from(code));
+        rest = &after[2..];
+    }
+    path.push_str(rest);
+    path.starts_with('/').then(|| PathBuf::from(path))
 }
 
 /// What a server says about itself.
@@ -99,6 +118,8 @@ mod tests {
         assert_eq!(address("mongodb://127.0.0.1:30000"), Some("127.0.0.1:30000".into()));
         assert_eq!(address("mongodb://127.0.0.1/"), Some("127.0.0.1:27017".into()));
         assert_eq!(address("mongodb://[::1]:5"), Some("[::1]:5".into()));
+        assert_eq!(address("mongodb://%2Ftmp%2Fa%20b.sock"), Some("/tmp/a b.sock".into()));
+        assert_eq!(address("mongodb://%2ftmp%2Fpando.sock/"), Some("/tmp/pando.sock".into()));
     }
 
     #[test]

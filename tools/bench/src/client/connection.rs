@@ -12,17 +12,16 @@
 
 use super::script::{Judgement, Next, Note, Turn};
 use super::{Script, Session, reply};
+use crate::address::{Address, WatchedStream};
 use crate::error::BenchError;
 use mio::event::Source;
-use mio::net::TcpStream;
 use pando_wire::frame_length;
 use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
 use std::time::Instant;
 
 /// A client of a run.
 pub struct Connection {
-    stream: TcpStream,
+    stream: WatchedStream,
     script: Box<dyn Script>,
     request: Vec<u8>,
     written: usize,
@@ -69,12 +68,11 @@ pub struct Reply {
 
 impl Connection {
     /// Connects a client that follows this script.
-    pub fn open(address: SocketAddr, script: Box<dyn Script>) -> Result<Connection, BenchError> {
-        let stream = Session::open(address)?.into_stream();
-        stream.set_nonblocking(true).map_err(BenchError::Connection)?;
+    pub fn open(address: impl Into<Address>, script: Box<dyn Script>) -> Result<Connection, BenchError> {
+        let stream = Session::open(address)?.into_stream().into_watched().map_err(BenchError::Connection)?;
         let now = Instant::now();
         Ok(Connection {
-            stream: TcpStream::from_std(stream),
+            stream,
             script,
             request: Vec::new(),
             written: 0,

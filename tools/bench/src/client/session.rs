@@ -1,16 +1,16 @@
 //! A blocking connection: one request, one reply.
 
 use super::reply::{Outcome, body_of_reply, outcome_of};
+use crate::address::{Address, Stream};
 use crate::error::BenchError;
 use pando_document::{Document, doc};
 use pando_wire::{FrameBuffer, MsgFlags, OpMsgWriter};
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
 
 /// A connection that has greeted the server.
 #[derive(Debug)]
 pub struct Session {
-    stream: TcpStream,
+    stream: Stream,
     input: FrameBuffer,
     output: Vec<u8>,
     last_request_id: i32,
@@ -18,10 +18,9 @@ pub struct Session {
 
 impl Session {
     /// Connects and says hello, by OP_MSG.
-    pub fn open(address: SocketAddr) -> Result<Session, BenchError> {
-        let connect = |source| BenchError::Connect { address, source };
-        let stream = TcpStream::connect(address).map_err(connect)?;
-        stream.set_nodelay(true).map_err(connect)?;
+    pub fn open(address: impl Into<Address>) -> Result<Session, BenchError> {
+        let address = address.into();
+        let stream = address.connect().map_err(|source| BenchError::Connect { address, source })?;
         let mut session =
             Session { stream, input: FrameBuffer::new(), output: Vec::new(), last_request_id: 0 };
         let client = doc! {
@@ -78,7 +77,7 @@ impl Session {
     }
 
     /// The socket, for a client that goes on without blocking.
-    pub fn into_stream(self) -> TcpStream {
+    pub fn into_stream(self) -> Stream {
         self.stream
     }
 }

@@ -1,14 +1,28 @@
-//! Whose port it is: the inode of the listening socket from `/proc/net/tcp` and `tcp6`, its owner from `/proc/*/fd`.
+//! Who listens there: for a port the inode of the listening socket from `/proc/net/tcp` and `tcp6`, its owner from `/proc/*/fd`; for
+//! a unix socket the kernel tells its peer.
 
 use super::ProcessId;
+use crate::address::Address;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// The state of a listening socket in those files.
 const LISTENING: &str = "0A";
 
 /// The process that listens behind an address, if it is on this machine and may be looked at.
-pub fn process_behind(address: SocketAddr) -> Option<ProcessId> {
+pub fn process_behind(address: &Address) -> Option<ProcessId> {
+    match address {
+        Address::Tcp(address) => process_behind_port(*address),
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path).ok()?;
+            let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+            Some(ProcessId::new(peer.pid.as_raw_nonzero().get().cast_unsigned()))
+        }
+    }
+}
+
+fn process_behind_port(address: SocketAddr) -> Option<ProcessId> {
     if !is_on_this_machine(address) {
         return None;
     }
@@ -62,6 +76,15 @@ mod tests {
     fn a_port_of_this_process_is_found() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is there");
         let address = listener.local_addr().expect("it is bound");
-        assert_eq!(process_behind(address), Some(ProcessId::new(std::process::id())));
+        assert_eq!(process_behind(&address.into()), Some(ProcessId::new(std::process::id())));
+    }
+
+    #[test]
+    fn a_unix_socket_of_this_process_is_found() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let path = folder.path().join("a.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).expect("it can be bound");
+        let address = Address::Unix(path.into());
+        assert_eq!(process_behind(&address), Some(ProcessId::new(std::process::id())));
     }
 }

@@ -1,0 +1,159 @@
+//! Where a server listens, and a stream to it: TCP, or the unix socket of a server on this machine.
+//!
+//! Over loopback a request and its reply pass the whole of the kernel's TCP twice, which on few cores costs as much as a cached
+//! point query itself; a unix socket leaves that out, as an application beside its server would.
+
+use mio::event::Source;
+use mio::{Interest, Registry, Token};
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where a server listens. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A TCP port.
+    Tcp(SocketAddr),
+    /// A socket in the file system.
+    Unix(Arc<Path>),
+}
+
+impl Address {
+    /// A blocking stream to the server.
+    pub fn connect(&self) -> io::Result<Stream> {
+        match self {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Address {
+        Address::Tcp(address)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// A blocking stream.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a unix socket.
+    Unix(UnixStream),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(buffer),
+            Stream::Unix(stream) => stream.write(buffer),
+        }
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write_vectored(buffers),
+            Stream::Unix(stream) => stream.write_vectored(buffers),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// The same stream for an event loop.
+    pub fn into_watched(self) -> io::Result<WatchedStream> {
+        Ok(match self {
+            Stream::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                WatchedStream::Tcp(mio::net::TcpStream::from_std(stream))
+            }
+            Stream::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                WatchedStream::Unix(mio::net::UnixStream::from_std(stream))
+            }
+        })
+    }
+}
+
+/// A stream that never blocks.
+#[derive(Debug)]
+pub enum WatchedStream {
+    /// Over TCP.
+    Tcp(mio::net::TcpStream),
+    /// Over a unix socket.
+    Unix(mio::net::UnixStream),
+}
+
+impl WatchedStream {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            WatchedStream::Tcp(stream) => stream,
+            WatchedStream::Unix(stream) => stream,
+        }
+    }
+}
+
+impl Read for WatchedStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            WatchedStream::Tcp(stream) => stream.read(buffer),
+            WatchedStream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for WatchedStream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            WatchedStream::Tcp(stream) => stream.write(buffer),
+            WatchedStream::Unix(stream) => stream.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source for WatchedStream {
+    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        self.source().register(registry, token, interests)
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        self.source().reregister(registry, token, interests)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.source().deregister(registry)
+    }
+}
