@@ -4,31 +4,33 @@
 //! 1. A transaction keeps it to itself; an intent keeps other writers of the key away ([`transaction`]).
 //! 2. The commit appends one record to the log and puts the writes into the *buffers* of the trees' root partitions
 //!    ([`commit`], [`core`]). From then on new snapshots see it.
-//! 3. A full buffer is frozen and merged, in the background, into the leaves that it touches: each is written anew elsewhere
-//!    ([`merging`], [`tree::merge`]). A new version of the tree takes the place of the old.
+//! 3. A full buffer is frozen and flushed, in the background: into *runs*, which wait in inner nodes until there is enough for
+//!    a child, and from there into leaves, each of which is written anew elsewhere ([`merging`], [`tree::flush`]). A new
+//!    version of the tree takes the place of the old.
 //! 4. A checkpoint writes the inner nodes that are new, the catalog, the space map and the superblock, and lets go of the log
 //!    before it ([`checkpoint`]).
 //! 5. After a crash the superblock leads to the trees, and the log is replayed from where the superblock says ([`recovery`]).
 //!
 //! # The life of a read
-//! Take the tree's view (no lock), look into the active buffer, into the frozen one, and go down to a page ([`tree::lookup`]):
-//! at most one device read, since inner nodes and leaf directories are in memory ([`cache`]).
+//! Take the tree's view (no lock), look into the active buffer, into the frozen one, and go down to a page ([`tree::lookup`]),
+//! past the filters of what waits on the way: one device read as a rule, since inner nodes, filters and leaf directories are
+//! in memory ([`cache`]).
 //!
 //! # Invariants
 //! - Nothing on disk is ever changed in place, but the two superblock slots: a version once written stays whole until nobody
 //!   can reach it.
-//! - For any key, timestamps descend from active buffer to frozen buffer to leaf.
+//! - For any key, timestamps descend from active buffer to frozen buffer, through the nodes from the root down, to the leaf.
 //! - A commit's timestamp is the LSN of its log record.
 //! - The only things that change in memory while readers look on: a buffer (under its lock), a view (replaced as a whole),
 //!   and the cache.
 //!
 //! # Map
-//! `format` every byte of the tree's blocks · `tree` views, buffers, merges · `cache` pages in memory · `transaction`
+//! `format` every byte of the tree's blocks · `tree` views, buffers, runs, flushes · `cache` pages in memory · `transaction`
 //! snapshots and order of commits · `core` what all share · `space` extents, pointers, superblocks · `log` the write-ahead
 //! log · `verify` the offline check.
 //!
 //! # Not here yet
-//! Runs in inner nodes with their filters, range deletes, blobs, bulk load: the formats have their fields.
+//! Range deletes, large values out of line, bulk load, filters of leaves: the formats have their fields.
 #![warn(missing_docs)]
 
 pub(crate) mod cache;
@@ -38,6 +40,8 @@ pub(crate) mod core;
 pub(crate) mod counter;
 mod engine;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod figures;
 pub(crate) mod format;
 pub(crate) mod log;

@@ -68,5 +68,27 @@ pub(crate) const UNIT_BYTES: u64 = 4_096;
 /// The longest block, raw or stored, in bytes: a value of 17 MB with all that surrounds it, and room to spare.
 pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Every decoder of this module, for the fuzzer.
+#[cfg(fuzzing)]
+pub(crate) fn decode_all(bytes: &[u8]) {
+    let _copy = superblock::Copy::read(&superblock::whole(bytes));
+    let _root = space_map::decode_root(bytes);
+    if let Ok(used) = space_map::decode_snapshot(bytes) {
+        let again = space_map::decode_snapshot(&space_map::encode_snapshot(&used));
+        assert_eq!(again.expect("what was encoded can be decoded"), used);
+    }
+    let _delta = space_map::decode_delta(bytes);
+    let _header = block_header::BlockHeader::decode(bytes);
+    if let Some(encoded) = bytes.first_chunk() {
+        let _pointer = Pointer::decode(encoded);
+    }
+    for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
+        for raw_length in [0, 100, 4_096, 70_000] {
+            let raw = codec.decompress(bytes, raw_length);
+            assert!(raw.is_none_or(|raw| raw.len() == raw_length));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

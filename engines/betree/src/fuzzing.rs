@@ -1,0 +1,43 @@
+//! A door for the fuzzer, which is there only when it is at work (`cfg(fuzzing)`): every decoder of the engine's blocks and records,
+//! and what readers do with the result.
+//!
+//! None may panic or take more memory than a small multiple of what it was given, whatever the bytes; what is decoded and encoded
+//! again is the same.
+
+use bytes::Bytes;
+use pando_storage::SnapshotTimestamp;
+
+use crate::format::directory::Directory;
+use crate::format::inner_node::StoredInnerNode;
+use crate::format::page::Page;
+use crate::format::{FormatError, catalog, record};
+use crate::space;
+
+/// Decodes the bytes in every way that there is.
+pub fn decode_all(bytes: &[u8]) {
+    page(bytes);
+    if let Ok(directory) = Directory::decode(bytes) {
+        let again = Directory::decode(&directory.encode()).expect("what was encoded can be decoded");
+        assert_eq!(again.pages().len(), directory.pages().len());
+        assert!(directory.page_of(bytes) < directory.pages().len());
+    }
+    let _node = StoredInnerNode::decode(bytes);
+    let _trees = catalog::decode(bytes);
+    let _commit = record::read_commit::<FormatError>(bytes, |_, _, _| Ok(()));
+    let _created = record::read_create_tree(bytes);
+    let _dropped = record::read_drop_tree(bytes);
+    space::decode_all(bytes);
+}
+
+fn page(bytes: &[u8]) {
+    let Ok(page) = Page::decode(Bytes::copy_from_slice(bytes)) else { return };
+    let _order = page.check_order();
+    let mut key = Vec::new();
+    for at in 0..page.len() {
+        let entry = page.entry(at);
+        page.key_into(at, &mut key);
+        let _value = page.value(&entry);
+        assert!(page.lower_bound(&key) <= page.len() && page.upper_bound(&key) <= page.len());
+    }
+    let _found = page.find(&key, SnapshotTimestamp::MAX);
+}
