@@ -37,7 +37,7 @@ fn check(case: &Case) -> Option<String> {
 
 fn run(case: &Case) -> Result<Option<String>, QueryError> {
     let expression = case.boxed("expression").expect("a case has an expression");
-    let expression = Expression::parse(value_of(&expression), &ParseScope::at(0))?;
+    let expression = Expression::parse(value_of(&expression), &ParseScope::at(0))?.folded()?;
     let document = case.boxed("document").expect("a case has a document");
     let root = value_of(&document).as_document().expect("a document is a document");
     let value = expression.evaluate(root)?;

@@ -11,10 +11,10 @@ use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::pipeline::Pipeline;
 use pando_query::plan::{
-    Access, Coverage, ExecutionStatistics, ExplainedProjection, FindSpecification, Hint, Plan,
-    ProjectionNeeds, execution_stats, plan, query_planner,
+    Access, Choice, Coverage, Display, ExecutionStatistics, ExplainedProjection, FindSpecification, Hint,
+    Plan, ProjectionNeeds, Purpose, execution_stats, plan, query_planner,
 };
-use pando_query::sort::DiskUse;
+use pando_query::sort::{DiskUse, Sort};
 
 use crate::arguments::{Argument, Arguments, collection_name_or, missing};
 use crate::context::Context;
@@ -69,6 +69,19 @@ struct Explained {
     projection: Option<(RawDocumentBuf, Shape)>,
     /// Stages of a pipeline behind the plan.
     stages: Vec<RawDocumentBuf>,
+    purpose: Purpose,
+    choice: Choice,
+    /// How many documents are gone for, where the plan as it is shown does not say it: skipped and wanted.
+    reach: (u64, Option<u64>),
+    answer: Answer,
+}
+
+/// What an execution gives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Documents,
+    /// Only what it has done.
+    Effect,
 }
 
 /// How a projection is shown.
@@ -104,12 +117,13 @@ pub(crate) fn explain(
         Some((projection, Shape::Simple)) => ExplainedProjection::Simple(projection),
         Some((projection, Shape::General)) => ExplainedProjection::General(projection),
     };
+    let display = Display { projection, purpose: explained.purpose, choice: explained.choice };
+    let (filter, plan) = (&explained.filter, &explained.plan);
     let mut sections = Document::new();
-    let planner = query_planner(&namespace.to_string(), &explained.filter, &explained.plan, projection);
-    sections.push("queryPlanner", planner);
+    sections.push("queryPlanner", query_planner(&namespace.to_string(), filter, plan, display));
     if verbosity != "queryPlanner" {
         let statistics = execute(context, &explained, found.as_ref(), &*transaction)?;
-        sections.push("executionStats", execution_stats(&explained.plan, projection, statistics));
+        sections.push("executionStats", execution_stats(filter, plan, display, statistics));
     }
     transaction.rollback();
     write(reply, command, &sections, &explained.stages, &context.shared.options.address);
@@ -123,44 +137,91 @@ fn explained(
     command: &RawDocument,
     collection: Option<&Arc<Collection>>,
 ) -> Result<Explained, CommandError> {
-    let scope = ParseScope::at(context.shared.now_ms());
-    match name {
-        "find" => explained_find(context, command, collection),
-        "aggregate" => explained_aggregate(context, command, collection),
-        "count" | "distinct" => {
-            let filter =
-                command.get("query")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
-            let needs = if name == "count" { ProjectionNeeds::Nothing } else { ProjectionNeeds::Everything };
-            explained_filter(filter, command.get("hint")?, needs, &scope, collection)
-        }
-        "update" | "delete" => {
-            let list = if name == "update" { "updates" } else { "deletes" };
-            let statement = match command.get(list)? {
-                Some(RawValue::Array(array)) => {
-                    array.iter().next().transpose()?.and_then(|first| first.as_document())
-                }
-                _ => None,
-            };
-            let Some(statement) = statement else {
-                return Err(crate::arguments::missing(
-                    if name == "update" { "update" } else { "delete" },
-                    list,
-                ));
-            };
-            let filter =
-                statement.get("q")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
-            explained_filter(filter, statement.get("hint")?, ProjectionNeeds::Everything, &scope, collection)
-        }
+    let sought = match name {
+        "find" => return explained_find(context, command, collection),
+        "aggregate" => return explained_aggregate(context, command, collection),
+        "count" => Sought {
+            filter: filter_in(command, "query")?,
+            reach: (count_in(command, "skip")?, Some(count_in(command, "limit")?).filter(|limit| *limit > 0)),
+            answer: Answer::Effect,
+            ..Sought::of(command, Purpose::Count)?
+        },
+        "distinct" => Sought { filter: filter_in(command, "query")?, ..Sought::of(command, Purpose::Find)? },
+        "update" | "delete" => sought_by_write(name, command)?,
         "findAndModify" | "findandmodify" => {
-            let filter =
-                command.get("query")?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty());
-            explained_filter(filter, command.get("hint")?, ProjectionNeeds::Everything, &scope, collection)
+            let removes = command.get("remove")?.is_some_and(|remove| remove.to_bool());
+            Sought {
+                filter: filter_in(command, "query")?,
+                sort: command.get("sort")?.and_then(|sort| sort.as_document()),
+                reach: (0, Some(1)),
+                ..Sought::of(command, if removes { Purpose::Delete } else { Purpose::Update })?
+            }
         }
-        other => Err(CommandError::failed(
-            ErrorCode::CommandNotFound,
-            format!("Explain failed due to unknown command: {other}"),
-        )),
+        other => {
+            return Err(CommandError::failed(
+                ErrorCode::CommandNotFound,
+                format!("Explain failed due to unknown command: {other}"),
+            ));
+        }
+    };
+    explained_search(&sought, &ParseScope::at(context.shared.now_ms()), collection)
+}
+
+/// The search of a command that is not a find.
+struct Sought<'c> {
+    filter: &'c RawDocument,
+    sort: Option<&'c RawDocument>,
+    hint: Option<RawValue<'c>>,
+    purpose: Purpose,
+    reach: (u64, Option<u64>),
+    answer: Answer,
+}
+
+impl<'c> Sought<'c> {
+    /// All documents; the hint stands in `options`.
+    fn of(options: &'c RawDocument, purpose: Purpose) -> Result<Sought<'c>, CommandError> {
+        Ok(Sought {
+            filter: RawDocument::empty(),
+            sort: None,
+            hint: options.get("hint")?,
+            purpose,
+            reach: (0, None),
+            answer: Answer::Documents,
+        })
     }
+}
+
+fn filter_in<'c>(command: &'c RawDocument, name: &str) -> Result<&'c RawDocument, CommandError> {
+    Ok(command.get(name)?.and_then(|query| query.as_document()).unwrap_or(RawDocument::empty()))
+}
+
+fn count_in(command: &RawDocument, name: &str) -> Result<u64, CommandError> {
+    Ok(command.get(name)?.and_then(|count| count.as_i64_exact()).map_or(0, i64::unsigned_abs))
+}
+
+/// Of several statements the first is explained.
+fn sought_by_write<'c>(name: &str, command: &'c RawDocument) -> Result<Sought<'c>, CommandError> {
+    let (list, purpose) = match name {
+        "update" => ("updates", Purpose::Update),
+        _ => ("deletes", Purpose::Delete),
+    };
+    let statement = match command.get(list)? {
+        Some(RawValue::Array(array)) => {
+            array.iter().next().transpose()?.and_then(|first| first.as_document())
+        }
+        _ => None,
+    };
+    let statement = statement.ok_or_else(|| missing(name, list))?;
+    let is_many = match purpose {
+        Purpose::Update => statement.get("multi")?.is_some_and(|multi| multi.to_bool()),
+        _ => count_in(statement, "limit")? == 0,
+    };
+    Ok(Sought {
+        filter: filter_in(statement, "q")?,
+        reach: (0, if is_many { None } else { Some(1) }),
+        answer: Answer::Effect,
+        ..Sought::of(statement, purpose)?
+    })
 }
 
 fn plan_for(
@@ -195,7 +256,8 @@ fn explained_find(
     let plan = plan_for(&parsed.specification(), collection)?;
     let shape = if parsed.is_simple_inclusion() { Shape::Simple } else { Shape::General };
     let projection = request.projection.map(|projection| (projection.to_owned(), shape));
-    Ok(Explained { filter: parsed.filter, plan, projection, stages: Vec::new() })
+    let choice = choice_of(command.get("hint")?);
+    Ok(Explained { projection, choice, ..Explained::of(parsed.filter, plan) })
 }
 
 fn explained_aggregate(
@@ -210,30 +272,64 @@ fn explained_aggregate(
         Some(collection) => {
             let planned = PlannedPipeline::new(&request, pipeline, &scope, collection)?;
             let stages = stage_texts(&planned.rest);
-            Ok(Explained { filter: planned.filter, plan: planned.plan, projection: None, stages })
+            let choice = choice_of(command.get("hint")?);
+            Ok(Explained { stages, choice, ..Explained::of(planned.filter, planned.plan) })
         }
         None => Ok(Explained {
-            filter: Filter::everything(),
-            plan: no_documents(),
-            projection: None,
             stages: stage_texts(&pipeline),
+            ..Explained::of(Filter::everything(), no_documents())
         }),
     }
 }
 
-fn explained_filter(
-    filter: &RawDocument,
-    hint: Option<RawValue<'_>>,
-    needs: ProjectionNeeds<'_>,
+fn explained_search(
+    sought: &Sought<'_>,
     scope: &ParseScope,
     collection: Option<&Arc<Collection>>,
 ) -> Result<Explained, CommandError> {
-    let filter = Filter::parse(filter, scope)?;
-    let hint = hint.map_or(Ok(None), Hint::parse)?;
+    let filter = Filter::parse(sought.filter, scope)?;
+    let hint = sought.hint.map_or(Ok(None), Hint::parse)?;
+    let sort = Sort::parse(sought.sort.unwrap_or(RawDocument::empty()))?;
+    let needs = match sought.purpose {
+        Purpose::Count => ProjectionNeeds::Nothing,
+        Purpose::Find | Purpose::Update | Purpose::Delete => ProjectionNeeds::Everything,
+    };
     let specification =
-        FindSpecification { hint: hint.as_ref(), needs, ..FindSpecification::matching(&filter) };
+        FindSpecification { hint: hint.as_ref(), needs, sort: &sort, ..FindSpecification::matching(&filter) };
     let plan = plan_for(&specification, collection)?;
-    Ok(Explained { filter, plan, projection: None, stages: Vec::new() })
+    Ok(Explained {
+        purpose: sought.purpose,
+        choice: choice_of(sought.hint),
+        reach: sought.reach,
+        answer: sought.answer,
+        ..Explained::of(filter, plan)
+    })
+}
+
+fn choice_of(hint: Option<RawValue<'_>>) -> Choice {
+    if hint.is_some() { Choice::Hinted } else { Choice::Free }
+}
+
+impl Explained {
+    /// A plan that gives documents.
+    fn of(filter: Filter, plan: Plan) -> Explained {
+        Explained {
+            filter,
+            plan,
+            projection: None,
+            stages: Vec::new(),
+            purpose: Purpose::Find,
+            choice: Choice::Free,
+            reach: (0, None),
+            answer: Answer::Documents,
+        }
+    }
+
+    /// The plan as it is carried out.
+    fn carried_out(&self) -> Plan {
+        let (skip, limit) = self.reach;
+        Plan { skip: self.plan.skip + skip, limit: limit.or(self.plan.limit), ..self.plan.clone() }
+    }
 }
 
 /// Carries the plan out and counts.
@@ -244,9 +340,9 @@ fn execute(
     transaction: &dyn pando_catalog::Transaction,
 ) -> Result<ExecutionStatistics, CommandError> {
     let began = context.shared.now_ms();
-    let counters = match collection {
+    let mut counters = match collection {
         Some(collection) => {
-            let plan = explained.plan.clone();
+            let plan = explained.carried_out();
             let mut executor =
                 Executor::new(Arc::clone(collection), plan, DiskUse::Allowed, Revisits::Impossible)?;
             executor.count(transaction, context.patience)?;
@@ -254,6 +350,9 @@ fn execute(
         }
         None => pando_query::execute::Counters::default(),
     };
+    if explained.answer == Answer::Effect {
+        counters.returned = 0;
+    }
     Ok(ExecutionStatistics { counters, milliseconds: context.shared.now_ms() - began })
 }
 

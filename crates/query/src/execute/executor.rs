@@ -45,6 +45,7 @@ pub struct Executor {
     seen: Option<HashSet<Box<[u8]>>>,
     sort: Option<Sorting>,
     skip: u64,
+    skipping: Skipping,
     limit: Option<u64>,
     found: Found,
     /// A key whose document is still to be fetched.
@@ -59,6 +60,13 @@ pub struct Executor {
 enum Pending {
     Nothing,
     Fetch,
+}
+
+/// When what is left out is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Skipping {
+    BeforeFetching,
+    AfterFiltering,
 }
 
 #[derive(Debug)]
@@ -94,6 +102,10 @@ impl Executor {
             Access::Union(_) => true,
         };
         let sort_limit = plan.sort_limit();
+        let skipping = match plan.skips_before_fetching() {
+            true => Skipping::BeforeFetching,
+            false => Skipping::AfterFiltering,
+        };
         let sort = plan.sort.map(|pattern| Sorting {
             pattern,
             sorter: Sorter::new(sort_limit, disk_use),
@@ -107,6 +119,7 @@ impl Executor {
             seen: repeats.then(HashSet::new),
             sort,
             skip: plan.skip,
+            skipping,
             limit: plan.limit,
             found: Found::default(),
             pending: Pending::Nothing,
@@ -126,6 +139,7 @@ impl Executor {
             seen: None,
             sort: None,
             skip: 0,
+            skipping: Skipping::AfterFiltering,
             limit: None,
             found: Found::default(),
             pending: Pending::Nothing,
@@ -231,13 +245,22 @@ impl Executor {
                     Step::End => return Ok(false),
                     Step::Nothing => continue,
                     Step::Document if is_new(&mut self.seen, &self.found) => return Ok(true),
-                    Step::Key if is_new(&mut self.seen, &self.found) => self.pending = Pending::Fetch,
+                    Step::Key if is_new(&mut self.seen, &self.found) => {
+                        if self.skip > 0 && self.skipping == Skipping::BeforeFetching {
+                            self.skip -= 1;
+                            continue;
+                        }
+                        self.pending = Pending::Fetch;
+                    }
                     Step::Document | Step::Key => continue,
                 }
             }
             let document = self.collection.fetch(transaction, &self.found.primary_key, patience)?;
             self.pending = Pending::Nothing;
-            let Some(document) = document else { continue };
+            let Some(document) = document else {
+                surroundings.forget_key();
+                continue;
+            };
             surroundings.count_document();
             if let Some(filter) = &self.residual
                 && !filter.matches(RawDocument::from_bytes(&document)?)?

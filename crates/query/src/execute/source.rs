@@ -185,6 +185,13 @@ impl Surroundings<'_> {
         self.counters.set(counters);
     }
 
+    /// A lookup that finds nothing has examined nothing.
+    pub fn forget_key(&self) {
+        let mut counters = self.counters.get();
+        counters.keys_examined -= 1;
+        self.counters.set(counters);
+    }
+
     pub fn count_document(&self) {
         let mut counters = self.counters.get();
         counters.documents_examined += 1;
@@ -234,6 +241,10 @@ impl Entries {
         };
         let Some(entry) = scan.next(surroundings.transaction, surroundings.patience)? else {
             self.scan = None;
+            if matches!(self.coverage, EntryCoverage::Unneeded) {
+                // A count looks one entry beyond its range, and MongoDB shows that.
+                surroundings.count_key();
+            }
             return Ok(Step::Nothing);
         };
         surroundings.count_key();

@@ -63,7 +63,7 @@ impl Expression {
     }
 
     /// The expression with everything computed that needs no document.
-    pub(crate) fn folded(self) -> Result<Expression, QueryError> {
+    pub fn folded(self) -> Result<Expression, QueryError> {
         match self.node {
             Node::Object(members) => {
                 let members = members

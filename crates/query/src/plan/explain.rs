@@ -1,20 +1,15 @@
 //! Plans as `explain` prints them, in the shape that MongoDB's shell, drivers and Compass know.
 //!
-//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF. `_id_` is shown as the
-//! index that it is to users, though its entries are the documents themselves.
-//!
-//! Bounds are decoded from key bytes, so a number is shown as the commonest type that has its value.
+//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF, and around them SUBPLAN,
+//! COUNT, UPDATE, DELETE. `_id_` is shown as the index that it is to users, though its entries are the documents
+//! themselves. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `explain_scan`.
 
-use pando_catalog::{Multikey, Sparseness, Uniqueness};
 use pando_document::{Document, RawDocument, RawValue, Value};
-use pando_keyorder::Direction;
 
-use super::interval::{self, Interval, Side};
-use super::{Access, Coverage, IndexAccess, Plan, ScanBounds, ScanDirection};
+use super::{Access, Coverage, Plan, explain_scan};
 use crate::execute::Counters;
-use crate::filter::Filter;
-use crate::shell_text::owned_value_text;
-use crate::sort::MEMORY_BYTES_MAX;
+use crate::filter::{FieldTest, Filter, Node, Operator, Test};
+use crate::sort::{MEMORY_BYTES_MAX, SortPattern};
 
 /// How the projection of a find is shown.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +22,39 @@ pub enum ExplainedProjection<'a> {
     General(&'a RawDocument),
 }
 
+/// What is done with the documents that are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// They are the answer.
+    Find,
+    /// Their number is.
+    Count,
+    /// They are updated.
+    Update,
+    /// They are deleted.
+    Delete,
+}
+
+/// How a plan is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Display<'a> {
+    /// How its documents are.
+    pub projection: ExplainedProjection<'a>,
+    /// What it serves.
+    pub purpose: Purpose,
+    /// Whether a hint left no choice.
+    pub choice: Choice,
+}
+
+/// Whether the planner could choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Among all indexes; the branches of an `$or` one by one.
+    Free,
+    /// A hint has chosen.
+    Hinted,
+}
+
 /// What an execution has come to.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutionStatistics {
@@ -37,12 +65,7 @@ pub struct ExecutionStatistics {
 }
 
 /// The `queryPlanner` section.
-pub fn query_planner(
-    namespace: &str,
-    filter: &Filter,
-    plan: &Plan,
-    projection: ExplainedProjection<'_>,
-) -> Document {
+pub fn query_planner(namespace: &str, filter: &Filter, plan: &Plan, display: Display<'_>) -> Document {
     let mut section = Document::new();
     section.push("namespace", namespace);
     section.push("indexFilterSet", false);
@@ -50,15 +73,16 @@ pub fn query_planner(
     section.push("maxIndexedOrSolutionsReached", false);
     section.push("maxIndexedAndSolutionsReached", false);
     section.push("maxScansToExplodeReached", false);
-    section.push("winningPlan", winning_plan(plan, projection));
+    section.push("winningPlan", displayed(filter, plan, display));
     section.push("rejectedPlans", Value::Array(Vec::new()));
     section
 }
 
 /// The `executionStats` section.
 pub fn execution_stats(
+    filter: &Filter,
     plan: &Plan,
-    projection: ExplainedProjection<'_>,
+    display: Display<'_>,
     statistics: ExecutionStatistics,
 ) -> Document {
     let ExecutionStatistics { counters, milliseconds } = statistics;
@@ -68,38 +92,105 @@ pub fn execution_stats(
     section.push("executionTimeMillis", Value::Int64(milliseconds));
     section.push("totalKeysExamined", number(counters.keys_examined));
     section.push("totalDocsExamined", number(counters.documents_examined));
-    let mut stages = winning_plan(plan, projection);
+    let mut stages = displayed(filter, plan, display);
     stages.insert("nReturned", number(counters.returned));
     section.push("executionStages", stages);
     section
 }
 
-/// The winning plan: stages, the last on the outside.
-pub fn winning_plan(plan: &Plan, projection: ExplainedProjection<'_>) -> Document {
-    let mut stage = access(plan);
-    if let Some(pattern) = &plan.sort {
-        let mut sort = named("SORT");
-        sort.push("sortPattern", owned(&pattern.to_document()));
-        sort.push("memLimit", number(MEMORY_BYTES_MAX as u64));
-        if let Some(limit) = plan.sort_limit() {
-            sort.push("limitAmount", number(limit));
+/// The plan within the stages that tell what it serves.
+fn displayed(filter: &Filter, plan: &Plan, display: Display<'_>) -> Document {
+    let mut stage = match display.purpose {
+        Purpose::Count => count_scan(plan).unwrap_or_else(|| access(plan).0),
+        Purpose::Find | Purpose::Update | Purpose::Delete => winning_plan(plan, display.projection),
+    };
+    let is_found = !matches!(plan.access, Access::Nothing);
+    if is_found && display.choice == Choice::Free && has_branches(filter) {
+        stage = around(named("SUBPLAN"), stage);
+    }
+    match display.purpose {
+        Purpose::Count => around(named("COUNT"), stage),
+        Purpose::Update if is_found => around(named("UPDATE"), stage),
+        Purpose::Delete if is_found => around(named("DELETE"), stage),
+        Purpose::Find | Purpose::Update | Purpose::Delete => stage,
+    }
+}
+
+/// Whether the filter is an `$or`, but for equalities of one field, which are an `$in`.
+fn has_branches(filter: &Filter) -> bool {
+    let Node::Or(branches) = filter.root() else { return false };
+    let mut paths = branches.iter().map(|branch| match branch {
+        Node::Field(FieldTest { path, test: Test::Comparison(comparison) })
+            if comparison.operator == Operator::Equal =>
+        {
+            Some(path.as_str())
         }
-        sort.push("type", "simple");
-        stage = around(sort, stage);
+        Node::Field(FieldTest { path, test: Test::In(_) }) => Some(path.as_str()),
+        _ => None,
+    });
+    let first = paths.next().flatten();
+    branches.len() > 1 && (first.is_none() || paths.any(|path| path != first))
+}
+
+fn count_scan(plan: &Plan) -> Option<Document> {
+    match (&plan.access, plan.coverage, &plan.residual) {
+        (Access::Index(scan), Coverage::Nothing, None) => explain_scan::count_scan(scan),
+        _ => None,
     }
-    if plan.skip > 0 {
-        let mut skip = named("SKIP");
-        skip.push("skipAmount", number(plan.skip));
-        stage = around(skip, stage);
+}
+
+/// The winning plan of a find: stages, the last on the outside.
+///
+/// A sort in memory has its skip and its projection outside, but for a projection that is done before it because the sort holds
+/// all documents anyway. Without one the skip comes before documents are fetched, where nothing is asked of them.
+pub fn winning_plan(plan: &Plan, projection: ExplainedProjection<'_>) -> Document {
+    let Some(pattern) = &plan.sort else {
+        let (stage, skipped) = access(plan);
+        let stage = if skipped { stage } else { skip(plan, stage) };
+        return limit(plan, projected(plan, projection, stage));
+    };
+    let mut sort = named("SORT");
+    sort.push("sortPattern", owned(&pattern.to_document()));
+    sort.push("memLimit", number(MEMORY_BYTES_MAX as u64));
+    if let Some(limit) = plan.sort_limit() {
+        sort.push("limitAmount", number(limit));
     }
-    // A sort that keeps only what is wanted is its own limit, where nothing is skipped.
-    if let Some(limit) = plan.limit
-        && plan.sort.is_none()
-    {
-        let mut outer = named("LIMIT");
-        outer.push("limitAmount", number(limit));
-        stage = around(outer, stage);
+    sort.push("type", "simple");
+    let (stage, _) = access(plan);
+    if plan.limit.is_none() && projection.keeps(pattern) {
+        return skip(plan, around(sort, projected(plan, projection, stage)));
     }
+    projected(plan, projection, skip(plan, around(sort, stage)))
+}
+
+impl ExplainedProjection<'_> {
+    /// Whether the fields of a sort come through it as they are.
+    fn keeps(&self, pattern: &SortPattern) -> bool {
+        let named = |path: &str, shown: &RawDocument| {
+            shown.iter().flatten().any(|(name, _)| {
+                name == path
+                    || path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+                    || name.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
+            })
+        };
+        let mut paths = pattern.parts().iter().map(|part| part.path.as_str());
+        match self {
+            ExplainedProjection::Whole => false,
+            ExplainedProjection::Simple(shown) => paths.all(|path| {
+                named(path, shown) || (path == "_id" && shown.get("_id").is_ok_and(|id| id.is_none()))
+            }),
+            ExplainedProjection::General(shown) => {
+                let excludes = |value: RawValue<'_>| {
+                    (value.is_number() || matches!(value, RawValue::Boolean(_))) && !value.to_bool()
+                };
+                shown.iter().flatten().all(|(_, value)| excludes(value))
+                    && !paths.any(|path| named(path, shown))
+            }
+        }
+    }
+}
+
+fn projected(plan: &Plan, projection: ExplainedProjection<'_>, stage: Document) -> Document {
     let (name, shown) = match (projection, plan.coverage) {
         (ExplainedProjection::Whole, _) => return stage,
         (ExplainedProjection::Simple(shown), Coverage::Document) => ("PROJECTION_SIMPLE", shown),
@@ -113,7 +204,23 @@ pub fn winning_plan(plan: &Plan, projection: ExplainedProjection<'_>) -> Documen
     around(outer, stage)
 }
 
-fn named(stage: &str) -> Document {
+fn skip(plan: &Plan, stage: Document) -> Document {
+    if plan.skip == 0 {
+        return stage;
+    }
+    let mut outer = named("SKIP");
+    outer.push("skipAmount", number(plan.skip));
+    around(outer, stage)
+}
+
+fn limit(plan: &Plan, stage: Document) -> Document {
+    let Some(limit) = plan.limit else { return stage };
+    let mut outer = named("LIMIT");
+    outer.push("limitAmount", number(limit));
+    around(outer, stage)
+}
+
+pub(super) fn named(stage: &str) -> Document {
     let mut document = Document::new();
     document.push("stage", stage);
     document
@@ -124,126 +231,49 @@ fn around(mut outer: Document, inner: Document) -> Document {
     outer
 }
 
-fn access(plan: &Plan) -> Document {
+/// How candidates are found, and whether the plan's skip is part of that.
+fn access(plan: &Plan) -> (Document, bool) {
     match &plan.access {
-        Access::Nothing => named("EOF"),
+        Access::Nothing => (named("EOF"), false),
         Access::PrimaryKey(id) => match &plan.residual {
-            None => named("IDHACK"),
-            Some(_) => fetch(plan, primary_point(id.raw())),
+            None => (named("IDHACK"), false),
+            Some(_) => fetch(plan, explain_scan::primary_point(id.raw())),
         },
         Access::Collection(direction) => {
             let mut stage = named("COLLSCAN");
             push_filter(&mut stage, plan);
-            stage.push("direction", direction_name(*direction));
-            stage
+            stage.push("direction", explain_scan::direction_name(*direction));
+            (stage, false)
         }
         Access::Index(scan) => match plan.coverage {
             Coverage::Entry | Coverage::Nothing => {
-                let mut stage = index_scan(scan);
+                let mut stage = explain_scan::index_scan(scan);
                 push_filter(&mut stage, plan);
-                stage
+                (stage, false)
             }
-            Coverage::Document => fetch(plan, index_scan(scan)),
+            Coverage::Document => fetch(plan, explain_scan::index_scan(scan)),
         },
         Access::Union(scans) => {
             let mut union = named("OR");
-            union.push(
-                "inputStages",
-                Value::Array(scans.iter().map(|scan| Value::Document(index_scan(scan))).collect()),
-            );
-            around(named("SUBPLAN"), fetch(plan, union))
+            let scans = scans.iter().map(|scan| Value::Document(explain_scan::index_scan(scan)));
+            union.push("inputStages", Value::Array(scans.collect()));
+            fetch(plan, union)
         }
     }
 }
 
-fn fetch(plan: &Plan, inner: Document) -> Document {
+fn fetch(plan: &Plan, inner: Document) -> (Document, bool) {
     let mut stage = named("FETCH");
     push_filter(&mut stage, plan);
-    around(stage, inner)
+    match plan.skips_before_fetching() {
+        true => (around(stage, skip(plan, inner)), true),
+        false => (around(stage, inner), false),
+    }
 }
 
 fn push_filter(stage: &mut Document, plan: &Plan) {
     if let Some(filter) = &plan.residual {
         stage.push("filter", filter.to_document());
-    }
-}
-
-fn primary_point(id: RawValue<'_>) -> Document {
-    let mut stage = named("IXSCAN");
-    let mut pattern = Document::new();
-    pattern.push("_id", Value::Int32(1));
-    stage.push("keyPattern", pattern);
-    stage.push("indexName", super::PRIMARY_INDEX);
-    stage.push("isMultiKey", false);
-    stage.push("isUnique", true);
-    stage.push("direction", "forward");
-    let text = crate::shell_text::value_text(id);
-    let mut bounds = Document::new();
-    bounds.push("_id", Value::Array(vec![Value::String(format!("[{text}, {text}]"))]));
-    stage.push("indexBounds", bounds);
-    stage
-}
-
-fn index_scan(scan: &IndexAccess) -> Document {
-    let index = &scan.index;
-    let mut stage = named("IXSCAN");
-    if let Ok(Some(RawValue::Document(pattern))) = index.specification.get("key") {
-        stage.push("keyPattern", owned(pattern));
-    }
-    stage.push("indexName", index.name.as_str());
-    stage.push("isMultiKey", index.is_multikey());
-    let mut paths = Document::new();
-    for (field, multikey) in index.fields.iter().zip(&index.multikey) {
-        let arrays = match multikey {
-            Multikey::Yes => vec![Value::String(field.path.clone())],
-            Multikey::No => Vec::new(),
-        };
-        paths.push(field.path.as_str(), Value::Array(arrays));
-    }
-    stage.push("multiKeyPaths", paths);
-    stage.push("isUnique", index.unique == Uniqueness::Unique);
-    stage.push("isSparse", index.sparse == Sparseness::Sparse);
-    stage.push("isPartial", false);
-    stage.push("indexVersion", Value::Int32(2));
-    stage.push("direction", direction_name(scan.direction));
-    let mut bounds = Document::new();
-    if let ScanBounds::Fields(fields) = &scan.bounds {
-        for (field, intervals) in index.fields.iter().zip(fields) {
-            let mut texts: Vec<Value> = intervals
-                .list()
-                .iter()
-                .map(|interval| Value::String(interval_text(interval, field.direction, scan.direction)))
-                .collect();
-            if scan.direction == ScanDirection::Backward {
-                texts.reverse();
-            }
-            bounds.push(field.path.as_str(), Value::Array(texts));
-        }
-    }
-    stage.push("indexBounds", bounds);
-    stage
-}
-
-/// An interval as it is met by the scan: `[5, inf.0]`, `("b", "a"]`.
-fn interval_text(interval: &Interval, direction: Direction, scan: ScanDirection) -> String {
-    let text = |cut: &interval::Cut| {
-        interval::value_of(cut, direction).map_or("?".to_owned(), |value| owned_value_text(&value))
-    };
-    let has_lower = interval.lower.side == Side::Before;
-    let has_upper = interval.upper.side == Side::After;
-    let (first, has_first, last, has_last) = match scan {
-        ScanDirection::Forward => (&interval.lower, has_lower, &interval.upper, has_upper),
-        ScanDirection::Backward => (&interval.upper, has_upper, &interval.lower, has_lower),
-    };
-    let open = if has_first { '[' } else { '(' };
-    let close = if has_last { ']' } else { ')' };
-    format!("{open}{}, {}{close}", text(first), text(last))
-}
-
-fn direction_name(direction: ScanDirection) -> &'static str {
-    match direction {
-        ScanDirection::Forward => "forward",
-        ScanDirection::Backward => "backward",
     }
 }
 
@@ -255,6 +285,6 @@ fn number(count: u64) -> Value {
     }
 }
 
-fn owned(raw: &RawDocument) -> Value {
+pub(super) fn owned(raw: &RawDocument) -> Value {
     RawValue::Document(raw).to_owned()
 }

@@ -27,6 +27,7 @@ mod brackets;
 mod candidate;
 mod cost;
 mod explain;
+mod explain_scan;
 mod forced;
 mod from_index;
 mod index_bounds;
@@ -40,7 +41,10 @@ mod union;
 use pando_catalog::{IndexDescription, Truncation};
 use pando_keyorder::Direction;
 
-pub use explain::{ExecutionStatistics, ExplainedProjection, execution_stats, query_planner, winning_plan};
+pub use explain::{
+    Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, execution_stats, query_planner,
+    winning_plan,
+};
 pub use interval::{Cut, Interval, Intervals, Side};
 pub use point_lookup::{plan_by_primary_key, point_lookup};
 pub use specification::{FindSpecification, Hint, ProjectionNeeds};
@@ -152,6 +156,11 @@ impl Plan {
     /// Whether candidates are found in the order of `_id` or of an index, so that results are not all held in memory.
     pub fn is_streaming(&self) -> bool {
         self.sort.is_none()
+    }
+
+    /// Whether what is left out is not even fetched: nothing is asked of documents, and nothing sorts them.
+    pub fn skips_before_fetching(&self) -> bool {
+        self.sort.is_none() && self.residual.is_none()
     }
 
     /// How many documents a sort in memory has to keep; `None` for all.

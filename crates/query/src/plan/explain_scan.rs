@@ -1,0 +1,133 @@
+//! Scans of indexes as `explain` prints them: IXSCAN, and COUNT_SCAN where only the number of entries is wanted.
+//!
+//! Bounds are decoded from key bytes, so a number is shown as the commonest type that has its value.
+
+use pando_catalog::{IndexDescription, Multikey, Sparseness, Uniqueness};
+use pando_document::{Document, RawValue, Value};
+use pando_keyorder::Direction;
+
+use super::explain::{named, owned};
+use super::interval::{self, Interval, Intervals, Side};
+use super::{IndexAccess, ScanBounds, ScanDirection};
+use crate::shell_text::owned_value_text;
+
+pub(super) fn primary_point(id: RawValue<'_>) -> Document {
+    let mut stage = named("IXSCAN");
+    let mut pattern = Document::new();
+    pattern.push("_id", Value::Int32(1));
+    stage.push("keyPattern", pattern);
+    stage.push("indexName", super::PRIMARY_INDEX);
+    stage.push("isMultiKey", false);
+    stage.push("isUnique", true);
+    stage.push("direction", "forward");
+    let text = crate::shell_text::value_text(id);
+    let mut bounds = Document::new();
+    bounds.push("_id", Value::Array(vec![Value::String(format!("[{text}, {text}]"))]));
+    stage.push("indexBounds", bounds);
+    stage
+}
+
+pub(super) fn index_scan(scan: &IndexAccess) -> Document {
+    let index = &scan.index;
+    let mut stage = named("IXSCAN");
+    push_index(&mut stage, index);
+    stage.push("direction", direction_name(scan.direction));
+    let mut bounds = Document::new();
+    if let ScanBounds::Fields(fields) = &scan.bounds {
+        for (field, intervals) in index.fields.iter().zip(fields) {
+            let mut texts: Vec<Value> = intervals
+                .list()
+                .iter()
+                .map(|interval| Value::String(interval_text(interval, field.direction, scan.direction)))
+                .collect();
+            if scan.direction == ScanDirection::Backward {
+                texts.reverse();
+            }
+            bounds.push(field.path.as_str(), Value::Array(texts));
+        }
+    }
+    stage.push("indexBounds", bounds);
+    stage
+}
+
+fn push_index(stage: &mut Document, index: &IndexDescription) {
+    if let Ok(Some(RawValue::Document(pattern))) = index.specification.get("key") {
+        stage.push("keyPattern", owned(pattern));
+    }
+    stage.push("indexName", index.name.as_str());
+    stage.push("isMultiKey", index.is_multikey());
+    let mut paths = Document::new();
+    for (field, multikey) in index.fields.iter().zip(&index.multikey) {
+        let arrays = match multikey {
+            Multikey::Yes => vec![Value::String(field.path.clone())],
+            Multikey::No => Vec::new(),
+        };
+        paths.push(field.path.as_str(), Value::Array(arrays));
+    }
+    stage.push("multiKeyPaths", paths);
+    stage.push("isUnique", index.unique == Uniqueness::Unique);
+    stage.push("isSparse", index.sparse == Sparseness::Sparse);
+    stage.push("isPartial", false);
+    stage.push("indexVersion", Value::Int32(2));
+}
+
+/// The scan as one that only counts; none where its entries do not lie side by side.
+pub(super) fn count_scan(scan: &IndexAccess) -> Option<Document> {
+    let ScanBounds::Fields(fields) = &scan.bounds else { return None };
+    let intervals = side_by_side(fields)?;
+    let mut stage = named("COUNT_SCAN");
+    push_index(&mut stage, &scan.index);
+    let (mut start, mut end) = (Document::new(), Document::new());
+    let mut bounds = Document::new();
+    for (field, interval) in scan.index.fields.iter().zip(&intervals) {
+        let value = |cut| interval::value_of(cut, field.direction).unwrap_or(Value::Null);
+        start.push(field.path.as_str(), value(&interval.lower));
+        end.push(field.path.as_str(), value(&interval.upper));
+    }
+    let has_lower = intervals.iter().all(|interval| interval.lower.side == Side::Before);
+    let has_upper = intervals.iter().all(|interval| interval.upper.side == Side::After);
+    bounds.push("startKey", start);
+    bounds.push("startKeyInclusive", has_lower);
+    bounds.push("endKey", end);
+    bounds.push("endKeyInclusive", has_upper);
+    stage.push("indexBounds", bounds);
+    Some(stage)
+}
+
+/// One interval of each field, if together they are one run of keys: single values, then a range, then everything.
+fn side_by_side(fields: &[Intervals]) -> Option<Vec<Interval>> {
+    let mut is_range_over = false;
+    let mut intervals = Vec::with_capacity(fields.len());
+    for field in fields {
+        let [interval] = field.list() else { return None };
+        if is_range_over && !field.is_all() {
+            return None;
+        }
+        is_range_over |= !interval.is_point();
+        intervals.push(interval.clone());
+    }
+    Some(intervals)
+}
+
+/// An interval as it is met by the scan: `[5, inf.0]`, `("b", "a"]`.
+fn interval_text(interval: &Interval, direction: Direction, scan: ScanDirection) -> String {
+    let text = |cut: &interval::Cut| {
+        interval::value_of(cut, direction).map_or("?".to_owned(), |value| owned_value_text(&value))
+    };
+    let has_lower = interval.lower.side == Side::Before;
+    let has_upper = interval.upper.side == Side::After;
+    let (first, has_first, last, has_last) = match scan {
+        ScanDirection::Forward => (&interval.lower, has_lower, &interval.upper, has_upper),
+        ScanDirection::Backward => (&interval.upper, has_upper, &interval.lower, has_lower),
+    };
+    let open = if has_first { '[' } else { '(' };
+    let close = if has_last { ']' } else { ')' };
+    format!("{open}{}, {}{close}", text(first), text(last))
+}
+
+pub(super) fn direction_name(direction: ScanDirection) -> &'static str {
+    match direction {
+        ScanDirection::Forward => "forward",
+        ScanDirection::Backward => "backward",
+    }
+}
