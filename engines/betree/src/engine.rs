@@ -209,7 +209,8 @@ impl Engine for Betree {
 
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
         self.core.check_open()?;
-        Ok(estimate_all(&self.core.live_tree(tree)?.view()))
+        let tree = self.core.live_tree(tree)?;
+        Ok(estimate_all(&tree.view(), &tree.growth))
     }
 
     fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {

@@ -175,6 +175,7 @@ impl Core {
         })?;
         drop(before);
         self.count_flush(messages.span().len() as u64, flushed.figures);
+        tree.growth.note(flushed.figures.leaves);
         tree.install(&self.blocks, &frozen, flushed);
         self.remove_buffered(bytes);
         let _lock = self.room_lock.lock();
@@ -185,8 +186,8 @@ impl Core {
     fn count_flush(&self, entries: u64, figures: FlushFigures) {
         let counters = &self.counters;
         counters.merged_entries.add(entries);
-        counters.merged_leaves.add(figures.leaves);
-        counters.leaf_entries.add(figures.leaf_entries);
+        counters.merged_leaves.add(figures.leaves.leaves);
+        counters.leaf_entries.add(figures.leaves.entries);
         counters.leaf_bytes.add(figures.leaf_bytes);
         counters.slices.add(figures.slices);
         counters.slice_entries.add(figures.slice_entries);

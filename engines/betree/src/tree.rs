@@ -14,6 +14,7 @@
 pub(crate) mod buffer;
 pub(crate) mod estimate;
 pub(crate) mod flush;
+pub(crate) mod growth;
 pub(crate) mod leaf_merge;
 pub(crate) mod leaf_writer;
 pub(crate) mod lookup;

@@ -136,6 +136,19 @@ fn every_key_is_found_in_runs_and_leaves_and_filters_spare_most_probes() {
     assert!(report_slices > 0);
 }
 
+#[test]
+fn the_count_of_a_tree_that_is_overwritten_at_random_stays_near_the_truth() {
+    let store = Store::new("30");
+    store.put(random(20_000), &[7; 50]);
+    store.engine.checkpoint().expect("a checkpoint succeeds");
+    let numbers: Vec<u64> = random(20_000).collect();
+    let chance = SeededRandom::new(8);
+    store.put((0..60_000).map(|_| numbers[chance.below(20_000) as usize]), &[9; 50]);
+    let estimate = store.engine.tree_estimate(store.tree).expect("a tree has an estimate");
+    assert!((19_500..=20_500).contains(&estimate.entries), "{estimate:?}");
+    assert!(store.close().pending_entries > 1_500, "without what waits the count would be right by itself");
+}
+
 /// The number of entries that a scan of everything finds.
 fn count(store: &Store) -> usize {
     let reader = store.engine.begin(Begin::READ).expect("a reader begins");

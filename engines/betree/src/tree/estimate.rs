@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pando_storage::{Estimate, KeyRange, Patience};
 
 use super::buffer::{SharedBuffer, bounds_of};
+use super::growth::Growth;
 use super::node::{Child, LeafChild};
 use super::slice::Slice;
 use super::view::{Frozen, TreeView};
@@ -47,19 +48,36 @@ pub(crate) fn estimate(
     Ok(sum)
 }
 
-/// The whole tree, from its counters.
-pub(crate) fn estimate_all(view: &TreeView) -> Estimate {
-    let mut sum = Estimate::default();
+/// The whole tree, from its counters. Of what is still on its way to the leaves only as much counts as made them grow lately;
+/// of nodes that are not in memory it counts whole.
+pub(crate) fn estimate_all(view: &TreeView, growth: &Growth) -> Estimate {
+    let (mut leaves, mut waiting) = (Estimate::default(), Estimate::default());
     if let Some(root) = &view.version.root {
-        sum.entries += root.entries();
-        sum.bytes += root.content_bytes();
+        (leaves.entries, leaves.bytes) = (root.entries(), root.content_bytes());
+        add_pending(root, &mut waiting);
     }
+    leaves.entries = leaves.entries.saturating_sub(waiting.entries);
+    leaves.bytes = leaves.bytes.saturating_sub(waiting.bytes);
     for buffer in view.buffers().filter(|buffer| !buffer.is_empty()) {
         let buffer = buffer.read();
-        sum.entries += buffer.len() as u64;
-        sum.bytes += buffer.content_bytes() as u64;
+        waiting.entries += buffer.len() as u64;
+        waiting.bytes += buffer.content_bytes() as u64;
     }
-    sum
+    Estimate {
+        entries: leaves.entries.saturating_add_signed(growth.of(waiting.entries)),
+        bytes: leaves.bytes.saturating_add_signed(growth.of(waiting.bytes)),
+    }
+}
+
+/// What waits in the nodes of a subtree that are in memory.
+fn add_pending(child: &Child, sum: &mut Estimate) {
+    let Child::Inner(slot) = child else { return };
+    let Some(node) = slot.loaded() else { return };
+    let (entries, bytes) = pending(node.all_slices());
+    (sum.entries, sum.bytes) = (sum.entries + entries, sum.bytes + bytes);
+    if node.height() > 1 {
+        node.children().iter().for_each(|child| add_pending(child, sum));
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +153,8 @@ fn add_child(
 }
 
 /// Entries, and bytes of keys and values, in slices.
-fn pending(slices: &[Arc<Slice>]) -> (u64, u64) {
-    slices.iter().fold((0, 0), |sum, slice| (sum.0 + slice.entries(), sum.1 + slice.content_bytes()))
+fn pending<'s>(slices: impl IntoIterator<Item = &'s Arc<Slice>>) -> (u64, u64) {
+    slices.into_iter().fold((0, 0), |sum, slice| (sum.0 + slice.entries(), sum.1 + slice.content_bytes()))
 }
 
 /// Pages within the range count whole; a page at its end counts exactly if it is in memory, else half.

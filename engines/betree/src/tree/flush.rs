@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use pando_storage::{Patience, TreeId};
 
-use super::leaf_merge::LeafMerge;
+use super::leaf_merge::{LeafFigures, LeafMerge};
 use super::leaf_writer::NewLeaf;
 use super::messages::{ENTRY_BYTES, Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
@@ -63,9 +63,7 @@ pub(crate) struct Flushed {
 /// What a flush did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlushFigures {
-    /// Leaves written, and entries in them.
-    pub(crate) leaves: u64,
-    pub(crate) leaf_entries: u64,
+    pub(crate) leaves: LeafFigures,
     /// Slices written, and entries in them.
     pub(crate) slices: u64,
     pub(crate) slice_entries: u64,
@@ -158,14 +156,13 @@ impl<'f> Flush<'f> {
     }
 
     fn finish(self, root: Option<Child>) -> Flushed {
-        let (leaves, leaf_entries) = self.leaves.figures();
+        let leaves = self.leaves.figures();
         let (mut written, mut replaced) = self.leaves.into_parts();
         let bytes = |extents: &[Extent]| {
             extents.iter().map(|extent| (extent.end() - extent.start()) * UNIT_BYTES).sum()
         };
         let figures = FlushFigures {
             leaves,
-            leaf_entries,
             leaf_bytes: bytes(&written),
             run_bytes: bytes(&self.run_extents),
             ..self.figures

@@ -32,7 +32,19 @@ pub(crate) struct LeafMerge<'m> {
     replaced: Vec<Vec<Pointer>>,
     /// Scratch: the versions of one key.
     versions: Vec<MergedVersion>,
-    leaves: u64,
+    figures: LeafFigures,
+}
+
+/// What was merged into leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeafFigures {
+    /// Leaves written, and entries in them.
+    pub(crate) leaves: u64,
+    pub(crate) entries: u64,
+    /// Entries of the leaves that make way for them.
+    pub(crate) entries_before: u64,
+    /// Messages that went into them.
+    pub(crate) messages: u64,
 }
 
 impl<'m> LeafMerge<'m> {
@@ -50,12 +62,13 @@ impl<'m> LeafMerge<'m> {
             writer,
             replaced: Vec::new(),
             versions: Vec::new(),
-            leaves: 0,
+            figures: LeafFigures::default(),
         }
     }
 
     /// The first leaves of a tree.
     pub(crate) fn grow_from_nothing(&mut self, mut messages: Span<'_>) -> Result<Vec<NewLeaf>, BetreeError> {
+        self.figures.messages += messages.len() as u64;
         self.writer.begin(&[], self.settings.leaf_bytes);
         self.push_messages(&mut messages, Limit::Everything, Residency::Leave)?;
         self.end()
@@ -112,6 +125,7 @@ impl<'m> LeafMerge<'m> {
             Some(last) => self.residency(&last.pointer),
             None => Residency::Leave,
         };
+        self.figures.messages += messages.len() as u64;
         self.writer.begin(&separator, self.settings.leaf_bytes);
         self.push_messages(&mut messages, Limit::Everything, residency)?;
         let mut leaves = vec![NewLeaf { lower: lower.into(), child: *leaf }];
@@ -142,6 +156,8 @@ impl<'m> LeafMerge<'m> {
     /// Adds the entries of a leaf, merged with the messages for it.
     pub(crate) fn add(&mut self, leaf: &LeafChild, mut messages: Span<'_>) -> Result<(), BetreeError> {
         let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
+        self.figures.messages += messages.len() as u64;
+        self.figures.entries_before += directory.entries();
         let pages = self.blocks.pages(directory.pages(), Retention::Bypass)?;
         let mut key = Vec::new();
         let mut residency = Residency::Leave;
@@ -173,13 +189,13 @@ impl<'m> LeafMerge<'m> {
     /// Ends what was begun; the leaves, none if nothing is left.
     pub(crate) fn end(&mut self) -> Result<Vec<NewLeaf>, BetreeError> {
         let leaves = self.writer.end()?;
-        self.leaves += leaves.len() as u64;
+        self.figures.leaves += leaves.len() as u64;
         Ok(leaves)
     }
 
-    /// Leaves written, and entries in them.
-    pub(crate) fn figures(&self) -> (u64, u64) {
-        (self.leaves, self.writer.entries)
+    /// What was merged so far.
+    pub(crate) fn figures(&self) -> LeafFigures {
+        LeafFigures { entries: self.writer.entries, ..self.figures }
     }
 
     /// Room taken so far.

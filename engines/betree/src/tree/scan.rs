@@ -116,8 +116,8 @@ fn within<'b>(left: PathBounds<'b>, right: PathBounds<'b>) -> PathBounds<'b> {
     (left.0.max(right.0), upper)
 }
 
-/// The first piece of what remains, in the direction of the scan. Pages of slices often serve several pieces: those of the
-/// piece before are `held`.
+/// The first piece of what remains, in the direction of the scan. Pages often serve several pieces: those of the piece before
+/// are `held`.
 fn next_piece(
     view: &TreeView,
     blocks: &Blocks,
@@ -144,8 +144,8 @@ fn next_piece(
             let index = blocks.slice_index(slice, request.patience).map_err(damaged)?;
             let place = page_place(&index.pages, of_child, target);
             let pointer = index.pages.pages()[place.at].pointer;
-            let page = match held.iter().find(|(held, _)| *held == pointer) {
-                Some((_, page)) => page.clone(),
+            let page = match held_page(&held, &pointer) {
+                Some(page) => page,
                 None => blocks.page(&pointer, request.patience).map_err(damaged)?,
             };
             pages.push((pointer, page));
@@ -159,11 +159,19 @@ fn next_piece(
         .directory(&place.leaf.directory, request.patience)
         .map_err(|error| Damaged::new(error, of_leaf.0, of_leaf.1))?;
     let place = page_place(&directory, of_leaf, target);
-    let page = leaf_page(blocks, &directory, place.at, request)
-        .map_err(|error| Damaged::new(error, place.bounds.0, place.bounds.1))?;
-    pages.push((directory.pages()[place.at].pointer, page));
+    let pointer = directory.pages()[place.at].pointer;
+    let page = match held_page(&held, &pointer) {
+        Some(page) => page,
+        None => leaf_page(blocks, &directory, place.at, request)
+            .map_err(|error| Damaged::new(error, place.bounds.0, place.bounds.1))?,
+    };
+    pages.push((pointer, page));
     let (lower, upper) = within(bounds, place.bounds);
     Ok(Piece { pages, lower: lower.map(<[u8]>::to_vec), upper: upper.map(<[u8]>::to_vec) })
+}
+
+fn held_page(held: &[(Pointer, Page)], pointer: &Pointer) -> Option<Page> {
+    held.iter().find(|(held, _)| held == pointer).map(|(_, page)| page.clone())
 }
 
 /// A page of a leaf, and into the cache those behind it that the batch will want.

@@ -14,6 +14,7 @@ use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::flush::Flushed;
+use super::growth::Growth;
 use super::settings::TreeSettings;
 use super::view::{Frozen, Partition, TreeView, Version};
 use crate::cache::Blocks;
@@ -26,6 +27,7 @@ pub(crate) struct Tree {
     /// As they were given, to be stored.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) settings: TreeSettings,
+    pub(crate) growth: Growth,
     view: ArcSwap<TreeView>,
     merging: Mutex<()>,
     pub(crate) installed: Mutex<Installed>,
@@ -93,6 +95,7 @@ impl Tree {
             name,
             options,
             settings,
+            growth: Growth::default(),
             view: ArcSwap::from_pointee(view),
             merging: Mutex::new(()),
             installed: Mutex::default(),
