@@ -291,7 +291,7 @@ def test_hello_says_the_same_limits(both, command):
     ({"connectionStatus": 1}, ["authInfo"]), ({"getCmdLineOpts": 1}, ["argv", "parsed"]), ({"hostInfo": 1}, ["system", "os"]),
     ({"getLog": "startupWarnings"}, ["log", "totalLinesWritten"]), ({"getLog": "*"}, ["names"]), ({"whatsmyuri": 1}, ["you"]),
     ({"getParameter": 1, "featureCompatibilityVersion": 1}, ["featureCompatibilityVersion"]), ({"startSession": 1}, ["id", "timeoutMinutes"]),
-    ({"serverStatus": 1}, ["host", "version", "process", "pid", "uptime", "connections", "localTime"]), ({"listCommands": 1}, ["commands"]),
+    ({"serverStatus": 1}, ["host", "version", "process", "pid", "uptime", "connections", "opcounters", "localTime"]), ({"listCommands": 1}, ["commands"]),
     ({"ping": 1}, []), ({"endSessions": []}, []), ({"refreshSessions": []}, []), ({"logout": 1}, []),
 ], ids=str)
 def test_what_tools_ask_a_server_for_is_there(both, request_, fields):
@@ -300,6 +300,25 @@ def test_what_tools_ask_a_server_for_is_there(both, request_, fields):
     assert oracle["ok"] == pando["ok"] == 1
     for name in fields:
         assert type(oracle[name]) is type(pando[name]), name
+
+
+def test_operations_are_counted_by_kind(both):
+    def counted(ask):
+        return bson.decode(ask({"serverStatus": 1}))["opcounters"]
+
+    before = [counted(ask) for ask in (both.ask_oracle, both.ask_pando)]
+    both.same({"insert": "c", "documents": [{"_id": at} for at in range(5)]})
+    both.same({"insert": "c", "documents": [{"_id": 7}, {"_id": 7}, {"_id": 8}]})
+    both.same({"insert": "c", "documents": [{"_id": 7}, {"_id": 9}], "ordered": False})
+    both.same({"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}, "multi": True}, {"q": {"_id": 1}, "u": {"a": 2}}]})
+    both.same({"delete": "c", "deletes": [{"q": {"_id": 1}, "limit": 1}]})
+    both.same({"getMore": both.same({"find": "c", "batchSize": 2}).cursor, "collection": "c"})
+    both.same({"find": "c", "filter": {"$foo": 1}})
+    expected = {"insert": 9, "update": 2, "delete": 1, "query": 2, "getmore": 1}
+    oracle, pando = (counted(ask) for ask in (both.ask_oracle, both.ask_pando))
+    assert {kind: pando[kind] - before[1][kind] for kind in expected} == expected
+    # MongoDB counts its own work in the background as well.
+    assert all(oracle[kind] - before[0][kind] >= number for kind, number in expected.items())
 
 
 @pytest.mark.parametrize("request_", [

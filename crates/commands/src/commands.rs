@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::error::{CommandError, Failure};
 use crate::generic_arguments::GenericArguments;
+use crate::operation_counters::OperationCounters;
 use crate::{ConnectionState, ErrorCode, Request, registry};
 
 /// What the commands need to know of the process that they run in.
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     pub options: CommandsOptions,
     pub started_ms: i64,
     pub connections: Arc<ConnectionCounts>,
+    pub operations: OperationCounters,
     /// The middle of every `_id` made here: random for each start.
     object_id_process: [u8; 5],
     object_id_counter: AtomicU32,
@@ -128,6 +130,7 @@ impl Commands {
                 options,
                 started_ms,
                 connections: Arc::default(),
+                operations: OperationCounters::default(),
                 object_id_process,
                 object_id_counter,
             }),
@@ -200,6 +203,9 @@ impl Commands {
         let outcome = (command.run)(&mut context, request, &mut writer);
         // A statement that fails after an earlier one has committed is told only when that is durable, too.
         *wait = context.take_wait();
+        if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
+            self.shared.operations.add(kind, 1);
+        }
         outcome?;
         writer.append("ok", RawValue::Double(1.0));
         writer.finish();

@@ -32,6 +32,7 @@ pub mod error;
 pub mod error_code;
 mod generic_arguments;
 mod identity;
+mod operation_counters;
 mod query_codes;
 mod read_concern;
 mod registry;

@@ -1,6 +1,7 @@
 //! Which commands there are: one row each, sorted by name, aliases included.
 
 use crate::context::Run;
+use crate::operation_counters::OperationKind;
 use crate::{admin, crud, diagnostic, session};
 
 /// Where a command may be run.
@@ -61,6 +62,8 @@ pub(crate) struct CommandRow {
     pub writes: WriteConcernSupport,
     pub time_limit: TimeLimit,
     pub read_words: ReadConcernWords,
+    /// What a request is counted as; `None` where the command counts itself.
+    pub counted: Option<OperationKind>,
 }
 
 impl CommandRow {
@@ -78,6 +81,16 @@ impl CommandRow {
         CommandRow { read_words: ReadConcernWords::Own, ..self }
     }
 
+    /// A request is counted as this.
+    const fn counted(self, counted: OperationKind) -> CommandRow {
+        CommandRow { counted: Some(counted), ..self }
+    }
+
+    /// The command counts its statements itself.
+    const fn counts_itself(self) -> CommandRow {
+        CommandRow { counted: None, ..self }
+    }
+
     const fn time_limit(self, time_limit: TimeLimit) -> CommandRow {
         CommandRow { time_limit, ..self }
     }
@@ -92,6 +105,7 @@ const fn any(name: &'static str, run: Run) -> CommandRow {
         writes: WriteConcernSupport::Refused,
         time_limit: TimeLimit::Untyped,
         read_words: ReadConcernWords::Shared,
+        counted: Some(OperationKind::Command),
     }
 }
 
@@ -119,7 +133,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("createIndexes", admin::create_indexes::run).writes(),
     any("dbStats", diagnostic::db_stats::run),
     any("dbstats", diagnostic::db_stats::run),
-    any("delete", crud::delete::run).writes(),
+    any("delete", crud::delete::run).writes().counts_itself(),
     any("deleteIndexes", admin::drop_indexes::run).writes(),
     any("distinct", crud::distinct::run).reads(ReadConcernSupport::All),
     any("drop", admin::drop::run).writes(),
@@ -127,18 +141,21 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("dropIndexes", admin::drop_indexes::run).writes(),
     any("endSessions", session::end_sessions::run),
     any("explain", diagnostic::explain::run),
-    any("find", crud::find::run).reads(ReadConcernSupport::All),
+    any("find", crud::find::run).reads(ReadConcernSupport::All).counted(OperationKind::Query),
     any("findAndModify", crud::find_and_modify::run).writes(),
     any("findandmodify", crud::find_and_modify::run).writes(),
     on_admin("getCmdLineOpts", diagnostic::get_cmd_line_opts::run),
     any("getLastError", diagnostic::get_last_error::run),
     on_admin("getLog", diagnostic::get_log::run),
-    any("getMore", crud::get_more::run).reads(ReadConcernSupport::All).time_limit(TimeLimit::Number),
+    any("getMore", crud::get_more::run)
+        .reads(ReadConcernSupport::All)
+        .time_limit(TimeLimit::Number)
+        .counted(OperationKind::GetMore),
     on_admin("getParameter", diagnostic::get_parameter::run),
     any("getlasterror", diagnostic::get_last_error::run),
     any("hello", diagnostic::hello::run_hello),
     any("hostInfo", diagnostic::host_info::run),
-    any("insert", crud::insert::run).writes(),
+    any("insert", crud::insert::run).writes().counts_itself(),
     any("isMaster", diagnostic::hello::run_is_master),
     any("ismaster", diagnostic::hello::run_is_master),
     any("killCursors", crud::kill_cursors::run),
@@ -152,7 +169,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("renameCollection", admin::rename_collection::run).writes(),
     any("serverStatus", diagnostic::server_status::run),
     any("startSession", session::start_session::run),
-    any("update", crud::update::run).writes(),
+    any("update", crud::update::run).writes().counts_itself(),
     any("whatsmyuri", diagnostic::whatsmyuri::run),
 ];
 

@@ -13,10 +13,11 @@ use super::matching::{self, Selection};
 use super::retry;
 use super::statement_parts::checked_hint;
 use super::update_statement::Reach;
-use super::write_reply::{FailedWrite, Order, count, write_errors};
+use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::write_failure;
+use crate::operation_counters::OperationKind;
 use crate::{CommandError, ErrorCode, Request};
 
 /// A deletion as a request gives it.
@@ -65,6 +66,8 @@ pub(crate) fn run(
         context.commit(transaction)?;
         Ok(outcome)
     })?;
+    let tried = tried(parts.len(), order, &failed);
+    context.shared.operations.add(OperationKind::Delete, tried);
     reply.append("n", count(deleted));
     write_errors(reply, &failed);
     Ok(())

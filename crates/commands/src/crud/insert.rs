@@ -12,11 +12,12 @@ use pando_document::{DocumentWriter, RawDocument};
 
 use super::retry;
 use super::stored_document;
-use super::write_reply::{FailedWrite, Order, count, write_errors};
+use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
 use crate::identity::WRITE_BATCH_MAX;
+use crate::operation_counters::OperationKind;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Documents in a batch that may be inserted on a thread that serves many clients; a larger one would hold the others up.
@@ -57,6 +58,8 @@ pub(crate) fn run(
         context.commit(transaction)?;
         Ok(outcome)
     })?;
+    let tried = tried(documents.len(), order, &failed);
+    context.shared.operations.add(OperationKind::Insert, tried);
     reply.append("n", count(inserted));
     write_errors(reply, &failed);
     Ok(())

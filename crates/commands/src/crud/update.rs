@@ -11,9 +11,10 @@ use super::insert::{check_batch_length, ends_transaction};
 use super::retry;
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
-use super::write_reply::{FailedWrite, Order, count, write_errors};
+use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
+use crate::operation_counters::OperationKind;
 use crate::{CommandError, Request};
 
 /// What a batch did.
@@ -64,6 +65,8 @@ pub(crate) fn run(
         context.commit(transaction)?;
         Ok(batch)
     })?;
+    let tried = tried(parts.len(), order, &batch.failed);
+    context.shared.operations.add(OperationKind::Update, tried);
     write_reply(reply, &batch);
     Ok(())
 }

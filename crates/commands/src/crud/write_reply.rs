@@ -22,6 +22,14 @@ pub(super) enum Order {
     Unordered,
 }
 
+/// How many operations of a batch were tried: an ordered one ends with its first failure.
+pub(super) fn tried(operations: usize, order: Order, failed: &[FailedWrite]) -> usize {
+    match (order, failed.first()) {
+        (Order::Ordered, Some(first)) => first.index + 1,
+        _ => operations,
+    }
+}
+
 /// Writes the `writeErrors` field, if there are any.
 pub(super) fn write_errors(reply: &mut DocumentWriter<'_>, failed: &[FailedWrite]) {
     if failed.is_empty() {

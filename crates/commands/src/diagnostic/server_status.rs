@@ -29,6 +29,11 @@ pub(crate) fn run(
         connections.append_i32(name, i32::try_from(number).unwrap_or(i32::MAX));
     }
     connections.finish();
+    let mut operations = reply.document("opcounters");
+    for (name, number) in context.shared.operations.iter() {
+        operations.append_i64(name, i64::try_from(number).unwrap_or(i64::MAX));
+    }
+    operations.finish();
     let mut storage = reply.document("storageEngine");
     storage.append_str("name", context.catalog().engine().name());
     storage.append_bool("supportsCommittedReads", true);
