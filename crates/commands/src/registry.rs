@@ -131,6 +131,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot),
     any("create", admin::create::run).writes(),
     any("createIndexes", admin::create_indexes::run).writes(),
+    any("dataSize", diagnostic::data_size::run),
+    any("datasize", diagnostic::data_size::run),
     any("dbStats", diagnostic::db_stats::run),
     any("dbstats", diagnostic::db_stats::run),
     any("delete", crud::delete::run).writes().counts_itself(),
@@ -145,6 +147,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("findAndModify", crud::find_and_modify::run).writes(),
     any("findandmodify", crud::find_and_modify::run).writes(),
     on_admin("getCmdLineOpts", diagnostic::get_cmd_line_opts::run),
+    on_admin("getDefaultRWConcern", diagnostic::not_replicated::run_default_concern),
     any("getLastError", diagnostic::get_last_error::run),
     on_admin("getLog", diagnostic::get_log::run),
     any("getMore", crud::get_more::run)
@@ -165,11 +168,15 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("listIndexes", admin::list_indexes::run),
     any("logout", session::logout::run),
     any("ping", diagnostic::ping::run),
+    any("profile", diagnostic::profile::run),
     any("refreshSessions", session::end_sessions::run_refresh),
     on_admin("renameCollection", admin::rename_collection::run).writes(),
+    on_admin("replSetGetConfig", diagnostic::not_replicated::run_status),
+    on_admin("replSetGetStatus", diagnostic::not_replicated::run_status),
     any("serverStatus", diagnostic::server_status::run),
     any("startSession", session::start_session::run),
     any("update", crud::update::run).writes().counts_itself(),
+    any("validate", diagnostic::validate::run),
     any("whatsmyuri", diagnostic::whatsmyuri::run),
 ];
 

@@ -67,7 +67,8 @@ pub(crate) fn write_size(size: &CollectionSize, scale: u64, reply: &mut Document
     reply.append("scaleFactor", scaled(scale, 1));
 }
 
-fn scaled(bytes: u64, scale: u64) -> RawValue<'static> {
+/// A number of bytes in units of `scale`, as short as it fits.
+pub(crate) fn scaled(bytes: u64, scale: u64) -> RawValue<'static> {
     let number = bytes / scale;
     match i32::try_from(number) {
         Ok(small) => RawValue::Int32(small),

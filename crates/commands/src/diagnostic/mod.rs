@@ -3,6 +3,7 @@
 pub(crate) mod build_info;
 pub(crate) mod coll_stats;
 pub(crate) mod connection_status;
+pub(crate) mod data_size;
 pub(crate) mod db_stats;
 pub(crate) mod explain;
 pub(crate) mod get_cmd_line_opts;
@@ -12,6 +13,9 @@ pub(crate) mod get_parameter;
 pub(crate) mod hello;
 pub(crate) mod host_info;
 pub(crate) mod list_commands;
+pub(crate) mod not_replicated;
 pub(crate) mod ping;
+pub(crate) mod profile;
 pub(crate) mod server_status;
+pub(crate) mod validate;
 pub(crate) mod whatsmyuri;

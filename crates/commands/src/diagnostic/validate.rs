@@ -1,0 +1,80 @@
+//! `validate`: whether the documents of a collection and the entries of its indexes agree. Reads all of them.
+//!
+//! How thoroughly the client wants it makes no difference, nor whether it wants repairs: what is found is told, as with
+//! `pando verify`, and nothing is changed.
+
+use pando_catalog::{Collection, CollectionReport, verify_collection};
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::arguments::{Arguments, collection_name_or};
+use crate::context::Context;
+use crate::error::write_failure;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Reads and compares.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_patience()?;
+    let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
+    let mut metadata_only = false;
+    for argument in Arguments::of_command("validate", request.body) {
+        let argument = argument?;
+        // Fields that nobody knows are passed over here, as MongoDB does.
+        metadata_only |= argument.name == "metadata" && argument.value.to_bool();
+    }
+    let namespace = context.namespace(name)?;
+    let Some(collection) = context.catalog().collection(context.database, name) else {
+        return Err(CommandError::failed(
+            ErrorCode::NamespaceNotFound,
+            format!("Collection '{namespace}' does not exist to validate."),
+        ));
+    };
+    reply.append_str("ns", &namespace.to_string());
+    let mut report = CollectionReport::default();
+    if !metadata_only {
+        let transaction = context.begin_read()?;
+        report = verify_collection(&collection, &*transaction)
+            .map_err(|error| write_failure(error, &namespace.to_string()))?;
+        transaction.rollback();
+        write_counts(&collection, &report, reply);
+    }
+    reply.append_bool("valid", report.problem_count == 0);
+    reply.append_bool("repaired", false);
+    reply.array("warnings").finish();
+    let mut errors = reply.array("errors");
+    for problem in &report.problems {
+        errors.push(RawValue::String(problem));
+    }
+    errors.finish();
+    for name in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
+        reply.array(name).finish();
+    }
+    Ok(())
+}
+
+fn write_counts(collection: &Collection, report: &CollectionReport, reply: &mut DocumentWriter<'_>) {
+    let count = |number: u64| match i32::try_from(number) {
+        Ok(small) => RawValue::Int32(small),
+        Err(_) => RawValue::Int64(i64::try_from(number).unwrap_or(i64::MAX)),
+    };
+    reply.append("nInvalidDocuments", RawValue::Int32(0));
+    reply.append("nNonCompliantDocuments", RawValue::Int32(0));
+    reply.append("nrecords", count(report.documents));
+    reply.append("nIndexes", count(collection.indexes().len() as u64 + 1));
+    let mut keys = reply.document("keysPerIndex");
+    keys.append("_id_", count(report.documents));
+    for (name, entries) in &report.entries {
+        keys.append(name, count(*entries));
+    }
+    keys.finish();
+    let mut details = reply.document("indexDetails");
+    for name in std::iter::once("_id_").chain(report.entries.iter().map(|(name, _)| name.as_str())) {
+        let mut detail = details.document(name);
+        detail.append_bool("valid", report.problem_count == 0);
+        detail.finish();
+    }
+    details.finish();
+}
