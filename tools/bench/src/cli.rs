@@ -30,6 +30,7 @@ pub fn command() -> Command {
         .subcommand(crate::command::linkbench::command())
         .subcommand(crate::command::load::command())
         .subcommand(crate::command::compare::command())
+        .subcommand(crate::command::report::command())
 }
 
 /// An argument with a value.

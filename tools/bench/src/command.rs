@@ -7,6 +7,7 @@ pub mod linkbench;
 pub mod load;
 pub mod phases;
 pub mod point;
+pub mod report;
 pub mod sysbench;
 
 use crate::cli::ServerOptions;

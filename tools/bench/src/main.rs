@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Some(("iibench", matches)) => command::iibench::run(matches),
         Some(("linkbench", matches)) => command::linkbench::run(matches),
         Some(("compare", matches)) => command::compare::run(matches),
+        Some(("report", matches)) => command::report::run(matches),
         Some((_, matches)) => command::point::run(matches),
         None => return ExitCode::from(2),
     };

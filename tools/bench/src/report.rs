@@ -4,13 +4,17 @@
 //! - [`warnings`]: what makes a figure doubtful.
 //! - [`table`]: aligned columns.
 //! - [`file`]: one self-describing JSON document per run.
+//! - [`page`]: all runs of a folder as one HTML page.
 //! - [`compare`]: two sets of runs beside each other.
 //! - [`csv`]: the columns of the original tools.
 
+mod chart;
 pub mod compare;
 pub mod csv;
+mod dips;
 pub mod figures;
 pub mod file;
+pub mod page;
 pub mod table;
 pub mod warnings;
 

@@ -126,6 +126,20 @@ fn linkbench_keeps_every_count_through_all_ten_operations() {
 }
 
 #[test]
+fn linkbench_counts_stay_right_when_all_clients_write_the_same_few_links() {
+    let server = Server::start();
+    let printed = server.bench(
+        "linkbench -l -r --max-degree 10 -D maxid1=11 -D requesters=16 -D requests=300 -D loaders=2 -D addlink=40 \
+         -D deletelink=40 -D updatelink=20",
+    );
+    let verified =
+        printed.lines().find(|line| line.contains("counts against visible links")).expect("it is verified");
+    assert!(verified.ends_with("checked, 0 wrong"), "{printed}");
+    let figures = figures(&server, "linkbench");
+    assert!(number(&figures["missed"]) > 0, "some links were hidden already");
+}
+
+#[test]
 fn the_same_seed_reads_the_same_and_two_runs_are_compared() {
     let server = Server::start();
     let call =
@@ -140,4 +154,12 @@ fn the_same_seed_reads_the_same_and_two_runs_are_compared() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("point, 2 clients, closed: 2 and 2 runs"), "{text}");
     assert!(text.contains("no difference shown"), "a set against itself: {text}");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_pando-bench"))
+        .arg("report")
+        .arg(&out)
+        .output()
+        .expect("the tool starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(out.join("report.html")).expect("the tool wrote it");
+    assert!(page.contains("<h2>point</h2>") && page.contains("<svg"), "{page}");
 }

@@ -32,6 +32,7 @@ use crate::workload::load::{Durability, count, drop_collection};
 use pando_document::{Binary, Document, Value, doc};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// LinkBench's only type of nodes.
 const NODE_TYPE: i32 = 2048;
@@ -58,8 +59,6 @@ pub struct MongoDatabase {
     database: String,
     transactions: Transactions,
     durability: Durability,
-    /// Sessions so far, for their ids.
-    sessions: AtomicU64,
 }
 
 impl MongoDatabase {
@@ -70,14 +69,7 @@ impl MongoDatabase {
         transactions: Transactions,
         durability: Durability,
     ) -> MongoDatabase {
-        let sessions = AtomicU64::new(0);
-        MongoDatabase {
-            target: target.clone(),
-            database: database.to_owned(),
-            transactions,
-            durability,
-            sessions,
-        }
+        MongoDatabase { target: target.clone(), database: database.to_owned(), transactions, durability }
     }
 
     fn session(&self) -> Result<Session, BenchError> {
@@ -85,13 +77,7 @@ impl MongoDatabase {
     }
 
     fn connect(&self) -> Result<MongoStore, BenchError> {
-        let number = self.sessions.fetch_add(1, Ordering::Relaxed);
-        let seed = u64::from(std::process::id()) << 32 | number;
-        let mut id = split_mix(seed).to_be_bytes().to_vec();
-        id.extend_from_slice(&split_mix(split_mix(seed)).to_be_bytes());
-        // The bits that say: a UUID of random bits.
-        id[6] = id[6] & 0x0F | 0x40;
-        id[8] = id[8] & 0x3F | 0x80;
+        let id = session_id();
         Ok(MongoStore {
             session: self.session()?,
             database: self.database.clone(),
@@ -174,6 +160,20 @@ impl LinkDatabase for MongoDatabase {
         let what = "counts against visible links".to_owned();
         Ok(Some(Finding { what, checked: difference.len() as u64, wrong }))
     }
+}
+
+/// An id that no session had before, of this or another process: a server remembers the transactions of a session.
+fn session_id() -> Vec<u8> {
+    static SESSIONS: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+    let process = u64::from(std::process::id()) << 32;
+    let mut id = split_mix(now as u64 ^ process).to_be_bytes().to_vec();
+    id.extend_from_slice(&split_mix(process | number).to_be_bytes());
+    // The bits that say: a UUID of random bits.
+    id[6] = id[6] & 0x0F | 0x40;
+    id[8] = id[8] & 0x3F | 0x80;
+    id
 }
 
 /// Numbers of nodes, evenly spread.
@@ -352,22 +352,16 @@ impl MongoStore {
         Ok(before.map(|before| before.get("visibility").and_then(Value::as_i64_exact).unwrap_or(0)))
     }
 
-    /// Adds to a count, at this time.
-    fn add_to_count(&mut self, key: LinkKey, time: i64) -> Result<(), BenchError> {
+    /// Adds to a count (or takes from it), at this time. It is not kept from falling below 0: without transactions a link may
+    /// be hidden before who showed it has counted it, and a sum is right at the end only if no part of it was left out.
+    fn add_to_count(&mut self, key: LinkKey, change: i64, time: i64) -> Result<(), BenchError> {
         let update = doc! {
-            "$inc": { "count": 1_i64, "version": 1_i64 },
+            "$inc": { "count": change, "version": 1_i64 },
             "$set": { "time": time },
             "$setOnInsert": { "id": key.id1, "link_type": key.link_type },
         };
         let updates = doc! { "q": { "_id": count_id(key.id1, key.link_type) }, "u": update, "upsert": true };
         self.write(doc! { "update": "count", "updates": [updates] }).map(|_| ())
-    }
-
-    /// Takes from a count, which stays at 0 if it is.
-    fn take_from_count(&mut self, key: LinkKey, time: i64) -> Result<(), BenchError> {
-        let update = doc! { "$inc": { "count": -1_i64, "version": 1_i64 }, "$set": { "time": time } };
-        let filter = doc! { "_id": count_id(key.id1, key.link_type), "count": { "$gt": 0_i64 } };
-        self.write(doc! { "update": "count", "updates": [{ "q": filter, "u": update }] }).map(|_| ())
     }
 
     fn insert(&mut self, collection: &str, documents: Vec<Value>) -> Result<(), BenchError> {
@@ -434,7 +428,7 @@ impl LinkStore for MongoStore {
                 Some(0) => LinkChange::Shown,
                 Some(_) => return Ok(LinkChange::Changed),
             };
-            store.add_to_count(link.key, link.time)?;
+            store.add_to_count(link.key, 1, link.time)?;
             Ok(change)
         })
     }
@@ -446,7 +440,7 @@ impl LinkStore for MongoStore {
             if store.find_and_modify(query, update, Upsert::No)?.is_none() {
                 return Ok(Found::No);
             }
-            store.take_from_count(key, time)?;
+            store.add_to_count(key, -1, time)?;
             Ok(Found::Yes)
         })
     }

@@ -1,0 +1,34 @@
+//! `pando-bench report DIR`: a page of all runs of a folder.
+
+use super::compare::read;
+use crate::error::BenchError;
+use crate::report::page::render;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The subcommand's arguments.
+pub fn command() -> Command {
+    Command::new("report")
+        .about("Writes an HTML page of the runs of a folder")
+        .arg(
+            Arg::new("folder")
+                .value_name("DIR")
+                .required(true)
+                .help("A folder that --out wrote; the page is its report.html")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(crate::cli::option("page", "FILE", "Write the page here").value_parser(value_parser!(PathBuf)))
+}
+
+/// Runs the subcommand.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    let folder: PathBuf = crate::cli::value(matches, "folder");
+    let beside = || if folder.is_dir() { folder.join("report.html") } else { folder.with_extension("html") };
+    let path = matches.get_one::<PathBuf>("page").cloned().unwrap_or_else(beside);
+    let files = read(&folder)?;
+    std::fs::write(&path, render(&files))
+        .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+    println!("written  {}: {} runs", path.display(), files.len());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,261 @@
+//! Charts as SVG in the page: lines over time or over a logarithmic axis, with nothing from outside. Colours are those of the
+//! page's style (`c0` to `c5`), so that they follow light, dark and print.
+
+use std::fmt::Write as _;
+
+/// The size of a chart in its own units; the page scales it.
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 260.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 34.0;
+/// How many colours there are.
+const COLOURS: usize = 6;
+/// The most points that are drawn of a line: more than there are dots on a screen say nothing.
+const POINTS_MAX: usize = 1500;
+
+/// A line of a chart.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, by their x.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The scale of the horizontal axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Even.
+    Linear,
+    /// In powers of ten, from the smallest x above 0.
+    Logarithmic,
+}
+
+/// A span that is marked, such as a dip.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    /// From this x.
+    pub from: f64,
+    /// To this one.
+    pub to: f64,
+}
+
+/// A chart.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// What it shows, for those who cannot see it.
+    pub title: String,
+    /// The name of the horizontal axis.
+    pub x_name: &'static str,
+    /// Its scale.
+    pub x_axis: Axis,
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// What is marked.
+    pub marks: Vec<Mark>,
+}
+
+impl Chart {
+    /// As an element of the page, with its legend; nothing if there is nothing to draw.
+    pub fn render(&self) -> String {
+        let points = || self.lines.iter().flat_map(|line| &line.points).filter(|(x, _)| self.is_on_axis(*x));
+        let x_from = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
+        let x_to = points().map(|(x, _)| *x).fold(f64::NEG_INFINITY, f64::max);
+        let y_to = points().map(|(_, y)| *y).fold(0.0, f64::max);
+        if !x_from.is_finite() || y_to <= 0.0 {
+            return String::new();
+        }
+        let frame = Frame { axis: self.x_axis, x_from, x_to, y_to: round_up(y_to) };
+        let mut svg = format!(
+            "<figure><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+            escape(&self.title)
+        );
+        for mark in &self.marks {
+            let (from, to) = (frame.x(mark.from), frame.x(mark.to));
+            let width = (to - from).max(1.0);
+            let _ = write!(
+                svg,
+                "<rect class=\"mark\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
+                HEIGHT - TOP - BOTTOM
+            );
+        }
+        frame.draw_axes(&mut svg, self.x_name);
+        for (place, line) in self.lines.iter().enumerate() {
+            self.draw_line(&mut svg, &frame, place, line);
+        }
+        svg.push_str("</svg>");
+        if self.lines.len() > 1 {
+            svg.push_str("<figcaption>");
+            for (place, line) in self.lines.iter().enumerate() {
+                let _ =
+                    write!(svg, "<span class=\"key c{}\"></span>{} ", place % COLOURS, escape(&line.name));
+            }
+            svg.push_str("</figcaption>");
+        }
+        svg.push_str("</figure>");
+        svg
+    }
+
+    fn is_on_axis(&self, x: f64) -> bool {
+        self.x_axis == Axis::Linear || x > 0.0
+    }
+
+    fn draw_line(&self, svg: &mut String, frame: &Frame, place: usize, line: &Line) {
+        let step = line.points.len().div_ceil(POINTS_MAX).max(1);
+        let _ = write!(svg, "<polyline class=\"line c{}\" points=\"", place % COLOURS);
+        // Of points that share a place on the screen, the lowest is drawn: a dip must not vanish.
+        for part in line.points.chunks(step) {
+            let lowest = part.iter().filter(|(x, _)| self.is_on_axis(*x)).min_by(|a, b| a.1.total_cmp(&b.1));
+            if let Some((x, y)) = lowest {
+                let _ = write!(svg, "{:.1},{:.1} ", frame.x(*x), frame.y(*y));
+            }
+        }
+        svg.push_str("\"/>");
+    }
+}
+
+/// Where values are on the drawing.
+struct Frame {
+    axis: Axis,
+    x_from: f64,
+    x_to: f64,
+    y_to: f64,
+}
+
+impl Frame {
+    fn x(&self, x: f64) -> f64 {
+        let place = match self.axis {
+            Axis::Linear => (x - self.x_from) / (self.x_to - self.x_from).max(1e-9),
+            Axis::Logarithmic => {
+                (x.max(self.x_from) / self.x_from).ln() / (self.x_to / self.x_from).ln().max(1e-9)
+            }
+        };
+        LEFT + place.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, y: f64) -> f64 {
+        HEIGHT - BOTTOM - (y / self.y_to).clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
+    }
+
+    fn draw_axes(&self, svg: &mut String, x_name: &str) {
+        for step in 0..=4 {
+            let value = self.y_to * f64::from(step) / 4.0;
+            let y = self.y(value);
+            let _ = write!(
+                svg,
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>",
+                WIDTH - RIGHT
+            );
+            let _ = write!(
+                svg,
+                "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 6.0,
+                y + 4.0,
+                number(value)
+            );
+        }
+        for (x, text) in self.x_ticks() {
+            let _ = write!(
+                svg,
+                "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+                self.x(x),
+                HEIGHT - BOTTOM + 15.0
+            );
+        }
+        let _ = write!(
+            svg,
+            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{x_name}</text>",
+            WIDTH - RIGHT,
+            HEIGHT - 4.0
+        );
+    }
+
+    fn x_ticks(&self) -> Vec<(f64, String)> {
+        match self.axis {
+            Axis::Linear => (0..=5)
+                .map(|step| self.x_from + (self.x_to - self.x_from) * f64::from(step) / 5.0)
+                .map(|x| (x, number(x)))
+                .collect(),
+            Axis::Logarithmic => {
+                let powers = (self.x_from.log10().ceil() as i32)..=(self.x_to.log10().floor() as i32);
+                powers.map(|power| 10_f64.powi(power)).map(|x| (x, number(x))).collect()
+            }
+        }
+    }
+}
+
+/// The next number of one digit that counts, or of 1.5 or 2.5.
+fn round_up(value: f64) -> f64 {
+    let unit = 10_f64.powf(value.log10().floor());
+    let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    steps.iter().map(|step| step * unit).find(|step| *step >= value).unwrap_or(value)
+}
+
+/// A number with as many digits as one reads.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        large if large >= 1e6 => format!("{}M", trimmed(value / 1e6)),
+        large if large >= 1e4 => format!("{}k", trimmed(value / 1e3)),
+        middle if middle >= 10.0 => format!("{value:.0}"),
+        0.0 => "0".to_owned(),
+        _ => trimmed(value),
+    }
+}
+
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Text that is not taken for markup.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: Vec<(f64, f64)>, x_axis: Axis) -> String {
+        let lines = vec![Line { name: "<a>".into(), points }];
+        Chart { title: "t".into(), x_name: "s", x_axis, lines, marks: Vec::new() }.render()
+    }
+
+    #[test]
+    fn a_line_goes_through_its_points() {
+        let svg = chart(vec![(0.0, 0.0), (10.0, 100.0)], Axis::Linear);
+        let (left, bottom) = (LEFT, HEIGHT - BOTTOM);
+        let expected = format!("points=\"{left:.1},{bottom:.1} {:.1},{TOP:.1} \"", WIDTH - RIGHT);
+        assert!(svg.contains(&expected), "{svg}");
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_chart() {
+        assert_eq!(chart(vec![], Axis::Linear), "");
+        assert_eq!(chart(vec![(0.0, 0.0)], Axis::Linear), "");
+        assert_eq!(chart(vec![(0.0, 5.0)], Axis::Logarithmic), "", "0 is not on a logarithmic axis");
+    }
+
+    #[test]
+    fn a_dip_of_one_point_in_many_is_drawn() {
+        let points = (0..100_000).map(|x| (f64::from(x), if x == 70_001 { 0.0 } else { 100.0 })).collect();
+        let svg = chart(points, Axis::Linear);
+        assert!(svg.contains(&format!(",{:.1} ", HEIGHT - BOTTOM)), "the lowest point is on the axis");
+        assert!(svg.len() < 60_000);
+    }
+
+    #[test]
+    fn numbers_are_short_and_axes_round() {
+        assert_eq!(
+            [0.0, 0.25, 7.5, 42.4, 12_500.0, 3e6].map(number),
+            ["0", "0.25", "7.5", "42", "12.5k", "3M"]
+        );
+        assert_eq!(
+            [7.0, 123.0, 0.9].map(round_up).map(|value| format!("{value:.1}")),
+            ["8.0", "150.0", "1.0"]
+        );
+        assert_eq!(escape("<a \"b\" & c>"), "&lt;a &quot;b&quot; &amp; c&gt;");
+    }
+}

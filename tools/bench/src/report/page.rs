@@ -1,0 +1,350 @@
+//! The report of a folder of runs: one HTML page with nothing from outside, for screens light and dark, phones and paper.
+//!
+//! 1. The machine and the servers, once.
+//! 2. For each workload, runs that did the same in one section: a table in the posts' shape (a row per server, a column per
+//!    number of clients), all figures, throughput over time with dips marked, latencies.
+//! 3. What makes figures doubtful stands with the run that it is about.
+
+use super::chart::{Axis, Chart, Line, Mark, escape, number};
+use super::dips::{Steadiness, steadiness};
+use super::file::RunFile;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The page.
+pub fn render(files: &[RunFile]) -> String {
+    let mut html = format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>Benchmark report</title><style>{STYLE}</style></head><body><main><h1>Benchmark report</h1>"
+    );
+    html.push_str(&environment(files));
+    let mut workloads: BTreeMap<&str, Vec<&RunFile>> = BTreeMap::new();
+    files.iter().for_each(|file| workloads.entry(&file.workload).or_default().push(file));
+    for (workload, files) in workloads {
+        html.push_str(&section(workload, &files));
+    }
+    html.push_str("</main></body></html>\n");
+    html
+}
+
+/// A server by what it says of itself, and where it listens: two of them are told apart by that.
+fn server_name(file: &RunFile) -> String {
+    let version = file.server.version.as_deref().unwrap_or("unknown version");
+    format!("{version} at {}", file.server_address)
+}
+
+fn environment(files: &[RunFile]) -> String {
+    let Some(first) = files.first() else { return String::new() };
+    let machine = &first.machine;
+    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let memory = machine
+        .memory_kb
+        .map_or_else(|| "unknown".to_owned(), |kb| format!("{:.1} GB", kb as f64 * 1024.0 / 1e9));
+    let readahead = machine.read_ahead_kb.map_or_else(|| "unknown".to_owned(), |kb| format!("{kb} KB"));
+    let rows = [
+        ("cores", format!("{} x {}", machine.cores, known(&machine.cpu_model))),
+        ("memory", memory),
+        ("kernel", known(&machine.kernel)),
+        ("governor", known(&machine.governor)),
+        ("huge pages", known(&machine.huge_pages)),
+        ("file system", known(&machine.file_system)),
+        ("scheduler", known(&machine.scheduler)),
+        ("readahead", readahead),
+    ];
+    let mut html = "<section><h2>Machine</h2><dl>".to_owned();
+    for (name, value) in rows {
+        let _ = write!(html, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
+    }
+    html.push_str("</dl></section>");
+    html
+}
+
+fn section(workload: &str, files: &[&RunFile]) -> String {
+    let mut html = format!("<section><h2>{}</h2>", escape(workload));
+    let mut summaries: Vec<&str> = files.iter().map(|file| file.summary.as_str()).collect();
+    summaries.sort_unstable();
+    summaries.dedup();
+    summaries.iter().for_each(|summary| {
+        let _ = write!(html, "<p>{}</p>", escape(summary));
+    });
+    html.push_str(&by_clients(files));
+    html.push_str(&all_figures(files));
+    html.push_str(&throughput(files));
+    html.push_str(&latencies(files));
+    html.push_str(&kinds(files));
+    html.push_str(&remarks(files));
+    html.push_str("</section>");
+    html
+}
+
+/// The posts' shape: a row per server, a column per number of clients.
+fn by_clients(files: &[&RunFile]) -> String {
+    let mut clients: Vec<u32> = files.iter().map(|file| file.plan.clients).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let mut rows: BTreeMap<String, BTreeMap<u32, Vec<&RunFile>>> = BTreeMap::new();
+    for file in files {
+        rows.entry(server_name(file)).or_default().entry(file.plan.clients).or_default().push(file);
+    }
+    let operations = files.first().map_or("operations", |file| file.operations.as_str());
+    let mut html = format!(
+        "<h3>{operations} per second by clients</h3><div class=\"wide\"><table><thead><tr><th>server</th>"
+    );
+    clients.iter().for_each(|count| {
+        let _ = write!(html, "<th>@{count}</th>");
+    });
+    html.push_str("</tr></thead><tbody>");
+    for (server, cells) in rows {
+        let _ = write!(html, "<tr><th>{}</th>", escape(&server));
+        for count in &clients {
+            let cell = cells.get(count).map_or_else(|| "-".to_owned(), |files| rates(files));
+            let _ = write!(html, "<td>{cell}</td>");
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+/// The median of some rates, and from where to where they go.
+fn rates(files: &[&RunFile]) -> String {
+    let mut rates: Vec<f64> = files.iter().map(|file| file.figures.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let median = format!("{:.0}", rates[rates.len() / 2]);
+    let flag = if files.iter().any(|file| file.flagged) { " <b class=\"flag\">flagged</b>" } else { "" };
+    match rates.as_slice() {
+        [_] => format!("{median}{flag}"),
+        [least, .., most] => format!("{median} <small>{least:.0} to {most:.0}</small>{flag}"),
+        [] => "-".to_owned(),
+    }
+}
+
+fn all_figures(files: &[&RunFile]) -> String {
+    const HEADINGS: [&str; 16] = [
+        "server",
+        "clients",
+        "loop",
+        "ops/s",
+        "p50 us",
+        "p99 us",
+        "p999 us",
+        "max us",
+        "disk r/op",
+        "rKB/op",
+        "wKB/op",
+        "cs/op",
+        "server us/op",
+        "client us/op",
+        "idle %",
+        "RSS MB",
+    ];
+    let mut html = "<h3>All figures</h3><div class=\"wide\"><table><thead><tr>".to_owned();
+    HEADINGS.iter().for_each(|heading| {
+        let _ = write!(html, "<th>{heading}</th>");
+    });
+    html.push_str("</tr></thead><tbody>");
+    for file in files {
+        let (figures, each) = (&file.figures, &file.figures.per_operation);
+        let optional =
+            |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let idle =
+            figures.machine.map_or_else(|| "-".to_owned(), |shares| format!("{:.1}", shares.idle * 100.0));
+        let memory = figures
+            .server_resident_bytes
+            .map_or_else(|| "-".to_owned(), |bytes| format!("{:.0}", bytes as f64 / 1e6));
+        let pace = file.plan.rate.map_or_else(|| "closed".to_owned(), |rate| format!("open, {rate}/s"));
+        let cells = [
+            escape(&server_name(file)),
+            file.plan.clients.to_string(),
+            pace,
+            format!("{:.0}", figures.rate),
+            number(figures.latency_us.p50),
+            number(figures.latency_us.p99),
+            number(figures.latency_us.p999),
+            number(figures.latency_us.max),
+            optional(each.disk_reads),
+            optional(each.read_kb),
+            optional(each.written_kb),
+            optional(each.machine_switches),
+            optional(each.server_cpu_us),
+            optional(each.client_cpu_us),
+            idle,
+            memory,
+        ];
+        html.push_str("<tr>");
+        cells.iter().for_each(|cell| {
+            let _ = write!(html, "<td>{cell}</td>");
+        });
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+fn run_name(file: &RunFile) -> String {
+    format!("{}, {} clients", server_name(file), file.plan.clients)
+}
+
+fn throughput(files: &[&RunFile]) -> String {
+    let mut html = String::new();
+    for file in files.iter().filter(|file| file.figures.timeline.len() > 1) {
+        let Steadiness { dips, variation, idle_seconds } = steadiness(&file.figures.timeline);
+        let points = |of: &dyn Fn(usize) -> f64| -> Vec<(f64, f64)> {
+            (0..file.figures.timeline.len()).map(|second| (second as f64 + 1.0, of(second))).collect()
+        };
+        let operations = points(&|second| file.figures.timeline[second].operations as f64);
+        let chart = Chart {
+            title: format!("{} per second over time, {}", file.operations, run_name(file)),
+            x_name: "seconds",
+            x_axis: Axis::Linear,
+            lines: vec![Line { name: file.operations.clone(), points: operations }],
+            marks: dips
+                .iter()
+                .map(|dip| Mark {
+                    from: dip.from_s as f64 + 0.5,
+                    to: (dip.from_s + dip.seconds) as f64 + 0.5,
+                })
+                .collect(),
+        };
+        let _ = write!(
+            html,
+            "<h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them, variation {variation:.2}, \
+             {idle_seconds} seconds without work</p>",
+            escape(&file.operations),
+            escape(&run_name(file)),
+            chart.render(),
+            dips.len()
+        );
+    }
+    if html.is_empty() { html } else { format!("<h3>Over time</h3>{html}") }
+}
+
+/// Share of units that took longer, over latency: the curves of all runs in one chart.
+fn latencies(files: &[&RunFile]) -> String {
+    let line = |file: &&RunFile| {
+        let buckets = &file.figures.histogram_us;
+        let all: u64 = buckets.iter().map(|bucket| bucket.1).sum();
+        let mut so_far = 0;
+        let points = buckets
+            .iter()
+            .map(|(us, count)| {
+                so_far += count;
+                (*us, so_far as f64 * 100.0 / all.max(1) as f64)
+            })
+            .collect();
+        Line { name: run_name(file), points }
+    };
+    let lines: Vec<Line> = files.iter().map(line).collect();
+    let title = "percent of units that took at most so long".to_owned();
+    let chart = Chart {
+        title: title.clone(),
+        x_name: "microseconds",
+        x_axis: Axis::Logarithmic,
+        lines,
+        marks: Vec::new(),
+    };
+    match chart.render() {
+        svg if svg.is_empty() => svg,
+        svg => format!("<h3>Latency: {title}</h3>{svg}"),
+    }
+}
+
+fn kinds(files: &[&RunFile]) -> String {
+    let mut html = String::new();
+    for file in files.iter().filter(|file| !file.figures.kinds.is_empty()) {
+        let _ = write!(
+            html,
+            "<h4>{}</h4><div class=\"wide\"><table><thead><tr><th>statement</th><th>done</th><th>missed</th><th>failed</th>\
+             <th>mean us</th><th>p50 us</th><th>p95 us</th><th>p99 us</th><th>max us</th></tr></thead><tbody>",
+            escape(&run_name(file))
+        );
+        for kind in &file.figures.kinds {
+            let latency = &kind.latency_us;
+            let _ = write!(
+                html,
+                "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td>",
+                escape(&kind.name),
+                kind.done,
+                kind.missed,
+                kind.failed
+            );
+            for us in [latency.mean, latency.p50, latency.p95, latency.p99, latency.max] {
+                let _ = write!(html, "<td>{}</td>", number(us));
+            }
+            html.push_str("</tr>");
+        }
+        html.push_str("</tbody></table></div>");
+    }
+    if html.is_empty() { html } else { format!("<h3>By kind of statement</h3>{html}") }
+}
+
+fn remarks(files: &[&RunFile]) -> String {
+    let mut html = String::new();
+    for file in files {
+        let findings = file.findings.iter().map(|finding| format!("verified: {finding}"));
+        let notes = file
+            .figures
+            .notes
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(name, count)| format!("{name}: {count}"));
+        let source = file.figures.disk_source.iter().map(|source| format!("disk I/O from {source}"));
+        let loop_kind = (file.plan.loop_kind == "closed")
+            .then(|| "closed loop: a stall of the server shows once per client".to_owned());
+        let all =
+            file.warnings.iter().cloned().chain(findings).chain(file.lines.iter().cloned()).chain(notes);
+        let _ = write!(html, "<details><summary>{}", escape(&run_name(file)));
+        if file.flagged {
+            html.push_str(" <b class=\"flag\">flagged</b>");
+        }
+        let _ = write!(html, " ({} warnings)</summary><ul>", file.warnings.len());
+        all.chain(source).chain(loop_kind).for_each(|remark| {
+            let _ = write!(html, "<li>{}</li>", escape(&remark));
+        });
+        let parameters = serde_json::to_string_pretty(&file.parameters).unwrap_or_default();
+        let _ = write!(html, "</ul><pre>{}</pre></details>", escape(&parameters));
+    }
+    format!("<h3>What to know of each run</h3>{html}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::tests::file;
+    use super::*;
+
+    #[test]
+    fn a_page_has_every_workload_and_client_number_and_needs_nothing_from_outside() {
+        let mut files = vec![file("point", 8, 1000.0), file("point", 32, 2000.0), file("kv", 1, 5.0)];
+        files[0].server.version = Some("<script>alert(1)</script>".into());
+        files[0].flagged = true;
+        let page = render(&files);
+        for part in ["<h2>point</h2>", "<h2>kv</h2>", "@32", "2000", "flagged", "a summary"] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(!page.contains("<script"), "what a server says is text");
+        for outside in ["http://", "https://", "src=", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn repeats_are_shown_with_their_spread() {
+        let files = [file("point", 8, 90.0), file("point", 8, 100.0), file("point", 8, 120.0)];
+        assert!(render(&files).contains("100 <small>90 to 120</small>"));
+    }
+
+    #[test]
+    fn every_opened_element_is_closed() {
+        let page = render(&[file("point", 8, 90.0)]);
+        for name in [
+            "section", "table", "tr", "td", "th", "div", "details", "ul", "li", "svg", "figure", "dl",
+            "main", "body",
+        ] {
+            let opened =
+                page.matches(&format!("<{name}>")).count() + page.matches(&format!("<{name} ")).count();
+            assert_eq!(opened, page.matches(&format!("</{name}>")).count(), "{name}");
+        }
+    }
+}
