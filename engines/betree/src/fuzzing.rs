@@ -8,10 +8,13 @@ use bytes::Bytes;
 use pando_storage::SnapshotTimestamp;
 
 use crate::format::directory::Directory;
+use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
+use crate::format::slice_index::SliceIndex;
 use crate::format::{FormatError, catalog, record};
 use crate::space;
+use crate::tree::node::InnerNode;
 
 /// Decodes the bytes in every way that there is.
 pub fn decode_all(bytes: &[u8]) {
@@ -21,7 +24,18 @@ pub fn decode_all(bytes: &[u8]) {
         assert_eq!(again.pages().len(), directory.pages().len());
         assert!(directory.page_of(bytes) < directory.pages().len());
     }
-    let _node = StoredInnerNode::decode(bytes);
+    if let Ok(index) = SliceIndex::decode(bytes) {
+        let again = SliceIndex::decode(&index.encode()).expect("what was encoded can be decoded");
+        assert_eq!(again.filter, index.filter);
+        assert!(index.pages.page_of(bytes) < index.pages.pages().len());
+        let _passes = index.filter.may_contain(KeyHash::of(bytes));
+    }
+    if let Ok(node) = StoredInnerNode::decode(bytes) {
+        let again = StoredInnerNode::decode(&node.encode()).expect("what was encoded can be decoded");
+        assert_eq!(again.children.len(), node.children.len());
+        let node = InnerNode::from_stored(node);
+        assert!(node.pivots().covering(bytes) < node.children().len());
+    }
     let _trees = catalog::decode(bytes);
     let _commit = record::read_commit::<FormatError>(bytes, |_, _, _| Ok(()));
     let _created = record::read_create_tree(bytes);

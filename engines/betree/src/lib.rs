@@ -40,10 +40,10 @@ pub(crate) mod core;
 pub(crate) mod counter;
 mod engine;
 mod error;
-#[cfg(fuzzing)]
-pub mod fuzzing;
 mod figures;
 pub(crate) mod format;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub(crate) mod log;
 pub(crate) mod merging;
 mod options;

@@ -1,0 +1,133 @@
+//! Writers, readers and background work at the same time, in real threads, over nodes that hold runs.
+//!
+//! Keys form groups of four that lie far apart. A commit writes one value to all of a group, or deletes all of it; so whatever
+//! snapshot a reader has, by gets or by a scan through everything, the four must agree. Flushes, splits, checkpoints and
+//! evictions go on meanwhile: leaves have a kilobyte, nodes four children.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use pando_betree::{Betree, Options, verify};
+use pando_environment::{Environment, Random, SeededRandom};
+use pando_storage::{Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, TreeId, TreeOptions};
+
+const GROUPS: u64 = 1_200;
+const MEMBERS: u64 = 4;
+const TIME: Duration = Duration::from_millis(1_500);
+
+fn key(group: u64, member: u64) -> Vec<u8> {
+    format!("{member} of {group:06}").into_bytes()
+}
+
+fn open(folder: &std::path::Path) -> Arc<Betree> {
+    let entries = [
+        ("pageSize", "256B"),
+        ("leafSize", "1KB"),
+        ("fanout", "4"),
+        ("runSize", "1KB"),
+        ("bufferPercent", "30"),
+        ("mergeThreads", "2"),
+    ];
+    let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+    (options.cache_bytes, options.partition_bytes) = (128 << 10, 4 << 10);
+    options.log_budget_bytes = 1 << 20;
+    options.checkpoint_period = Duration::from_millis(50);
+    Betree::open(&Environment::real(), folder, options).expect("the store opens")
+}
+
+fn write(engine: &Betree, tree: TreeId, seed: u64, stop: &AtomicBool) {
+    let random = SeededRandom::new(seed);
+    while !stop.load(Ordering::Relaxed) {
+        let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
+        let group = random.below(GROUPS);
+        let value = (random.below(5) > 0).then(|| random.next_u64().to_le_bytes().repeat(3));
+        let outcome = (0..MEMBERS).try_for_each(|member| match &value {
+            Some(value) => writer.put(tree, &key(group, member), value),
+            None => writer.delete(tree, &key(group, member)),
+        });
+        match outcome {
+            Ok(()) => {
+                writer.commit(Durability::None).expect("the commit succeeds");
+            }
+            Err(error) => assert!(error.is_conflict(), "{error}"),
+        }
+    }
+}
+
+fn get_groups(engine: &Betree, tree: TreeId, seed: u64, stop: &AtomicBool) -> u64 {
+    let random = SeededRandom::new(seed);
+    let mut checked = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let reader = engine.begin(Begin::READ).expect("a reader begins");
+        for _ in 0..20 {
+            let group = random.below(GROUPS);
+            let values: Vec<_> = (0..MEMBERS)
+                .map(|member| {
+                    reader.get(tree, &key(group, member), Patience::MayBlock).expect("a get succeeds")
+                })
+                .collect();
+            assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "group {group}: {values:?}");
+            checked += 1;
+        }
+    }
+    checked
+}
+
+/// Scans everything at one snapshot, and counts the scans.
+fn scan_all(engine: &Betree, tree: TreeId, stop: &AtomicBool) -> u64 {
+    let mut scans = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let direction = if scans % 2 == 0 { Direction::Forward } else { Direction::Backward };
+        check_all(engine, tree, direction);
+        scans += 1;
+    }
+    scans
+}
+
+fn check_all(engine: &Betree, tree: TreeId, direction: Direction) {
+    let reader = engine.begin(Begin::READ).expect("a reader begins");
+    let mut cursor = Cursor::new(tree, KeyRange::all(), direction);
+    let mut groups = BTreeMap::<Vec<u8>, Vec<Vec<u8>>>::new();
+    while let Some((key, value)) = cursor.next(&*reader, Patience::MayBlock).expect("a scan succeeds") {
+        groups.entry(key[5..].to_vec()).or_default().push(value.to_vec());
+    }
+    for (group, values) in groups {
+        assert_eq!(values.len() as u64, MEMBERS, "{group:?} {direction:?}");
+        assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "{group:?} {direction:?}");
+    }
+}
+
+#[test]
+fn readers_see_whole_commits_while_runs_are_written_united_and_flushed() {
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let engine = open(folder.path());
+    let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
+    let (stop, checked, scans) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let (engine, stop) = (&engine, &stop);
+            scope.spawn(move || write(engine, tree, seed, stop));
+        }
+        scope.spawn(|| checked.store(get_groups(&engine, tree, 9, &stop), Ordering::Relaxed));
+        scope.spawn(|| scans.store(scan_all(&engine, tree, &stop), Ordering::Relaxed));
+        let began = Instant::now();
+        while began.elapsed() < TIME {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(checked.into_inner() > 100 && scans.into_inner() > 0, "the readers had no turn");
+    let slices =
+        engine.statistics().iter().find(|(name, _)| *name == "merges.slices").map_or(0, |(_, value)| value);
+    assert!(slices > 100, "{slices} slices were written");
+    engine.close().expect("the store closes");
+    drop(engine);
+    let report = verify(&Environment::real(), folder.path()).expect("the store can be checked");
+    assert!(report.is_sound(), "{:?}", report.damage);
+    let engine = open(folder.path());
+    check_all(&engine, tree, Direction::Forward);
+    engine.close().expect("the store closes");
+}
