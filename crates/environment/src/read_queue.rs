@@ -112,6 +112,9 @@ impl<T> ReadQueue<T> {
     /// Sends what is queued to the kernel and appends what has come back: tickets with their bytes, or the reason why not.
     /// Does not wait. Hand the buffers back with [`recycle`](ReadQueue::recycle).
     ///
+    /// The kernel hands over a bounded number of ends at a call (20 in Linux 6.13 and later) and does not report those that it kept
+    /// back: who gets anything has to call again, until nothing comes, before it may wait for a report.
+    ///
     /// # Errors
     /// The kernel's, when it takes nothing for the moment: what is queued stays queued.
     pub fn exchange(&mut self, back: &mut impl Extend<(T, io::Result<AlignedBuffer>)>) -> io::Result<()> {

@@ -46,6 +46,8 @@ pub(crate) struct Reads {
     back: VecDeque<(Waiting, io::Result<AlignedBuffer>)>,
     /// There is something that the kernel has not been told.
     untold: bool,
+    /// The last exchange brought something, so that the kernel may have kept more back, of which it does not report.
+    more: bool,
 }
 
 /// Who waits for a read.
@@ -89,7 +91,7 @@ impl Reads {
 
     /// Whether there is something to exchange without anything new coming in.
     pub(crate) fn is_busy(&self) -> bool {
-        self.untold || !self.back.is_empty()
+        self.untold || self.more || !self.back.is_empty()
     }
 
     /// Tells the kernel what was taken, hands over some of what has come back, and appends who waited for it.
@@ -101,6 +103,7 @@ impl Reads {
                 // It stays queued, and is offered again in the next turn.
                 Err(error) => warn!(%error, "the kernel takes no reads at the moment"),
             }
+            self.more = !self.back.is_empty();
         }
         let some = self.back.len().min(HANDED_OVER_MAX);
         for (waiting, result) in self.back.drain(..some) {

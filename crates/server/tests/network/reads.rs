@@ -91,3 +91,20 @@ fn a_client_that_leaves_during_its_read_harms_nobody() {
     drop(client);
     wait_until("all sessions have ended", || server.handler.sessions.load(Ordering::SeqCst) == 0);
 }
+
+#[test]
+fn reads_that_end_together_while_the_thread_is_busy_are_all_noticed() {
+    let server = start(Limits { io_threads: 1, queued_reads: 100, connections: 200, ..LIMITS });
+    let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(server.address)).collect();
+    let mut busy = Client::connect(server.address);
+    for round in 0..5 {
+        for client in &mut clients {
+            client.send(&message(round, MsgFlags::NONE, &document("lack", 1)));
+        }
+        // The kernel hands over a part of what has ended meanwhile, and reports nothing of the rest.
+        busy.send(&message(round, MsgFlags::NONE, &document("stall", 60)));
+        for client in clients.iter_mut().chain([&mut busy]) {
+            assert_eq!(client.reply().response_to, round);
+        }
+    }
+}

@@ -1,5 +1,5 @@
 //! A handler whose requests say what it is to do: `{echo: …}`, `{block: ms}`, `{later: ms}`, `{panic: 1}`, `{large: bytes}`,
-//! `{hello: 1}`, `{lack: blocks}` (cannot be answered before so many blocks were read), `{lose: 1}` (lacks one that cannot be read);
+//! `{hello: 1}`, `{lack: blocks}` (cannot be answered before so many blocks were read), `{lose: 1}` (lacks one that cannot be read), `{stall: ms}` (keeps the event loop);
 //! the number is an int32. The reply to `large` is that long; every other reply is the request's body again.
 
 use std::net::SocketAddr;
@@ -80,7 +80,7 @@ impl Handler for ScriptedHandler {
         have.store(0, Ordering::SeqCst);
         self.handled.fetch_add(1, Ordering::SeqCst);
         match name {
-            "block" => thread::sleep(milliseconds(number)),
+            "block" | "stall" => thread::sleep(milliseconds(number)),
             "panic" => panic!("as the request asked"),
             "large" => {
                 reply.extend_from_slice(&document_of_length(usize::try_from(number).unwrap()));

@@ -1,13 +1,14 @@
-//! Reads that the scripted handler misses: of a file on disk, so that the real queue makes them.
+//! Reads that the scripted handler misses: of a file on disk, past the page cache where that can be, so that they are really under way
+//! for a while.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pando_environment::{Access, Environment, File, MissedRead, OpenMode};
+use pando_environment::{Access, AlignedBuffer, Environment, File, MissedRead, OpenMode};
 
 /// Bytes of a block of the file.
-const BLOCK_BYTES: usize = 512;
+const BLOCK_BYTES: usize = 4_096;
 /// Blocks that there are.
 const BLOCKS: usize = 8;
 
@@ -44,9 +45,11 @@ impl Default for ScriptedReads {
 
 fn block_file(folder: &Path) -> Arc<dyn File> {
     let files = Environment::real();
-    let file = files.files().open(&folder.join("blocks"), OpenMode::CreateNew, Access::Buffered).unwrap();
+    let file = files.files().open(&folder.join("blocks"), OpenMode::CreateNew, Access::Direct).unwrap();
     for block in 0..BLOCKS {
-        file.write_all_at(&[block as u8; BLOCK_BYTES], (block * BLOCK_BYTES) as u64).unwrap();
+        let mut content = AlignedBuffer::zeroed(BLOCK_BYTES);
+        content.fill(block as u8);
+        file.write_all_at(&content, (block * BLOCK_BYTES) as u64).unwrap();
     }
     file
 }
