@@ -237,7 +237,8 @@ OPERATORS = {
         named("$dateFromParts", year=constant([1, 1970, 2020, 9999]), month=constant([1, 2, 12, 13, 0, -5]), day=constant([1, 31, 0, 400])),
         named("$dateFromParts", isoWeekYear=constant([1970, 2020]), isoWeek=constant([1, 53, 0]), isoDayOfWeek=constant([1, 7, 9]),
               timezone=constant(ZONES)),
-        named("$dateFromString", dateString=constant(["2020-02-03", "2020-02-03T04:05:06Z", "2020-02-03T04:05:06.789+02:00", "nonsense", ""]),
+        named("$dateFromString", dateString=constant(
+            ["2020-02-03", "2020-02-03T04:05:06Z", "2020-02-03T04:05:06.789+02:00", "03/02/2020", "Feb 3, 2020 10:11 pm", "nonsense", ""]),
               onError=constant([None, "bad"])),
         named("$dateFromString", dateString=constant(["03/02/2020", "2020-034", "x"]), format=constant(["%d/%m/%Y", "%Y-%m", "%G %V", "%Y-%j"]),
               onError=constant(["bad"])),

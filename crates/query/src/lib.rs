@@ -21,6 +21,7 @@
 
 mod array_build;
 mod calendar;
+mod date_text;
 mod error;
 pub mod execute;
 pub mod expression;

@@ -5,7 +5,8 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::calendar::{Moment, parse_offset};
+use crate::calendar::Moment;
+use crate::date_text::parse_offset;
 
 /// A zone.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! `$dateFromString`: text as a date: ISO 8601, or by a format like that of `$dateToString`.
+//! `$dateFromString`: text as a date: in one of many notations, or by a format like that of `$dateToString`.
 
 use pando_document::RawValue;
 
@@ -8,7 +8,8 @@ use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
     QueryErrorKind,
 };
-use crate::calendar::{Moment, date_of, days_in_month, days_of, days_of_iso_week, parse_iso_local};
+use crate::calendar::{Moment, date_of, days_in_month, days_of, days_of_iso_week};
+use crate::date_text;
 use crate::shell_text;
 use crate::time_zone::Zone;
 
@@ -68,7 +69,7 @@ fn moment(text: &Evaluated<'_>, format: Option<&str>, zone: Option<&Zone>) -> Re
         )));
     };
     let parsed = match format {
-        None => parse_iso_local(text),
+        None => date_text::parse(text),
         Some(format) => by_format(text, format)?,
     };
     let Some((local, offset)) = parsed else {
@@ -182,7 +183,7 @@ impl Found {
                 1 + text.get(1..)?.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b':').count()
             }
         };
-        self.offset = Some(crate::calendar::parse_offset(text.get(..end)?)?);
+        self.offset = Some(date_text::parse_offset(text.get(..end)?)?);
         text.get(end..)
     }
 
