@@ -87,6 +87,7 @@ def test_databases_appear_and_go(both):
     both.on(f"{both.name}_two").same({"drop": "c"})
     admin.same({"listDatabases": 1, "filter": {"name": own}})
     both.fails({"listDatabases": 1}, 13)
+    admin.fails({"dropDatabase": 1}, 20, texts=Texts.COMPARED)
 
 
 @pytest.mark.parametrize("name", ["a b", "a.b", "a/b", "a$b", 'a"b', "x" * 63, "x" * 64, "ä", "*", "", "a\0b", "a\\b", "$external"], ids=repr)

@@ -255,7 +255,7 @@ def test_find_and_modify_reports_a_duplicate_key(ten):
 @pytest.mark.parametrize("options", [
     {}, {"batchSize": 0}, {"batchSize": 1}, {"batchSize": 3}, {"batchSize": 10}, {"batchSize": 11}, {"limit": 3},
     {"limit": 3, "batchSize": 2}, {"limit": 3, "batchSize": 3}, {"limit": 0}, {"limit": 10}, {"singleBatch": True, "batchSize": 3},
-    {"singleBatch": True}, {"singleBatch": True, "limit": 2}, {"skip": 8}, {"skip": 10}, {"skip": 100}, {"batchSize": 4, "skip": 2},
+    {"singleBatch": True}, {"singleBatch": True, "limit": 2}, {"filter": {"_id": 3}, "batchSize": 1}, {"filter": {"_id": 3}, "batchSize": 0}, {"filter": {"_id": 33}, "batchSize": 1}, {"skip": 8}, {"skip": 10}, {"skip": 100}, {"batchSize": 4, "skip": 2},
     {"sort": {"x": -1}, "batchSize": 4}, {"sort": {"x": -1}, "limit": 5, "batchSize": 4}, {"noCursorTimeout": True, "batchSize": 5},
 ], ids=repr)
 @pytest.mark.parametrize("more", [None, 0, 1, 4, 100], ids=lambda more: f"more {more}")
@@ -335,7 +335,8 @@ def test_names_of_collections_are_checked_by_every_command(both, name):
     {}, {"w": 1}, {"w": 1, "j": True}, {"w": 1, "j": False}, {"w": "majority"}, {"w": "majority", "wtimeout": 100}, {"j": True},
     {"w": 2}, {"w": 3, "wtimeout": 10}, {"w": "other"}, {"w": -1}, {"w": 51}, {"w": 50}, {"w": 1.5}, {"w": True}, {"w": None},
     {"fsync": True}, {"fsync": True, "j": True}, {"w": 1, "bogus": 1}, {"wtimeout": -1}, {"wtimeout": "x"}, {"j": 1}, {"j": "x"},
-    {"w": ""}, {"w": {"a": 1}}, {"w": []}, {"fsync": False}, {"w": Int64(1)}, {"w": 1.0}, {"wtimeout": 1.5},
+    {"w": ""}, {"w": {"a": 1}}, {"w": []}, {"w": {}}, {"w": {"a": "x"}}, {"w": 0}, {"w": 0, "j": True}, {"w": 0.5}, {"w": 50.5},
+    {"wtimeout": 2**40}, {"j": None}, {"provenance": "x"}, {"provenance": "clientSupplied"}, {"getLastError": 1}, {"fsync": False}, {"w": Int64(1)}, {"w": 1.0}, {"wtimeout": 1.5},
 ], ids=repr)
 def test_write_concerns_are_met_or_refused(both, concern):
     both.same({"insert": "c", "documents": [{"_id": 1}], "writeConcern": concern})

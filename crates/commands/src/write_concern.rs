@@ -43,6 +43,11 @@ impl WriteConcern {
         }
     }
 
+    /// Whether the client is told what its writes did: a client that waits for the journal is, even with `w: 0`.
+    pub fn wants_answer(self) -> bool {
+        self.acknowledged == Acknowledgement::Wanted || self.durability == Durability::Synced
+    }
+
     fn parse(concern: &RawDocument) -> Result<WriteConcern, CommandError> {
         let mut parsed = WriteConcern::DEFAULT;
         let (mut journal, mut fsync) = (None, None);

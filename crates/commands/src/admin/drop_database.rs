@@ -16,6 +16,12 @@ pub(crate) fn run(
     context.require_patience()?;
     check_value(request.command()?.1)?;
     no_more("dropDatabase", request.body)?;
+    if context.database == "admin" {
+        return Err(CommandError::failed(
+            ErrorCode::IllegalOperation,
+            "Dropping the 'admin' database is prohibited.",
+        ));
+    }
     let collections = context.catalog().collections(context.database);
     for collection in &collections {
         match context.catalog().drop_collection(collection.namespace()) {

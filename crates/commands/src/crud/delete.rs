@@ -68,8 +68,12 @@ pub(crate) fn run(
     })?;
     let tried = tried(parts.len(), order, &failed);
     context.shared.operations.add(OperationKind::Delete, tried);
-    reply.append("n", count(deleted));
-    write_errors(reply, &failed);
+    if context.concern.wants_answer() {
+        reply.append("n", count(deleted));
+        write_errors(reply, &failed);
+    } else {
+        reply.append("n", count(0));
+    }
     Ok(())
 }
 

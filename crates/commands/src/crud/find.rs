@@ -12,7 +12,7 @@ use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::plan::{plan, point_lookup};
+use pando_query::plan::{Access, plan, point_lookup};
 use pando_query::projection::Projection;
 
 use super::find_request::{FindRequest, ParsedFind};
@@ -54,7 +54,7 @@ fn short_way<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
         && find.min.is_none()
         && find.max.is_none()
         && find.skip == 0
-        && find.batch_size.unwrap_or(FIRST_BATCH_DEFAULT) > 1
+        && find.batch_size.unwrap_or(FIRST_BATCH_DEFAULT) > 0
         && find.sort.is_none();
     if plain { point_lookup(find.filter) } else { None }
 }
@@ -105,7 +105,7 @@ pub(crate) struct FindSource {
     executor: Executor,
     projection: Option<Projection>,
     filter: Filter,
-    /// Documents that may still be delivered, where the client set a limit.
+    /// Documents that may still be delivered, where the client set a limit or there is one at most.
     left: Option<u64>,
     sorting: Sorting,
 }
@@ -129,9 +129,10 @@ impl FindSource {
     ) -> Result<FindSource, CommandError> {
         let plan = plan(&parsed.specification(), &collection.describe_indexes())?;
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
+        let one_at_most = matches!(plan.access, Access::PrimaryKey(_)).then_some(1);
         let executor = Executor::new(collection, plan, disk_use, Revisits::Impossible)?;
         let ParsedFind { projection, filter, limit, .. } = parsed;
-        Ok(FindSource { transaction, executor, projection, filter, left: limit, sorting })
+        Ok(FindSource { transaction, executor, projection, filter, left: limit.or(one_at_most), sorting })
     }
 }
 

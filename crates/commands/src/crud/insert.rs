@@ -60,8 +60,12 @@ pub(crate) fn run(
     })?;
     let tried = tried(documents.len(), order, &failed);
     context.shared.operations.add(OperationKind::Insert, tried);
-    reply.append("n", count(inserted));
-    write_errors(reply, &failed);
+    if context.concern.wants_answer() {
+        reply.append("n", count(inserted));
+        write_errors(reply, &failed);
+    } else {
+        reply.append("n", count(0));
+    }
     Ok(())
 }
 

@@ -67,7 +67,8 @@ pub(crate) fn run(
     })?;
     let tried = tried(parts.len(), order, &batch.failed);
     context.shared.operations.add(OperationKind::Update, tried);
-    write_reply(reply, &batch);
+    let shown = if context.concern.wants_answer() { batch } else { BatchOutcome::default() };
+    write_reply(reply, &shown);
     Ok(())
 }
 
