@@ -9,12 +9,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use pando_environment::{AlignedBuffer, MissedRead, ReadQueue};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::desk::Slot;
+use super::exchange::panic_text;
 
 /// Reads handed over in a turn of the event loop. What they answer takes longer than what other requests need to find out which
 /// read they miss: few at a time, so that the device does not run out of reads meanwhile.
@@ -109,13 +111,25 @@ impl Reads {
         for (waiting, result) in self.back.drain(..some) {
             let end = match result {
                 Ok(buffer) => {
-                    waiting.missed.fulfil(&buffer);
+                    let end = hand_over(&*waiting.missed, &buffer);
                     queue.recycle(buffer);
-                    ReadEnd::Fulfilled
+                    end
                 }
                 Err(_) => ReadEnd::Failed,
             };
             ended.push((waiting.slot, end));
+        }
+    }
+}
+
+/// Hands the bytes over. A panic of the receiver must not end the thread: the request is answered by the pool, or panics there and
+/// costs its connection.
+fn hand_over(missed: &dyn MissedRead, bytes: &[u8]) -> ReadEnd {
+    match catch_unwind(AssertUnwindSafe(|| missed.fulfil(bytes))) {
+        Ok(()) => ReadEnd::Fulfilled,
+        Err(panic) => {
+            error!(read = ?missed, panic = panic_text(panic.as_ref()), "a read that was handed over panicked");
+            ReadEnd::Failed
         }
     }
 }

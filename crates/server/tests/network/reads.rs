@@ -108,3 +108,14 @@ fn reads_that_end_together_while_the_thread_is_busy_are_all_noticed() {
         }
     }
 }
+
+#[test]
+fn a_panic_over_a_read_leaves_the_thread_and_its_connections_alone() {
+    let server = start(Limits { io_threads: 1, ..LIMITS });
+    let mut client = Client::connect(server.address);
+    let mut other = Client::connect(server.address);
+    for id in 0..3 {
+        assert_eq!(client.ask(id, &document("burst", 1)), document("burst", 1), "the pool answers");
+        assert_eq!(other.ask(id, &document("lack", 1)), document("lack", 1));
+    }
+}

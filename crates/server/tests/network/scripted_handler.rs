@@ -1,5 +1,5 @@
 //! A handler whose requests say what it is to do: `{echo: …}`, `{block: ms}`, `{later: ms}`, `{panic: 1}`, `{large: bytes}`,
-//! `{hello: 1}`, `{lack: blocks}` (cannot be answered before so many blocks were read), `{lose: 1}` (lacks one that cannot be read), `{stall: ms}` (keeps the event loop);
+//! `{hello: 1}`, `{lack: blocks}` (cannot be answered before so many blocks were read), `{lose: 1}` (lacks one that cannot be read), `{burst: 1}` (lacks one that it panics over), `{stall: ms}` (keeps the event loop);
 //! the number is an int32. The reply to `large` is that long; every other reply is the request's body again.
 
 use std::net::SocketAddr;
@@ -72,9 +72,13 @@ impl Handler for ScriptedHandler {
             return Handled::WouldBlock(None);
         }
         let lacks = name == "lack" && have.load(Ordering::SeqCst) < usize::try_from(number).unwrap();
-        if attempt == Attempt::CachedOnly && (lacks || name == "lose") {
+        if attempt == Attempt::CachedOnly && (lacks || name == "lose" || name == "burst") {
             self.retried.fetch_add(1, Ordering::SeqCst);
-            let missed = if lacks { self.reads.next(have) } else { self.reads.failing() };
+            let missed = match name {
+                "lack" => self.reads.next(have),
+                "burst" => self.reads.panicking(),
+                _ => self.reads.failing(),
+            };
             return Handled::WouldBlock(Some(missed));
         }
         have.store(0, Ordering::SeqCst);

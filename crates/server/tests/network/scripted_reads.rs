@@ -25,6 +25,7 @@ pub struct ScriptedRead {
     block: usize,
     /// Blocks that the session has by now.
     have: Arc<AtomicUsize>,
+    panics: bool,
 }
 
 struct Held(Arc<dyn File>);
@@ -58,12 +59,28 @@ impl ScriptedReads {
     /// The read of the next block that a session lacks. From the end of the file on, reads fail.
     pub fn next(&self, have: &Arc<AtomicUsize>) -> Arc<dyn MissedRead> {
         let block = have.load(Ordering::SeqCst);
-        Arc::new(ScriptedRead { file: Held(Arc::clone(&self.file)), block, have: Arc::clone(have) })
+        Arc::new(ScriptedRead {
+            file: Held(Arc::clone(&self.file)),
+            block,
+            have: Arc::clone(have),
+            panics: false,
+        })
+    }
+
+    /// A read whose bytes make the receiver panic.
+    pub fn panicking(&self) -> Arc<dyn MissedRead> {
+        let file = Held(Arc::clone(&self.file));
+        Arc::new(ScriptedRead { file, block: 0, have: Arc::default(), panics: true })
     }
 
     /// A read that the device refuses.
     pub fn failing(&self) -> Arc<dyn MissedRead> {
-        Arc::new(ScriptedRead { file: Held(Arc::clone(&self.file)), block: BLOCKS + 5, have: Arc::default() })
+        Arc::new(ScriptedRead {
+            file: Held(Arc::clone(&self.file)),
+            block: BLOCKS + 5,
+            have: Arc::default(),
+            panics: false,
+        })
     }
 }
 
@@ -81,6 +98,7 @@ impl MissedRead for ScriptedRead {
     }
 
     fn fulfil(&self, bytes: &[u8]) {
+        assert!(!self.panics, "as the request asked");
         assert_eq!(bytes, [self.block as u8; BLOCK_BYTES], "the bytes of the block that was asked for");
         self.have.fetch_add(1, Ordering::SeqCst);
     }
