@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from urllib.parse import quote
 
 from pymongo import MongoClient, WriteConcern
 
@@ -107,15 +108,19 @@ def cold():
     bench("load", "--uri", uri, "--collections", 8, "--docs", 625000)
     pando.end()
     pando.start()
-    output = bench("point", "--uri", uri.replace(uri.rsplit(":", 1)[1], str(pando.port)), "--collections", 8, "--docs", 625000, "--clients", 64, "--duration", 15, "--warmup", 5, "--no-ceiling")
+    uris = {"TCP": f"mongodb://127.0.0.1:{pando.port}", "its unix socket": f"mongodb://{quote(str(pando.folder / 'pando.sock'), safe='')}"}
+    found = {
+        way: rates(bench("point", "--uri", uri, "--collections", 8, "--docs", 625000, "--clients", 64, "--duration", 15, "--warmup", 5, "--no-ceiling"))[64]
+        for way, uri in uris.items()
+    }
     pando.end()
     file = next(pando.folder.glob("data.*"))
     fio = subprocess.run(["fio", "--name=read", f"--filename={file}", "--rw=randread", "--bs=8k", "--direct=1", "--ioengine=psync", "--numjobs=64", "--thread",
                           "--group_reporting", "--time_based", "--runtime=10", "--readonly"], capture_output=True, text=True).stdout
-    found = re.search(r"IOPS=([\d.]+)(k?)", fio)
-    iops = float(found[1]) * (1000 if found[2] else 1)
-    rate = rates(output)[64]
-    print(f"64 clients: {rate:.0f} queries/s; fio, 64 jobs of 8 KB: {iops:.0f} reads/s; ratio {rate / iops:.2f}")
+    text = re.search(r"IOPS=([\d.]+)(k?)", fio)
+    iops = float(text[1]) * (1000 if text[2] else 1)
+    for way, rate in found.items():
+        print(f"64 clients over {way}: {rate:.0f} queries/s; fio, 64 jobs of 8 KB: {iops:.0f} reads/s; ratio {rate / iops:.2f}")
 
 
 def growth():
