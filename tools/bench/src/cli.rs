@@ -177,6 +177,9 @@ pub struct ServerOptions {
     pub data_folder: Option<PathBuf>,
     /// The folder for files, if any.
     pub out: Option<PathBuf>,
+    /// The server, if it speaks MySQL's protocol and the workload does, too.
+    #[cfg(feature = "mysql")]
+    pub sql: Option<crate::sql::SqlServer>,
 }
 
 /// What every workload is told.
@@ -210,6 +213,8 @@ pub fn server_options(matches: &ArgMatches) -> ServerOptions {
         process: matches.get_one::<u32>("server-pid").copied().map(ProcessId::new),
         data_folder: matches.get_one("data-dir").cloned(),
         out: matches.get_one("out").cloned(),
+        #[cfg(feature = "mysql")]
+        sql: None,
     }
 }
 

@@ -26,8 +26,7 @@ struct Found {
 
 /// Greets the server, finds its process, and says on the screen what was found.
 fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
-    let target = Target::parse(&options.uri)?;
-    let server = ServerFacts::ask(&mut Session::open(target.address())?)?;
+    let (target, server) = greet(options)?;
     let sources = Sources::find(target.address(), options.process, options.data_folder.clone());
     let circumstances = Circumstances {
         server_address: target.address().to_string(),
@@ -38,6 +37,17 @@ fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
     };
     print_circumstances(&circumstances);
     Ok(Found { target, sources, circumstances })
+}
+
+/// The server's address, and what it says about itself.
+fn greet(options: &ServerOptions) -> Result<(Target, ServerFacts), BenchError> {
+    #[cfg(feature = "mysql")]
+    if let Some(sql) = &options.sql {
+        return Ok((Target::at(sql.address()), sql.facts()?));
+    }
+    let target = Target::parse(&options.uri)?;
+    let server = ServerFacts::ask(&mut Session::open(target.address())?)?;
+    Ok((target, server))
 }
 
 fn print_circumstances(circumstances: &Circumstances) {

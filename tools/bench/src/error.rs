@@ -118,6 +118,13 @@ pub enum BenchError {
         /// What is wrong with it.
         cause: String,
     },
+    /// A server of MySQL's protocol refused something, or the connection to it broke.
+    #[cfg(feature = "mysql")]
+    #[error("the server of MySQL's protocol refused, or the connection to it broke")]
+    Sql {
+        /// What the driver says.
+        source: Box<mysql::Error>,
+    },
     /// The server's counters cannot be read.
     #[error(transparent)]
     Counter(#[from] CounterError),

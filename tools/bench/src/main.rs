@@ -33,6 +33,8 @@ mod histogram;
 mod random;
 mod report;
 mod run;
+#[cfg(feature = "mysql")]
+mod sql;
 mod target;
 mod workload;
 

@@ -21,7 +21,12 @@ impl Target {
     /// The server of a URI: `mongodb://HOST[:PORT][/]`, or `mongodb://%2Fpath%2Fto.sock` for a unix socket. One host, no credentials, no options: what is measured is one
     /// server, and what is sent to it stands in the workload.
     pub fn parse(uri: &str) -> Result<Target, BenchError> {
-        let wrong = |cause| BenchError::Uri { uri: uri.to_owned(), cause };
+        let wrong = |cause| BenchError::Uri { uri: without_password(uri), cause };
+        if uri.starts_with("mysql://") {
+            return Err(wrong(
+                "only point and sysbench speak MySQL's protocol, in a build with --features mysql",
+            ));
+        }
         let rest = uri.strip_prefix(SCHEME).ok_or_else(|| wrong("it does not begin with mongodb://"))?;
         let host = rest.strip_suffix('/').unwrap_or(rest);
         let unwanted = [
@@ -63,6 +68,16 @@ impl Target {
     }
 }
 
+/// A URI that may be shown and written down: what stands between the user's name and the host is left out.
+pub fn without_password(text: &str) -> String {
+    let parts = text.split_once("://").and_then(|(scheme, rest)| {
+        let (login, host) = rest.rsplit_once('@')?;
+        let (user, _) = login.split_once(':')?;
+        Some(format!("{scheme}://{user}:...@{host}"))
+    });
+    parts.unwrap_or_else(|| text.to_owned())
+}
+
 /// The path that a host stands for, if it is one: its slashes are written `%2F`, as MongoDB's drivers want it.
 fn socket_path(host: &str) -> Option<PathBuf> {
     let mut path = String::new();
@@ -90,6 +105,9 @@ pub struct ServerFacts {
     pub replica_set: Option<String>,
     /// `maxWireVersion` of hello.
     pub wire_version: Option<i64>,
+    /// Settings that figures hang on, where the server's protocol has no other place for them.
+    #[serde(default)]
+    pub settings: Option<String>,
 }
 
 impl ServerFacts {
@@ -104,6 +122,7 @@ impl ServerFacts {
             allocator: text(&build, "allocator"),
             replica_set: text(&hello, "setName"),
             wire_version: hello.get("maxWireVersion").and_then(pando_document::Value::as_i64_exact),
+            settings: None,
         })
     }
 }
@@ -123,6 +142,14 @@ mod tests {
     }
 
     #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(without_password("mysql://a:b@c@host:1"), "mysql://a:...@host:1");
+        assert_eq!(without_password("mongodb://host:1"), "mongodb://host:1");
+        let error = Target::parse("mongodb://me:secret@host").expect_err("it does not log in");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    #[test]
     fn what_this_tool_does_not_do_is_refused_rather_than_ignored() {
         for uri in [
             "127.0.0.1:1",
@@ -132,6 +159,7 @@ mod tests {
             "mongodb://a/?w=2",
             "mongodb://a/db",
             "mongodb://127.0.0.1:99999",
+            "mysql://root@127.0.0.1",
         ] {
             assert!(Target::parse(uri).is_err(), "{uri}");
         }

@@ -33,6 +33,13 @@ pub fn command() -> Command {
 
 /// Runs the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    #[cfg(feature = "mysql")]
+    if let Some(server) = cli::sysbench::sql_server(matches)? {
+        use crate::workload::sysbench::sql::{SqlWorkload, Work};
+        let mut options = cli::measure_options(matches);
+        options.server.sql = Some(server.clone());
+        return phases::measure(&SqlWorkload::new(Work::Point(workload(matches)), server), &options);
+    }
     phases::measure(&workload(matches), &cli::measure_options(matches))
 }
 

@@ -61,6 +61,13 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
         let cause = "a transaction needs a statement".to_owned();
         return Err(BenchError::Option { option: "points", cause });
     }
+    #[cfg(feature = "mysql")]
+    if let Some(server) = cli::sysbench::sql_server(matches)? {
+        use crate::workload::sysbench::sql::{SqlWorkload, Work};
+        let mut options = cli::measure_options(matches);
+        options.server.sql = Some(server.clone());
+        return phases::measure(&SqlWorkload::new(Work::Mix(workload), server), &options);
+    }
     phases::measure(&workload, &cli::measure_options(matches))
 }
 

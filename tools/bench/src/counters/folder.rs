@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Flags after which servers name their data folder on their command line.
-const FLAGS: [&str; 2] = ["--data", "--dbpath"];
+const FLAGS: [&str; 3] = ["--data", "--dbpath", "--datadir"];
 /// The unit of `st_blocks` on every file system.
 const BLOCK_BYTES: u64 = 512;
 

@@ -179,8 +179,16 @@ impl Frame {
                 .map(|x| (x, number(x)))
                 .collect(),
             Axis::Logarithmic => {
-                let powers = (self.x_from.log10().ceil() as i32)..=(self.x_to.log10().floor() as i32);
-                powers.map(|power| 10_f64.powi(power)).map(|x| (x, number(x))).collect()
+                let powers = (self.x_from.log10().floor() as i32)..=(self.x_to.log10().ceil() as i32);
+                let within = |x: &f64| (self.x_from..=self.x_to).contains(x);
+                let steps = |factors: &'static [f64]| {
+                    let all =
+                        powers.clone().flat_map(|power| factors.iter().map(move |f| f * 10_f64.powi(power)));
+                    all.filter(within).map(|x| (x, number(x))).collect::<Vec<_>>()
+                };
+                // A span of less than two powers has steps in between.
+                let whole = steps(&[1.0]);
+                if whole.len() > 2 { whole } else { steps(&[1.0, 2.0, 5.0]) }
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::client::{Misses, Pace};
 use crate::counters::{Facts, FolderSize, ProcessId};
 use crate::error::BenchError;
 use crate::run::Plan;
-use crate::target::ServerFacts;
+use crate::target::{ServerFacts, without_password};
 use crate::workload::Finding;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -190,7 +190,7 @@ impl Circumstances {
         RunFile {
             form: FORM,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            command_line: std::env::args().collect(),
+            command_line: std::env::args().map(|argument| without_password(&argument)).collect(),
             written_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
             plan: PlanFacts::of(facts.plan),
             server_address: self.server_address.clone(),
@@ -237,6 +237,7 @@ pub mod tests {
             allocator: None,
             replica_set: None,
             wire_version: None,
+            settings: None,
         };
         let circumstances = Circumstances {
             server_address: "127.0.0.1:1".to_owned(),

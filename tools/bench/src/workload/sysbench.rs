@@ -4,6 +4,7 @@
 //! - [`loading`]: fills the collections.
 //! - [`mix`]: which statements a transaction has, with which keys: the same for every target.
 //! - [`mongo`]: the statements over MongoDB's protocol.
+//! - `sql`: the same over MySQL's protocol, with the feature `mysql`.
 //! - [`workload`]: the whole, for the frame.
 //! - [`columns`]: the columns of sysbench-mongodb.
 
@@ -12,6 +13,8 @@ pub mod documents;
 pub mod loading;
 pub mod mix;
 pub mod mongo;
+#[cfg(feature = "mysql")]
+pub mod sql;
 pub mod workload;
 
 #[cfg(test)]

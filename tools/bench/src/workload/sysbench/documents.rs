@@ -60,21 +60,42 @@ impl Documents {
         self.count + 1 - self.next_id
     }
 
-    /// Appends the next document.
-    pub fn append_next(&mut self, out: &mut Vec<u8>) {
+    /// The next document's values.
+    pub fn next_row(&mut self) -> Row<'_> {
         assert!(self.left() > 0, "the collection is complete");
         let as_int32 = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
-        let mut writer = DocumentWriter::begin(out);
-        writer.append_i32("_id", as_int32(self.next_id));
-        writer.append_i32("k", as_int32(self.random.below(self.count) + 1));
-        for (name, mask) in [("c", mask::C), ("pad", mask::PAD)] {
-            self.text.clear();
-            mask::append(&mut self.text, mask, &mut self.random);
-            writer.append_str(name, &self.text);
-        }
-        writer.finish();
+        let (id, k) = (as_int32(self.next_id), as_int32(self.random.below(self.count) + 1));
+        self.text.clear();
+        mask::append(&mut self.text, mask::C, &mut self.random);
+        mask::append(&mut self.text, mask::PAD, &mut self.random);
         self.next_id += 1;
+        let (c, pad) = self.text.split_at(mask::C.len());
+        Row { id, k, c, pad }
     }
+
+    /// Appends the next document.
+    pub fn append_next(&mut self, out: &mut Vec<u8>) {
+        let row = self.next_row();
+        let mut writer = DocumentWriter::begin(out);
+        writer.append_i32("_id", row.id);
+        writer.append_i32("k", row.k);
+        writer.append_str("c", row.c);
+        writer.append_str("pad", row.pad);
+        writer.finish();
+    }
+}
+
+/// The values of one document.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// `_id`.
+    pub id: i32,
+    /// `k`.
+    pub k: i32,
+    /// `c`.
+    pub c: &'a str,
+    /// `pad`.
+    pub pad: &'a str,
 }
 
 #[cfg(test)]
