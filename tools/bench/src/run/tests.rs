@@ -71,7 +71,7 @@ fn a_run_counts_what_its_clients_did_and_what_it_cost() {
 
 #[test]
 fn an_open_loop_begins_as_many_units_as_it_was_told() {
-    for (spacing, slack) in [(Spacing::Even, 0.02), (Spacing::Poisson, 0.2)] {
+    for (spacing, slack) in [(Spacing::Even, 0.05), (Spacing::Poisson, 0.2)] {
         let pace = Pace::Open { rate: 1000.0, spacing };
         let measured = run_with(Plan { pace, ..PLAN }, &hit());
         let done = measured.tally.done() as f64;
@@ -102,7 +102,7 @@ fn a_stall_shows_in_every_unit_that_was_due_in_it() {
     let late =
         |latencies: &crate::histogram::Latencies| latencies.count() - latencies.count_up_to_us(50_000.0);
     let service = measured.tally.service.as_ref().expect("the loop is open");
-    assert!(late(service) <= 5, "the stall itself, and what a busy machine adds: {}", late(service));
+    assert!(late(service) <= 20, "the stall itself, and what a busy machine adds: {}", late(service));
     assert!(
         late(&measured.tally.latencies) >= 200,
         "of about 250 units: {}",
