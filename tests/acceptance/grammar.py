@@ -199,7 +199,8 @@ class Grammar:
             lambda: {"$unset": self.several(self.path, 2, 1)}, lambda: {"$project": self.projection()},
             lambda: {self.random.choice(["$replaceWith", "$replaceRoot"]): self.random.choice(
                 ["$a", "$$ROOT", {"newRoot": "$b"}, {"$mergeObjects": ["$$ROOT", {"n": 1}]}, {"p": "$b", "q": "$a"}])})
-        return {"u": self.several(stage, 2, 1)}
+        # One stage only: MongoDB keeps the place of a field that a stage before has removed.
+        return {"u": [stage()]}
 
     def update(self):
         if self.chance(0.06):
@@ -244,7 +245,11 @@ class Grammar:
 
     def pipeline(self):
         """Sorted at first, so that everything that depends on the order is defined."""
-        return [{"$sort": {"_id": 1}}, *self.several(self.stage, 3, 1)]
+        stages = [{"$sort": {"_id": 1}}]
+        for stage in self.several(self.stage, 3, 1):
+            # Groups come in no order.
+            stages += [stage, {"$sort": {"_id": 1}}] if "$group" in stage else [stage]
+        return stages
 
     def stage(self):
         return self.one_of(

@@ -80,6 +80,7 @@ fn code_of_expression_fault(fault: ExpressionFault) -> ErrorCode {
         ExpressionFault::DottedMember => ErrorCode::Location(16_412),
         ExpressionFault::ArgumentCountOutOfRange => ErrorCode::Location(28_667),
         ExpressionFault::TwoDatesInAdd => ErrorCode::Location(16_612),
+        ExpressionFault::DecimalModByZero => ErrorCode::Location(5_733_415),
         ExpressionFault::ModByZero => ErrorCode::Location(16_610),
         ExpressionFault::ModNotNumeric => ErrorCode::Location(16_611),
         ExpressionFault::AbsOfLeastInt64 => ErrorCode::Location(28_680),

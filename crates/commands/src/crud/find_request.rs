@@ -131,12 +131,16 @@ impl<'a> ParsedFind<'a> {
     /// Parses filter, sort, projection and hint.
     pub fn parse(request: &FindRequest<'a>, now_ms: i64) -> Result<ParsedFind<'a>, CommandError> {
         let scope = ParseScope::with_let(now_ms, request.variables)?;
+        let filter = match request.projection.is_some_and(Projection::is_positional) {
+            true => Filter::parse(request.filter, &scope.beside_positional())?,
+            false => Filter::parse(request.filter, &scope)?,
+        };
         let projection = match request.projection {
             Some(projection) => Some(Projection::parse(projection, &scope)?),
             None => None,
         };
         Ok(ParsedFind {
-            filter: Filter::parse(request.filter, &scope)?,
+            filter,
             sort: request.sort.map_or(Ok(Sort::Unordered), Sort::parse)?,
             needed_paths: projection.as_ref().and_then(Projection::needed_paths),
             projection,

@@ -31,6 +31,8 @@ faults! {
     TwoDatesInAdd,
     /// `$mod` by zero. Code 16610.
     ModByZero,
+    /// `$mod` of decimals by zero. Code 5733415.
+    DecimalModByZero,
     /// `$mod` of something that is no number. Code 16611.
     ModNotNumeric,
     /// `$abs` of the least int64. Code 28680.

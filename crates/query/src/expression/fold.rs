@@ -43,6 +43,8 @@ const STAYS: [&str; 11] = [
 const UNTOUCHED: [&str; 7] = ["$getField", "$setField", "$unsetField", "$firstN", "$lastN", "$minN", "$maxN"];
 const COMMUTATIVE: [&str; 9] =
     ["$add", "$multiply", "$and", "$or", "$setUnion", "$setIntersection", "$sum", "$min", "$max"];
+/// Of these a single argument means something else.
+const OF_ONE_ARRAY: [&str; 3] = ["$sum", "$min", "$max"];
 const ASSOCIATIVE_ONLY: [&str; 2] = ["$concat", "$concatArrays"];
 
 impl Expression {
@@ -133,6 +135,9 @@ fn fold_call(call: Call) -> Result<Expression, QueryError> {
     let call = call.map_arguments(Expression::folded)?;
     if name == "$setEquals" {
         check_equal_sets(&call)?;
+    }
+    if name.starts_with("$regex") {
+        return super::operator::with_compiled_pattern(call).map(Expression::from_call);
     }
     if STAYS.contains(&name) {
         return Ok(without_variables(call));
@@ -279,7 +284,10 @@ fn spliced(call: Call) -> Vec<Expression> {
     let mut arguments = Vec::with_capacity(call.len());
     for argument in call.into_arguments().into_iter().flatten() {
         match argument.node {
-            Node::Call(inner) if inner.name() == name => {
+            // An accumulator of one argument looks into an array.
+            Node::Call(inner)
+                if inner.name() == name && (inner.len() > 1 || !OF_ONE_ARRAY.contains(&name)) =>
+            {
                 arguments.extend(inner.into_arguments().into_iter().flatten());
             }
             node => arguments.push(Expression { node }),

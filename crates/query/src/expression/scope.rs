@@ -25,7 +25,9 @@ pub(crate) enum Conditions {
     #[default]
     Any,
     /// Filters of upserts: what they ask for is inserted, which an expression does not tell.
-    WithoutExpressions,
+    OfUpsert,
+    /// Filters beside a positional projection, which asks for the element that matched.
+    BesidePositional,
 }
 
 /// Whether what needs no document is computed at once.
@@ -84,7 +86,12 @@ impl ParseScope {
 
     /// The same scope for the filter of an upsert, which may not hold `$expr`.
     pub fn of_upsert(&self) -> ParseScope {
-        ParseScope { conditions: Conditions::WithoutExpressions, ..self.clone() }
+        ParseScope { conditions: Conditions::OfUpsert, ..self.clone() }
+    }
+
+    /// The same scope for a filter beside a positional projection, which may not hold `$expr` either.
+    pub fn beside_positional(&self) -> ParseScope {
+        ParseScope { conditions: Conditions::BesidePositional, ..self.clone() }
     }
 
     /// What a filter may hold.

@@ -10,11 +10,13 @@ use crate::expression::{Conditions, Expression, ParseScope};
 
 /// Parses `$expr`.
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, QueryError> {
-    if scope.conditions() == Conditions::WithoutExpressions {
-        return Err(QueryError::new(
-            QueryErrorKind::QueryFeatureNotAllowed,
-            "$expr is not allowed in the query predicate for an upsert",
-        ));
+    let refusal = match scope.conditions() {
+        Conditions::Any => None,
+        Conditions::OfUpsert => Some("$expr is not allowed in the query predicate for an upsert"),
+        Conditions::BesidePositional => Some("$expr is not allowed in this context"),
+    };
+    if let Some(refusal) = refusal {
+        return Err(QueryError::new(QueryErrorKind::QueryFeatureNotAllowed, refusal));
     }
     let expression = Expression::parse(argument, scope)?.folded().map_err(|error| {
         let message = format!("Failed to optimize expression :: caused by :: {}", error.message);

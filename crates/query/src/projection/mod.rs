@@ -91,6 +91,11 @@ impl Projection {
         parse::parse(&RawDocumentBuf::from_vec(bytes)?, Flavour::Stage, &ParseScope::default())
     }
 
+    /// Whether a projection names a positional path at its top, before it is parsed.
+    pub fn is_positional(specification: &RawDocument) -> bool {
+        specification.iter().flatten().any(|(path, _)| path.ends_with(".$"))
+    }
+
     /// Whether applying it changes nothing.
     pub fn is_identity(&self) -> bool {
         self.fallback == Fallback::Keep && self.tree.children.is_empty() && self.finishes.is_empty()

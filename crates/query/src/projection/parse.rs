@@ -233,7 +233,10 @@ impl Parser<'_> {
         };
         let path = FieldPath::parse(path)?;
         // In an inclusion the field is included, in an exclusion it is kept: `finish` sees to it.
-        self.insert(&path, Child::Keep)?;
+        if self.insert(&path, Child::Keep).is_err() {
+            // What does not do as a cut is tried as an expression.
+            return self.compute(&path.text(), RawValue::Document(whole));
+        }
         self.finishes.push(Finish { path: path.names().to_vec(), cut });
         Ok(())
     }

@@ -72,9 +72,23 @@ impl<'a> Application<'a> {
     pub(super) fn run(mut self, tree: &'a FieldsNode, out: &mut Vec<u8>) -> Result<bool, QueryError> {
         let children = self.children_of(&[tree], None)?;
         let mut writer = DocumentWriter::begin(out);
-        self.rewrite_fields(self.surroundings.root, &children, &mut writer, None)?;
+        if let Err(error) = self.rewrite_fields(self.surroundings.root, &children, &mut writer, None) {
+            return Err(self.first_error(&children).unwrap_or(error));
+        }
         writer.finish();
         Ok(self.changed)
+    }
+
+    /// Of several errors MongoDB reports the first in the order of the tree, not of the document.
+    fn first_error(&mut self, children: &[Child<'a>]) -> Option<QueryError> {
+        children.iter().find_map(|child| {
+            let mut unused = Vec::new();
+            let mut writer = DocumentWriter::begin(&mut unused);
+            let one = std::slice::from_ref(child);
+            let error = self.rewrite_fields(self.surroundings.root, one, &mut writer, None).err();
+            writer.finish();
+            error
+        })
     }
 
     /// The children of fields nodes on one place, merged and ordered.

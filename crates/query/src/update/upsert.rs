@@ -10,6 +10,7 @@
 
 use pando_document::{
     Document, DocumentWriter, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
+    compare_values,
 };
 
 use crate::error::{QueryError, QueryErrorKind};
@@ -201,11 +202,11 @@ impl<'f> Equalities<'f> {
             match operator? {
                 ("$eq", value) => self.found.push((path, value)),
                 ("$in", RawValue::Array(values)) => {
-                    let mut values = values.iter();
-                    if let (Some(Ok(only)), None) = (values.next(), values.next())
-                        && !matches!(only, RawValue::Regex(_))
-                    {
-                        self.found.push((path, only));
+                    let values = values.iter().collect::<Result<Vec<_>, _>>()?;
+                    let Some((only, others)) = values.split_first() else { continue };
+                    let is_one = others.iter().all(|other| compare_values(*only, *other).is_eq());
+                    if is_one && !matches!(only, RawValue::Regex(_)) {
+                        self.found.push((path, *only));
                     }
                 }
                 ("$all", RawValue::Array(values)) => {

@@ -1,6 +1,6 @@
 //! `$ceil` and `$floor`: the next whole number above or below, of the same type.
 
-use pando_document::{Number, Rounding};
+use pando_document::{Decimal128, DecimalParts, Number, Rounding};
 
 use super::{Arity, Call, Definition, Evaluated, Frame, QueryError, not_numeric};
 
@@ -27,7 +27,15 @@ fn run<'a>(
     }
     Ok(Evaluated::number(match value.as_number().ok_or_else(|| not_numeric(call, &value))? {
         Number::Double(number) => Number::Double(of_double(number)),
-        Number::Decimal128(number) => Number::Decimal128(super::round::to_place(number, 0, of_decimal)),
+        // What has no 34 digits in front of the point is no number to MongoDB, infinity included.
+        Number::Decimal128(number) => match super::round::to_place(number, 0, of_decimal) {
+            whole if is_whole(whole) => Number::Decimal128(whole),
+            _ => Number::Decimal128(Decimal128::NAN),
+        },
         integer => integer,
     }))
+}
+
+fn is_whole(number: Decimal128) -> bool {
+    matches!(number.parts(), DecimalParts::Finite { exponent: 0, .. })
 }

@@ -84,7 +84,14 @@ fn run<'a>(
     Ok(Evaluated::Raw(RawValue::DateTime(later)))
 }
 
+/// To a part of a second before 1970 MongoDB adds a second too few, unless it adds milliseconds. Answers are to be the same.
 fn shifted(moment: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
+    let later = shifted_exactly(moment, unit, amount, zone)?;
+    let is_short = moment < 0 && moment % 1000 != 0 && unit != Unit::Millisecond;
+    later.checked_sub(if is_short { 1000 } else { 0 })
+}
+
+fn shifted_exactly(moment: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     match unit.span() {
         Span::Millis(length) => moment.checked_add(amount.checked_mul(length)?),
         Span::Days(length) => {

@@ -24,7 +24,9 @@ fn run_characters<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
     run(call, frame, faults, |text, sought, start, end| {
         let byte_of = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(byte, _)| byte);
         let length = text.chars().count();
-        if start > length || end < start {
+        // Nothing is found only where a character could be, but for a text without any.
+        let is_outside = start >= end.min(length) && (start > 0 || length > 0);
+        if is_outside {
             return None;
         }
         let (from, to) = (byte_of(start), byte_of(end.min(length)));

@@ -77,6 +77,7 @@ use super::scope::{ParseScope, check_user_name};
 use crate::error::{QueryError, QueryErrorKind};
 
 pub(crate) use self::interval::interval_of;
+pub(in crate::expression) use self::regex_match::with_compiled_pattern;
 
 /// How an operator's argument is read.
 enum Syntax {

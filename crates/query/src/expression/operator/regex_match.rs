@@ -48,18 +48,21 @@ fn parse(
     scope: &ParseScope,
 ) -> Result<Expression, QueryError> {
     let arguments = names(definition.name).parse(argument, scope)?;
-    let call = Call::named(definition, arguments);
-    // A constant pattern is checked, and compiled, once.
+    Ok(Expression::from_call(Call::named(definition, arguments)))
+}
+
+/// Checks and compiles a constant pattern, once.
+pub(in crate::expression) fn with_compiled_pattern(call: Call) -> Result<Call, QueryError> {
     let constants = (
         call.expression(1).and_then(Expression::as_constant),
         call.expression(2).map(Expression::as_constant),
     );
     let compiled = match constants {
-        (Some(pattern), None) => compile(definition.name, pattern, RawValue::Null)?,
-        (Some(pattern), Some(Some(options))) => compile(definition.name, pattern, options)?,
+        (Some(pattern), None) => compile(call.name(), pattern, RawValue::Null)?,
+        (Some(pattern), Some(Some(options))) => compile(call.name(), pattern, options)?,
         _ => None,
     };
-    Ok(Expression::from_call(call.with_pattern(compiled)))
+    Ok(call.with_pattern(compiled))
 }
 
 /// The pattern, or none where it is null.

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{RawArray, RawValue, compare_values};
+use pando_document::{RawValue, compare_values};
 
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, QueryError, array_of,
@@ -88,7 +88,7 @@ fn run_union<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>,
     write(&Set::new(all).sorted)
 }
 
-/// Stops at an empty intersection: what follows is not even evaluated. Of equal elements the smaller set's is given.
+/// Of equal elements the smaller set's is given.
 fn run_intersection<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let mut common: Option<Evaluated<'a>> = None;
     for index in 0..call.len() {
@@ -107,11 +107,7 @@ fn run_intersection<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluat
                 write(&kept.sorted)?
             }
         };
-        let is_empty = next.as_array().is_some_and(RawArray::is_empty);
         common = Some(next);
-        if is_empty {
-            break;
-        }
     }
     common.map_or_else(|| write(&[]), Ok)
 }
@@ -146,35 +142,27 @@ fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
     write(&kept)
 }
 
+/// Stops at the first set that differs: what follows is not even evaluated.
 fn run_equals<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut values = Vec::new();
-    let mut bytes = 0;
-    for index in 0..call.len() {
+    let first = call.argument(0, frame)?;
+    let first = Set::new(elements_of(&first, |found| equality_of_no_array(0, found))?);
+    for index in 1..call.len() {
         let value = call.argument(index, frame)?;
-        bytes += value.as_array().map_or(0, |array| array.as_bytes().len());
-        check_computed_bytes(bytes)?;
-        values.push(value);
-    }
-    let mut first: Option<Set<'_>> = None;
-    for (index, value) in values.iter().enumerate() {
-        let set = Set::new(elements_of(value, |found| {
-            ExpressionFault::SetEqualsNotArray.error(format!(
-                "All operands of $setEquals must be arrays. {}-th argument is of type: {found}",
-                index + 1
-            ))
-        })?);
-        match &first {
-            None => first = Some(set),
-            Some(first) => {
-                let is_equal = first.sorted.len() == set.sorted.len()
-                    && first.sorted.iter().all(|element| set.contains(*element));
-                if !is_equal {
-                    return Ok(Evaluated::boolean(false));
-                }
-            }
+        let set = Set::new(elements_of(&value, |found| equality_of_no_array(index, found))?);
+        let is_equal = first.sorted.len() == set.sorted.len()
+            && first.sorted.iter().all(|element| set.contains(*element));
+        if !is_equal {
+            return Ok(Evaluated::boolean(false));
         }
     }
     Ok(Evaluated::boolean(true))
+}
+
+fn equality_of_no_array(index: usize, found: &str) -> QueryError {
+    ExpressionFault::SetEqualsNotArray.error(format!(
+        "All operands of $setEquals must be arrays. {}-th argument is of type: {found}",
+        index + 1
+    ))
 }
 
 fn run_is_subset<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {

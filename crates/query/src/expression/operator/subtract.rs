@@ -20,6 +20,10 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
             Some(millis) => Ok(Evaluated::Raw(RawValue::Int64(millis))),
             None => Err(QueryError::new(QueryErrorKind::Overflow, "date overflow in $subtract")),
         },
+        (Some(RawValue::DateTime(millis)), _, Some(Number::Int64(amount))) => millis
+            .checked_sub(amount)
+            .map(|earlier| Evaluated::Raw(RawValue::DateTime(earlier)))
+            .ok_or_else(|| QueryError::new(QueryErrorKind::Overflow, "date overflow")),
         (Some(RawValue::DateTime(millis)), _, Some(amount)) => {
             let negated =
                 Number::Int32(0).subtract(amount, Overflow::Double).expect("overflow gives a double");
