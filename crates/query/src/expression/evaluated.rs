@@ -130,7 +130,7 @@ impl<'a> Evaluated<'a> {
     pub fn compare(&self, other: &Evaluated<'_>) -> Ordering {
         match (self.raw(), other.raw()) {
             (Some(a), Some(b)) => compare_values(a, b),
-            (None, None) => Ordering::Equal,
+            (None, None | Some(RawValue::Undefined)) | (Some(RawValue::Undefined), None) => Ordering::Equal,
             // MinKey alone is below what is missing.
             (None, Some(RawValue::MinKey)) => Ordering::Greater,
             (Some(RawValue::MinKey), None) => Ordering::Less,

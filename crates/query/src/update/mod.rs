@@ -157,11 +157,18 @@ impl Update {
             Style::Replacement(_) => upsert::seed_id(filter)?,
             Style::Operators(_) | Style::Pipeline(_) => upsert::seed(filter)?,
         };
-        let document = match self.run(&seed, context)? {
-            Applied::Unchanged => seed.clone(),
-            Applied::Changed(new) => new,
+        let document = match (self.run(&seed, context)?, &self.style) {
+            // A pipeline that does nothing leaves the filter's `_id` to the check of every `_id`.
+            (Applied::Unchanged, Style::Pipeline(_)) => seed.clone(),
+            (Applied::Unchanged, _) => {
+                self.refuse_array_as_id(&seed)?;
+                seed.clone()
+            }
+            (Applied::Changed(new), _) => {
+                self.refuse_array_as_id(&new)?;
+                new
+            }
         };
-        self.refuse_array_as_id(&document)?;
         self.check_id(&seed, &document)?;
         if matches!(&self.style, Style::Operators(operators) if operators.appends_to_id()) {
             return Err(QueryError::new(
