@@ -14,7 +14,7 @@
 //! changes nothing: the space changes are kept for the next attempt. A failed sync stops the engine.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pando_environment::{Monotonic, Step};
@@ -46,6 +46,9 @@ pub(crate) struct CheckpointState {
     last: Mutex<Last>,
     /// Bytes that the log has been given since the last checkpoint.
     log_bytes: AtomicU64,
+    /// The log was replayed, and no checkpoint has been made since: the next opening would replay all of it again, and a
+    /// process that is killed again and again would start more slowly each time. The first checkpoint merges what was replayed.
+    replayed: AtomicBool,
     /// Why and when the last merge failed, if it did.
     merge_failure: Mutex<Option<(BetreeError, Monotonic)>>,
 }
@@ -75,6 +78,11 @@ impl CheckpointState {
         self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// The store was opened by replaying the log: a checkpoint is due at once.
+    pub(crate) fn note_replay(&self) {
+        self.replayed.store(true, Ordering::Relaxed);
+    }
+
     /// Begins after the checkpoint that the store was opened from.
     pub(crate) fn start_from(&self, lsn: Lsn, at: Monotonic, catalog: Option<Pointer>) {
         *self.last.lock() = Last { lsn, at, catalog, ..Last::default() };
@@ -98,7 +106,8 @@ impl Core {
     }
 
     fn is_checkpoint_due(&self) -> bool {
-        if self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
+        let replayed = self.checkpoint.replayed.load(Ordering::Relaxed);
+        if replayed || self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
             return true;
         }
         let Some(last) = self.checkpoint.last.try_lock() else { return false };
@@ -134,7 +143,12 @@ impl Core {
     pub(crate) fn checkpoint(&self, shutdown: Shutdown) -> Result<(), BetreeError> {
         let mut last = self.checkpoint.last.lock();
         let began = self.environment.clock().monotonic();
-        let outcome = self.merge_aged(last.lsn).and_then(|()| self.make_image(&mut last, shutdown));
+        let merged = if self.checkpoint.replayed.load(Ordering::Relaxed) {
+            self.merge_everything()
+        } else {
+            self.merge_aged(last.lsn)
+        };
+        let outcome = merged.and_then(|()| self.make_image(&mut last, shutdown));
         match &outcome {
             Ok(()) => self.counters.checkpoints.add(1),
             Err(_) => self.counters.failed_checkpoints.add(1),
@@ -182,6 +196,7 @@ impl Core {
                 last.lsn = end;
                 last.at = self.environment.clock().monotonic();
                 self.checkpoint.log_bytes.fetch_sub(log_bytes, Ordering::Relaxed);
+                self.checkpoint.replayed.store(false, Ordering::Relaxed);
                 Ok(())
             }
             Err(error) => {

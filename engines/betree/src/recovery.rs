@@ -95,6 +95,9 @@ fn recover(
     )?;
     let last = log.appended_lsn().max(end);
     core.checkpoint.add_log_bytes(log.live_bytes());
+    if core.counters.replayed_records.get() > 0 {
+        core.checkpoint.note_replay();
+    }
     core.set_log(log);
     core.publisher.start_at(CommitTimestamp::new(last.get()));
     core.refresh_horizon();
