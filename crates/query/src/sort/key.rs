@@ -5,6 +5,7 @@
 //! - An array sorts by its least element, descending by its greatest. It is unwound once: `[[1]]` sorts as the array `[1]`.
 //! - Where several paths go through one array they go through it together, and the least key of all elements counts. Two
 //!   different arrays in one pattern have no meaning. All this is [`pando_catalog::expansion`]'s, as it is for indexes.
+//! - A pattern of `_id` alone takes arrays as the whole values that they are: documents have none there, but groups do.
 //!
 //! # Steps
 //! 1. Each path is followed through documents. While none meets an array, the parts are encoded at once: no allocation.
@@ -25,6 +26,13 @@ pub(super) fn append(
 ) -> Result<(), QueryError> {
     let start = out.len();
     let mut type_bits = TypeBits::new();
+    if let [part] = parts
+        && part.path.as_str() == "_id"
+    {
+        let end = document.get("_id")?.map_or(End::Missing, End::Value);
+        encode_part(end, part, out, &mut type_bits);
+        return Ok(());
+    }
     for part in parts {
         let Some(end) = end_without_arrays(document, part.path.as_str())? else {
             out.truncate(start);

@@ -107,3 +107,29 @@ fn malformed_patterns_are_refused_in_the_words_of_mongodb() {
     assert!(Sort::parse(&doc! { "a": (-1.5) }.to_raw()).is_ok());
     assert!(matches!(Sort::parse(&doc! {}.to_raw()), Ok(Sort::Unordered)));
 }
+
+#[test]
+fn a_pattern_of_id_alone_takes_arrays_whole() {
+    let ids = [
+        Value::Array(vec![]),
+        Value::Null,
+        Value::Int32(1),
+        Value::Array(vec![Value::Int32(0)]),
+        Value::from("a"),
+    ];
+    let key_of = |sort: Document, id: &Value| {
+        let mut key = Vec::new();
+        let document = doc! { "_id": id.clone(), "at": 1 };
+        pattern(sort).append_key(&document.to_raw(), &mut key).unwrap();
+        key
+    };
+    let order = |sort: &Document| {
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_by_key(|at| key_of(sort.clone(), &ids[*at]));
+        order
+    };
+    assert_eq!(order(&doc! { "_id": 1 }), [1, 2, 4, 0, 3]);
+    assert_eq!(order(&doc! { "_id": -1 }), [3, 0, 4, 2, 1]);
+    // Beside another path they are gone through.
+    assert_eq!(order(&doc! { "_id": 1, "at": 1 }), [0, 1, 3, 2, 4]);
+}
