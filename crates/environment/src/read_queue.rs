@@ -126,6 +126,11 @@ impl<T> ReadQueue<T> {
         sent
     }
 
+    /// Whether the kernel has not been told of all reads: there is something to [`exchange`](ReadQueue::exchange) at once.
+    pub fn has_queued(&self) -> bool {
+        self.queued > 0
+    }
+
     /// Takes back a buffer for later reads.
     pub fn recycle(&mut self, buffer: AlignedBuffer) {
         if buffer.capacity() <= KEPT_BUFFER_BYTES && self.spare.len() < self.depth {
@@ -140,13 +145,8 @@ impl<T> ReadQueue<T> {
         let queued = u32::try_from(self.queued).expect("bounded by the depth");
         // SAFETY: no argument is passed; the entries in the ring are sound, see `push`.
         let sent = unsafe { self.ring.submitter().enter::<u64>(queued, wanted, GET_EVENTS, None) };
-        match sent {
-            Ok(sent) => {
-                self.queued -= sent;
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+        self.queued -= sent?;
+        Ok(())
     }
 
     fn collect(&mut self, back: &mut impl Extend<(T, io::Result<AlignedBuffer>)>) {

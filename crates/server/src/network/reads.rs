@@ -46,10 +46,10 @@ pub(crate) struct Reads {
     queue: Option<ReadQueue<Waiting>>,
     /// Came back, and is not handed over.
     back: VecDeque<(Waiting, io::Result<AlignedBuffer>)>,
-    /// There is something that the kernel has not been told.
-    untold: bool,
     /// The last exchange brought something, so that the kernel may have kept more back, of which it does not report.
     more: bool,
+    /// The kernel took nothing at the last exchange, which the log has been told.
+    refused: bool,
 }
 
 /// Who waits for a read.
@@ -83,28 +83,29 @@ impl Reads {
         let Some(queue) = &mut self.queue else { return Taken::No };
         let waiting = Waiting { slot, missed: Arc::clone(missed) };
         match queue.push(missed.file(), missed.offset(), missed.length(), waiting) {
-            Ok(()) => {
-                self.untold = true;
-                Taken::Yes
-            }
+            Ok(()) => Taken::Yes,
             Err(_) => Taken::No,
         }
     }
 
     /// Whether there is something to exchange without anything new coming in.
     pub(crate) fn is_busy(&self) -> bool {
-        self.untold || self.more || !self.back.is_empty()
+        let untold = self.queue.as_ref().is_some_and(ReadQueue::has_queued);
+        untold || self.more || !self.back.is_empty()
     }
 
     /// Tells the kernel what was taken, hands over some of what has come back, and appends who waited for it.
     pub(crate) fn exchange(&mut self, ended: &mut Vec<(Slot, ReadEnd)>) {
         let Some(queue) = &mut self.queue else { return };
-        if self.untold || self.back.is_empty() {
-            match queue.exchange(&mut self.back) {
-                Ok(()) => self.untold = false,
-                // It stays queued, and is offered again in the next turn.
-                Err(error) => warn!(%error, "the kernel takes no reads at the moment"),
+        if queue.has_queued() || self.back.is_empty() {
+            // What was not taken stays queued, and is offered again in the next turn.
+            let exchanged = queue.exchange(&mut self.back);
+            if let Err(error) = &exchanged
+                && !self.refused
+            {
+                warn!(%error, "the kernel takes no reads at the moment");
             }
+            self.refused = exchanged.is_err();
             self.more = !self.back.is_empty();
         }
         let some = self.back.len().min(HANDED_OVER_MAX);
