@@ -13,7 +13,6 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 
-import open_differences
 from both import Both
 from oracle import Oracle
 from server import Server
@@ -51,7 +50,3 @@ def both(servers):
     yield both
     for client in (both.oracle, both.pando):
         client.drop_database(both.name)
-
-
-def pytest_collection_modifyitems(items):
-    open_differences.expect(items)
