@@ -54,6 +54,11 @@ test-rust: ## Unit, property, conformance, crash and kill tests
 	cargo test --quiet
 	cargo test --quiet --package pando-lmdb
 
+.PHONY: test-mysql
+test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start
+	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done
+	cargo test --quiet --package pando-bench --features mysql
+
 .PHONY: test-clients
 test-clients: $(PYTHON) $(NODE_TESTS)/.installed ## PyMongo, the Node driver, mongosh and the Rust driver against a real server
 	cargo build --package pando-server --package pando-bench

@@ -42,6 +42,26 @@ pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Ar
 pub fn server_arguments() -> Vec<Arg> {
     vec![
         option("uri", "URI", "The server").default_value("mongodb://127.0.0.1:27017"),
+        option(
+            "mysql-engine",
+            "NAME",
+            "Of mysql:// targets (--features mysql): innodb, rocksdb, ndb, myisam",
+        )
+        .default_value("innodb")
+        .ignore_case(true)
+        .value_parser(PossibleValuesParser::new(["innodb", "rocksdb", "ndb", "myisam"])),
+        option(
+            "mysql-settings",
+            "WHOSE",
+            "Of mysql:// targets: leave the server's settings, or set the posts'",
+        )
+        .default_value("server")
+        .value_parser(PossibleValuesParser::new(["server", "posts"])),
+        option("mysql-table-options", "SQL", "Of mysql:// targets: what else stands behind CREATE TABLE")
+            .default_value(""),
+        option("api", "WHICH", "Of mysql:// targets, how a row is read by its key: SELECT, or HANDLER")
+            .default_value("sql")
+            .value_parser(PossibleValuesParser::new(["sql", "handler"])),
         option("server-pid", "PID", "The server's process [default: who listens on that port]")
             .value_parser(value_parser!(u32).range(1..)),
         option("data-dir", "DIR", "The server's data folder [default: as its command line says]")
@@ -204,6 +224,30 @@ pub struct MeasureOptions {
 /// The value of an argument that has a default or is required.
 pub fn value<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> T {
     matches.get_one::<T>(name).cloned().expect("the argument has a default")
+}
+
+/// The servers behind `mysql://`; nothing for another protocol.
+#[cfg(feature = "mysql")]
+pub fn sql_server(matches: &ArgMatches) -> Result<Option<crate::sql::SqlServer>, crate::error::BenchError> {
+    use crate::sql::server::{SettingsFrom, SqlWays};
+    use crate::sql::{Api, SqlEngine};
+    let text = |name| value::<String>(matches, name);
+    let posts = text("mysql-settings") == "posts";
+    let ways = SqlWays {
+        engine: SqlEngine::of_name(&text("mysql-engine")).expect("only names of engines are taken"),
+        api: if text("api") == "handler" { Api::Handler } else { Api::Sql },
+        settings: if posts { SettingsFrom::Posts } else { SettingsFrom::Server },
+        table_options: text("mysql-table-options"),
+    };
+    crate::sql::SqlServer::of_uri(&text("uri"), ways)
+}
+
+/// The options of a run against these servers.
+#[cfg(feature = "mysql")]
+pub fn measure_options_of_sql(matches: &ArgMatches, server: &crate::sql::SqlServer) -> MeasureOptions {
+    let mut options = measure_options(matches);
+    options.server.sql = Some(server.clone());
+    options
 }
 
 /// The arguments of the server group.

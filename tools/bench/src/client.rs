@@ -26,7 +26,7 @@ mod worker;
 
 pub use connection::Connection;
 pub use crew::Crew;
-pub use null_server::NullServer;
+pub use null_server::{NullReply, NullServer};
 pub use reply::{Outcome, outcome_of};
 pub use schedule::{Pace, Spacing};
 pub use script::{Judgement, Kind, Next, Note, Script, Turn, Verdict};

@@ -1,93 +1,77 @@
-//! A server that speaks MySQL's protocol: where it is, and what it says about itself. Only with the feature `mysql`.
+//! Servers that speak MySQL's protocol. Only with the feature `mysql`.
+//!
+//! - [`server`]: where they are (one, or several over the same data), and what they say about themselves.
+//! - [`engine`]: the storage engine of the tables, and the settings that the posts ran it with.
+//! - [`insert`]: loading by INSERTs of many rows.
+//! - [`waits`]: what the server's threads waited for, from performance_schema.
+//! - [`workload`]: what is the same for all workloads over this protocol.
+//! - [`null_server`]: answers at once, to measure the driver and this tool.
 //!
 //! A kept driver does the talking, with prepared statements. It waits for each reply, so that its clients have a thread each;
 //! and it costs more than this tool's own client: compare servers of one protocol by it, and see the client's CPU time.
 
-use crate::address::Address;
+pub mod engine;
+pub mod insert;
+pub mod null_server;
+pub mod server;
+pub mod waits;
+pub mod workload;
+
+pub use engine::SqlEngine;
+pub use server::{Api, SqlServer};
+pub use workload::SqlRun;
+
 use crate::error::BenchError;
-use crate::target::{ServerFacts, without_password};
+use mysql::Conn;
 use mysql::prelude::Queryable;
-use mysql::{Conn, Opts, OptsBuilder};
-use std::net::{SocketAddr, ToSocketAddrs};
 
-/// What a target of this protocol begins with.
-const SCHEME: &str = "mysql://";
-
-/// The server.
-#[derive(Clone, Debug)]
-pub struct SqlServer {
-    options: Opts,
-    address: SocketAddr,
-    /// The storage engine of the tables, as MySQL calls it.
-    engine: String,
-}
-
-impl SqlServer {
-    /// The server of a URI `mysql://USER[:PASSWORD]@HOST[:PORT]`, with this storage engine; nothing if it is another URI.
-    pub fn of_uri(uri: &str, engine: &str) -> Result<Option<SqlServer>, BenchError> {
-        if !uri.starts_with(SCHEME) {
-            return Ok(None);
-        }
-        let wrong = |cause| BenchError::Uri { uri: without_password(uri), cause };
-        let options =
-            Opts::from_url(uri).map_err(|_| wrong("it is not mysql://USER[:PASSWORD]@HOST[:PORT]"))?;
-        if !engine.chars().all(|character| character.is_ascii_alphanumeric() || character == '_') {
-            return Err(wrong("--mysql-engine is no name of an engine"));
-        }
-        let host = options.get_ip_or_hostname().into_owned();
-        let addresses = (host.as_str(), options.get_tcp_port()).to_socket_addrs();
-        let mut addresses =
-            addresses.map_err(|source| BenchError::Resolve { host: host.clone(), source: Some(source) })?;
-        let address = addresses.next().ok_or(BenchError::Resolve { host, source: None })?;
-        // A socket would be another way to the server than the one that was asked for.
-        let options = OptsBuilder::from_opts(options).prefer_socket(false).stmt_cache_size(0).into();
-        Ok(Some(SqlServer { options, address, engine: engine.to_owned() }))
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> Address {
-        self.address.into()
-    }
-
-    /// The storage engine of the tables.
-    pub fn engine(&self) -> &str {
-        &self.engine
-    }
-
-    /// A connection.
-    pub fn connect(&self) -> Result<Conn, BenchError> {
-        Conn::new(self.options.clone()).map_err(|source| BenchError::Sql { source: Box::new(source) })
-    }
-
-    /// Asks the server.
-    pub fn facts(&self) -> Result<ServerFacts, BenchError> {
-        let mut connection = self.connect()?;
-        let version: Option<String> = connection.query_first("SELECT VERSION()").map_err(of_sql)?;
-        // What an acknowledged commit means.
-        let durability: Option<(String, String)> = connection
-            .query_first("SHOW GLOBAL VARIABLES LIKE 'innodb_flush_log_at_trx_commit'")
-            .map_err(of_sql)?;
-        let settings = durability.map(|(name, value)| format!("{}, {name} = {value}", self.engine));
-        let (git_version, allocator, replica_set, wire_version) = (None, None, None, None);
-        Ok(ServerFacts { version, git_version, allocator, replica_set, wire_version, settings })
-    }
-}
+/// MySQL's codes: a table or a database that is not there, a duplicate key.
+pub const NO_SUCH_TABLE: u16 = 1146;
+const NO_SUCH_DATABASE: u16 = 1049;
+pub const DUPLICATE_KEY: u16 = 1062;
+/// A lock timeout, a deadlock (also MyRocks' conflict of a snapshot), a changed row of MariaDB's snapshot isolation, and what
+/// NDB calls temporary.
+const TRANSIENT: [u16; 4] = [1205, 1213, 1020, 1297];
 
 /// An error of the driver as ours.
 pub fn of_sql(source: mysql::Error) -> BenchError {
     BenchError::Sql { source: Box::new(source) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// An error of the driver: what the server refused is a refusal, after which the connection goes on; all else is not.
+pub fn of_statement(statement: &str, error: mysql::Error) -> BenchError {
+    match error {
+        mysql::Error::MySqlError(error) => BenchError::Refused {
+            command: statement.to_owned(),
+            code: error.code.into(),
+            message: error.message,
+        },
+        error => of_sql(error),
+    }
+}
 
-    #[test]
-    fn a_uri_names_user_host_and_port() {
-        let server = SqlServer::of_uri("mysql://root:secret@127.0.0.1:3307", "InnoDB").expect("it is usable");
-        assert_eq!(server.map(|server| server.address().to_string()), Some("127.0.0.1:3307".into()));
-        assert!(SqlServer::of_uri("mongodb://127.0.0.1", "InnoDB").expect("it is another").is_none());
-        assert!(SqlServer::of_uri("mysql://127.0.0.1:x", "InnoDB").is_err());
-        assert!(SqlServer::of_uri("mysql://127.0.0.1", "InnoDB; DROP").is_err());
+/// Whether the same may work if it is done once more.
+pub fn is_transient(error: &mysql::Error) -> bool {
+    matches!(error, mysql::Error::MySqlError(error) if TRANSIENT.contains(&error.code))
+}
+
+/// A name in the quotes that it cannot leave.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// The rows of a table, 0 if it is not there.
+pub fn count_rows(connection: &mut Conn, table: &str) -> Result<u64, BenchError> {
+    count_where(connection, table, "")
+}
+
+/// The rows of a table that are counted with this addition, such as an index to go by; 0 if the table is not there.
+pub fn count_where(connection: &mut Conn, table: &str, addition: &str) -> Result<u64, BenchError> {
+    match connection.query_first::<u64, _>(format!("SELECT COUNT(*) FROM {table} {addition}")) {
+        Ok(count) => Ok(count.unwrap_or(0)),
+        Err(mysql::Error::MySqlError(error)) if [NO_SUCH_TABLE, NO_SUCH_DATABASE].contains(&error.code) => {
+            Ok(0)
+        }
+        Err(error) => Err(of_sql(error)),
     }
 }

@@ -23,9 +23,7 @@ impl Target {
     pub fn parse(uri: &str) -> Result<Target, BenchError> {
         let wrong = |cause| BenchError::Uri { uri: without_password(uri), cause };
         if uri.starts_with("mysql://") {
-            return Err(wrong(
-                "only point and sysbench speak MySQL's protocol, in a build with --features mysql",
-            ));
+            return Err(wrong("this build does not speak MySQL's protocol: build with --features mysql"));
         }
         let rest = uri.strip_prefix(SCHEME).ok_or_else(|| wrong("it does not begin with mongodb://"))?;
         let host = rest.strip_suffix('/').unwrap_or(rest);

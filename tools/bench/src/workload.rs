@@ -24,14 +24,13 @@ pub mod load;
 pub mod point;
 pub mod sysbench;
 
-use crate::client::{Clients, Misses};
+use crate::client::{Clients, Misses, NullReply};
 use crate::error::BenchError;
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
 use crate::run::Measured;
 use crate::target::Target;
 use load::Loading;
-use pando_document::Document;
 
 /// What is measured.
 pub trait Workload: Sync {
@@ -75,7 +74,7 @@ pub trait Workload: Sync {
 
     /// A reply with which the clients of [`Workload::null_clients`] are content, for the null server; nothing if there is
     /// none, and then the tool's own ceiling is not known.
-    fn null_reply(&self) -> Option<Document>;
+    fn null_reply(&self) -> Option<NullReply>;
 
     /// The clients that the tool's own ceiling is measured with.
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
@@ -90,6 +89,11 @@ pub trait Workload: Sync {
     /// Lines about this run that only this workload has.
     fn lines(&self, _measured: &Measured) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What else stands in the file of the run that was verified last.
+    fn extras(&self) -> serde_json::Value {
+        serde_json::Value::Null
     }
 
     /// Files in the columns of the original tool.

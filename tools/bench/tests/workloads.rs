@@ -140,6 +140,49 @@ fn linkbench_counts_stay_right_when_all_clients_write_the_same_few_links() {
 }
 
 #[test]
+fn linkbench_in_two_phases_keeps_counts_right_and_ends_what_a_kill_left_half_done() {
+    let server = Server::start();
+    let busy = "--max-degree 10 -D maxid1=11 -D requesters=16 -D addlink=40 -D deletelink=40 -D updatelink=20 \
+                -D loaders=2 --txn two-phase --no-ceiling";
+    let mut killed =
+        server.start_bench(&format!("linkbench -l -r {busy} -D requests=1000000 -D maxtime=60 --warmup 0"));
+    // It has loaded its ten nodes and writes.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    killed.kill().expect("it is our own process");
+    killed.wait().expect("it is our own process");
+    let printed = server.bench(&format!("linkbench -r {busy} -D requests=100"));
+    let verified =
+        printed.lines().find(|line| line.contains("counts against visible links")).expect("it is verified");
+    assert!(verified.ends_with("checked, 0 wrong"), "{printed}");
+    // Sixteen clients were writing: some of them were in the middle.
+    assert!(printed.contains("that an interrupted run left half done were ended"), "{printed}");
+}
+
+#[test]
+fn linkbench_asks_whether_a_server_has_tokumx_transactions_before_it_begins() {
+    let server = Server::start();
+    let why = server.refused("linkbench --nodes 10 --txn tokumx");
+    assert!(why.contains("--txn") && why.contains("beginTransaction"), "{why}");
+}
+
+#[test]
+fn every_workload_has_a_ceiling_beside_its_result() {
+    let server = Server::start();
+    for arguments in [
+        "point --collections 1 --docs 100 --clients 2 --duration 1 --warmup 0",
+        "sysbench --collections 1 --docs 100 --clients 2 --duration 1 --warmup 0",
+        "kv --rows 200 --reads 100 --rounds 2 --clients 2",
+        "iibench --docs 2000 --batch 100 --clients 2",
+        "linkbench --nodes 100 --max-degree 10 -D requests=20 --clients 2",
+    ] {
+        server.bench(arguments);
+        let workload = arguments.split(' ').next().unwrap_or_default();
+        let file = server.files(workload).remove(0);
+        assert!(file["ceiling"].as_f64().is_some_and(|rate| rate > 50.0), "{workload}: {}", file["ceiling"]);
+    }
+}
+
+#[test]
 fn the_same_seed_reads_the_same_and_two_runs_are_compared() {
     let server = Server::start();
     let call =

@@ -28,12 +28,6 @@ pub fn data_arguments() -> Vec<Arg> {
     arguments
 }
 
-/// The server behind `mysql://`, and the storage engine of its tables; nothing for another protocol.
-#[cfg(feature = "mysql")]
-pub fn sql_server(matches: &ArgMatches) -> Result<Option<crate::sql::SqlServer>, crate::error::BenchError> {
-    crate::sql::SqlServer::of_uri(&value::<String>(matches, "uri"), &value::<String>(matches, "mysql-engine"))
-}
-
 /// The index on `k`.
 pub fn index_arguments() -> Vec<Arg> {
     vec![
@@ -43,12 +37,6 @@ pub fn index_arguments() -> Vec<Arg> {
         option("index-build", "WHEN", "Create it before or after the load")
             .default_value("before")
             .value_parser(PossibleValuesParser::new(["before", "after"])),
-        option(
-            "mysql-engine",
-            "NAME",
-            "Of mysql:// targets (--features mysql): the storage engine of the tables",
-        )
-        .default_value("InnoDB"),
     ]
 }
 

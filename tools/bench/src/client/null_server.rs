@@ -17,6 +17,28 @@ const LISTENER: Token = Token(usize::MAX);
 const STOP: Token = Token(usize::MAX - 1);
 const BUFFER_BYTES: usize = 64 * 1024;
 
+/// What a workload's clients are content with, from a server that does nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NullReply {
+    /// This document, whatever is asked over MongoDB's protocol.
+    Document(Document),
+    /// MySQL's protocol.
+    #[cfg(feature = "mysql")]
+    Sql,
+}
+
+#[cfg(test)]
+impl NullReply {
+    /// The document, of a reply over MongoDB's protocol.
+    pub fn into_document(self) -> Document {
+        match self {
+            NullReply::Document(document) => document,
+            #[cfg(feature = "mysql")]
+            NullReply::Sql => panic!("it is of MySQL's protocol"),
+        }
+    }
+}
+
 /// A null server that runs until it is dropped.
 #[derive(Debug)]
 pub struct NullServer {

@@ -93,6 +93,12 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
         let cause = format!("a batch would have {bytes} bytes, at most {BATCH_BYTES_MAX} go into a message");
         return Err(BenchError::Option { option: "batch", cause });
     }
+    #[cfg(feature = "mysql")]
+    if let Some(server) = cli::sql_server(matches)? {
+        let options = cli::measure_options_of_sql(matches, &server);
+        let workload = crate::workload::iibench::sql::SqlIibench::new(workload, server)?;
+        return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
+    }
     phases::measure(&workload, &cli::measure_options(matches))
 }
 

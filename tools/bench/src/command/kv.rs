@@ -58,6 +58,12 @@ fn arguments() -> Vec<Arg> {
 
 /// Runs the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    #[cfg(feature = "mysql")]
+    if let Some(server) = cli::sql_server(matches)? {
+        let options = cli::measure_options_of_sql(matches, &server);
+        let workload = crate::workload::kv::sql::SqlKeyValue::new(workload(matches), server);
+        return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
+    }
     phases::measure(&workload(matches), &cli::measure_options(matches))
 }
 

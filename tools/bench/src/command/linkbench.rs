@@ -5,9 +5,8 @@ use super::phases;
 use crate::cli::{self, LoadWhen, MeasureOptions};
 use crate::client::{Pace, Spacing};
 use crate::error::BenchError;
-use crate::workload::linkbench::mongo::Transactions;
 use crate::workload::linkbench::settings::{Properties, Settings};
-use crate::workload::linkbench::store::CheckExtent;
+use crate::workload::linkbench::store::{CheckExtent, Transactions};
 use crate::workload::linkbench::{LinkBench, Ways};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -50,10 +49,11 @@ fn graph_arguments() -> Vec<Arg> {
         cli::option(
             "txn",
             "LEVEL",
-            "What makes a link and its count change together: nothing, or a transaction of a session",
+            "What makes a link and its count change together: nothing; a transaction; a document that says how far a write has \
+             come; TokuMX's transaction. auto: none over MongoDB's protocol, session over MySQL's",
         )
-        .default_value("none")
-        .value_parser(PossibleValuesParser::new(["none", "session"])),
+        .default_value("auto")
+        .value_parser(PossibleValuesParser::new(["auto", "none", "session", "two-phase", "tokumx"])),
         cli::option("durability", "WHAT", "When a write is answered: w:1, w:1 with j:true, or w:majority")
             .default_value("w1")
             .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
@@ -102,7 +102,7 @@ pub fn with_long_options(arguments: impl Iterator<Item = std::ffi::OsString>) ->
 /// Runs the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
     let (bench, options) = workload(matches)?;
-    let files = phases::measure_files(&bench, &options)?;
+    let files = measure(bench, options, matches)?;
     for (name, write) in [("csvstats", true), ("csvstream", false)] {
         let (Some(path), Some(last)) = (matches.get_one::<PathBuf>(name), files.runs.last()) else {
             continue;
@@ -113,6 +113,26 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
             .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
     }
     Ok(files.exit_code())
+}
+
+#[cfg(feature = "mysql")]
+fn measure(
+    bench: LinkBench,
+    mut options: MeasureOptions,
+    matches: &ArgMatches,
+) -> Result<phases::Finished, BenchError> {
+    let Some(server) = cli::sql_server(matches)? else { return phases::measure_files(&bench, &options) };
+    options.server.sql = Some(server.clone());
+    phases::measure_files(&crate::sql::SqlRun::new(bench.on(server))?, &options)
+}
+
+#[cfg(not(feature = "mysql"))]
+fn measure(
+    bench: LinkBench,
+    options: MeasureOptions,
+    _matches: &ArgMatches,
+) -> Result<phases::Finished, BenchError> {
+    phases::measure_files(&bench, &options)
 }
 
 /// What the arguments and the properties say.
@@ -135,14 +155,19 @@ fn workload(matches: &ArgMatches) -> Result<(LinkBench, MeasureOptions), BenchEr
         "auto" if settings.nodes() <= CHECK_ALL_UP_TO => CheckExtent::Full,
         _ => CheckExtent::Sample { nodes: CHECK_SAMPLE, id_max: settings.end_id - 1 },
     };
-    let session = cli::value::<String>(matches, "txn") == "session";
+    let is_sql = cli::value::<String>(matches, "uri").starts_with("mysql://");
+    let transactions = Transactions::of_name(&cli::value::<String>(matches, "txn")).unwrap_or(if is_sql {
+        Transactions::Session
+    } else {
+        Transactions::None
+    });
     let degree_max = match cli::value::<u64>(matches, "max-degree") {
         0 => u64::MAX,
         most => most,
     };
     let ways = Ways {
         database: cli::value(matches, "database"),
-        transactions: if session { Transactions::Session } else { Transactions::None },
+        transactions,
         durability: cli::durability(matches),
         generator: cli::generator(matches),
         seed: cli::value(matches, "seed"),

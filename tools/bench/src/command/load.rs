@@ -18,6 +18,19 @@ pub fn command() -> Command {
 
 /// Runs the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+    #[cfg(feature = "mysql")]
+    if let Some(server) = cli::sql_server(matches)? {
+        use crate::workload::point::{PointQuery, Projection};
+        use crate::workload::sysbench::sql::{SqlWorkload, Work, Wrapping};
+        let mut options = server_options(matches);
+        options.sql = Some(server.clone());
+        let (load, shape) = (cli::sysbench::load(matches), crate::random::distribution::Shape::Uniform);
+        let point = Work::Point(PointQuery { load, shape, projection: Projection::C });
+        let workload = SqlWorkload::new(point, Wrapping::Statement, server)?;
+        let mut found = find_server(&options)?;
+        phases::load(&workload, "sysbench", &mut found, options.out.as_deref())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = server_options(matches);
     let mut found = find_server(&options)?;
     phases::load(&cli::sysbench::load(matches), "sysbench", &mut found, options.out.as_deref())?;

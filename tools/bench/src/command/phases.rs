@@ -5,7 +5,7 @@
 
 use super::{Found, find_server};
 use crate::cli::{LoadWhen, MeasureOptions};
-use crate::client::{Misses, NullServer, Pace};
+use crate::client::{Misses, NullReply, NullServer, Pace};
 use crate::counters::{FolderSize, Sources};
 use crate::error::BenchError;
 use crate::report::file::{RunFacts, RunFile};
@@ -15,6 +15,7 @@ use crate::run::{self, Counting, Measured, Plan};
 use crate::target::Target;
 use crate::workload::Workload;
 use crate::workload::load::{Loading, TimedStep};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -115,6 +116,7 @@ fn one_run(
         ceiling,
         findings: workload.verify(&found.target)?,
         lines: workload.lines(&measured),
+        extras: workload.extras(),
     };
     let file = found.circumstances.run_file(facts, Figures::new(&measured, &workload.kinds()));
     if let Some(folder) = &options.server.out {
@@ -165,11 +167,22 @@ fn ceiling(plan: Plan, workload: &dyn Workload) -> Result<Option<f64>, BenchErro
 }
 
 fn run_on_null_server(plan: Plan, workload: &dyn Workload) -> Result<Option<Measured>, BenchError> {
-    let Some(reply) = workload.null_reply() else { return Ok(None) };
-    let server = NullServer::start(&reply)?;
-    let target = Target::at(server.address());
-    let clients = workload.null_clients(&target, plan.clients)?;
-    run::run(plan, server.address(), clients, counting_of(workload), None).map(Some)
+    let measure = |address: SocketAddr| {
+        let clients = workload.null_clients(&Target::at(address), plan.clients)?;
+        run::run(plan, address, clients, counting_of(workload), None).map(Some)
+    };
+    match workload.null_reply() {
+        None => Ok(None),
+        Some(NullReply::Document(reply)) => {
+            let server = NullServer::start(&reply)?;
+            measure(server.address())
+        }
+        #[cfg(feature = "mysql")]
+        Some(NullReply::Sql) => {
+            let server = crate::sql::null_server::NullSqlServer::start()?;
+            measure(server.address())
+        }
+    }
 }
 
 fn counting_of(workload: &dyn Workload) -> Counting {
@@ -197,6 +210,7 @@ pub(super) fn load(
         ceiling: None,
         findings: Vec::new(),
         lines,
+        extras: serde_json::Value::Null,
     };
     let file = found.circumstances.run_file(facts, Figures::new(&measured, &loading.kinds()));
     println!("\nload; an operation is a document, a latency is a batch's");

@@ -34,11 +34,11 @@ pub fn command() -> Command {
 /// Runs the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
     #[cfg(feature = "mysql")]
-    if let Some(server) = cli::sysbench::sql_server(matches)? {
-        use crate::workload::sysbench::sql::{SqlWorkload, Work};
-        let mut options = cli::measure_options(matches);
-        options.server.sql = Some(server.clone());
-        return phases::measure(&SqlWorkload::new(Work::Point(workload(matches)), server), &options);
+    if let Some(server) = cli::sql_server(matches)? {
+        use crate::workload::sysbench::sql::{SqlWorkload, Work, Wrapping};
+        let options = cli::measure_options_of_sql(matches, &server);
+        let workload = SqlWorkload::new(Work::Point(workload(matches)), Wrapping::Statement, server)?;
+        return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
     }
     phases::measure(&workload(matches), &cli::measure_options(matches))
 }

@@ -47,6 +47,13 @@ fn mix_arguments() -> Vec<Arg> {
         cli::option("range-size", "N", "Documents in a range")
             .default_value("100")
             .value_parser(value_parser!(u32).range(1..=10_000_000)),
+        cli::option(
+            "txn",
+            "LEVEL",
+            "Of mysql:// targets: BEGIN and COMMIT around a transaction's statements, as sysbench has them",
+        )
+        .default_value("none")
+        .value_parser(clap::builder::PossibleValuesParser::new(["none", "session"])),
         Arg::new("read-only")
             .long("read-only")
             .action(clap::ArgAction::SetTrue)
@@ -61,12 +68,19 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
         let cause = "a transaction needs a statement".to_owned();
         return Err(BenchError::Option { option: "points", cause });
     }
+    let wrapped = cli::value::<String>(matches, "txn") == "session";
     #[cfg(feature = "mysql")]
-    if let Some(server) = cli::sysbench::sql_server(matches)? {
-        use crate::workload::sysbench::sql::{SqlWorkload, Work};
-        let mut options = cli::measure_options(matches);
-        options.server.sql = Some(server.clone());
-        return phases::measure(&SqlWorkload::new(Work::Mix(workload), server), &options);
+    if let Some(server) = cli::sql_server(matches)? {
+        use crate::workload::sysbench::sql::{SqlWorkload, Work, Wrapping};
+        let options = cli::measure_options_of_sql(matches, &server);
+        let wrapping = if wrapped { Wrapping::Transaction } else { Wrapping::Statement };
+        let workload = SqlWorkload::new(Work::Mix(workload), wrapping, server)?;
+        return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
+    }
+    if wrapped {
+        let cause =
+            "over MongoDB's protocol sysbench's statements stand alone, as sysbench-mongodb's do".to_owned();
+        return Err(BenchError::Option { option: "txn", cause });
     }
     phases::measure(&workload, &cli::measure_options(matches))
 }

@@ -52,6 +52,9 @@ pub struct RunFile {
     pub findings: Vec<Finding>,
     /// Lines about this run that only its workload has.
     pub lines: Vec<String>,
+    /// What else its workload has to say, for programs.
+    #[serde(default)]
+    pub extras: serde_json::Value,
     /// What makes the numbers doubtful.
     pub warnings: Vec<String>,
     /// Whether they are no measurement.
@@ -181,6 +184,8 @@ pub struct RunFacts {
     pub findings: Vec<Finding>,
     /// See [`RunFile::lines`].
     pub lines: Vec<String>,
+    /// See [`RunFile::extras`].
+    pub extras: serde_json::Value,
 }
 
 impl Circumstances {
@@ -207,6 +212,7 @@ impl Circumstances {
             ceiling: facts.ceiling,
             findings: facts.findings,
             lines: facts.lines,
+            extras: facts.extras,
             figures,
         }
     }
@@ -230,6 +236,7 @@ pub mod tests {
             ceiling: None,
             findings: Vec::new(),
             lines: Vec::new(),
+            extras: serde_json::Value::Null,
         };
         let server = ServerFacts {
             version: Some("1".to_owned()),

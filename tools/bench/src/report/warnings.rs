@@ -91,6 +91,7 @@ mod tests {
             ceiling,
             findings: Vec::new(),
             lines: Vec::new(),
+            extras: serde_json::Value::Null,
         }
     }
 

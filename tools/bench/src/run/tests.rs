@@ -40,7 +40,7 @@ fn clients(count: u32) -> Clients {
 }
 
 fn hit() -> Document {
-    workload().null_reply().expect("there is one")
+    workload().null_reply().expect("there is one").into_document()
 }
 
 fn run_against(reply: &Document) -> Measured {

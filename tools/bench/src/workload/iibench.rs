@@ -16,11 +16,13 @@
 pub mod columns;
 pub mod purchases;
 pub mod queries;
+#[cfg(feature = "mysql")]
+pub mod sql;
 
 use super::insert::{Batch, BatchSource, Inserter, OnFailure};
 use super::load::{Durability, Loading, count, drop_collection};
 use super::{Finding, Workload};
-use crate::client::{Clients, Kind, Misses, Script, Session};
+use crate::client::{Clients, Kind, Misses, NullReply, Script, Session};
 use crate::error::BenchError;
 use crate::random::Generator;
 use crate::report::Figures;
@@ -29,7 +31,7 @@ use crate::run::Measured;
 use crate::target::Target;
 use pando_document::{Document, doc};
 use purchases::{Purchases, Shape};
-use queries::{QueryPlan, Questioner};
+use queries::{MongoAsker, QueryPlan, Questioner};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,6 +85,35 @@ fn index_keys() -> [(&'static str, Document); 3] {
         ("cashregisterid_price_customerid", doc! { "cashregisterid": 1, "price": 1, "customerid": 1 }),
         ("price_dateandtime_customerid", doc! { "price": 1, "dateandtime": 1, "customerid": 1 }),
     ]
+}
+
+impl Iibench {
+    /// What the clients of a run share, which its verification looks at.
+    fn begin(&self, clients: u32) -> Arc<Sent> {
+        let sent = Arc::new(Sent { documents: AtomicU64::new(0), inserting: AtomicU64::new(clients.into()) });
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent.clone();
+        sent
+    }
+
+    /// Documents that were sent in the run that began last.
+    fn sent(&self) -> u64 {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).documents.load(Ordering::Relaxed)
+    }
+
+    /// How many of the documents this client inserts.
+    fn share(&self, client: u32, clients: u32) -> u64 {
+        let edge = |client: u32| {
+            let edge = u128::from(self.documents) * u128::from(client) / u128::from(clients);
+            u64::try_from(edge).unwrap_or(u64::MAX)
+        };
+        edge(client + 1) - edge(client)
+    }
+
+    /// The same without an end and without queries, for what answers without looking.
+    fn endless(&self) -> Iibench {
+        let queries = QueryPlan { per_interval: 0, ..self.queries };
+        Iibench { documents: 1 << 48, queries, sent: Arc::default(), ..self.clone() }
+    }
 }
 
 impl Workload for Iibench {
@@ -148,14 +179,12 @@ impl Workload for Iibench {
     }
 
     fn clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        let sent = Arc::new(Sent { documents: AtomicU64::new(0), inserting: AtomicU64::new(clients.into()) });
-        *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent.clone();
-        let edge = |client: u32| self.documents * u64::from(client) / u64::from(clients);
+        let sent = self.begin(clients);
         let script = |client| -> Box<dyn Script> {
             let source = PurchaseBatches {
                 purchases: Purchases::new(self.shape, self.generator, self.seed, client),
                 database: self.database.clone(),
-                left: edge(client + 1) - edge(client),
+                left: self.share(client, clients),
                 batch: self.batch,
                 sent: sent.clone(),
             };
@@ -163,27 +192,27 @@ impl Workload for Iibench {
         };
         let mut all = Clients::of_scripts((0..clients).map(script).collect());
         if self.queries.per_interval > 0 {
-            let questioner =
-                Questioner::new(target, &self.database, self.queries, self.generator, self.seed, sent)?;
-            all.tasks.push(Box::new(questioner));
+            let asker = Box::new(MongoAsker::new(target, &self.database, self.queries)?);
+            let Iibench { queries, generator, seed, .. } = *self;
+            all.tasks.push(Box::new(Questioner::new(asker, queries, generator, seed, sent)));
         }
         Ok(all)
     }
 
-    fn null_reply(&self) -> Option<Document> {
-        None
+    /// Each batch is taken as whole.
+    fn null_reply(&self) -> Option<NullReply> {
+        Some(NullReply::Document(doc! { "n": i64::from(self.batch), "ok": 1.0 }))
+    }
+
+    fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        self.endless().clients(target, clients)
     }
 
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
         let mut session = Session::open(target.address())?;
-        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner).documents.load(Ordering::Relaxed);
+        let sent = self.sent();
         let found = count(&mut session, &self.database, COLLECTION)?;
-        let of = |what: &str, found: u64| Finding {
-            what: format!("documents that were sent, against {what}"),
-            checked: sent,
-            wrong: found.abs_diff(sent),
-        };
-        let mut findings = vec![of("the collection", found)];
+        let mut findings = vec![finding(sent, "the collection", found)];
         for (name, _) in index_keys().into_iter().take(self.indexes as usize) {
             // Every document has every key, so that an index that is counted through has an entry for each.
             let command = doc! {
@@ -193,7 +222,7 @@ impl Workload for Iibench {
             };
             let reply = session.command(&self.database, command)?;
             let entries = reply.get("n").and_then(|n| n.as_i64_exact()).and_then(|n| u64::try_from(n).ok());
-            findings.push(of(&format!("index {name}"), entries.unwrap_or(0)));
+            findings.push(finding(sent, &format!("index {name}"), entries.unwrap_or(0)));
         }
         Ok(findings)
     }
@@ -206,6 +235,12 @@ impl Workload for Iibench {
     fn csv(&self, figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
         columns::files(figures, interval_s)
     }
+}
+
+/// Documents that were sent, against those that were found in a place.
+fn finding(sent: u64, place: &str, found: u64) -> Finding {
+    let what = format!("documents that were sent, against {place}");
+    Finding { what, checked: sent, wrong: found.abs_diff(sent) }
 }
 
 /// Costs per so many documents, as the post has them: `vm.cs`, `vm.us+sy` (percent of the machine times a million), and disk

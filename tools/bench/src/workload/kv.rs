@@ -14,16 +14,18 @@
 
 pub mod loading;
 pub mod rows;
+#[cfg(feature = "mysql")]
+pub mod sql;
 
 use super::Workload;
 use super::load::Loading;
-use crate::client::{Clients, Judgement, Kind, Next, Outcome, Script, Turn, Verdict, outcome_of};
+use crate::client::{Clients, Judgement, Kind, Next, NullReply, Outcome, Script, Turn, Verdict, outcome_of};
 use crate::error::BenchError;
 use crate::random::{Generator, Random};
 use crate::run::Measured;
 use crate::target::Target;
 use loading::KvLoad;
-use pando_document::{Document, RawDocument, doc};
+use pando_document::{RawDocument, doc};
 use pando_wire::RequestTemplate;
 use rows::{Row, Rows};
 use serde_json::json;
@@ -77,20 +79,27 @@ impl KeyValue {
         set
     }
 
-    fn readers(&self, clients: u32, passes: u32) -> Result<Clients, BenchError> {
+    /// The part of a read set that this client reads.
+    pub fn part(reads: usize, client: u32, clients: u32) -> std::ops::Range<usize> {
+        let reads = u64::try_from(reads).unwrap_or(u64::MAX);
+        let edge = |client: u32| usize::try_from(reads * u64::from(client) / u64::from(clients)).unwrap_or(0);
+        edge(client)..edge(client + 1)
+    }
+
+    fn readers(&self, clients: u32, passes: u32, check: Check) -> Result<Clients, BenchError> {
         let set: Arc<[u32]> = self.read_set().into();
         let template = Arc::new(self.template()?);
-        let count = u64::try_from(set.len()).unwrap_or(u64::MAX);
-        let edge = |client: u32| usize::try_from(count * u64::from(client) / u64::from(clients)).unwrap_or(0);
         let script = |client| -> Box<dyn Script> {
+            let part = KeyValue::part(set.len(), client, clients);
             Box::new(Reader {
                 template: template.clone(),
                 rows: self.load.rows,
                 set: set.clone(),
-                part: edge(client)..edge(client + 1),
+                at: part.start,
+                part,
                 passes,
                 pass: 0,
-                at: edge(client),
+                check,
                 judged: 0,
             })
         };
@@ -134,16 +143,25 @@ impl Workload for KeyValue {
     }
 
     fn warm_up(&self, _target: &Target, clients: u32) -> Result<Option<Clients>, BenchError> {
-        self.readers(clients, WARM_UP_PASSES).map(Some)
+        self.readers(clients, WARM_UP_PASSES, Check::Values).map(Some)
     }
 
     fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        self.readers(clients, self.rounds)
+        self.readers(clients, self.rounds, Check::Values)
     }
 
-    /// No reply is right for every id.
-    fn null_reply(&self) -> Option<Document> {
-        None
+    /// A row that is right for no id, but has the size of all.
+    fn null_reply(&self) -> Option<NullReply> {
+        let row = doc! { "_id": 0_i64, "value1": 0, "value2": 0.0 };
+        let reply = doc! { "cursor": { "firstBatch": [row], "id": 0_i64, "ns": "kv.keyvalue" }, "ok": 1.0 };
+        Some(NullReply::Document(reply))
+    }
+
+    /// They look at no value, and read on until the time is over.
+    fn null_clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        let rows = Rows { null_percent: 0, ..self.load.rows };
+        let load = KvLoad { rows, ..self.load.clone() };
+        KeyValue { load, ..self.clone() }.readers(clients, u32::MAX, Check::Size)
     }
 
     fn lines(&self, measured: &Measured) -> Vec<String> {
@@ -176,6 +194,15 @@ impl Workload for KeyValue {
     }
 }
 
+/// How replies are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    /// Samples value by value, all others by their size.
+    Values,
+    /// All by their size.
+    Size,
+}
+
 /// One client: its part of the read set, pass after pass.
 struct Reader {
     template: Arc<RequestTemplate<8>>,
@@ -185,6 +212,7 @@ struct Reader {
     passes: u32,
     pass: u32,
     at: usize,
+    check: Check,
     judged: u64,
 }
 
@@ -194,7 +222,7 @@ impl Reader {
     }
 
     fn verdict(&mut self, body: &RawDocument) -> Result<Verdict, BenchError> {
-        let is_sample = self.judged.is_multiple_of(VERIFY_ONE_IN);
+        let is_sample = self.check == Check::Values && self.judged.is_multiple_of(VERIFY_ONE_IN);
         self.judged += 1;
         if let Outcome::Refused { code, message } = outcome_of(body)? {
             return Ok(Verdict::Failed(format!("{message} (code {code})")));
@@ -226,7 +254,9 @@ impl Script for Reader {
 
     fn judge(&mut self, body: &RawDocument) -> Judgement {
         let verdict = self.verdict(body).unwrap_or_else(|error| Verdict::Failed(error.to_string()));
-        let round = Kind::new(u8::try_from(self.pass).unwrap_or(u8::MAX));
+        // What measures itself has no rounds.
+        let round = if self.check == Check::Values { u8::try_from(self.pass).unwrap_or(u8::MAX) } else { 0 };
+        let round = Kind::new(round);
         self.at += 1;
         if self.at == self.part.end {
             self.at = self.part.start;
@@ -271,7 +301,7 @@ mod tests {
     #[test]
     fn clients_read_each_id_once_a_pass_and_then_are_over() {
         let workload = workload(50, 20);
-        let clients = workload.readers(3, 2).expect("the template fits");
+        let clients = workload.readers(3, 2, Check::Values).expect("the template fits");
         let (mut rounds, mut requests) = ([0; 2], 0);
         for mut script in clients.scripts {
             let mut out = Vec::new();
@@ -288,7 +318,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_found_in_a_sampled_reply() {
         let workload = workload(50, 20);
-        let Clients { mut scripts, .. } = workload.readers(1, 1).expect("the template fits");
+        let Clients { mut scripts, .. } = workload.readers(1, 1, Check::Values).expect("the template fits");
         scripts[0].request(1, &mut Vec::new());
         let row = workload.load.rows.row(workload.read_set()[0]);
         let wrong = doc! { "_id": row.id, "value1": 1, "value2": 2.0 };

@@ -4,7 +4,8 @@
 //! - [`shuffler`], [`zipf`], [`degree`], [`access`]: which nodes and links, how many and how often.
 //! - [`content`]: their data.
 //! - [`mix`]: the operations. [`requester`]: a client of the request phase. [`loading`]: the load phase.
-//! - [`store`]: what a store must do; [`mongo`] is one over MongoDB's protocol. Another database is one file.
+//! - [`store`]: what a store must do; [`mongo`] is one over MongoDB's protocol, `mysql` one over MySQL's (with the feature of
+//!   this name). Another database is one file.
 //! - [`columns`]: LinkBench's own output.
 //!
 //! The defaults do what LinkBench's documentation and configuration say; [`LinkBench::faithful`] does what its code does:
@@ -20,6 +21,8 @@ pub mod degree;
 pub mod loading;
 pub mod mix;
 pub mod mongo;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 pub mod requester;
 pub mod settings;
 pub mod shuffler;
@@ -28,25 +31,27 @@ pub mod zipf;
 
 use super::load::{Durability, Loading};
 use super::{Finding, Workload};
-use crate::client::{Clients, Misses};
+use crate::client::{Clients, Misses, NullReply};
 use crate::error::BenchError;
 use crate::random::{Generator, Random};
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
 use crate::run::Measured;
+#[cfg(feature = "mysql")]
+use crate::sql::{SqlServer, workload::SqlWork};
 use crate::target::Target;
 use access::{Access, Multigets, Writes};
 use content::{Content, ORIGINAL_MOTIF_BYTES};
 use degree::{Degrees, Split, Table};
 use mix::OPERATIONS;
-use mongo::{MongoDatabase, Transactions};
-use pando_document::Document;
+use mongo::MongoDatabase;
+use pando_document::doc;
 use requester::{Requester, Shared};
 use serde_json::json;
 use settings::Settings;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use store::{CheckExtent, LinkDatabase};
+use store::{CheckExtent, LinkDatabase, Transactions};
 
 /// What is not in LinkBench's own settings.
 #[derive(Clone, Debug)]
@@ -85,6 +90,9 @@ pub struct LinkBench {
     link_content: Content,
     node_content: Content,
     check: CheckExtent,
+    /// The servers, if they speak MySQL's protocol.
+    #[cfg(feature = "mysql")]
+    sql: Option<SqlServer>,
 }
 
 impl LinkBench {
@@ -129,11 +137,24 @@ impl LinkBench {
             node_content: Content::NODES,
             check: ways.check,
             settings,
+            #[cfg(feature = "mysql")]
+            sql: None,
         })
+    }
+
+    /// The same over MySQL's protocol.
+    #[cfg(feature = "mysql")]
+    #[must_use]
+    pub fn on(self, server: SqlServer) -> LinkBench {
+        LinkBench { sql: Some(server), ..self }
     }
 
     /// The database behind the clients.
     fn store(&self, target: &Target) -> Box<dyn LinkDatabase> {
+        #[cfg(feature = "mysql")]
+        if let Some(server) = &self.sql {
+            return Box::new(mysql::SqlDatabase::new(server, &self.database, self.transactions));
+        }
         Box::new(MongoDatabase::new(target, &self.database, self.transactions, self.durability))
     }
 
@@ -167,10 +188,7 @@ impl Workload for LinkBench {
     }
 
     fn summary(&self) -> String {
-        let consistency = match self.transactions {
-            Transactions::None => "none: a crash or a lost connection can leave a wrong count",
-            Transactions::Session => "of a session: a link and its count change together",
-        };
+        let consistency = self.transactions.promise();
         format!(
             "ten operations on {} nodes, lists of {} links at most, transactions {consistency}, durability {}, {} seed {}",
             self.settings.nodes(),
@@ -189,7 +207,7 @@ impl Workload for LinkBench {
         json!({
             "graph": self.graph_parameters(),
             "mix": mix,
-            "transactions": format!("{:?}", self.transactions).to_lowercase(),
+            "transactions": self.transactions.name(),
             "requests_per_client": self.settings.requests,
             "history_percent": self.settings.history_percent,
             "list_limit": self.settings.list_limit,
@@ -216,7 +234,13 @@ impl Workload for LinkBench {
     }
 
     fn prepare(&self, target: &Target) -> Result<(), BenchError> {
-        self.store(target).check_ability()
+        let store = self.store(target);
+        store.check_ability()?;
+        let ended = store.recover()?;
+        if ended > 0 {
+            eprintln!("{ended} writes that an interrupted run left half done were ended");
+        }
+        Ok(())
     }
 
     fn clients(&self, target: &Target, count: u32) -> Result<Clients, BenchError> {
@@ -251,12 +275,28 @@ impl Workload for LinkBench {
         Ok(clients)
     }
 
-    fn null_reply(&self) -> Option<Document> {
-        None
+    /// What every operation is content with: a node, a visible link and a count in one.
+    fn null_reply(&self) -> Option<NullReply> {
+        let document = doc! {
+            "_id": 1_i64, "type": 2048, "visibility": 1, "id1": 1_i64, "link_type": 1_i64, "id2": 1_i64, "time": 1_i64,
+            "version": 0, "data": "12345678", "count": 1_i64,
+        };
+        let cursor = doc! { "firstBatch": [document.clone()], "id": 0_i64, "ns": "graph-linkbench.link" };
+        let reply = doc! { "cursor": cursor, "value": document, "n": 1, "nModified": 1, "ok": 1.0 };
+        Some(NullReply::Document(reply))
+    }
+
+    /// They ask on until the time is over.
+    fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        let settings = Settings { requests: None, ..self.settings.clone() };
+        Workload::clients(&LinkBench { settings, ..self.clone() }, target, clients)
     }
 
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
-        Ok(self.store(target).check(self.check)?.into_iter().collect())
+        let store = self.store(target);
+        // A connection that was lost may have left something half done.
+        store.recover()?;
+        Ok(store.check(self.check)?.into_iter().collect())
     }
 
     fn lines(&self, measured: &Measured) -> Vec<String> {
@@ -265,5 +305,21 @@ impl Workload for LinkBench {
 
     fn csv(&self, figures: &Figures, _interval_s: u32) -> Vec<CsvFile> {
         columns::files(figures)
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl SqlWork for LinkBench {
+    fn server(&self) -> &SqlServer {
+        self.sql.as_ref().expect("only a benchmark with such a server is asked over this protocol")
+    }
+
+    fn first_table(&self) -> String {
+        mysql::SqlDatabase::new(self.server(), &self.database, self.transactions).link_table()
+    }
+
+    fn on_null_server(&self, server: SqlServer) -> LinkBench {
+        let settings = Settings { requests: None, ..self.settings.clone() };
+        LinkBench { settings, sql: Some(server), ..self.clone() }
     }
 }

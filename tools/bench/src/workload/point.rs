@@ -11,12 +11,12 @@ use super::Workload;
 use super::load::Loading;
 use super::sysbench::documents::DataSet;
 use super::sysbench::loading::Load;
-use crate::client::{Clients, Judgement, Outcome, Script, Turn, Verdict, outcome_of};
+use crate::client::{Clients, Judgement, NullReply, Outcome, Script, Turn, Verdict, outcome_of};
 use crate::error::BenchError;
 use crate::random::distribution::{Distribution, Shape};
 use crate::random::{Random, mask};
 use crate::target::Target;
-use pando_document::{Document, RawDocument, doc};
+use pando_document::{RawDocument, doc};
 use pando_wire::RequestTemplate;
 use serde_json::json;
 use std::sync::Arc;
@@ -129,14 +129,15 @@ impl Workload for PointQuery {
         Ok(Clients::of_scripts((0..clients).map(script).collect()))
     }
 
-    fn null_reply(&self) -> Option<Document> {
+    fn null_reply(&self) -> Option<NullReply> {
         let mut document = doc! { "c": mask::C };
         if self.projection == Projection::Full {
             document = doc! { "_id": 1, "k": 1, "c": mask::C, "pad": mask::PAD };
         }
         let (database, collection) = self.data().place(1);
         let namespace = format!("{database}.{collection}");
-        Some(doc! { "cursor": { "firstBatch": [document], "id": 0_i64, "ns": namespace }, "ok": 1.0 })
+        let reply = doc! { "cursor": { "firstBatch": [document], "id": 0_i64, "ns": namespace }, "ok": 1.0 };
+        Some(NullReply::Document(reply))
     }
 
     /// The null server always gives the same document, so that only a projection without `_id` can be content with it.
@@ -240,6 +241,7 @@ impl Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pando_document::Document;
     use pando_wire::{Body, Message};
 
     fn workload(projection: Projection) -> PointQuery {
@@ -252,7 +254,7 @@ mod tests {
     }
 
     fn hit(projection: Projection) -> Document {
-        workload(projection).null_reply().expect("there is one")
+        workload(projection).null_reply().expect("there is one").into_document()
     }
 
     fn judge(projection: Projection, body: &Document) -> Verdict {

@@ -52,6 +52,25 @@ impl Server {
         text
     }
 
+    /// Starts the tool against it, and does not wait.
+    pub fn start_bench(&self, arguments: &str) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pando-bench"));
+        command.args(arguments.split_whitespace());
+        command.args(["--uri", &format!("mongodb://127.0.0.1:{}", self.port)]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the tool starts")
+    }
+
+    /// Calls the tool against it, which must refuse; gives what it says.
+    pub fn refused(&self, arguments: &str) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_pando-bench"))
+            .args(arguments.split_whitespace())
+            .args(["--uri", &format!("mongodb://127.0.0.1:{}", self.port)])
+            .output()
+            .expect("the tool starts");
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     /// Where the tool writes its files.
     pub fn out(&self) -> PathBuf {
         self.folder.path().join("out")

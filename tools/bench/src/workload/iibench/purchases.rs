@@ -118,27 +118,38 @@ impl Purchases {
         }
     }
 
-    /// Appends the next document.
-    pub fn append_next(&mut self, out: &mut Vec<u8>) {
+    /// The next purchase, but for its texts.
+    pub fn next_purchase(&mut self) -> Purchase {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let draw = Draw::next(&mut self.random, self.shape.price);
-        let id = self.id(now.as_secs());
+        let milliseconds = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        Purchase { id: self.id(now.as_secs()), milliseconds, draw }
+    }
+
+    /// Its next text.
+    pub fn next_text(&mut self) -> &str {
+        let (random_bytes, same_bytes) = self.shape.text_parts();
+        let from = self.random.below(BUFFER_BYTES) as usize;
+        let letters = &self.letters[from..from + random_bytes as usize];
+        self.text.clear();
+        self.text.push_str(std::str::from_utf8(letters).expect("letters are ASCII"));
+        self.text.extend(std::iter::repeat_n('a', same_bytes as usize));
+        &self.text
+    }
+
+    /// Appends the next document.
+    pub fn append_next(&mut self, out: &mut Vec<u8>) {
+        let Purchase { id, milliseconds, draw } = self.next_purchase();
         let as_int32 = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
         let mut writer = DocumentWriter::begin(out);
         writer.append_object_id("_id", id);
-        writer.append_i64("dateandtime", i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        writer.append_i64("dateandtime", milliseconds);
         writer.append_i32("cashregisterid", as_int32(draw.cash_register));
         writer.append_i32("customerid", as_int32(draw.customer));
         writer.append_i32("productid", as_int32(draw.product));
         writer.append_f64("price", draw.price);
-        let (random_bytes, same_bytes) = self.shape.text_parts();
         for number in 1..=self.shape.texts {
-            let from = self.random.below(BUFFER_BYTES) as usize;
-            let letters = &self.letters[from..from + random_bytes as usize];
-            self.text.clear();
-            self.text.push_str(std::str::from_utf8(letters).expect("letters are ASCII"));
-            self.text.extend(std::iter::repeat_n('a', same_bytes as usize));
-            writer.append_str(&format!("cf{number}"), &self.text);
+            writer.append_str(&format!("cf{number}"), self.next_text());
         }
         writer.finish();
     }
@@ -168,6 +179,17 @@ impl Purchases {
             }
         }
     }
+}
+
+/// One purchase, but for its texts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Purchase {
+    /// Its primary key.
+    pub id: ObjectId,
+    /// When it was made, since 1970.
+    pub milliseconds: i64,
+    /// Its numbers.
+    pub draw: Draw,
 }
 
 /// The numbers of one purchase.

@@ -54,10 +54,39 @@ impl QueryPlan {
     }
 }
 
-/// The client that asks.
-pub struct Questioner {
+/// How a query is asked.
+pub trait Asker: Send {
+    /// Asks the query of this number (0 to 2) about what was drawn and a moment; gives how much was found. An error other than
+    /// [`BenchError::Refused`] means that the connection is lost.
+    fn ask(&mut self, which: u32, draw: Draw, moment: i64) -> Result<u64, BenchError>;
+}
+
+/// Asks over MongoDB's protocol.
+pub struct MongoAsker {
     session: Session,
     database: String,
+    plan: QueryPlan,
+}
+
+impl MongoAsker {
+    /// In this database.
+    pub fn new(target: &Target, database: &str, plan: QueryPlan) -> Result<MongoAsker, BenchError> {
+        let session = Session::open(target.address())?;
+        Ok(MongoAsker { session, database: database.to_owned(), plan })
+    }
+}
+
+impl Asker for MongoAsker {
+    fn ask(&mut self, which: u32, draw: Draw, moment: i64) -> Result<u64, BenchError> {
+        let reply = self.session.command(&self.database, query(which, draw, moment, self.plan))?;
+        let batch = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
+        Ok(batch.and_then(|batch| batch.as_array()).map_or(0, <[_]>::len) as u64)
+    }
+}
+
+/// The client that asks.
+pub struct Questioner {
+    asker: Box<dyn Asker>,
     plan: QueryPlan,
     random: Random,
     sent: Arc<Sent>,
@@ -71,16 +100,14 @@ pub struct Questioner {
 impl Questioner {
     /// A client that asks while others insert.
     pub fn new(
-        target: &Target,
-        database: &str,
+        asker: Box<dyn Asker>,
         plan: QueryPlan,
         generator: Generator,
         seed: u64,
         sent: Arc<Sent>,
-    ) -> Result<Questioner, BenchError> {
-        Ok(Questioner {
-            session: Session::open(target.address())?,
-            database: database.to_owned(),
+    ) -> Questioner {
+        Questioner {
+            asker,
             plan,
             random: Random::for_client(generator, seed, u64::from(u32::MAX)),
             sent,
@@ -88,23 +115,21 @@ impl Questioner {
             due: None,
             asked: 0,
             found: 0,
-        })
+        }
     }
 
     fn inserts_are_over(&self) -> bool {
         self.sent.inserting.load(Ordering::Relaxed) == 0
     }
 
-    /// The next query, and its kind.
-    fn next_query(&mut self) -> (Kind, Document) {
+    /// What the next query is about: its number, what was drawn, and a moment since the run began.
+    fn next_query(&mut self) -> (u32, Draw, i64) {
         let draw = Draw::next(&mut self.random, Price::NearCustomer);
         let elapsed = (now_ms() - self.began_ms) as f64;
         let moment = self.began_ms + (elapsed * self.random.unit()) as i64;
         let which = self.asked % 3;
         self.asked += 1;
-        let query = query(which, draw, moment, self.plan);
-        // The kinds after the batches stand in the order in which the queries take turns.
-        (Kind::new(u8::try_from(which + 1).unwrap_or(u8::MAX)), query)
+        (which, draw, moment)
     }
 }
 
@@ -181,12 +206,12 @@ impl Task for Questioner {
     fn perform(&mut self) -> Performed {
         let due = self.due.unwrap_or_else(Instant::now);
         self.due = Some(due + self.plan.gap());
-        let (kind, query) = self.next_query();
-        let (verdict, client) = match self.session.command(&self.database, query) {
-            Ok(reply) => {
-                let batch = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
-                let found = batch.and_then(|batch| batch.as_array()).map_or(0, <[_]>::len);
-                self.found += found as u64;
+        let (which, draw, moment) = self.next_query();
+        // The kinds after the batches stand in the order in which the queries take turns.
+        let kind = Kind::new(u8::try_from(which + 1).unwrap_or(u8::MAX));
+        let (verdict, client) = match self.asker.ask(which, draw, moment) {
+            Ok(found) => {
+                self.found += found;
                 (if found == 0 { Verdict::Missed } else { Verdict::Done }, ClientState::GoesOn)
             }
             Err(error @ BenchError::Refused { .. }) => {

@@ -3,7 +3,7 @@
 //! From JSON, each row is made as a line `{"id":…,"value1":…,"value2":…}` and parsed again, as the original's import did; the
 //! CPU time of parsing is counted apart, so that it does not pass for the server's.
 
-use super::rows::Rows;
+use super::rows::{Row, Rows};
 use crate::client::{Clients, Note, Script, Session, ThreadUsage};
 use crate::error::BenchError;
 use crate::random::distribution::scattering_factor;
@@ -91,9 +91,9 @@ impl Loading for KvLoad {
     }
 
     fn clients(&self, _target: &Target) -> Result<Clients, BenchError> {
-        let (next, failed) = (Arc::new(AtomicU32::new(0)), Arc::default());
+        let (order, failed) = (RowOrder::new(self.clone()), Arc::default());
         let script = |_| -> Box<dyn Script> {
-            let source = RowBatches::new(self.clone(), next.clone());
+            let source = RowBatches(order.clone());
             Box::new(Inserter::new(self.durability, source, OnFailure::EndAll(Arc::clone(&failed))))
         };
         Ok(Clients::of_scripts((0..self.connections).map(script).collect()))
@@ -105,8 +105,9 @@ impl Loading for KvLoad {
     }
 }
 
-/// The batches of one connection.
-struct RowBatches {
+/// Which rows a connection loads, and by which format they are made.
+#[derive(Clone)]
+pub struct RowOrder {
     load: KvLoad,
     /// The batch to make next, for all connections.
     next: Arc<AtomicU32>,
@@ -116,10 +117,11 @@ struct RowBatches {
     json_bytes: u64,
 }
 
-impl RowBatches {
-    fn new(load: KvLoad, next: Arc<AtomicU32>) -> RowBatches {
+impl RowOrder {
+    /// The order that all clones share.
+    pub fn new(load: KvLoad) -> RowOrder {
         let factor = u64::from(scattering_factor(load.rows.count));
-        RowBatches { load, next, factor, parsing_us: 0.0, json_bytes: 0 }
+        RowOrder { load, next: Arc::default(), factor, parsing_us: 0.0, json_bytes: 0 }
     }
 
     /// The place of the row that is inserted as the `nth`.
@@ -133,46 +135,62 @@ impl RowBatches {
         }
     }
 
-    fn append_from_json(&mut self, place: u32, out: &mut Vec<u8>) {
+    /// The numbers of the next batch's rows; nothing when all are made.
+    pub fn next_batch(&self) -> Option<std::ops::Range<u32>> {
+        let number = u64::from(self.next.fetch_add(1, Ordering::Relaxed));
+        let rows = u64::from(self.load.rows.count);
+        let first = u32::try_from((number * u64::from(self.load.batch)).min(rows)).unwrap_or(u32::MAX);
+        let documents = self.load.batch.min(self.load.rows.count - first);
+        (documents > 0).then_some(first..first + documents)
+    }
+
+    /// Its rows.
+    pub fn rows(&mut self, batch: std::ops::Range<u32>) -> Vec<Row> {
+        match self.load.format {
+            LoadFormat::Bson => batch.map(|nth| self.load.rows.row(self.place(nth))).collect(),
+            LoadFormat::Json => {
+                let before = ThreadUsage::now().ok();
+                let rows = batch.map(|nth| self.row_by_json(self.place(nth))).collect();
+                let used = before.and_then(|before| Some(ThreadUsage::now().ok()?.since(&before).cpu_us));
+                self.parsing_us += used.unwrap_or(0.0);
+                rows
+            }
+        }
+    }
+
+    fn row_by_json(&mut self, place: u32) -> Row {
         let row = self.load.rows.row(place);
         let line = json!({ "id": row.id, "value1": row.value1, "value2": row.value2 }).to_string();
         self.json_bytes += line.len() as u64 + 1;
         let parsed: serde_json::Value = serde_json::from_str(&line).expect("it was written just now");
         let value1 = parsed["value1"].as_i64().and_then(|value| i32::try_from(value).ok());
         let id = parsed["id"].as_i64().expect("every row has one");
-        super::rows::Row { id, value1, value2: parsed["value2"].as_f64() }.append(out);
-    }
-}
-
-impl BatchSource for RowBatches {
-    fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch> {
-        let number = u64::from(self.next.fetch_add(1, Ordering::Relaxed));
-        let rows = u64::from(self.load.rows.count);
-        let first = u32::try_from((number * u64::from(self.load.batch)).min(rows)).unwrap_or(u32::MAX);
-        let documents = self.load.batch.min(self.load.rows.count - first);
-        if documents == 0 {
-            return None;
-        }
-        match self.load.format {
-            LoadFormat::Bson => {
-                (first..first + documents).for_each(|nth| self.load.rows.row(self.place(nth)).append(out));
-            }
-            LoadFormat::Json => {
-                let before = ThreadUsage::now().ok();
-                (first..first + documents).for_each(|nth| self.append_from_json(self.place(nth), out));
-                let used = before.and_then(|before| Some(ThreadUsage::now().ok()?.since(&before).cpu_us));
-                self.parsing_us += used.unwrap_or(0.0);
-            }
-        }
-        let KvLoad { database, collection, .. } = &self.load;
-        Some(Batch { database: database.clone(), collection: collection.clone(), documents })
+        Row { id, value1, value2: parsed["value2"].as_f64() }
     }
 
-    fn notes(&self) -> Vec<Note> {
+    /// What making the rows cost.
+    pub fn notes(&self) -> Vec<Note> {
         vec![
             Note { name: "microseconds of CPU for writing and parsing JSON", count: self.parsing_us as u64 },
             Note { name: "bytes of JSON", count: self.json_bytes },
         ]
+    }
+}
+
+/// The batches of one connection.
+struct RowBatches(RowOrder);
+
+impl BatchSource for RowBatches {
+    fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch> {
+        let batch = self.0.next_batch()?;
+        let documents = batch.end - batch.start;
+        self.0.rows(batch).iter().for_each(|row| row.append(out));
+        let KvLoad { database, collection, .. } = &self.0.load;
+        Some(Batch { database: database.clone(), collection: collection.clone(), documents })
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        self.0.notes()
     }
 }
 
@@ -196,7 +214,7 @@ pub mod tests {
     }
 
     fn ids(load: KvLoad) -> Vec<i64> {
-        let mut source = RowBatches::new(load, Arc::default());
+        let mut source = RowBatches(RowOrder::new(load));
         let mut out = Vec::new();
         while source.next_batch(&mut out).is_some() {}
         let mut ids = Vec::new();
@@ -226,10 +244,10 @@ pub mod tests {
     fn rows_by_json_are_the_same_rows() {
         let bytes = |format| {
             let load = KvLoad { format, ..load(ROWS) };
-            let mut source = RowBatches::new(load, Arc::default());
+            let mut source = RowBatches(RowOrder::new(load));
             let mut out = Vec::new();
             while source.next_batch(&mut out).is_some() {}
-            (out, source.json_bytes)
+            (out, source.0.json_bytes)
         };
         let (from_json, json_bytes) = bytes(LoadFormat::Json);
         assert!(from_json == bytes(LoadFormat::Bson).0, "bit by bit");

@@ -7,6 +7,48 @@
 use crate::error::BenchError;
 use crate::workload::Finding;
 
+/// What makes a link and its count change together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transactions {
+    /// Nothing: each change is atomic by itself.
+    None,
+    /// A transaction: of a session over MongoDB's protocol, of a connection over MySQL's.
+    Session,
+    /// A document that says how far the change has come, by which it is ended after a crash.
+    TwoPhase,
+    /// TokuMX's transaction of a connection.
+    TokuMx,
+}
+
+impl Transactions {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transactions::None => "none",
+            Transactions::Session => "session",
+            Transactions::TwoPhase => "two-phase",
+            Transactions::TokuMx => "tokumx",
+        }
+    }
+
+    /// Of a name.
+    pub fn of_name(name: &str) -> Option<Transactions> {
+        [Transactions::None, Transactions::Session, Transactions::TwoPhase, Transactions::TokuMx]
+            .into_iter()
+            .find(|level| level.name() == name)
+    }
+
+    /// What it promises.
+    pub fn promise(self) -> &'static str {
+        match self {
+            Transactions::None => "none: a crash or a lost connection can leave a wrong count",
+            Transactions::Session => "of a session: a link and its count change together",
+            Transactions::TwoPhase => "two-phase: what a crash leaves half done is ended by the next run",
+            Transactions::TokuMx => "of TokuMX: a link and its count change together",
+        }
+    }
+}
+
 /// A link, from one node to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
@@ -171,6 +213,10 @@ pub trait LinkDatabase: Send + Sync {
     fn check_ability(&self) -> Result<(), BenchError>;
     /// Empty collections or tables, with their indexes.
     fn recreate(&self) -> Result<(), BenchError>;
+    /// Ends what an interrupted client left half done; gives how much that was.
+    fn recover(&self) -> Result<u64, BenchError> {
+        Ok(0)
+    }
     /// How much is there.
     fn contents(&self) -> Result<Contents, BenchError>;
     /// The highest number of a node, 0 if there is none.

@@ -80,7 +80,8 @@ fn judge(script: &mut dyn Script, reply: &Document) -> Judgement {
 #[test]
 fn a_transaction_sends_the_commands_of_the_original() {
     let workload = sysbench(Mix::DEFAULT);
-    let (mut script, reply) = (script(&workload), workload.null_reply().expect("there is one"));
+    let (mut script, reply) =
+        (script(&workload), workload.null_reply().expect("there is one").into_document());
     let mut names = Vec::new();
     loop {
         let command = request(script.as_mut());
@@ -159,7 +160,8 @@ fn in_the_originals_way_a_failure_ends_the_client() {
 #[test]
 fn a_run_counts_transactions_and_their_statements_apart() {
     let workload = sysbench(Mix::DEFAULT);
-    let server = NullServer::start(&workload.null_reply().expect("there is one")).expect("loopback");
+    let server =
+        NullServer::start(&workload.null_reply().expect("there is one").into_document()).expect("loopback");
     let target = Target::parse(&format!("mongodb://{}", server.address())).expect("an address");
     let clients = workload.clients(&target, 4).expect("it is all there");
     let plan = Plan { clients: 4, threads: 2, warmup_s: 0, duration_s: 1, pace: Pace::Closed };

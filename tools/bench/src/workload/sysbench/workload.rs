@@ -5,7 +5,7 @@ use super::documents::DataSet;
 use super::loading::Load;
 use super::mix::{KINDS, Mix, Transactions};
 use super::mongo::{AfterFailure, MongoClient};
-use crate::client::{Clients, Misses, Script, Session};
+use crate::client::{Clients, Misses, NullReply, Script, Session};
 use crate::error::BenchError;
 use crate::random::mask;
 use crate::report::Figures;
@@ -13,7 +13,7 @@ use crate::report::csv::CsvFile;
 use crate::target::Target;
 use crate::workload::load::{Durability, Loading, count};
 use crate::workload::{Finding, Workload};
-use pando_document::{Document, doc};
+use pando_document::doc;
 use serde_json::json;
 
 /// The workload.
@@ -86,10 +86,11 @@ impl Workload for Sysbench {
         Ok(Clients::of_scripts((0..clients).map(script).collect()))
     }
 
-    fn null_reply(&self) -> Option<Document> {
+    fn null_reply(&self) -> Option<NullReply> {
         let document = doc! { "c": mask::C, "average": 1 };
         let cursor = doc! { "firstBatch": [document], "id": 0_i64, "ns": "sbtest.sbtest1" };
-        Some(doc! { "cursor": cursor, "values": [mask::C], "n": 1, "nModified": 1, "ok": 1.0 })
+        let reply = doc! { "cursor": cursor, "values": [mask::C], "n": 1, "nModified": 1, "ok": 1.0 };
+        Some(NullReply::Document(reply))
     }
 
     /// Each delete is followed by an insert of the same `_id`: when all clients are done, every document is there again.

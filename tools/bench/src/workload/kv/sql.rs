@@ -1,0 +1,281 @@
+//! The rows over MySQL's protocol: `keyvalue(id BIGINT primary key, value1 INT null, value2 DOUBLE null)`, as the post had them.
+//! Only with the feature `mysql`.
+//!
+//! Rows, read set and rounds are those of MongoDB's protocol. A read is one prepared statement, or one HANDLER READ; it gives
+//! the whole row, which is compared value by value.
+
+use super::KeyValue;
+use super::loading::RowOrder;
+use super::rows::{Row, Rows};
+use crate::client::{ClientState, Clients, Kind, Note, NullReply, Performed, Statement, Task, Turn, Verdict};
+use crate::error::BenchError;
+use crate::run::Measured;
+use crate::sql::insert::{InsertSource, SqlLoader, recreate_table};
+use crate::sql::workload::SqlWork;
+use crate::sql::{Api, SqlServer, count_rows, is_transient, of_sql, quoted};
+use crate::target::Target;
+use crate::workload::Workload;
+use crate::workload::load::Loading;
+use mysql::Conn;
+use mysql::prelude::Queryable;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// The table.
+const TABLE: &str = "keyvalue";
+/// A row as it comes.
+type Columns = (i64, Option<i32>, Option<f64>);
+
+/// Whether a row is compared with what it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    Values,
+    /// A null server's row is right for no id.
+    Nothing,
+}
+
+/// The workload against servers of this protocol.
+#[derive(Clone, Debug)]
+pub struct SqlKeyValue {
+    inner: KeyValue,
+    server: SqlServer,
+    check: Check,
+}
+
+impl SqlKeyValue {
+    /// This workload against these servers.
+    pub fn new(inner: KeyValue, server: SqlServer) -> SqlKeyValue {
+        SqlKeyValue { inner, server, check: Check::Values }
+    }
+
+    fn table(&self) -> String {
+        format!("{}.{TABLE}", quoted(&self.inner.load.database))
+    }
+
+    fn readers(&self, clients: u32, passes: u32) -> Result<Clients, BenchError> {
+        let set: Arc<[u32]> = self.inner.read_set().into();
+        let mut all = Clients::default();
+        for client in 0..clients {
+            let mut connection = self.server.connect_client(client)?;
+            let table = self.table();
+            let text = match self.server.api() {
+                Api::Sql => format!("SELECT id, value1, value2 FROM {table} WHERE id = ?"),
+                Api::Handler => {
+                    connection.query_drop(format!("HANDLER {table} OPEN AS kv")).map_err(of_sql)?;
+                    "HANDLER kv READ `PRIMARY` = (?)".to_owned()
+                }
+            };
+            let statement = connection.prep(text).map_err(of_sql)?;
+            let part = KeyValue::part(set.len(), client, clients);
+            all.tasks.push(Box::new(SqlReader {
+                connection,
+                statement,
+                rows: self.inner.load.rows,
+                set: set.clone(),
+                at: part.start,
+                part,
+                passes,
+                pass: 0,
+                check: self.check,
+            }));
+        }
+        Ok(all)
+    }
+}
+
+impl Workload for SqlKeyValue {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn summary(&self) -> String {
+        self.inner.summary()
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        Workload::parameters(&self.inner)
+    }
+
+    fn operations(&self) -> &'static str {
+        self.inner.operations()
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        Workload::kinds(&self.inner)
+    }
+
+    fn loading(&self) -> Option<&dyn Loading> {
+        Some(self)
+    }
+
+    fn warm_up(&self, _target: &Target, clients: u32) -> Result<Option<Clients>, BenchError> {
+        self.readers(clients, super::WARM_UP_PASSES).map(Some)
+    }
+
+    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+        let endless = self.check == Check::Nothing;
+        self.readers(clients, if endless { u32::MAX } else { self.inner.rounds })
+    }
+
+    fn null_reply(&self) -> Option<NullReply> {
+        None
+    }
+
+    fn lines(&self, measured: &Measured) -> Vec<String> {
+        Workload::lines(&self.inner, measured)
+    }
+}
+
+impl SqlWork for SqlKeyValue {
+    fn server(&self) -> &SqlServer {
+        &self.server
+    }
+
+    fn first_table(&self) -> String {
+        self.table()
+    }
+
+    fn on_null_server(&self, server: SqlServer) -> SqlKeyValue {
+        SqlKeyValue { server, check: Check::Nothing, ..self.clone() }
+    }
+}
+
+impl Loading for SqlKeyValue {
+    fn summary(&self) -> String {
+        format!("{}; by SQL, engine {}", Loading::summary(&self.inner.load), self.server.engine().name())
+    }
+
+    fn parameters(&self) -> serde_json::Value {
+        let mut parameters = Loading::parameters(&self.inner.load);
+        self.server.add_parameters(&mut parameters);
+        parameters
+    }
+
+    fn is_there(&self, _target: &Target) -> Result<bool, BenchError> {
+        Ok(count_rows(&mut self.server.connect()?, &self.table())? > 0)
+    }
+
+    fn prepare(&self, _target: &Target) -> Result<(), BenchError> {
+        let definition = format!(
+            "(id BIGINT NOT NULL PRIMARY KEY, value1 INT NULL, value2 DOUBLE NULL) {}",
+            self.server.table_end()
+        );
+        recreate_table(&mut self.server.connect()?, &self.inner.load.database, TABLE, &definition)
+    }
+
+    fn connections(&self) -> u32 {
+        self.inner.load.connections
+    }
+
+    fn clients(&self, _target: &Target) -> Result<Clients, BenchError> {
+        let (order, failed) = (RowOrder::new(self.inner.load.clone()), Arc::<AtomicBool>::default());
+        let mut clients = Clients::default();
+        for client in 0..self.connections() {
+            let source = SqlRows { order: order.clone(), table: self.table() };
+            let connection = self.server.connect_client(client)?;
+            clients.tasks.push(Box::new(SqlLoader::new(connection, source, failed.clone())));
+        }
+        Ok(clients)
+    }
+
+    fn check(&self, _target: &Target) -> Result<(), BenchError> {
+        let found = count_rows(&mut self.server.connect()?, &self.table())?;
+        let expected = u64::from(self.inner.load.rows.count);
+        if found == expected {
+            return Ok(());
+        }
+        Err(BenchError::DataSet { namespace: self.table(), found, expected })
+    }
+}
+
+/// The rows of a client that loads.
+struct SqlRows {
+    order: RowOrder,
+    table: String,
+}
+
+impl InsertSource for SqlRows {
+    fn next_insert(&mut self, statement: &mut String) -> Option<u32> {
+        let batch = self.order.next_batch()?;
+        let rows = self.order.rows(batch);
+        let _ = write!(statement, "INSERT INTO {} (id, value1, value2) VALUES ", self.table);
+        for (place, row) in rows.iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            let _ = write!(statement, "{comma}({},", row.id);
+            // With an exponent a number is a double to the server, not a decimal that it would round.
+            let _ = match row.value1 {
+                Some(value) => write!(statement, "{value},"),
+                None => write!(statement, "NULL,"),
+            };
+            let _ = match row.value2 {
+                Some(value) => write!(statement, "{value:e})"),
+                None => write!(statement, "NULL)"),
+            };
+        }
+        u32::try_from(rows.len()).ok()
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        self.order.notes()
+    }
+}
+
+/// One client: its part of the read set, pass after pass.
+struct SqlReader {
+    connection: Conn,
+    statement: mysql::Statement,
+    rows: Rows,
+    set: Arc<[u32]>,
+    part: std::ops::Range<usize>,
+    at: usize,
+    passes: u32,
+    pass: u32,
+    check: Check,
+}
+
+impl SqlReader {
+    fn read(&mut self, row: Row) -> Result<Verdict, mysql::Error> {
+        let found: Option<Columns> = self.connection.exec_first(&self.statement, (row.id,))?;
+        Ok(match found {
+            None => Verdict::Missed,
+            Some(columns) if self.check == Check::Nothing || columns == (row.id, row.value1, row.value2) => {
+                Verdict::Done
+            }
+            Some(_) => Verdict::Failed(format!("wrong row for id {}", row.id)),
+        })
+    }
+}
+
+impl Task for SqlReader {
+    fn prepare(&mut self) -> Turn {
+        if self.part.is_empty() || self.pass >= self.passes { Turn::Over } else { Turn::Request }
+    }
+
+    fn perform(&mut self) -> Performed {
+        let row = self.rows.row(self.set[self.at]);
+        let began = Instant::now();
+        let mut retries = 0;
+        let (verdict, client) = loop {
+            match self.read(row) {
+                Ok(verdict) => break (verdict, ClientState::GoesOn),
+                Err(error) if is_transient(&error) && retries < 100 => retries += 1,
+                Err(error) => {
+                    let goes_on = matches!(error, mysql::Error::MySqlError(_));
+                    let client = if goes_on { ClientState::GoesOn } else { ClientState::Out };
+                    break (Verdict::Failed(error.to_string()), client);
+                }
+            }
+        };
+        let endless = self.check == Check::Nothing;
+        let kind = Kind::new(if endless { 0 } else { u8::try_from(self.pass).unwrap_or(u8::MAX) });
+        let statements = vec![Statement { kind, latency: began.elapsed(), verdict: verdict.clone() }];
+        self.at += 1;
+        if self.at == self.part.end {
+            self.at = self.part.start;
+            self.pass += 1;
+        }
+        Performed { statements, verdict, operations: 1, retries, client }
+    }
+}
