@@ -3,6 +3,8 @@
 mod blocks;
 mod missed_block;
 mod page_cache;
+mod shares;
+mod stored_page;
 
-pub(crate) use blocks::{Blocks, Retention};
-pub(crate) use page_cache::PageCache;
+pub(crate) use blocks::{Blocks, NewPage, Retention};
+pub(crate) use page_cache::{PageCache, Tier};

@@ -49,12 +49,20 @@ impl Core {
 
     fn add_memory(&self, figures: &mut Statistics) {
         let cache = self.blocks.cache();
-        let (hits, misses) = self.blocks.hits_and_misses();
-        figures.set("cache.page_bytes", cache.page_bytes());
-        figures.set("cache.pages", cache.pages());
+        let (decoded, compressed) = cache.pages();
+        let (decoded_bytes, compressed_bytes) = (cache.decoded_bytes(), cache.compressed_bytes());
+        let (decoded_hits, compressed_hits) = (cache.decoded_hits.get(), cache.compressed_hits.get());
+        figures.set("cache.page_bytes", decoded_bytes + compressed_bytes);
+        figures.set("cache.decoded_page_bytes", decoded_bytes);
+        figures.set("cache.compressed_page_bytes", compressed_bytes);
+        figures.set("cache.pages", decoded + compressed);
+        figures.set("cache.decoded_pages", decoded);
+        figures.set("cache.compressed_pages", compressed);
         figures.set("cache.directory_bytes", cache.directory_bytes());
-        figures.set("cache.hits", hits);
-        figures.set("cache.misses", misses);
+        figures.set("cache.hits", decoded_hits + compressed_hits);
+        figures.set("cache.decoded_hits", decoded_hits);
+        figures.set("cache.compressed_hits", compressed_hits);
+        figures.set("cache.misses", cache.misses.get());
         figures.set("cache.limit_bytes", self.options.cache_bytes);
         figures.set("buffers.bytes", self.buffered_bytes() as u64);
         figures.set("buffers.budget_bytes", self.buffer_budget() as u64);

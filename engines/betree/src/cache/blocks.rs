@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pando_storage::{MissedRead, Patience};
 
 use super::missed_block::MissedBlock;
-use super::page_cache::{BlockKey, PageCache};
+use super::page_cache::{BlockKey, PageCache, Promotion, Tier};
+use super::stored_page::StoredPage;
 use crate::counter::Counter;
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
-use crate::space::{BlockStore, Pointer};
+use crate::page_memory;
+use crate::space::{BlockStore, Codec, Pointer};
 use crate::tree::node::{InnerNode, NodeSlot};
 use crate::tree::slice::{IndexMemory, Slice};
 
@@ -23,6 +26,24 @@ pub(crate) enum Retention {
     Keep,
     /// For merges, which rewrite what they read.
     Bypass,
+}
+
+/// A page that was just made, as it is to be kept in memory.
+pub(crate) enum NewPage {
+    /// Its bytes.
+    Decoded(Bytes),
+    /// Its payload on disk.
+    Compressed(StoredPage),
+}
+
+impl NewPage {
+    /// A copy for a tier of a page that stands compressed in a writer.
+    pub(crate) fn for_tier(tier: Tier, raw: &[u8], (codec, payload): (Codec, &[u8])) -> NewPage {
+        match tier {
+            Tier::Decoded => NewPage::Decoded(page_memory::copy(raw)),
+            Tier::Compressed => NewPage::Compressed(StoredPage::used(codec, payload)),
+        }
+    }
 }
 
 /// The blocks of the store, by pointer.
@@ -58,11 +79,6 @@ impl Blocks {
         &self.cache
     }
 
-    /// Reads of pages and directories that memory answered, and those that it did not.
-    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
-        (self.cache.hits.get(), self.cache.misses.get())
-    }
-
     /// A leaf's directory.
     pub(crate) fn directory(
         &self,
@@ -82,14 +98,52 @@ impl Blocks {
     /// A page.
     pub(crate) fn page(&self, pointer: &Pointer, patience: Patience) -> Result<Page, BetreeError> {
         let key = BlockKey::of(pointer);
-        if let Some(page) = self.cache.page(&key) {
-            self.cache.hits.add(1);
+        if let Some(page) = self.cache.decoded(&key) {
+            return Ok(page);
+        }
+        if let Some(found) = self.cache.compressed(&key) {
+            let page = self.decode_stored(pointer, &found.page)?;
+            if found.promotion == Promotion::Keep {
+                self.cache.insert_decoded(key, page.clone());
+            }
             return Ok(page);
         }
         self.miss(pointer, patience)?;
-        let page = decode_page(pointer, self.store.read_block(pointer)?)?;
-        self.cache.insert_page(key, page.clone());
+        let tier = self.cache.tier_for_read();
+        let page =
+            self.store.with_stored(pointer, |payload| self.take_in(pointer, payload, Some(tier)))??;
         Ok(page)
+    }
+
+    /// Decodes a page that was read, and keeps it in a tier.
+    fn take_in(&self, pointer: &Pointer, payload: &[u8], tier: Option<Tier>) -> Result<Page, BetreeError> {
+        let page = decode_page(pointer, self.store.decompress(pointer, payload)?)?;
+        let key = BlockKey::of(pointer);
+        match tier {
+            Some(Tier::Decoded) => self.cache.insert_decoded(key, page.clone()),
+            Some(Tier::Compressed) => {
+                self.cache.insert_compressed(key, StoredPage::used(pointer.codec(), payload));
+            }
+            None => {}
+        }
+        Ok(page)
+    }
+
+    fn decode_stored(&self, pointer: &Pointer, stored: &StoredPage) -> Result<Page, BetreeError> {
+        let raw = stored.raw(pointer.raw_length() as usize);
+        decode_page(pointer, raw.ok_or_else(|| self.store.undecodable(pointer))?)
+    }
+
+    /// A page that is in memory, without counting as a use of it.
+    fn resident(&self, pointer: &Pointer) -> Result<Option<Page>, BetreeError> {
+        let key = BlockKey::of(pointer);
+        match self.cache.peek_decoded(&key) {
+            Some(page) => Ok(Some(page)),
+            None => match self.cache.peek_compressed(&key) {
+                Some(stored) => self.decode_stored(pointer, &stored).map(Some),
+                None => Ok(None),
+            },
+        }
     }
 
     /// Neighbouring pages of a leaf, those that are not in memory with as few device reads as possible.
@@ -98,19 +152,21 @@ impl Blocks {
         entries: &[PageEntry],
         retention: Retention,
     ) -> Result<Vec<Page>, BetreeError> {
-        let mut pages: Vec<Option<Page>> =
-            entries.iter().map(|entry| self.cache.peek_page(&BlockKey::of(&entry.pointer))).collect();
+        let mut pages = Vec::with_capacity(entries.len());
+        for entry in entries {
+            pages.push(self.resident(&entry.pointer)?);
+        }
         let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
         if !missing.is_empty() {
             self.cache.misses.add(missing.len() as u64);
             let pointers: Vec<Pointer> = missing.iter().map(|at| entries[*at].pointer).collect();
-            let blocks = self.store.read_neighbours(&pointers)?;
-            for ((at, pointer), bytes) in missing.into_iter().zip(&pointers).zip(blocks) {
-                let page = decode_page(pointer, bytes)?;
-                if retention == Retention::Keep {
-                    self.cache.insert_page(BlockKey::of(pointer), page.clone());
-                }
-                pages[at] = Some(page);
+            let mut read = Vec::with_capacity(missing.len());
+            self.store.read_neighbours(&pointers, |pointer, payload| {
+                let tier = (retention == Retention::Keep).then(|| self.cache.tier_for_read());
+                read.push(self.take_in(pointer, payload, tier));
+            })?;
+            for (at, page) in missing.into_iter().zip(read) {
+                pages[at] = Some(page?);
             }
         }
         Ok(pages.into_iter().flatten().collect())
@@ -161,14 +217,21 @@ impl Blocks {
         Ok(slice.fill(index, &self.index_memory))
     }
 
-    /// Whether a page is in memory.
-    pub(crate) fn has_page(&self, pointer: &Pointer) -> bool {
-        self.cache.peek_page(&BlockKey::of(pointer)).is_some()
+    /// In which tier a page is, if it is in memory.
+    pub(crate) fn tier_of(&self, pointer: &Pointer) -> Option<Tier> {
+        self.cache.tier_of(&BlockKey::of(pointer))
     }
 
     /// Keeps a page that was just written.
-    pub(crate) fn keep_page(&self, pointer: &Pointer, page: Page) {
-        self.cache.insert_page(BlockKey::of(pointer), page);
+    pub(crate) fn keep_page(&self, pointer: &Pointer, page: NewPage) {
+        let key = BlockKey::of(pointer);
+        match page {
+            NewPage::Decoded(raw) => {
+                let page = Page::decode(raw).expect("a page that was just built can be read");
+                self.cache.insert_decoded(key, page);
+            }
+            NewPage::Compressed(stored) => self.cache.insert_compressed(key, stored),
+        }
     }
 
     /// Keeps a directory that was just written.
@@ -200,7 +263,7 @@ pub(super) fn decode_directory(pointer: &Pointer, bytes: &[u8]) -> Result<Direct
         .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })
 }
 
-pub(super) fn decode_page(pointer: &Pointer, bytes: bytes::Bytes) -> Result<Page, BetreeError> {
+pub(super) fn decode_page(pointer: &Pointer, bytes: Bytes) -> Result<Page, BetreeError> {
     let page = Page::decode(bytes)
         .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
     Ok(page)

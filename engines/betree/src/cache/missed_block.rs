@@ -11,7 +11,8 @@ use pando_environment::File;
 use pando_storage::MissedRead;
 
 use super::blocks::{decode_directory, decode_page};
-use super::page_cache::{BlockKey, PageCache};
+use super::page_cache::{BlockKey, PageCache, Tier};
+use super::stored_page::StoredPage;
 use crate::error::BetreeError;
 use crate::space::{BlockKind, BlockStore, Pointer, Sectors};
 
@@ -35,16 +36,24 @@ impl MissedBlock {
     }
 
     fn keep(&self, bytes: &[u8]) -> Result<(), BetreeError> {
-        let payload = self.store.decode_sectors(&self.pointer, &self.sectors, bytes)?;
+        let payload = self.store.stored_in(&self.pointer, &self.sectors, bytes)?;
         let key = BlockKey::of(&self.pointer);
         match self.pointer.kind() {
             BlockKind::LeafDirectory => {
-                self.cache.insert_directory(key, Arc::new(decode_directory(&self.pointer, &payload)?));
+                let raw = self.store.decompress(&self.pointer, payload)?;
+                self.cache.insert_directory(key, Arc::new(decode_directory(&self.pointer, &raw)?));
             }
-            BlockKind::Page | BlockKind::RunPage => {
-                self.cache.insert_page(key, decode_page(&self.pointer, payload)?)
-            }
-            // Neither of the two caches has others.
+            BlockKind::Page | BlockKind::RunPage => match self.cache.tier_for_read() {
+                Tier::Decoded => {
+                    let raw = self.store.decompress(&self.pointer, payload)?;
+                    self.cache.insert_decoded(key, decode_page(&self.pointer, raw)?);
+                }
+                // Whoever waits for it decodes it, with buffers that are warm.
+                Tier::Compressed => {
+                    self.cache.insert_compressed(key, StoredPage::awaited(self.pointer.codec(), payload));
+                }
+            },
+            // The cache has no others.
             _ => {}
         }
         self.cache.misses.add(1);

@@ -1,21 +1,36 @@
-//! The page cache: decoded pages and leaf directories within one limit of bytes.
+//! The page cache: pages in two tiers, and leaf directories, within one limit of bytes.
+//!
+//! # Terms
+//! - *Decoded*: a page that is read in place.
+//! - *Compressed*: a page as it stands on disk ([`StoredPage`]): it is decoded at each use, and takes a half to a third of the
+//!   room. A read of the device costs ten times as much as decoding does.
+//!
+//! # Steps
+//! 1. What is read from the device goes where there is room: decoded if possible, else compressed.
+//! 2. A compressed page that is used again is decoded for good: the first time if there is room, else the second time.
+//! 3. How the memory is shared out is decided once a period, by what each tier saved ([`shares`](super::shares)).
+//! 4. Within each tier `quick_cache` chooses what goes (S3-FIFO: a page read once by a scan leaves before one that was read
+//!    twice). A page that leaves the decoded tier may still be in the other one, where it grows old unused.
 //!
 //! Directories come first: without them a point query costs two device reads instead of one. They may take up to
-//! [`DIRECTORY_SHARE`] of the limit, pages have what directories leave. Within each class `quick_cache` chooses what goes
-//! (S3-FIFO: a page read once by a scan leaves before one that was read twice).
+//! [`DIRECTORY_SHARE`] of the limit, pages have what directories leave.
 //!
 //! # Invariants
 //! - A block is known by address *and* checksum: space that is used again never answers for what stood there before.
-//! - Pages lie in the cache's own entries, not behind a pointer of their own: a hit follows one pointer less.
+//! - Decoded pages lie in the cache's own entries, not behind a pointer of their own: a hit follows one pointer less.
 //! - Weights are the bytes that the value really takes, and what the cache itself takes for an entry.
 //! - A block heavier than its shard's capacity is not kept: the limit holds even so.
+//! - The first use of what was read for somebody who waits is the miss, and counts neither as a hit nor for its staying.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use parking_lot::Mutex;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
+use super::shares::{DecodedShare, Period};
+use super::stored_page::StoredPage;
 use crate::counter::Counter;
 use crate::format::directory::Directory;
 use crate::format::page::Page;
@@ -25,6 +40,11 @@ use crate::space::Pointer;
 const DIRECTORY_SHARE: u64 = 40;
 /// What the cache takes for an entry beside the value: key, links, hash slot, and the counters of shared memory.
 const ENTRY_BYTES: usize = 120;
+/// The part of a tier for what was used again while it was there. The rest is for what has just come: with the usual 3 % of it, one
+/// page in twelve had gone before the request that waited for it came back (random keys, 64 clients).
+const HOT_ALLOCATION: f64 = 0.85;
+/// The use of a compressed page that brings it into the decoded tier when that is full.
+const USES_TO_STAY: u8 = 2;
 
 /// What a block is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,11 +59,41 @@ impl BlockKey {
     }
 }
 
+/// One of the two tiers of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tier {
+    Decoded,
+    Compressed,
+}
+
+/// A compressed page that was found.
+pub(super) struct Stored {
+    pub(super) page: Arc<StoredPage>,
+    /// Whether it is to be kept decoded from now on.
+    pub(super) promotion: Promotion,
+}
+
+/// What becomes of a compressed page that is decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Promotion {
+    Keep,
+    No,
+}
+
 #[derive(Clone)]
 struct PageWeight;
 
 impl Weighter<BlockKey, Page> for PageWeight {
     fn weight(&self, _: &BlockKey, page: &Page) -> u64 {
+        (page.heap_bytes() + ENTRY_BYTES) as u64
+    }
+}
+
+#[derive(Clone)]
+struct StoredWeight;
+
+impl Weighter<BlockKey, Arc<StoredPage>> for StoredWeight {
+    fn weight(&self, _: &BlockKey, page: &Arc<StoredPage>) -> u64 {
         (page.heap_bytes() + ENTRY_BYTES) as u64
     }
 }
@@ -59,13 +109,20 @@ impl Weighter<BlockKey, Arc<Directory>> for DirectoryWeight {
 
 /// See the module's head.
 pub(crate) struct PageCache {
-    pages: Cache<BlockKey, Page, PageWeight>,
+    decoded: Cache<BlockKey, Page, PageWeight>,
+    compressed: Cache<BlockKey, Arc<StoredPage>, StoredWeight>,
     directories: Cache<BlockKey, Arc<Directory>, DirectoryWeight>,
     limit: AtomicU64,
-    /// What the pages' capacity was last set to.
-    page_limit: AtomicU64,
-    pub(super) hits: Counter,
-    pub(super) misses: Counter,
+    /// What the tiers' capacities were last set to.
+    decoded_limit: AtomicU64,
+    compressed_limit: AtomicU64,
+    /// Thousandths of the pages' memory for those that are decoded.
+    decoded_share: AtomicU16,
+    /// The counts as of the last decision about the shares.
+    last: Mutex<Period>,
+    pub(crate) decoded_hits: Counter,
+    pub(crate) compressed_hits: Counter,
+    pub(crate) misses: Counter,
 }
 
 impl PageCache {
@@ -73,45 +130,119 @@ impl PageCache {
     pub(crate) fn new(limit: u64, page_bytes: usize) -> PageCache {
         let directories = limit * DIRECTORY_SHARE / 100;
         let pages = (limit / page_bytes.max(64) as u64).clamp(16, 1 << 20) as usize;
+        let decoded = DecodedShare::FIRST.of(limit);
         PageCache {
-            pages: Cache::with_weighter(pages, limit, PageWeight),
+            decoded: tier(pages, decoded, PageWeight),
+            compressed: tier(pages * 2, limit - decoded, StoredWeight),
             directories: Cache::with_weighter((pages / 32).max(16), directories, DirectoryWeight),
             limit: AtomicU64::new(limit),
-            page_limit: AtomicU64::new(limit),
-            hits: Counter::default(),
+            decoded_limit: AtomicU64::new(decoded),
+            compressed_limit: AtomicU64::new(limit - decoded),
+            decoded_share: AtomicU16::new(DecodedShare::FIRST.thousandths()),
+            last: Mutex::new(Period::default()),
+            decoded_hits: Counter::default(),
+            compressed_hits: Counter::default(),
             misses: Counter::default(),
         }
     }
 
-    /// Shares the limit out again: pages get what directories and `others` (the write buffers) leave. Called by background
-    /// work now and then.
+    /// Shares the limit out again: pages get what directories and `others` (the write buffers) leave, each tier its part.
+    /// Called by background work now and then.
     pub(crate) fn rebalance(&self, others: u64) {
         let limit = self.limit.load(Ordering::Relaxed);
         let floor = limit / 8;
-        let wanted = limit.saturating_sub(self.directories.weight() + others).max(floor);
-        let have = self.page_limit.load(Ordering::Relaxed);
-        // Setting a capacity locks every shard: not for a percent more or less.
-        if wanted.abs_diff(have) > limit / 100 {
-            self.page_limit.store(wanted, Ordering::Relaxed);
-            self.pages.set_capacity(wanted);
+        let pages = limit.saturating_sub(self.directories.weight() + others).max(floor);
+        let share = DecodedShare::from_thousandths(self.decoded_share.load(Ordering::Relaxed));
+        let share = share.after(&self.period());
+        self.decoded_share.store(share.thousandths(), Ordering::Relaxed);
+        let decoded = share.of(pages);
+        // The tier that shrinks goes first, so that both together stay within the limit.
+        let grows = decoded > self.decoded_limit.load(Ordering::Relaxed);
+        for tier in if grows { [Tier::Compressed, Tier::Decoded] } else { [Tier::Decoded, Tier::Compressed] }
+        {
+            match tier {
+                Tier::Decoded => {
+                    set_limit(&self.decoded_limit, decoded, limit, |to| self.decoded.set_capacity(to))
+                }
+                Tier::Compressed => set_limit(&self.compressed_limit, pages - decoded, limit, |to| {
+                    self.compressed.set_capacity(to);
+                }),
+            }
         }
     }
 
-    pub(super) fn page(&self, key: &BlockKey) -> Option<Page> {
-        self.pages.get(key)
+    /// What was looked up since this was last asked.
+    fn period(&self) -> Period {
+        let now = Period {
+            decoded_hits: self.decoded_hits.get(),
+            compressed_hits: self.compressed_hits.get(),
+            misses: self.misses.get(),
+            decoded_bytes: self.decoded.weight(),
+            compressed_bytes: self.compressed.weight(),
+        };
+        let last = std::mem::replace(&mut *self.last.lock(), now);
+        Period {
+            decoded_hits: now.decoded_hits - last.decoded_hits,
+            compressed_hits: now.compressed_hits - last.compressed_hits,
+            misses: now.misses - last.misses,
+            ..now
+        }
+    }
+
+    /// A decoded page.
+    pub(super) fn decoded(&self, key: &BlockKey) -> Option<Page> {
+        let page = self.decoded.get(key)?;
+        self.decoded_hits.add(1);
+        Some(page)
+    }
+
+    /// A compressed page, and whether it is to be kept decoded.
+    pub(super) fn compressed(&self, key: &BlockKey) -> Option<Stored> {
+        let page = self.compressed.peek(key)?;
+        if page.is_fresh() {
+            page.note_use();
+            return Some(Stored { page, promotion: Promotion::No });
+        }
+        self.compressed_hits.add(1);
+        let is_used_enough = page.note_use() >= USES_TO_STAY;
+        let promotion =
+            if is_used_enough || self.has_decoded_room() { Promotion::Keep } else { Promotion::No };
+        // For the tier to know that it is in use. A page that is about to be decoded may grow old here.
+        if promotion == Promotion::No {
+            let _touched = self.compressed.get(key);
+        }
+        Some(Stored { page, promotion })
     }
 
     pub(super) fn directory(&self, key: &BlockKey) -> Option<Arc<Directory>> {
         self.directories.get(key)
     }
 
-    /// A page without counting as a use of it.
-    pub(super) fn peek_page(&self, key: &BlockKey) -> Option<Page> {
-        self.pages.peek(key)
+    /// A decoded page without counting as a use of it.
+    pub(super) fn peek_decoded(&self, key: &BlockKey) -> Option<Page> {
+        self.decoded.peek(key)
     }
 
-    pub(super) fn insert_page(&self, key: BlockKey, page: Page) {
-        self.pages.insert(key, page);
+    /// A compressed page without counting as a use of it.
+    pub(super) fn peek_compressed(&self, key: &BlockKey) -> Option<Arc<StoredPage>> {
+        self.compressed.peek(key)
+    }
+
+    /// In which tier a page is.
+    pub(super) fn tier_of(&self, key: &BlockKey) -> Option<Tier> {
+        if self.decoded.contains_key(key) {
+            Some(Tier::Decoded)
+        } else {
+            self.compressed.contains_key(key).then_some(Tier::Compressed)
+        }
+    }
+
+    pub(super) fn insert_decoded(&self, key: BlockKey, page: Page) {
+        self.decoded.insert(key, page);
+    }
+
+    pub(super) fn insert_compressed(&self, key: BlockKey, page: StoredPage) {
+        self.compressed.insert(key, Arc::new(page));
     }
 
     pub(super) fn insert_directory(&self, key: BlockKey, directory: Arc<Directory>) {
@@ -119,18 +250,38 @@ impl PageCache {
     }
 
     pub(super) fn forget(&self, key: &BlockKey) {
-        self.pages.remove(key);
+        self.decoded.remove(key);
+        self.compressed.remove(key);
         self.directories.remove(key);
     }
 
-    /// Whether pages can be added without one having to go.
-    pub(crate) fn has_room(&self) -> bool {
-        self.pages.weight() < self.page_limit.load(Ordering::Relaxed) / 10 * 9
+    /// Where a page goes that was read from the device.
+    pub(super) fn tier_for_read(&self) -> Tier {
+        if self.has_decoded_room() { Tier::Decoded } else { Tier::Compressed }
     }
 
-    /// Bytes in use by pages.
-    pub(crate) fn page_bytes(&self) -> u64 {
-        self.pages.weight()
+    /// Where a page can be added without another having to go.
+    pub(crate) fn tier_with_room(&self) -> Option<Tier> {
+        if self.has_decoded_room() {
+            Some(Tier::Decoded)
+        } else {
+            let limit = self.compressed_limit.load(Ordering::Relaxed);
+            (self.compressed.weight() < limit / 10 * 9).then_some(Tier::Compressed)
+        }
+    }
+
+    fn has_decoded_room(&self) -> bool {
+        self.decoded.weight() < self.decoded_limit.load(Ordering::Relaxed) / 10 * 9
+    }
+
+    /// Bytes in use by decoded pages.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.decoded.weight()
+    }
+
+    /// Bytes in use by compressed pages.
+    pub(crate) fn compressed_bytes(&self) -> u64 {
+        self.compressed.weight()
     }
 
     /// Bytes in use by directories.
@@ -138,8 +289,30 @@ impl PageCache {
         self.directories.weight()
     }
 
-    /// Pages in memory.
-    pub(crate) fn pages(&self) -> u64 {
-        self.pages.len() as u64
+    /// Decoded pages, and compressed ones.
+    pub(crate) fn pages(&self) -> (u64, u64) {
+        (self.decoded.len() as u64, self.compressed.len() as u64)
+    }
+}
+
+fn tier<V: Clone, W: Weighter<BlockKey, V> + Clone>(
+    values: usize,
+    bytes: u64,
+    weighter: W,
+) -> Cache<BlockKey, V, W> {
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(values)
+        .weight_capacity(bytes)
+        .hot_allocation(HOT_ALLOCATION)
+        .build()
+        .expect("both sizes of a tier are given");
+    Cache::with_options(options, weighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
+}
+
+/// Sets a capacity. That locks every shard: not for a hundredth of the whole more or less.
+fn set_limit(current: &AtomicU64, wanted: u64, whole: u64, set: impl FnOnce(u64)) {
+    if wanted.abs_diff(current.load(Ordering::Relaxed)) > whole / 100 {
+        current.store(wanted, Ordering::Relaxed);
+        set(wanted);
     }
 }

@@ -39,7 +39,7 @@ impl Codec {
     }
 
     /// The payload decompressed, if it is whole and has this many bytes.
-    pub(super) fn decompress(self, stored: &[u8], raw_length: usize) -> Option<Bytes> {
+    pub(crate) fn decompress(self, stored: &[u8], raw_length: usize) -> Option<Bytes> {
         match self {
             Codec::None => (stored.len() == raw_length).then(|| page_memory::copy(stored)),
             Codec::Lz4 => {

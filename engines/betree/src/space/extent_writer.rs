@@ -107,6 +107,13 @@ impl<'a> ExtentWriter<'a> {
         self.append(kind, Compression::None, &vec![0; length])
     }
 
+    /// How an appended block is stored: codec and payload.
+    pub(crate) fn stored(&self, block: BlockIndex) -> (Codec, &[u8]) {
+        let block = &self.blocks[block.0];
+        let buffer = self.buffer.as_ref().expect("a writer keeps its buffer until it is dropped");
+        (block.codec, &buffer[block.offset + HEADER_BYTES..block.offset + block.disk_length as usize])
+    }
+
     /// The block appended next begins a unit of its own, so that it can be freed without those before it.
     pub(crate) fn next_unit(&mut self) {
         self.end = self.end.next_multiple_of(UNIT_BYTES as usize);

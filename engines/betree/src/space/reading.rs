@@ -42,9 +42,24 @@ impl BlockStore {
         self.with_sectors(pointer, pointer_range(pointer), |bytes| self.decode(pointer, bytes))
     }
 
-    /// The payloads of several blocks, in their order. Those that lie near each other, ascending, are read together.
-    pub(crate) fn read_neighbours(&self, pointers: &[Pointer]) -> Result<Vec<Bytes>, SpaceError> {
-        let mut payloads = Vec::with_capacity(pointers.len());
+    /// Reads a block, and hands over its payload as stored, which was checked.
+    pub(crate) fn with_stored<T>(
+        &self,
+        pointer: &Pointer,
+        use_payload: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, SpaceError> {
+        self.with_sectors(pointer, pointer_range(pointer), |bytes| {
+            Ok(use_payload(self.verify(pointer, bytes)?))
+        })
+    }
+
+    /// Hands over the payloads of several blocks as stored, in their order. Those that lie near each other, ascending, are read
+    /// together.
+    pub(crate) fn read_neighbours(
+        &self,
+        pointers: &[Pointer],
+        mut use_payload: impl FnMut(&Pointer, &[u8]),
+    ) -> Result<(), SpaceError> {
         let mut rest = pointers;
         while let Some(first) = rest.first() {
             let (count, range) = stretch(first, rest);
@@ -52,19 +67,31 @@ impl BlockStore {
             self.with_sectors(first, range.clone(), |bytes| {
                 for pointer in together {
                     let at = (pointer.address().byte_offset() - range.start) as usize;
-                    payloads.push(self.decode(pointer, &bytes[at..at + pointer.disk_length() as usize])?);
+                    use_payload(
+                        pointer,
+                        self.verify(pointer, &bytes[at..at + pointer.disk_length() as usize])?,
+                    );
                 }
                 Ok(())
             })?;
             rest = later;
         }
-        Ok(payloads)
+        Ok(())
     }
 
     fn decode(&self, pointer: &Pointer, bytes: &[u8]) -> Result<Bytes, SpaceError> {
-        let payload = self.verify(pointer, bytes)?;
+        self.decompress(pointer, self.verify(pointer, bytes)?)
+    }
+
+    /// What a checked payload is when decompressed.
+    pub(crate) fn decompress(&self, pointer: &Pointer, payload: &[u8]) -> Result<Bytes, SpaceError> {
         let raw = pointer.codec().decompress(payload, pointer.raw_length() as usize);
-        raw.ok_or_else(|| self.corrupt(pointer, BlockProblem::Decompression))
+        raw.ok_or_else(|| self.undecodable(pointer))
+    }
+
+    /// What is said of a payload that does not decompress.
+    pub(crate) fn undecodable(&self, pointer: &Pointer) -> SpaceError {
+        self.corrupt(pointer, BlockProblem::Decompression)
     }
 
     /// Checks a block's bytes against its pointer; the payload as stored.
@@ -121,16 +148,16 @@ impl BlockStore {
         self.widen(pointer, pointer_range(pointer))
     }
 
-    /// The payload of a block whose [`sectors`](BlockStore::sectors) were read elsewhere.
-    pub(crate) fn decode_sectors(
+    /// The payload, as stored and checked, of a block whose [`sectors`](BlockStore::sectors) were read elsewhere.
+    pub(crate) fn stored_in<'b>(
         &self,
         pointer: &Pointer,
         sectors: &Sectors,
-        bytes: &[u8],
-    ) -> Result<Bytes, SpaceError> {
+        bytes: &'b [u8],
+    ) -> Result<&'b [u8], SpaceError> {
         assert_eq!(bytes.len(), sectors.length, "the sectors of a block are read whole");
         self.count_read(bytes.len());
-        self.decode(pointer, &bytes[sectors.within.clone()])
+        self.verify(pointer, &bytes[sectors.within.clone()])
     }
 
     fn widen(&self, pointer: &Pointer, range: Range<u64>) -> Result<Sectors, SpaceError> {

@@ -99,3 +99,10 @@ impl Superblock {
         self.generation
     }
 }
+
+/// The payloads of blocks that are read together, decompressed.
+fn neighbours(store: &BlockStore, pointers: &[Pointer]) -> Result<Vec<bytes::Bytes>, SpaceError> {
+    let mut payloads = Vec::new();
+    store.read_neighbours(pointers, |pointer, payload| payloads.push(store.decompress(pointer, payload)))?;
+    payloads.into_iter().collect()
+}

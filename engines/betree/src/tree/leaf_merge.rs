@@ -264,7 +264,7 @@ impl<'m> LeafMerge<'m> {
     }
 
     fn residency(&self, page: &Pointer) -> Residency {
-        if self.blocks.has_page(page) { Residency::Keep } else { Residency::Leave }
+        self.blocks.tier_of(page).map_or(Residency::Leave, Residency::Keep)
     }
 }
 

@@ -7,24 +7,21 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pando_storage::{CommitTimestamp, TreeId};
 
 use super::node::LeafChild;
 use super::settings::TreeSettings;
-use crate::cache::Blocks;
+use crate::cache::{Blocks, NewPage, Tier};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
-use crate::format::page::Page;
 use crate::format::page_builder::{PageBuilder, shared_prefix};
-use crate::page_memory;
 use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
 
 /// Whether a page that is being written goes into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Residency {
-    /// What it replaces was in memory.
-    Keep,
+    /// What it replaces was in memory, in this tier.
+    Keep(Tier),
     /// Nobody has read it lately.
     Leave,
 }
@@ -42,7 +39,7 @@ struct PendingPage {
     block: BlockIndex,
     entries: u32,
     newest: CommitTimestamp,
-    kept: Option<Bytes>,
+    kept: Option<NewPage>,
 }
 
 /// The leaf being written.
@@ -175,8 +172,11 @@ impl<'s> LeafWriter<'s> {
         let raw = self.page.finish();
         leaf.raw_bytes += raw.len();
         let block = leaf.extent.append(BlockKind::Page, self.settings.compression, &raw)?;
-        let keep = self.page_residency == Residency::Keep || self.blocks.cache().has_room();
-        let kept = keep.then(|| page_memory::copy(&raw));
+        let tier = match self.page_residency {
+            Residency::Keep(tier) => Some(tier),
+            Residency::Leave => self.blocks.cache().tier_with_room(),
+        };
+        let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, leaf.extent.stored(block)));
         let separator = std::mem::take(&mut self.separator);
         leaf.pages.push(PendingPage { separator, block, entries, newest, kept });
         Ok(())
@@ -204,9 +204,9 @@ impl<'s> LeafWriter<'s> {
             LeafChild { directory: pointer, entries: directory.entries(), content_bytes: leaf.content_bytes };
         let lower = leaf.pages[0].separator.as_slice().into();
         for (page, pointer) in leaf.pages.into_iter().zip(&pages) {
-            let Some(raw) = page.kept else { continue };
-            let page = Page::decode(raw).expect("a page that was just built can be read");
-            self.blocks.keep_page(pointer, page);
+            if let Some(kept) = page.kept {
+                self.blocks.keep_page(pointer, kept);
+            }
         }
         self.blocks.keep_directory(&pointer, Arc::new(directory));
         self.leaves.push(NewLeaf { lower, child });

@@ -10,15 +10,13 @@ use super::leaf_writer::separator;
 use super::messages::{Limit, Span};
 use super::settings::TreeSettings;
 use super::slice::Slice;
-use crate::cache::Blocks;
+use crate::cache::{Blocks, NewPage};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry, PageSketch};
 use crate::format::filter::{Filter, KeyHash};
 use crate::format::inner_node::StoredSlice;
-use crate::format::page::Page;
 use crate::format::page_builder::PageBuilder;
 use crate::format::slice_index::SliceIndex;
-use crate::page_memory;
 use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
 
 /// Stored bytes after which a run goes to the device in a further call.
@@ -29,7 +27,9 @@ struct PendingPage {
     block: BlockIndex,
     entries: u32,
     newest: CommitTimestamp,
-    raw: Vec<u8>,
+    raw_bytes: usize,
+    /// For memory, if there was room.
+    kept: Option<NewPage>,
 }
 
 /// A slice whose pages have no addresses yet.
@@ -113,7 +113,9 @@ impl<'s> RunWriter<'s> {
         let newest = builder.newest();
         let raw = builder.finish();
         let block = self.extent.append(BlockKind::RunPage, self.settings.compression, &raw)?;
-        Ok(PendingPage { separator, block, entries, newest, raw })
+        let tier = self.blocks.cache().tier_with_room();
+        let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, self.extent.stored(block)));
+        Ok(PendingPage { separator, block, entries, newest, raw_bytes: raw.len(), kept })
     }
 
     /// Writes what is pending.
@@ -156,13 +158,11 @@ impl<'s> RunWriter<'s> {
         Ok(())
     }
 
-    /// Keeps the pages in memory where there is room: they are read by every scan, and by the next flush.
+    /// Keeps the pages in memory where there was room: they are read by every scan, and by the next flush.
     fn keep(&self, index: &SliceIndex, pages: Vec<PendingPage>) {
         for (entry, page) in index.pages.pages().iter().zip(pages) {
-            if self.blocks.cache().has_room() {
-                let page = Page::decode(page_memory::copy(&page.raw))
-                    .expect("a page that was just built can be read");
-                self.blocks.keep_page(&entry.pointer, page);
+            if let Some(kept) = page.kept {
+                self.blocks.keep_page(&entry.pointer, kept);
             }
         }
     }
@@ -190,7 +190,7 @@ impl PendingPage {
             separator: &self.separator,
             entries: self.entries,
             newest: self.newest,
-            raw_bytes: self.raw.len(),
+            raw_bytes: self.raw_bytes,
         }
     }
 }

@@ -192,7 +192,7 @@ fn leaf_page(
         Direction::Forward => (at, (at + wanted).min(directory.pages().len())),
         Direction::Backward => ((at + 1).saturating_sub(wanted), at + 1),
     };
-    if wanted == 1 || blocks.has_page(pointer) {
+    if wanted == 1 || blocks.tier_of(pointer).is_some() {
         return blocks.page(pointer, request.patience);
     }
     let mut pages = blocks.pages(&directory.pages()[from..to], Retention::Keep)?;

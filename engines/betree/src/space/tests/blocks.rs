@@ -46,7 +46,7 @@ fn a_leaf_goes_to_the_device_in_one_write_packed_by_sectors() {
     assert_eq!(extents[0].units(), (sectors + directory.sector_bytes()).div_ceil(UNIT_BYTES));
 
     let reads = store.statistics().reads;
-    let read = store.read_neighbours(&pointers).unwrap();
+    let read = neighbours(&store, &pointers).unwrap();
     assert_eq!(read, pages);
     assert_eq!(store.statistics().reads - reads, 1);
     assert_eq!(store.read_block(&directory).unwrap(), raw);
@@ -62,8 +62,8 @@ fn neighbours_in_any_order_come_in_the_order_that_was_asked() {
     pointers.swap(1, 4);
     pointers.push(pointers[0]);
     let expected: Vec<_> = pointers.iter().map(|pointer| store.read_block(pointer).unwrap()).collect();
-    assert_eq!(store.read_neighbours(&pointers).unwrap(), expected);
-    assert!(store.read_neighbours(&[]).unwrap().is_empty());
+    assert_eq!(neighbours(&store, &pointers).unwrap(), expected);
+    assert!(neighbours(&store, &[]).unwrap().is_empty());
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_fragmented_full_disk_takes_a_leaf_in_fragments() {
     }
     let leaf = writer.place().unwrap().finish().unwrap();
     assert!(extents_of(&leaf).len() > 1, "{leaf:?}");
-    assert_eq!(store.read_neighbours(&leaf).unwrap(), raws);
+    assert_eq!(neighbours(&store, &leaf).unwrap(), raws);
     for (at, pointer) in pointers.iter().enumerate().filter(|(at, _)| at % 2 == 1) {
         assert_eq!(store.read_block(pointer).unwrap(), content(at as u64, 7_000));
     }

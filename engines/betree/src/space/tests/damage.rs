@@ -63,7 +63,7 @@ fn every_flipped_bit_of_a_block_is_detected() {
                 problem(store.read_block(&pointer).unwrap_err()),
                 BlockProblem::Checksum { .. }
             ));
-            assert!(store.read_neighbours(&[pointer]).is_err());
+            assert!(neighbours(&store, &[pointer]).is_err());
             simulation.disk.flip_bit(&data_path(), start * 8 + bit);
         }
         assert_eq!(store.read_block(&pointer).unwrap(), content(1, 700));

@@ -80,7 +80,7 @@ impl Toy {
     /// Checks every page of every leaf.
     pub(super) fn read_all(&self) -> Result<(), SpaceError> {
         for leaf in self.leaves.values() {
-            for (at, bytes) in self.store.read_neighbours(&leaf.pages)?.into_iter().enumerate() {
+            for (at, bytes) in super::neighbours(&self.store, &leaf.pages)?.into_iter().enumerate() {
                 assert_eq!(bytes, page(leaf.seed, at));
             }
         }

@@ -1,0 +1,140 @@
+//! How the memory for pages is shared out between the two tiers: a pure function of what was looked up lately.
+//!
+//! A byte of the *decoded* tier saves decoding, a byte of the *compressed* tier saves reads of the device. What each saves is
+//! taken to be what it saved on average in the last period; and a read that memory as a whole no longer needs saves nothing, so
+//! the worth of the compressed tier falls with the share of lookups that miss. So data that fits is decoded, data that almost
+//! fits is compressed, and of data that does not fit the hottest is decoded.
+//!
+//! It does not look at single pages: which of them are in a tier is the tier's own business.
+
+/// How many times decoding a page a read of the device costs (16 KB: 6 to 10 µs, and 50 to 100 µs).
+const DECODES_PER_READ: f64 = 8.0;
+/// From this share of misses on the compressed tier counts in full.
+const MISSES_THAT_MATTER: f64 = 0.02;
+/// The hottest bytes save more than the last ones, which are what a share is about. It is so in both tiers, but in the decoded
+/// one more so, for it has the hottest pages of all.
+const DECODED_MARGIN: f64 = 0.5;
+/// How much more a tier's bytes must save for it to grow.
+const LEAD: f64 = 1.5;
+/// Too little is learnt from fewer lookups.
+const LOOKUPS_MIN: u64 = 1_000;
+
+/// What was looked up in a period, and the tiers' sizes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Period {
+    pub(super) decoded_hits: u64,
+    pub(super) compressed_hits: u64,
+    pub(super) misses: u64,
+    pub(super) decoded_bytes: u64,
+    pub(super) compressed_bytes: u64,
+}
+
+/// The decoded tier's share of the memory for pages, in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DecodedShare(u16);
+
+impl DecodedShare {
+    /// Before anything is known: little, for a tier that is to shrink leaves its memory in pieces.
+    pub(super) const FIRST: DecodedShare = DecodedShare(125);
+    /// Neither tier is ever without anything, or nothing could be learnt of it.
+    const MIN: DecodedShare = DecodedShare(60);
+    const MAX: DecodedShare = DecodedShare(940);
+    const STEP: u16 = 110;
+    /// While hardly anything misses there is nothing to lose.
+    const LONG_STEP: u16 = 300;
+
+    pub(super) fn from_thousandths(thousandths: u16) -> DecodedShare {
+        DecodedShare(thousandths.clamp(Self::MIN.0, Self::MAX.0))
+    }
+
+    pub(super) fn thousandths(self) -> u16 {
+        self.0
+    }
+
+    /// Its part of so many bytes.
+    pub(super) fn of(self, bytes: u64) -> u64 {
+        (u128::from(bytes) * u128::from(self.0) / 1_000) as u64
+    }
+
+    /// The share for the next period.
+    pub(super) fn after(self, period: &Period) -> DecodedShare {
+        let lookups = period.decoded_hits + period.compressed_hits + period.misses;
+        if lookups < LOOKUPS_MIN {
+            return self;
+        }
+        let per_byte = |hits: u64, bytes: u64| hits as f64 / bytes.max(1) as f64;
+        let missed = period.misses as f64 / lookups as f64;
+        let compressed = per_byte(period.compressed_hits, period.compressed_bytes)
+            * DECODES_PER_READ
+            * (missed / MISSES_THAT_MATTER).min(1.0);
+        let decoded = per_byte(period.decoded_hits, period.decoded_bytes) * DECODED_MARGIN;
+        if decoded > compressed * LEAD && period.compressed_hits * 1_000 > lookups {
+            let step = if missed < MISSES_THAT_MATTER / 20.0 { Self::LONG_STEP } else { Self::STEP };
+            DecodedShare::from_thousandths(self.0 + step)
+        } else if compressed > decoded * LEAD {
+            DecodedShare::from_thousandths(self.0.saturating_sub(Self::STEP))
+        } else {
+            self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uniform lookups over `data` raw bytes, compressed to two fifths, with a cache of `cache` bytes.
+    fn uniform(data: f64, cache: f64) -> DecodedShare {
+        let mut share = DecodedShare::FIRST;
+        for _ in 0..50 {
+            let decoded_bytes = share.of(cache as u64) as f64;
+            let compressed_bytes = cache - decoded_bytes;
+            let decoded = (decoded_bytes / data).min(1.0);
+            let compressed = (compressed_bytes / (0.4 * data)).min(1.0 - decoded);
+            let hits = |part: f64| (part * 1e6) as u64;
+            share = share.after(&Period {
+                decoded_hits: hits(decoded),
+                compressed_hits: hits(compressed),
+                misses: hits(1.0 - decoded - compressed),
+                decoded_bytes: decoded_bytes as u64,
+                compressed_bytes: compressed_bytes as u64,
+            });
+        }
+        share
+    }
+
+    #[test]
+    fn data_of_ten_times_the_memory_is_kept_compressed() {
+        assert_eq!(uniform(1e10, 1e9), DecodedShare::MIN);
+    }
+
+    #[test]
+    fn data_that_fits_is_kept_decoded() {
+        assert!(uniform(0.8e9, 1e9).of(1_000_000_000) >= 800_000_000);
+    }
+
+    #[test]
+    fn of_data_that_fits_only_when_compressed_as_much_is_decoded_as_leaves_few_misses() {
+        // All of it compressed takes 0.64 of the memory; each decoded byte takes 0.6 more than it frees.
+        let share = uniform(1.6e9, 1e9).thousandths();
+        assert!((300..=800).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_hot_set_stays_decoded_beside_a_cold_rest() {
+        let period = Period {
+            decoded_hits: 900_000,
+            compressed_hits: 20_000,
+            misses: 80_000,
+            decoded_bytes: 500_000_000,
+            compressed_bytes: 500_000_000,
+        };
+        assert!(DecodedShare::FIRST.after(&period) > DecodedShare::FIRST);
+    }
+
+    #[test]
+    fn nothing_changes_while_little_is_looked_up() {
+        let period = Period { decoded_hits: 10, misses: 900, ..Period::default() };
+        assert_eq!(DecodedShare::FIRST.after(&period), DecodedShare::FIRST);
+    }
+}
