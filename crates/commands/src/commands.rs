@@ -15,7 +15,8 @@ use crate::context::Context;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::error::{CommandError, Failure};
 use crate::generic_arguments::GenericArguments;
-use crate::operation_counters::OperationCounters;
+use crate::operation_counters::{OperationCounters, OperationKind};
+use crate::parked::Parked;
 use crate::{ConnectionState, ErrorCode, Request, registry};
 
 /// What the commands need to know of the process that they run in.
@@ -184,6 +185,9 @@ impl Commands {
         reply: &mut Vec<u8>,
         wait: &mut Option<(CommitReceipt, Durability)>,
     ) -> Result<(), CommandError> {
+        if let Some(parked) = connection.take_parked(request.body) {
+            return self.resume(connection, parked, patience, reply);
+        }
         let generic = GenericArguments::read(request)?;
         let (name, _) = request.command()?;
         let command = registry::find(name).ok_or_else(|| {
@@ -205,6 +209,29 @@ impl Commands {
         *wait = context.take_wait();
         if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
             self.shared.operations.add(kind, 1);
+        }
+        outcome?;
+        writer.append("ok", RawValue::Double(1.0));
+        writer.finish();
+        Ok(())
+    }
+
+    /// Goes on with a find that waited for the device.
+    fn resume(
+        &self,
+        connection: &mut ConnectionState,
+        parked: Box<Parked>,
+        patience: Patience,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), CommandError> {
+        let mut writer = DocumentWriter::begin(reply);
+        let outcome = parked.lookup().answer(patience, &mut writer);
+        match outcome {
+            Err(CommandError::WouldBlock(missed)) => {
+                connection.park(parked);
+                return Err(CommandError::WouldBlock(missed));
+            }
+            Ok(()) | Err(CommandError::Failed(_)) => self.shared.operations.add(OperationKind::Query, 1),
         }
         outcome?;
         writer.append("ok", RawValue::Double(1.0));

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pando_document::RawDocumentBuf;
+use pando_document::{RawDocument, RawDocumentBuf};
+
+use crate::parked::Parked;
 
 /// The state of one connection: made by the server at accept, handed to every request of it.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub struct ConnectionState {
     compressors: Vec<&'static str>,
     /// Where it is counted, from its first request on.
     counted: Option<Arc<ConnectionCounts>>,
+    /// A request of it that waits for the device.
+    parked: Option<Box<Parked>>,
 }
 
 /// How many connections have asked something.
@@ -46,6 +50,7 @@ impl Clone for ConnectionState {
             client: self.client.clone(),
             compressors: self.compressors.clone(),
             counted: None,
+            parked: None,
         }
     }
 }
@@ -61,7 +66,8 @@ impl Drop for ConnectionState {
 impl ConnectionState {
     /// A connection: its number (from 1) and the address at its other end (`127.0.0.1:41484`, or the socket's path).
     pub fn new(id: i64, peer: impl Into<String>) -> ConnectionState {
-        ConnectionState { id, peer: peer.into(), client: None, compressors: Vec::new(), counted: None }
+        let peer = peer.into();
+        ConnectionState { id, peer, client: None, compressors: Vec::new(), counted: None, parked: None }
     }
 
     /// Counts the connection, the first time.
@@ -71,6 +77,16 @@ impl ConnectionState {
             counts.ever.fetch_add(1, Ordering::Relaxed);
             self.counted = Some(Arc::clone(counts));
         }
+    }
+
+    /// Keeps what a request has worked out, for when it is handled again.
+    pub(crate) fn park(&mut self, parked: Box<Parked>) {
+        self.parked = Some(parked);
+    }
+
+    /// What this request has worked out before, if it was the last one and is handled again.
+    pub(crate) fn take_parked(&mut self, body: &RawDocument) -> Option<Box<Parked>> {
+        self.parked.take().filter(|parked| parked.is_of(body))
     }
 
     /// Its number, as `hello` shows it.

@@ -33,6 +33,7 @@ pub mod error_code;
 mod generic_arguments;
 mod identity;
 mod operation_counters;
+mod parked;
 mod query_codes;
 mod read_concern;
 mod registry;

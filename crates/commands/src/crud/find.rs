@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, Patience, Transaction};
-use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_document::{DocumentWriter, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -17,9 +17,11 @@ use pando_query::projection::Projection;
 
 use super::find_request::{FindRequest, ParsedFind};
 use super::matching::project;
+use super::point_lookup::PointLookup;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT};
 use crate::cursors::{BatchPlace, CursorSource, OpenCursor};
+use crate::parked::Parked;
 use crate::{CommandError, Request};
 
 /// Finds.
@@ -32,7 +34,7 @@ pub(crate) fn run(
     if let Some(collection) = context.catalog().collection(context.database, find.collection)
         && let Some(id) = short_way(&find)
     {
-        return find_point(context, &find, &collection, id, reply);
+        return find_point(context, request, &find, collection, id, reply);
     }
     let namespace = context.readable(find.collection)?;
     let parsed = ParsedFind::parse(&find, context.shared.now_ms())?;
@@ -59,11 +61,12 @@ fn short_way<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
     if plain { point_lookup(find.filter) } else { None }
 }
 
-/// One lookup, projected straight into the reply.
+/// One lookup, projected straight into the reply; parked where it needs the device.
 fn find_point(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
+    request: &Request<'_>,
     find: &FindRequest<'_>,
-    collection: &Arc<Collection>,
+    collection: Arc<Collection>,
     id: RawValue<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
@@ -77,26 +80,12 @@ fn find_point(
     };
     let key = collection.primary_key_of(id);
     let transaction = context.begin_read()?;
-    let found = collection.fetch(&*transaction, key.as_bytes(), context.patience)?;
-    let mut cursor = reply.document("cursor");
-    let mut batch = cursor.array("firstBatch");
-    if let Some(bytes) = &found {
-        let document = RawDocument::from_bytes(bytes)?;
-        match projection {
-            None => batch.push_document(document),
-            Some(projection) => {
-                let mut projected = Vec::with_capacity(bytes.len());
-                // An equality of `_id` matches by no array element.
-                projection.apply(document, None, &mut projected)?;
-                batch.push_document_bytes(&projected);
-            }
-        }
+    let lookup = PointLookup { collection, key, projection, transaction };
+    let outcome = lookup.answer(context.patience, reply);
+    if let Err(CommandError::WouldBlock(Some(_))) = &outcome {
+        context.connection.park(Box::new(Parked::new(request.body, lookup)));
     }
-    batch.finish();
-    cursor.append_i64("id", 0);
-    cursor.append_str("ns", collection.full_name());
-    cursor.finish();
-    Ok(())
+    outcome
 }
 
 /// What delivers the documents of a find.

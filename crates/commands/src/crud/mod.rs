@@ -13,6 +13,7 @@ pub(crate) mod get_more;
 pub(crate) mod insert;
 pub(crate) mod kill_cursors;
 mod matching;
+pub(crate) mod point_lookup;
 mod retry;
 mod statement_parts;
 mod stored_document;
