@@ -104,7 +104,7 @@ impl Blocks {
         if let Some(found) = self.cache.compressed(&key) {
             let page = self.decode_stored(pointer, &found.page)?;
             if found.promotion == Promotion::Keep {
-                self.cache.insert_decoded(key, page.clone());
+                self.cache.promote(key, page.clone());
             }
             return Ok(page);
         }

@@ -10,7 +10,7 @@
 //! 2. A compressed page that is used again is decoded for good: the first time if there is room, else the second time.
 //! 3. How the memory is shared out is decided once a period, by what each tier saved ([`shares`](super::shares)).
 //! 4. Within each tier `quick_cache` chooses what goes (S3-FIFO: a page read once by a scan leaves before one that was read
-//!    twice). A page that leaves the decoded tier may still be in the other one, where it grows old unused.
+//!    twice). A page for which another had to leave the decoded tier stays in the compressed one, too, where it grows old unused.
 //!
 //! Directories come first: without them a point query costs two device reads instead of one. They may take up to
 //! [`DIRECTORY_SHARE`] of the limit, pages have what directories leave.
@@ -179,6 +179,8 @@ impl PageCache {
             misses: self.misses.get(),
             decoded_bytes: self.decoded.weight(),
             compressed_bytes: self.compressed.weight(),
+            compressed_limit: self.compressed_limit.load(Ordering::Relaxed),
+            limit: self.compressed_limit.load(Ordering::Relaxed) + self.decoded_limit.load(Ordering::Relaxed),
         };
         let last = std::mem::replace(&mut *self.last.lock(), now);
         Period {
@@ -238,6 +240,14 @@ impl PageCache {
     }
 
     pub(super) fn insert_decoded(&self, key: BlockKey, page: Page) {
+        self.decoded.insert(key, page);
+    }
+
+    /// Keeps a compressed page decoded. Where nothing has to go for it, it will not soon be missed compressed.
+    pub(super) fn promote(&self, key: BlockKey, page: Page) {
+        if self.has_decoded_room() {
+            self.compressed.remove(&key);
+        }
         self.decoded.insert(key, page);
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A byte of the *decoded* tier saves decoding, a byte of the *compressed* tier saves reads of the device. What each saves is
 //! taken to be what it saved on average in the last period; and a read that memory as a whole no longer needs saves nothing, so
-//! the worth of the compressed tier falls with the share of lookups that miss. So data that fits is decoded, data that almost
+//! the worth of the compressed tier falls with the share of lookups that miss. While there is room, what misses was never here:
+//! then the decoded tier only grows, once little misses, and only into the room. So data that fits is decoded, data that almost
 //! fits is compressed, and of data that does not fit the hottest is decoded.
 //!
 //! It does not look at single pages: which of them are in a tier is the tier's own business.
@@ -27,6 +28,17 @@ pub(super) struct Period {
     pub(super) misses: u64,
     pub(super) decoded_bytes: u64,
     pub(super) compressed_bytes: u64,
+    /// Bytes that the compressed tier could have.
+    pub(super) compressed_limit: u64,
+    /// Bytes that both tiers together could have.
+    pub(super) limit: u64,
+}
+
+impl Period {
+    /// Whether a page has to go for each that comes.
+    fn is_full(&self) -> bool {
+        self.compressed_bytes >= self.compressed_limit / 10 * 9
+    }
 }
 
 /// The decoded tier's share of the memory for pages, in thousandths.
@@ -39,8 +51,10 @@ impl DecodedShare {
     /// Neither tier is ever without anything, or nothing could be learnt of it.
     const MIN: DecodedShare = DecodedShare(60);
     const MAX: DecodedShare = DecodedShare(940);
-    const STEP: u16 = 110;
-    /// While hardly anything misses there is nothing to lose.
+    /// Small, because what is taken from the compressed tier may have to be read again.
+    const STEP_UP: u16 = 30;
+    const STEP_DOWN: u16 = 110;
+    /// Into memory that nobody uses.
     const LONG_STEP: u16 = 300;
 
     pub(super) fn from_thousandths(thousandths: u16) -> DecodedShare {
@@ -62,17 +76,30 @@ impl DecodedShare {
         if lookups < LOOKUPS_MIN {
             return self;
         }
-        let per_byte = |hits: u64, bytes: u64| hits as f64 / bytes.max(1) as f64;
         let missed = period.misses as f64 / lookups as f64;
+        let is_decoding = period.compressed_hits * 1_000 > lookups;
+        if period.is_full() {
+            self.by_worth(period, missed, is_decoding)
+        } else if is_decoding && missed < MISSES_THAT_MATTER {
+            let room = 1_000 - (period.compressed_bytes as f64 * 1_050.0 / period.limit.max(1) as f64) as i64;
+            let wanted = (self.0 + Self::LONG_STEP).min(u16::try_from(room).unwrap_or(0));
+            DecodedShare::from_thousandths(wanted.max(self.0))
+        } else {
+            self
+        }
+    }
+
+    /// The share when what one tier gets the other has to give.
+    fn by_worth(self, period: &Period, missed: f64, is_decoding: bool) -> DecodedShare {
+        let per_byte = |hits: u64, bytes: u64| hits as f64 / bytes.max(1) as f64;
         let compressed = per_byte(period.compressed_hits, period.compressed_bytes)
             * DECODES_PER_READ
             * (missed / MISSES_THAT_MATTER).min(1.0);
         let decoded = per_byte(period.decoded_hits, period.decoded_bytes) * DECODED_MARGIN;
-        if decoded > compressed * LEAD && period.compressed_hits * 1_000 > lookups {
-            let step = if missed < MISSES_THAT_MATTER / 20.0 { Self::LONG_STEP } else { Self::STEP };
-            DecodedShare::from_thousandths(self.0 + step)
+        if decoded > compressed * LEAD && is_decoding {
+            DecodedShare::from_thousandths(self.0 + Self::STEP_UP)
         } else if compressed > decoded * LEAD {
-            DecodedShare::from_thousandths(self.0.saturating_sub(Self::STEP))
+            DecodedShare::from_thousandths(self.0.saturating_sub(Self::STEP_DOWN))
         } else {
             self
         }
@@ -97,7 +124,9 @@ mod tests {
                 compressed_hits: hits(compressed),
                 misses: hits(1.0 - decoded - compressed),
                 decoded_bytes: decoded_bytes as u64,
-                compressed_bytes: compressed_bytes as u64,
+                compressed_bytes: (compressed * 0.4 * data) as u64,
+                compressed_limit: compressed_bytes as u64,
+                limit: cache as u64,
             });
         }
         share
@@ -128,8 +157,29 @@ mod tests {
             misses: 80_000,
             decoded_bytes: 500_000_000,
             compressed_bytes: 500_000_000,
+            compressed_limit: 500_000_000,
+            limit: 1_000_000_000,
         };
         assert!(DecodedShare::FIRST.after(&period) > DecodedShare::FIRST);
+    }
+
+    #[test]
+    fn while_there_is_room_only_the_room_is_taken_and_only_when_little_misses() {
+        let period = Period {
+            decoded_hits: 1_000,
+            compressed_hits: 30_000,
+            misses: 20_000,
+            decoded_bytes: 100_000_000,
+            compressed_bytes: 400_000_000,
+            compressed_limit: 900_000_000,
+            limit: 1_000_000_000,
+        };
+        assert_eq!(DecodedShare::FIRST.after(&period), DecodedShare::FIRST);
+        let warm = Period { misses: 100, ..period };
+        assert_eq!(DecodedShare::FIRST.after(&warm).thousandths(), 425);
+        assert_eq!(DecodedShare::FIRST.after(&warm).after(&warm).thousandths(), 580);
+        let full = Period { compressed_limit: 400_000_000, ..period };
+        assert_eq!(DecodedShare::FIRST.after(&full), DecodedShare::MIN);
     }
 
     #[test]
