@@ -40,6 +40,11 @@ pub type StepFunction = Box<dyn FnMut() -> Step + Send>;
 pub trait Spawner: Send + Sync {
     /// Starts a task. The name (at most 15 bytes show in the system's tools) is the thread's.
     fn spawn(&self, name: &str, step: StepFunction) -> Result<Task, EnvironmentError>;
+
+    /// Whether tasks run by themselves. Where they do not, who waits for one waits in vain, and does its work instead.
+    fn runs_by_itself(&self) -> bool {
+        true
+    }
 }
 
 /// The part of a task that wakers and the runner share.

@@ -7,8 +7,8 @@
 //! 4. Write the catalog, the space map and the superblock ([`Checkpoint::commit`](crate::space::Checkpoint::commit)).
 //! 5. Release the log before the position from which *either* superblock replays, and free the old catalog.
 //!
-//! If the log grows long, partitions that have not been merged since the last checkpoint but one are merged first, so that
-//! the position moves on.
+//! What has been buffered for long is merged by the mergers ([`crate::ages`]), so that the position moves on. If the log has grown long
+//! even so, the checkpoint merges what was buffered before the last one first.
 //!
 //! # A failure
 //! changes nothing: the space changes are kept for the next attempt. A failed sync stops the engine.
@@ -51,6 +51,8 @@ pub(crate) struct CheckpointState {
     replayed: AtomicBool,
     /// Why and when the last merge failed, if it did.
     merge_failure: Mutex<Option<(BetreeError, Monotonic)>>,
+    /// Why the last checkpoint failed, if it did.
+    failure: Mutex<Option<BetreeError>>,
 }
 
 #[derive(Default)]
@@ -83,6 +85,11 @@ impl CheckpointState {
         self.replayed.store(true, Ordering::Relaxed);
     }
 
+    /// Why the last checkpoint failed, if it did.
+    pub(crate) fn failure(&self) -> Option<BetreeError> {
+        self.failure.lock().clone()
+    }
+
     /// Begins after the checkpoint that the store was opened from.
     pub(crate) fn start_from(&self, lsn: Lsn, at: Monotonic, catalog: Option<Pointer>) {
         *self.last.lock() = Last { lsn, at, catalog, ..Last::default() };
@@ -96,6 +103,8 @@ impl Core {
         let others = self.buffered_bytes() + self.blocks.index_memory.bytes();
         self.blocks.cache().rebalance(others as u64);
         self.reclaim();
+        self.look_for_aged();
+        self.look_for_idle();
         if !self.is_checkpoint_due() {
             return Step::Wait(TICK.min(self.options.checkpoint_period));
         }
@@ -115,28 +124,12 @@ impl Core {
         age >= self.options.checkpoint_period && last.lsn < self.last_lsn()
     }
 
-    fn log_bytes_since_checkpoint(&self) -> u64 {
+    pub(crate) fn log_bytes_since_checkpoint(&self) -> u64 {
         self.checkpoint.log_bytes.load(Ordering::Relaxed)
     }
 
-    fn checkpoint_log_bytes(&self) -> u64 {
+    pub(crate) fn checkpoint_log_bytes(&self) -> u64 {
         self.options.log_budget_bytes / 8
-    }
-
-    /// Keeps the log within its budget: asks for a checkpoint in time, and makes one where that was not enough.
-    pub(crate) fn guard_log_budget(&self) -> Result<(), BetreeError> {
-        let since = self.log_bytes_since_checkpoint();
-        if since < self.checkpoint_log_bytes() {
-            return Ok(());
-        }
-        self.wake_checkpointer();
-        if since < self.options.log_budget_bytes / 2
-            || self.log().live_bytes() < self.options.log_budget_bytes
-        {
-            return Ok(());
-        }
-        self.counters.stalls.add(1);
-        self.checkpoint(Shutdown::Running).map_err(|error| BetreeError::Stalled(Box::new(error)))
     }
 
     /// Makes a checkpoint; waits for one that is under way. Says `Clean` only after all buffers are merged.
@@ -155,6 +148,8 @@ impl Core {
         }
         let nanos = self.environment.clock().monotonic().since(began).as_nanos();
         self.counters.checkpoint_nanos.add(nanos as u64);
+        *self.checkpoint.failure.lock() = outcome.as_ref().err().cloned();
+        self.announce_room();
         outcome
     }
 
@@ -169,7 +164,7 @@ impl Core {
 
     /// Where the log has grown long, merges what was buffered before the last checkpoint.
     fn merge_aged(&self, before: Lsn) -> Result<(), BetreeError> {
-        if self.log().live_bytes() < self.options.log_budget_bytes / 4 {
+        if self.log().live_bytes() < self.options.log_budget_bytes / 2 {
             return Ok(());
         }
         self.trees_in_order().iter().try_for_each(|tree| self.merge_up_to(tree, before))

@@ -10,7 +10,7 @@
 //! a tree's `merging`, a tree's `installed`, the gate, a buffer, the publisher. Nothing below the gate waits for a device,
 //! but the log where its own memory is full.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -20,12 +20,15 @@ use pando_environment::{Environment, TaskWaker};
 use pando_storage::{CommitTimestamp, Intents, Lsn, SnapshotTimestamp, TreeId};
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use crate::ages::Ages;
 use crate::cache::Blocks;
 use crate::checkpoint::CheckpointState;
 use crate::counter::Counter;
+use crate::digesting::Idle;
 use crate::error::BetreeError;
 use crate::log::Log;
 use crate::options::Options;
+use crate::pace::Pace;
 use crate::transaction::{Publisher, Snapshots};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
@@ -39,6 +42,8 @@ pub(crate) type KeyWrite<'w> = (&'w [u8], Option<&'w [u8]>);
 /// See the module's head.
 pub(crate) struct Core {
     pub(crate) environment: Environment,
+    /// Whether background tasks have threads of their own.
+    pub(crate) runs_by_itself: bool,
     pub(crate) options: Options,
     pub(crate) blocks: Blocks,
     /// Absent while the log is being replayed.
@@ -58,13 +63,19 @@ pub(crate) struct Core {
     buffered: AtomicIsize,
     /// Trees that have a partition to be merged.
     pub(crate) full: Mutex<Vec<Arc<Tree>>>,
+    /// Trees with the largest buffers, the largest last; looked for anew when it is empty.
+    pub(crate) heavy: Mutex<Vec<Arc<Tree>>>,
+    /// Trees in which something is late that flushes have paid for.
+    pub(crate) behind: Mutex<VecDeque<Arc<Tree>>>,
+    pub(crate) ages: Ages,
+    pub(crate) idle: Idle,
+    /// The time that the longest merge took.
+    pub(crate) longest_merge_nanos: AtomicU64,
     /// Told whenever a merge has made room.
     pub(crate) room: Condvar,
     pub(crate) room_lock: Mutex<()>,
-    /// Delay that commits owe and have not slept yet, in nanoseconds.
-    pub(crate) owed_nanos: AtomicU64,
-    /// Bytes of buffers that merges have emptied per second lately; 0 while not known.
-    pub(crate) merge_rate: AtomicU64,
+    /// How fast commits may go.
+    pub(crate) pace: Pace,
     pub(crate) mergers: OnceLock<Vec<TaskWaker>>,
     pub(crate) checkpointer: OnceLock<TaskWaker>,
     pub(crate) checkpoint: CheckpointState,
@@ -96,6 +107,9 @@ pub(crate) struct Counters {
     pub(crate) slice_entries: Counter,
     pub(crate) run_bytes: Counter,
     pub(crate) failed_merges: Counter,
+    pub(crate) digests: Counter,
+    pub(crate) drains: Counter,
+    pub(crate) aged_merges: Counter,
     pub(crate) merge_nanos: Counter,
     pub(crate) delays: Counter,
     pub(crate) delay_nanos: Counter,
@@ -110,6 +124,7 @@ pub(crate) struct Counters {
 impl Core {
     pub(crate) fn new(environment: Environment, options: Options, blocks: Blocks) -> Core {
         Core {
+            runs_by_itself: environment.spawner().runs_by_itself(),
             environment,
             options,
             blocks,
@@ -124,10 +139,14 @@ impl Core {
             horizon: AtomicU64::new(0),
             buffered: AtomicIsize::new(0),
             full: Mutex::default(),
+            heavy: Mutex::default(),
+            behind: Mutex::default(),
+            ages: Ages::default(),
+            idle: Idle::default(),
+            longest_merge_nanos: AtomicU64::new(0),
             room: Condvar::new(),
             room_lock: Mutex::new(()),
-            owed_nanos: AtomicU64::new(0),
-            merge_rate: AtomicU64::new(0),
+            pace: Pace::default(),
             mergers: OnceLock::new(),
             checkpointer: OnceLock::new(),
             checkpoint: CheckpointState::default(),
@@ -228,7 +247,9 @@ impl Core {
             }
             let owned = here.iter().map(|(key, value)| (*key, value.map(copy_value)));
             growth += partition.active.apply(lsn, timestamp, horizon, owned);
-            if partition.active.bytes() >= self.options.partition_bytes() && partition.frozen.is_none() {
+            if partition.active.bytes() >= self.options.partition_bytes(&tree.settings)
+                && partition.frozen.is_none()
+            {
                 self.ask_for_merge(tree);
             }
         }

@@ -22,6 +22,9 @@ impl Core {
             ("reads.scans", &counters.scans),
             ("merges.count", &counters.merges),
             ("merges.failed", &counters.failed_merges),
+            ("merges.digests", &counters.digests),
+            ("merges.drains", &counters.drains),
+            ("merges.aged", &counters.aged_merges),
             ("merges.entries", &counters.merged_entries),
             ("merges.leaves", &counters.merged_leaves),
             ("merges.leaf_entries", &counters.leaf_entries),
@@ -66,13 +69,18 @@ impl Core {
         figures.set("cache.limit_bytes", self.options.cache_bytes);
         figures.set("buffers.bytes", self.buffered_bytes() as u64);
         figures.set("buffers.budget_bytes", self.buffer_budget() as u64);
-        figures.set("merges.bytes_per_second", self.merge_rate.load(Ordering::Relaxed));
+        figures.set("merges.bytes_per_second", self.pace.merge_rate());
         figures.set("nodes.bytes", self.blocks.node_bytes.get());
         figures.set("runs.probes", self.blocks.probes.get());
         figures.set("runs.vain_probes", self.blocks.vain_probes.get());
         figures.set("runs.index_bytes", self.blocks.index_memory.bytes() as u64);
         figures.set("intents.count", self.intents.len() as u64);
-        figures.set("commits.owed_nanos", self.owed_nanos.load(Ordering::Relaxed));
+        figures.set("merges.longest_nanos", self.longest_merge_nanos.load(Ordering::Relaxed));
+        figures.set("debt.permille", self.debt().permille());
+        let over = self.buffered_bytes().saturating_sub(self.merge_from());
+        figures.set("debt.buffer_bytes", over as u64);
+        let late: usize = self.trees().values().map(|tree| tree.behind.lock().bytes()).sum();
+        figures.set("debt.node_bytes", late as u64);
     }
 
     fn add_devices(&self, figures: &mut Statistics) {

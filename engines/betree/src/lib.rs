@@ -33,11 +33,13 @@
 //! Range deletes, large values out of line, bulk load, filters of leaves: the formats have their fields.
 #![warn(missing_docs)]
 
+pub(crate) mod ages;
 pub(crate) mod cache;
 pub(crate) mod checkpoint;
 pub(crate) mod commit;
 pub(crate) mod core;
 pub(crate) mod counter;
+pub(crate) mod digesting;
 mod engine;
 mod error;
 mod figures;
@@ -47,6 +49,7 @@ pub mod fuzzing;
 pub(crate) mod log;
 pub(crate) mod merging;
 mod options;
+mod pace;
 mod page_memory;
 mod pressure;
 pub(crate) mod recovery;

@@ -1,12 +1,16 @@
 //! Which buffer is flushed next, and the steps from a full buffer to a new version.
 //!
-//! 1. *Choose*: a partition whose last merge failed, else a full one, else (where memory runs short) the largest.
-//! 2. *Freeze*: behind the gate, its active buffer becomes the frozen one and an empty one takes new writes. Where the
-//!    partition has grown large, several partitions take its place.
+//! 1. *Choose*: what earlier flushes left behind and have paid for ([`crate::digesting`]), else a full partition, else (where memory
+//!    runs short) the largest, else one whose writes have grown old ([`crate::ages`]). If there is nothing of it, what late writes or
+//!    reads want.
+//! 2. *Freeze*: behind the gate, its active buffer becomes the frozen one and an empty one takes new writes. A partition that
+//!    is full is divided in two: of many small buffers each flush is short, and all together hold as much.
 //! 3. *Flush* ([`crate::tree::flush`]) into runs and leaves, at leisure: nobody waits but who wants room.
 //! 4. *Install* the new version.
 
+use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pando_environment::Step;
 use pando_storage::Lsn;
@@ -14,10 +18,10 @@ use parking_lot::MutexGuard;
 
 use crate::core::Core;
 use crate::error::BetreeError;
-use crate::tree::buffer::SharedBuffer;
+use crate::tree::buffer::{Buffer, SharedBuffer};
 use crate::tree::flush::{FlushFigures, FlushInput, flush};
 use crate::tree::messages::Messages;
-use crate::tree::path::{leaf_bounds, root_bounds};
+use crate::tree::path::{leaf_bounds, upper_bounds};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Frozen, Partition, TreeView};
 
@@ -25,7 +29,10 @@ use crate::tree::view::{Frozen, Partition, TreeView};
 const PARTITION_LEAVES: usize = 32;
 
 /// Partitions of a tree that has runs.
-const PARTITIONS_MAX: usize = 8;
+const PARTITIONS_MAX: usize = 64;
+
+/// Trees that are chosen at once where memory runs short: looking through all of them takes its time where they are many.
+const HEAVY_MAX: usize = 64;
 
 /// How long a merger rests after a failure: a full disk does not get room by being asked at once again.
 pub(crate) const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
@@ -55,28 +62,36 @@ impl Core {
         }
     }
 
-    /// Merges one partition, if one is due.
+    /// Merges one partition, or does another step of background work, if one is due.
     pub(crate) fn merge_one(&self) -> Result<Progress, BetreeError> {
+        if self.digest_one()? == Progress::Merged {
+            return Ok(Progress::Merged);
+        }
         if let Some(tree) = self.take_full()
             && let Some(merging) = tree.try_lock_merging()
         {
-            let outcome = self.merge_largest(&tree, &merging, self.options.partition_bytes());
+            let outcome = self.merge_largest(&tree, &merging, self.options.partition_bytes(&tree.settings));
             drop(merging);
             if outcome.is_err() || self.has_full_partition(&tree) {
                 self.full.lock().push(Arc::clone(&tree));
             }
             return outcome;
         }
-        if self.buffered_bytes() <= self.merge_from() {
-            return Ok(Progress::Nothing);
+        if self.buffered_bytes() > self.merge_from()
+            && let Some(tree) = self.take_heavy()
+            && let Some(merging) = tree.try_lock_merging()
+            && self.merge_largest(&tree, &merging, 1)? == Progress::Merged
+        {
+            return Ok(Progress::Merged);
         }
-        let Some(tree) = self.heaviest_tree() else { return Ok(Progress::Nothing) };
-        let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
-        self.merge_largest(&tree, &merging, 1)
+        match self.merge_one_aged()? {
+            Progress::Merged => Ok(Progress::Merged),
+            Progress::Nothing => self.drain_one(),
+        }
     }
 
     /// Merges all that a tree has buffered of records up to `target`.
-    pub(crate) fn merge_up_to(&self, tree: &Tree, target: Lsn) -> Result<(), BetreeError> {
+    pub(crate) fn merge_up_to(&self, tree: &Arc<Tree>, target: Lsn) -> Result<(), BetreeError> {
         let merging = tree.lock_merging();
         loop {
             let view = tree.view_to_keep();
@@ -98,24 +113,35 @@ impl Core {
         tree.view()
             .partitions
             .iter()
-            .any(|partition| partition.active.bytes() >= self.options.partition_bytes())
+            .any(|partition| partition.active.bytes() >= self.options.partition_bytes(&tree.settings))
     }
 
-    fn heaviest_tree(&self) -> Option<Arc<Tree>> {
-        let trees = self.trees();
-        let largest = |tree: &Arc<Tree>| {
-            let view = tree.view();
-            let pending = view.partitions.iter().any(|partition| partition.frozen.is_some());
-            let active = view.partitions.iter().map(|partition| partition.active.bytes()).max().unwrap_or(0);
-            if pending { usize::MAX } else { active }
-        };
-        trees.values().max_by_key(|tree| largest(tree)).cloned()
+    /// A tree with one of the largest buffers. They are looked for among all trees, a few at once.
+    fn take_heavy(&self) -> Option<Arc<Tree>> {
+        let mut heavy = self.heavy.lock();
+        if heavy.is_empty() {
+            let weight = |tree: &Arc<Tree>| {
+                let view = tree.view();
+                let pending = view.partitions.iter().any(|partition| partition.frozen.is_some());
+                let active =
+                    view.partitions.iter().map(|partition| partition.active.bytes()).max().unwrap_or(0);
+                if pending { usize::MAX } else { active }
+            };
+            let trees = self.trees();
+            let mut weighed: Vec<_> = trees.values().map(|tree| (weight(tree), tree)).collect();
+            weighed.sort_unstable_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+            let least = weighed.first()?.0 / 2;
+            let chosen = weighed.iter().take(HEAVY_MAX).filter(|(weight, _)| *weight > least);
+            heavy.extend(chosen.map(|(_, tree)| Arc::clone(tree)));
+            heavy.reverse();
+        }
+        heavy.pop()
     }
 
     /// Merges a tree's largest buffer of at least so many bytes, or one that is frozen already.
     fn merge_largest(
         &self,
-        tree: &Tree,
+        tree: &Arc<Tree>,
         merging: &MutexGuard<'_, ()>,
         least: usize,
     ) -> Result<Progress, BetreeError> {
@@ -133,9 +159,9 @@ impl Core {
         Ok(Progress::Merged)
     }
 
-    fn merge_partition(
+    pub(crate) fn merge_partition(
         &self,
-        tree: &Tree,
+        tree: &Arc<Tree>,
         _merging: &MutexGuard<'_, ()>,
         view: &TreeView,
         at: usize,
@@ -146,17 +172,18 @@ impl Core {
         match &outcome {
             Ok(bytes) => {
                 self.counters.merges.add(1);
-                self.note_merge(*bytes, time);
+                self.pace.note_merge(*bytes, time);
             }
             Err(_) => self.counters.failed_merges.add(1),
         }
         self.counters.merge_nanos.add(time.as_nanos() as u64);
+        self.longest_merge_nanos.fetch_max(time.as_nanos() as u64, Ordering::Relaxed);
         self.set_merge_failure(outcome.as_ref().err());
         outcome.map(|_| ())
     }
 
     /// The bytes that the buffer had.
-    fn try_merge(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<usize, BetreeError> {
+    fn try_merge(&self, tree: &Arc<Tree>, view: &TreeView, at: usize) -> Result<usize, BetreeError> {
         let frozen = match &view.partitions[at].frozen {
             Some(frozen) => Arc::clone(frozen),
             None => self.freeze(tree, view, at)?,
@@ -165,7 +192,7 @@ impl Core {
         let retained = self.snapshots.retained(&self.publisher);
         let bytes = frozen.buffer.bytes();
         let messages = Messages::of_buffer(&frozen.buffer.read(), &retained);
-        let flushed = flush(FlushInput {
+        let mut flushed = flush(FlushInput {
             blocks: &self.blocks,
             tree: tree.id,
             settings: tree.settings,
@@ -174,18 +201,20 @@ impl Core {
             retained: &retained,
         })?;
         drop(before);
-        self.count_flush(messages.span().len() as u64, flushed.figures);
+        self.counters.merged_entries.add(messages.span().len() as u64);
+        self.count_flush(flushed.figures);
         tree.growth.note(flushed.figures.leaves);
-        tree.install(&self.blocks, &frozen, flushed);
+        let late = std::mem::take(&mut flushed.late);
+        tree.behind.lock().note(messages.span().bytes(), flushed.figures.moved, late);
+        tree.install(&self.blocks, Some(&frozen), flushed);
+        self.note_behind(tree);
         self.remove_buffered(bytes);
-        let _lock = self.room_lock.lock();
-        self.room.notify_all();
+        self.announce_room();
         Ok(bytes)
     }
 
-    fn count_flush(&self, entries: u64, figures: FlushFigures) {
+    pub(crate) fn count_flush(&self, figures: FlushFigures) {
         let counters = &self.counters;
-        counters.merged_entries.add(entries);
         counters.merged_leaves.add(figures.leaves.leaves);
         counters.leaf_entries.add(figures.leaves.entries);
         counters.leaf_bytes.add(figures.leaf_bytes);
@@ -207,12 +236,12 @@ impl Core {
             }
             return Ok(lowers);
         }
-        // Where buffers are flushed before they are full, memory is short: the fewer they are, the larger are the runs.
-        let is_full = view.partitions[at].active.bytes() >= self.options.partition_bytes();
+        // Where buffers are flushed before they are full, memory is short: more of them would only be smaller.
+        let active = &view.partitions[at].active;
+        let is_full = active.bytes() >= self.options.partition_bytes(&tree.settings);
         if is_full && view.partitions.len() < PARTITIONS_MAX {
-            let mut bounds = root_bounds(&view.version, &self.blocks, lower, view.upper_of(at))?;
-            if bounds.len() >= 4 {
-                let middle = bounds.len() / 2;
+            let mut bounds = upper_bounds(&view.version, &self.blocks, lower, view.upper_of(at), 4)?;
+            if let Some(middle) = middle_of(&active.read(), &bounds) {
                 lowers.push(bounds.swap_remove(middle));
             }
         }
@@ -239,5 +268,52 @@ impl Core {
         partitions.splice(at..=at, replacements);
         tree.set_view(&mut installed, TreeView::new(partitions, Arc::clone(&current.version)));
         Ok(frozen)
+    }
+}
+
+/// Which of the bounds divides what a buffer holds best; `None` if none leaves a fourth on either side, as where all that comes comes
+/// at the end.
+fn middle_of(buffer: &Buffer, bounds: &[Box<[u8]>]) -> Option<usize> {
+    let count = buffer.len();
+    let all = || buffer.range(Bound::Unbounded, Bound::Unbounded);
+    let (median, _) = all().nth(count / 2)?;
+    let after = bounds.partition_point(|bound| **bound <= *median);
+    let below = |at: usize| buffer.range(Bound::Unbounded, Bound::Excluded(&*bounds[at])).count();
+    [after.checked_sub(1), Some(after)]
+        .into_iter()
+        .flatten()
+        .filter(|at| *at < bounds.len())
+        .map(|at| (below(at), at))
+        .filter(|(below, _)| (count / 4..=count / 4 * 3).contains(below) && count > 3)
+        .min_by_key(|(below, _)| below.abs_diff(count / 2))
+        .map(|(_, at)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_storage::{CommitTimestamp, SnapshotTimestamp};
+
+    use super::*;
+    use crate::tree::buffer::Version;
+
+    fn buffer(keys: impl Iterator<Item = u8>) -> Buffer {
+        let mut buffer = Buffer::default();
+        for key in keys {
+            let version = Version { timestamp: CommitTimestamp::new(1), value: None };
+            buffer.push(&[key], version, SnapshotTimestamp::ZERO);
+        }
+        buffer
+    }
+
+    #[test]
+    fn a_buffer_is_divided_near_its_middle_and_not_at_all_where_all_comes_at_one_end() {
+        let bounds: Vec<Box<[u8]>> = [10, 20, 30, 40].map(|key| [key].into()).into();
+        assert_eq!(middle_of(&buffer(0..50), &bounds), Some(1));
+        assert_eq!(middle_of(&buffer(15..34), &bounds), Some(1));
+        assert_eq!(middle_of(&buffer(22..39), &bounds), Some(2));
+        assert_eq!(middle_of(&buffer(41..90), &bounds), None);
+        assert_eq!(middle_of(&buffer(0..9), &bounds), None);
+        assert_eq!(middle_of(&buffer(0..50), &[]), None);
+        assert_eq!(middle_of(&buffer(0..0), &bounds), None);
     }
 }

@@ -27,8 +27,9 @@ pub struct Options {
     pub direct_io: DirectIo,
     /// Threads that flush buffers into runs and leaves; 0 means half the processors, at least one.
     pub merge_threads: usize,
-    /// Bytes that one root partition buffers before it is merged, in bytes; 0 means an eighth of what all may buffer, but 1 MiB
-    /// at least and 16 MiB at most. The more, the fewer times runs and leaves are written anew.
+    /// Bytes that one root partition buffers before it is merged; 0 means an eighth of what all may buffer, but 1 MiB at least,
+    /// and 2 MiB at most, for trees without runs 16 MiB. A tree that is written much has many: what they hold together decides how
+    /// often runs and leaves are written anew, and the size of one how long a flush takes.
     pub partition_bytes: usize,
     pub(crate) tree: TreeSettings,
 }
@@ -48,7 +49,7 @@ impl Default for Options {
 }
 
 const KNOWN: &str = "cache, logBudget, checkpointPeriod (seconds), directIo (auto, off), mergeThreads, partitionSize, \
-                     compression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits";
+                     compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits";
 
 impl Options {
     /// These options with some changed by name: sizes as `256MB`, times in seconds.
@@ -82,8 +83,8 @@ impl Options {
                     self.partition_bytes =
                         parse_size("partitionSize", value, range, "a size from 256B to 64MB")?;
                 }
-                "compression" | "pageSize" | "leafSize" | "fanout" | "bufferPercent" | "runSize"
-                | "filterBits" => of_trees.push((name.clone(), value.clone())),
+                "compression" | "runCompression" | "pageSize" | "leafSize" | "fanout" | "bufferPercent"
+                | "runSize" | "filterBits" => of_trees.push((name.clone(), value.clone())),
                 _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
             }
         }
@@ -92,9 +93,11 @@ impl Options {
     }
 
     /// Bytes from which on a root partition is full.
-    pub(crate) fn partition_bytes(&self) -> usize {
+    pub(crate) fn partition_bytes(&self, tree: &TreeSettings) -> usize {
+        // A buffer that goes straight into leaves should bring each of them as much as it can.
+        let most = if tree.buffer_percent == 0 { 16 << 20 } else { 2 << 20 };
         match self.partition_bytes {
-            0 => ((self.cache_bytes / 32) as usize).clamp(1 << 20, 16 << 20),
+            0 => ((self.cache_bytes / 32) as usize).clamp(1 << 20, most),
             bytes => bytes,
         }
     }

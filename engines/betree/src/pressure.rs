@@ -1,80 +1,92 @@
 //! Back-pressure: how commits are slowed down when buffers or log fill faster than they are emptied.
 //!
-//! Up to half of the buffer budget nothing waits: there merging begins. From there on a commit owes a delay: the time that
-//! the merges lately needed for as many bytes as it adds, times how far the second half is used, times two. So a load
-//! settles at three quarters of the budget and at the pace of the merges, a client that writes little hardly notices, and
-//! the delay grows without a step. At the whole budget a commit merges a buffer itself, which is the last resort: it cannot
-//! deadlock, and it tells the client when merging fails. The log's budget is guarded likewise: beyond it, a commit makes a
-//! checkpoint itself.
+//! 1. Up to half of the buffer budget, and to three quarters of the log's, nothing waits: there background work begins.
+//! 2. From there on commits keep to the [pace](crate::pace) of the merges: the more of the slack is used, the more closely.
+//! 3. At the whole budget a commit waits for room. That is the last resort, and counted as a stall: the pace makes it rare.
+//!
+//! No commit merges or makes a checkpoint itself, but where nobody else does: in a simulation, whose tasks run only when told,
+//! and where the mergers have not ended a merge for [`PATIENCE`]. So it cannot deadlock. Where merging or checkpoints fail, the
+//! commit that would have to wait fails and says why.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use pando_environment::Monotonic;
 
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::merging::Progress;
+use crate::pace::Debt;
+use crate::space::Shutdown;
 use crate::tree::buffer::SLOT_BYTES;
 
-/// Sleeping for less costs more than it brings: such delays are added up first.
-const SLEEP_MIN: Duration = Duration::from_micros(200);
-/// The longest sleep of one commit before buffers are full.
-const SLEEP_MAX: Duration = Duration::from_millis(500);
-/// What merges are taken to do before there has been one, in bytes per second.
-const FIRST_RATE: u64 = 50 << 20;
-/// How long a commit waits for others' merges before it looks again.
+/// Sleeping for less costs more than it brings: the next commit finds the slot taken instead.
+const SLEEP_MIN: Duration = Duration::from_micros(100);
+/// How long a commit waits for others' work before it looks again.
 const ROOM_WAIT: Duration = Duration::from_millis(5);
+/// How long it waits for any progress before it does the work itself.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Core {
     /// Returns when there is room for so many bytes in so many writes, or says why there will be none.
     pub(crate) fn make_room(&self, bytes: usize, writes: usize) -> Result<(), BetreeError> {
-        let budget = self.buffer_budget();
-        let free_until = self.merge_from();
-        let buffered = self.buffered_bytes();
-        if buffered > free_until {
+        let debt = self.debt();
+        if debt.is_some() {
             self.wake_mergers();
-            if buffered < budget {
-                let growth = (bytes + writes * SLOT_BYTES) as u64;
-                let rate = self.merge_rate.load(Ordering::Relaxed);
-                self.delay(delay_nanos(growth, rate, buffered - free_until, budget - free_until));
-            } else {
-                self.wait_for_room(budget)?;
+            if self.buffered_bytes() >= self.buffer_budget() {
+                self.wait_for_buffers()?;
+            } else if self.runs_by_itself {
+                self.keep_pace((bytes + writes * SLOT_BYTES) as u64, debt);
             }
         }
-        self.guard_log_budget()
+        if self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
+            self.wake_checkpointer();
+        }
+        if self.is_log_long() && self.log().live_bytes() >= self.options.log_budget_bytes {
+            self.wait_for_checkpoint()?;
+        }
+        Ok(())
     }
 
-    /// Notes that a merge has emptied a buffer of so many bytes in this time.
-    pub(crate) fn note_merge(&self, bytes: usize, time: Duration) {
-        let threads = self.options.merge_threads() as u128;
-        let rate = bytes as u128 * threads * 1_000_000_000 / time.as_nanos().max(1_000);
-        let before = match self.merge_rate.load(Ordering::Relaxed) {
-            0 => FIRST_RATE,
-            rate => rate,
-        };
-        // Tiny merges say nothing of the rate at which great ones go.
-        let weight = (bytes as u64 / 65_536).min(4);
-        let rate = (before * (16 - weight) + (rate as u64).min(10 << 30) * weight) / 16;
-        self.merge_rate.store(rate, Ordering::Relaxed);
+    /// How far buffers and log are behind, whichever is farther.
+    pub(crate) fn debt(&self) -> Debt {
+        let free_until = self.merge_from();
+        let buffered = self.buffered_bytes().saturating_sub(free_until);
+        let of_buffers = Debt::of(buffered as u64, (self.buffer_budget() - free_until) as u64);
+        if !self.is_log_long() {
+            return of_buffers;
+        }
+        let budget = self.options.log_budget_bytes;
+        let over = self.log().live_bytes().saturating_sub(budget / 4 * 3);
+        of_buffers.max(Debt::of(over, budget / 4))
     }
 
-    /// Sleeps for the delays that commits owe, once they amount to something.
-    fn delay(&self, nanos: u64) {
-        let owed = self.owed_nanos.fetch_add(nanos, Ordering::Relaxed) + nanos;
-        if owed < SLEEP_MIN.as_nanos() as u64 {
+    /// Whether the log may be near its budget: cheap, since it is asked by every commit.
+    fn is_log_long(&self) -> bool {
+        self.log_bytes_since_checkpoint() >= self.options.log_budget_bytes / 2
+    }
+
+    /// Sleeps until the commit's slot begins.
+    fn keep_pace(&self, bytes: u64, debt: Debt) {
+        let now = self.environment.clock().monotonic().since(Monotonic::default());
+        let sleep = self.pace.take_slot(now, bytes, self.options.merge_threads(), debt);
+        if sleep < SLEEP_MIN {
             return;
         }
-        self.owed_nanos.fetch_sub(owed, Ordering::Relaxed);
-        let sleep = Duration::from_nanos(owed).min(SLEEP_MAX);
         self.counters.delays.add(1);
         self.counters.delay_nanos.add(sleep.as_nanos() as u64);
-        let mut lock = self.room_lock.lock();
-        // A merge that ends meanwhile has made room: the rest of the delay is forgiven.
-        let _timed_out = self.room.wait_for(&mut lock, sleep);
+        std::thread::sleep(sleep);
     }
 
-    fn wait_for_room(&self, budget: usize) -> Result<(), BetreeError> {
+    fn wait_for_buffers(&self) -> Result<(), BetreeError> {
         self.counters.stalls.add(1);
-        while self.buffered_bytes() >= budget {
+        let mut waiting = Waiting::begin(self, self.counters.merges.get());
+        while self.buffered_bytes() >= self.buffer_budget() {
+            if !waiting.is_over(self, self.counters.merges.get()) {
+                self.fail_if_stalled()?;
+                self.wake_mergers();
+                self.wait_for_merge();
+                continue;
+            }
             match self.merge_one() {
                 Ok(Progress::Merged) => {}
                 Ok(Progress::Nothing) => {
@@ -87,10 +99,34 @@ impl Core {
         Ok(())
     }
 
-    /// Waits a little for a merge that others are at.
+    /// Waits until a checkpoint has brought the log back into its budget.
+    fn wait_for_checkpoint(&self) -> Result<(), BetreeError> {
+        self.counters.stalls.add(1);
+        let mut waiting = Waiting::begin(self, self.counters.checkpoints.get());
+        while self.is_log_long() && self.log().live_bytes() >= self.options.log_budget_bytes {
+            if waiting.is_over(self, self.counters.checkpoints.get()) {
+                let made = self.checkpoint(Shutdown::Running);
+                return made.map_err(|error| BetreeError::Stalled(Box::new(error)));
+            }
+            if let Some(error) = self.checkpoint.failure() {
+                return Err(BetreeError::Stalled(Box::new(error)));
+            }
+            self.wake_checkpointer();
+            self.wait_for_merge();
+        }
+        Ok(())
+    }
+
+    /// Waits a little for a merge or a checkpoint that others are at.
     pub(crate) fn wait_for_merge(&self) {
         let mut lock = self.room_lock.lock();
         let _timed_out = self.room.wait_for(&mut lock, ROOM_WAIT);
+    }
+
+    /// Tells all that wait for room that there may be some.
+    pub(crate) fn announce_room(&self) {
+        let _lock = self.room_lock.lock();
+        self.room.notify_all();
     }
 
     fn fail_if_stalled(&self) -> Result<(), BetreeError> {
@@ -101,24 +137,25 @@ impl Core {
     }
 }
 
-/// What a commit owes for so many bytes, where merges empty `rate` bytes a second (0: not known yet).
-fn delay_nanos(bytes: u64, rate: u64, used: usize, slack: usize) -> u64 {
-    let rate = if rate == 0 { FIRST_RATE } else { rate };
-    let share = used.min(slack) as u128 * 1024 / slack.max(1) as u128;
-    let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
-    u64::try_from(nanos * 2 * share / 1024).unwrap_or(u64::MAX)
+/// A wait for others' progress, which is counted somewhere.
+struct Waiting {
+    count: u64,
+    since: Monotonic,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Waiting {
+    fn begin(core: &Core, count: u64) -> Waiting {
+        Waiting { count, since: core.environment.clock().monotonic() }
+    }
 
-    #[test]
-    fn the_delay_grows_smoothly_from_nothing_to_twice_what_merges_need() {
-        assert_eq!(delay_nanos(1_000, 1_000_000, 0, 1_024), 0);
-        assert_eq!(delay_nanos(1_000, 1_000_000, 512, 1_024), 1_000_000);
-        assert_eq!(delay_nanos(1_000, 1_000_000, 1_024, 1_024), 2_000_000);
-        let steps: Vec<u64> = (0..100).map(|used| delay_nanos(100_000, 1_000_000, used, 100)).collect();
-        assert!(steps.is_sorted());
+    /// Whether nobody else will do it: then it is the caller's turn.
+    fn is_over(&mut self, core: &Core, count: u64) -> bool {
+        if !core.runs_by_itself {
+            return true;
+        }
+        if count != self.count {
+            *self = Waiting::begin(core, count);
+        }
+        core.environment.clock().monotonic().since(self.since) > PATIENCE
     }
 }

@@ -4,14 +4,17 @@
 //! - [`node`]: inner nodes in memory. [`view`]: what a reader takes hold of: partitions with their buffers, and a version.
 //! - [`slice`]: what waits in an inner node for one of its children.
 //! - [`lookup`] and [`scan`] read a view. [`flush`] takes [`messages`] of a frozen buffer down: into slices
-//!   ([`run_writer`]) or into leaves ([`leaf_merge`], [`leaf_writer`]), as [`policy`] says, and makes the nodes above anew.
+//!   ([`run_writer`]) or into leaves ([`leaf_merge`], [`leaf_writer`]), as [`policy`] says, and makes the nodes above anew. [`digest`] has what
+//!   waits go down when nothing arrives; [`behind`] knows where.
 //!
 //! # Where the newest version of a key is
 //! The active buffer of its partition, else the partition's frozen buffer, else the slices of each node on the way down, the
 //! newest first, else the leaf. Times descend strictly in that order, so that a lookup stops at the first version that its
 //! snapshot sees.
 
+pub(crate) mod behind;
 pub(crate) mod buffer;
+pub(crate) mod digest;
 pub(crate) mod estimate;
 pub(crate) mod flush;
 pub(crate) mod growth;

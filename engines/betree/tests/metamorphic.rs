@@ -11,6 +11,7 @@
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
@@ -164,6 +165,10 @@ impl Run {
     }
 
     fn step(&mut self, step: &Step) {
+        if self.chance.below(8) == 0 {
+            // Time passes: what is old is merged, and what reads want goes down.
+            self.simulation.clock.advance(Duration::from_secs(1));
+        }
         for _ in 0..self.chance.below(3) {
             self.simulation.tasks.run_one();
         }

@@ -122,6 +122,10 @@ impl SteppedTasks {
 }
 
 impl Spawner for SteppedTasks {
+    fn runs_by_itself(&self) -> bool {
+        false
+    }
+
     fn spawn(&self, _name: &str, step: StepFunction) -> Result<Task, EnvironmentError> {
         let state = Arc::new(TaskState::new());
         self.tasks.lock().push(Entry { state: Arc::clone(&state), step: Some(step), due: Due::Now });

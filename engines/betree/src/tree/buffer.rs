@@ -13,7 +13,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
@@ -237,11 +237,21 @@ pub(crate) struct SharedBuffer {
     bytes: AtomicUsize,
     /// The first record that has a write here; 0 while there is none.
     first_lsn: AtomicU64,
+    /// Reads that found something to look through here, up to [`READS_WORTH`].
+    reads: AtomicU8,
 }
+
+/// So many reads make a buffer worth flushing when there is nothing else to do; they are not counted further.
+const READS_WORTH: u8 = 16;
 
 impl SharedBuffer {
     pub(crate) fn new() -> SharedBuffer {
-        SharedBuffer { buffer: RwLock::default(), bytes: AtomicUsize::new(0), first_lsn: AtomicU64::new(0) }
+        SharedBuffer {
+            buffer: RwLock::default(),
+            bytes: AtomicUsize::new(0),
+            first_lsn: AtomicU64::new(0),
+            reads: AtomicU8::new(0),
+        }
     }
 
     /// Applies writes of one commit, in any order of keys; the growth in bytes.
@@ -269,6 +279,18 @@ impl SharedBuffer {
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Buffer> {
         self.buffer.read()
+    }
+
+    /// Somebody reads it for an answer.
+    pub(crate) fn note_read(&self) {
+        if self.reads.load(Ordering::Relaxed) < READS_WORTH {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was read again and again.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.reads.load(Ordering::Relaxed) >= READS_WORTH
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -2,11 +2,13 @@
 //!
 //! # Steps
 //! 1. What arrives at a node is divided among its children, and [`policy`](super::policy) decides what becomes of each.
-//! 2. A child that is to go down takes along all its slices: they are read and merged with what arrives, and the same begins
+//! 2. Only so much goes down to leaves in one step, the heaviest first ([`leaf_limit`]). What is late is told to the caller, who has it
+//!    sent down in further steps ([`digest`](super::digest)), each of which is as short.
+//! 3. A child that is to go down takes along all its slices: they are read and merged with what arrives, and the same begins
 //!    one level below; a leaf is rewritten, or appended to.
-//! 3. What arrives for the other children becomes one run. Where a child has too many slices, the youngest become one with
+//! 4. What arrives for the other children becomes one run. Where a child has too many slices, the youngest become one with
 //!    what arrives.
-//! 4. The node's new children make a new node, or several where they are more than the fanout, or none. Neighbours that have
+//! 5. The node's new children make a new node, or several where they are more than the fanout, or none. Neighbours that have
 //!    become small are united. At the top a level is added or taken away.
 //!
 //! The old nodes, slices and leaves stay as they are for whoever still reads them, and make way when the result is installed.
@@ -15,7 +17,8 @@
 //! # Invariants
 //! - Of one tree, one flush is under way at a time, so that the version it starts from is the newest when it ends.
 //! - What goes down to a child takes along *everything* that waits for the child on its way: times descend from level to level.
-//! - Only a child without slices is divided, so that a slice never lies across two children.
+//! - Only a child without slices is divided, so that a slice never lies across two children. So a node that a step changes without
+//!   taking along what waits for it above stays one node, with more children than the fanout if need be.
 //! - A leaf is only ever united with one under the same parent: keys then find it without any other node changing.
 
 use std::sync::Arc;
@@ -26,7 +29,7 @@ use super::leaf_merge::{LeafFigures, LeafMerge};
 use super::leaf_writer::NewLeaf;
 use super::messages::{ENTRY_BYTES, Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
-use super::policy::{Fate, Load, decide, united_with};
+use super::policy::{Fate, Fates, Load, decide, united_with};
 use super::retain::Retained;
 use super::run_writer::RunWriter;
 use super::settings::TreeSettings;
@@ -35,6 +38,9 @@ use super::view::Version;
 use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::space::{Extent, Pointer, UNIT_BYTES};
+
+/// Bytes of messages that compress to about a unit of the device.
+const SMALL_SLICE_BYTES: usize = 8 << 10;
 
 /// What a flush works on.
 #[derive(Clone, Copy)]
@@ -47,6 +53,14 @@ pub(crate) struct FlushInput<'f> {
     pub(crate) retained: &'f Retained,
 }
 
+/// Nodes of a height in which something is late: those that cover a key from this one on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    pub(crate) key: Box<[u8]>,
+    pub(crate) height: u8,
+    pub(crate) bytes: usize,
+}
+
 /// What a flush has made.
 #[derive(Debug, Default)]
 pub(crate) struct Flushed {
@@ -57,6 +71,8 @@ pub(crate) struct Flushed {
     pub(crate) replaced: Vec<Vec<Pointer>>,
     /// Inner nodes that it does without. A checkpoint may be writing them just now.
     pub(crate) replaced_nodes: Vec<Arc<NodeSlot>>,
+    /// What is left to later steps.
+    pub(crate) late: Vec<Late>,
     pub(crate) figures: FlushFigures,
 }
 
@@ -70,28 +86,20 @@ pub(crate) struct FlushFigures {
     /// Bytes taken on the device by leaves, and by slices.
     pub(crate) leaf_bytes: u64,
     pub(crate) run_bytes: u64,
+    /// Bytes of messages that went down to leaves, but what was appended.
+    pub(crate) moved: usize,
+}
+
+/// Bytes of messages that may go down to leaves in the step that takes so many down from a buffer: as many as come, a leaf's worth at
+/// least. What is more is late, and sent down by later steps.
+fn leaf_limit(settings: &TreeSettings, arriving: usize) -> usize {
+    arriving.max(2 * settings.leaf_share())
 }
 
 /// Runs a flush. After an error nothing of it remains.
 pub(crate) fn flush(input: FlushInput<'_>) -> Result<Flushed, BetreeError> {
-    let mut flush = Flush {
-        leaves: LeafMerge::new(input.blocks, input.tree, input.settings, input.retained),
-        input,
-        has_runs: has_runs(&input)?,
-        replaced: Vec::new(),
-        replaced_nodes: Vec::new(),
-        run_extents: Vec::new(),
-        figures: FlushFigures::default(),
-    };
-    match flush.run() {
-        Ok(root) => Ok(flush.finish(root)),
-        Err(error) => {
-            for extent in flush.run_extents.iter().chain(flush.leaves.written()) {
-                input.blocks.store().abandon(*extent);
-            }
-            Err(error)
-        }
-    }
+    let limit = leaf_limit(&input.settings, input.messages.span().bytes());
+    Flush::new(input, limit)?.into_flushed(|flush| flush.run())
 }
 
 /// Whether anything waits in nodes: small trees are quicker to read, and cheap to write, without.
@@ -105,14 +113,26 @@ fn has_runs(input: &FlushInput<'_>) -> Result<bool, BetreeError> {
     }
 }
 
-struct Flush<'f> {
-    input: FlushInput<'f>,
+/// A flush under way, or another step that changes a tree.
+pub(super) struct Flush<'f> {
+    pub(super) input: FlushInput<'f>,
     leaves: LeafMerge<'f>,
     has_runs: bool,
+    /// Bytes that may still go down to leaves.
+    limit: usize,
     replaced: Vec<Vec<Pointer>>,
-    replaced_nodes: Vec<Arc<NodeSlot>>,
+    pub(super) replaced_nodes: Vec<Arc<NodeSlot>>,
     run_extents: Vec<Extent>,
+    late: Vec<Late>,
     figures: FlushFigures,
+}
+
+/// Whether several nodes may take the place of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Division {
+    AsNeeded,
+    /// Slices wait for the node above: it stays one, and there.
+    Forbidden,
 }
 
 /// What joins the slices of a child, and the part that the child will be.
@@ -137,17 +157,57 @@ impl Waiting<'_> {
 }
 
 impl<'f> Flush<'f> {
+    /// A step of which so many bytes may go down to leaves.
+    pub(super) fn new(input: FlushInput<'f>, limit: usize) -> Result<Flush<'f>, BetreeError> {
+        Ok(Flush {
+            leaves: LeafMerge::new(input.blocks, input.tree, input.settings, input.retained),
+            input,
+            has_runs: has_runs(&input)?,
+            limit,
+            replaced: Vec::new(),
+            replaced_nodes: Vec::new(),
+            run_extents: Vec::new(),
+            late: Vec::new(),
+            figures: FlushFigures::default(),
+        })
+    }
+
+    /// Does the step, or gives back what it wrote.
+    pub(super) fn into_flushed(
+        mut self,
+        step: impl FnOnce(&mut Flush<'f>) -> Result<Option<Child>, BetreeError>,
+    ) -> Result<Flushed, BetreeError> {
+        match step(&mut self) {
+            Ok(root) => Ok(self.finish(root)),
+            Err(error) => {
+                for extent in self.run_extents.iter().chain(self.leaves.written()) {
+                    self.input.blocks.store().abandon(*extent);
+                }
+                Err(error)
+            }
+        }
+    }
+
     fn run(&mut self) -> Result<Option<Child>, BetreeError> {
         let messages = self.input.messages.span();
         let root = self.input.version.root.as_ref();
         if messages.is_empty() {
             return Ok(root.cloned());
         }
-        let (mut top, mut height) = match root {
+        let (top, height) = match root {
             None => (leaf_parts(self.leaves.grow_from_nothing(messages)?), 0),
             Some(Child::Leaf(leaf)) => (self.root_leaf(leaf, messages)?, 0),
             Some(Child::Inner(slot)) => (self.node(slot, &[], Patience::MayBlock, messages)?, slot.height()),
         };
+        self.root_over(top, height)
+    }
+
+    /// The root over nodes or leaves of this height.
+    pub(super) fn root_over(
+        &mut self,
+        mut top: Vec<Part>,
+        mut height: u8,
+    ) -> Result<Option<Child>, BetreeError> {
         while top.len() > 1 {
             height += 1;
             top = self.nodes_over(height, top);
@@ -169,7 +229,7 @@ impl<'f> Flush<'f> {
         };
         written.extend(self.run_extents);
         replaced.extend(self.replaced);
-        Flushed { root, written, replaced, replaced_nodes: self.replaced_nodes, figures }
+        Flushed { root, written, replaced, replaced_nodes: self.replaced_nodes, late: self.late, figures }
     }
 
     fn root_leaf(&mut self, leaf: &LeafChild, messages: Span<'_>) -> Result<Vec<Part>, BetreeError> {
@@ -206,7 +266,24 @@ impl<'f> Flush<'f> {
     ) -> Result<Vec<Part>, BetreeError> {
         let node = self.input.blocks.node(slot, Patience::MayBlock)?;
         let arriving = divide(node, messages);
-        let fates = self.fates(node, &arriving, at_end)?;
+        let fates = self.fates(node, lower, &arriving, at_end)?;
+        let mut parts = self.changed(slot, node, lower, &arriving, &fates, at_end)?;
+        if node.height() > 1 {
+            self.unite_small(&mut parts)?;
+        }
+        Ok(self.nodes_over(node.height(), parts))
+    }
+
+    /// The parts of a node once what arrives has joined and gone down as was decided.
+    pub(super) fn changed(
+        &mut self,
+        slot: &Arc<NodeSlot>,
+        node: &InnerNode,
+        lower: &[u8],
+        arriving: &[Span<'_>],
+        fates: &[Fate],
+        at_end: Patience,
+    ) -> Result<Vec<Part>, BetreeError> {
         let (mut parts, mut joining) = (Vec::with_capacity(fates.len() + 4), Vec::new());
         let mut at = 0;
         while at < fates.len() {
@@ -214,13 +291,13 @@ impl<'f> Flush<'f> {
             match fates[at] {
                 Fate::Stays => parts.push(part),
                 Fate::Joins => {
-                    let messages = self.joined(&mut part.slices, arriving[at])?;
+                    let messages = self.joined(&mut part.slices, arriving[at], node.height())?;
                     joining.push(Joining { part: parts.len(), messages });
                     parts.push(part);
                 }
                 Fate::GoesDown => match &part.child {
                     Child::Leaf(leaf) => {
-                        let below = self.merge_leaves(node, at, &part.lower, leaf, &arriving)?;
+                        let below = self.merge_leaves(node, at, &part.lower, leaf, arriving)?;
                         parts.extend(leaf_parts(below.leaves));
                         at += below.taken;
                         continue;
@@ -236,19 +313,17 @@ impl<'f> Flush<'f> {
         }
         self.write_run(&mut parts, joining)?;
         self.replaced_nodes.push(Arc::clone(slot));
-        if node.height() > 1 {
-            self.unite_small(&mut parts)?;
-        }
         if let Some(first) = parts.first_mut() {
             // Whatever the first child is now, it covers the keys from where this node begins.
             first.lower = lower.into();
         }
-        Ok(self.nodes_over(node.height(), parts))
+        Ok(parts)
     }
 
-    fn fates(
-        &self,
+    pub(super) fn fates(
+        &mut self,
         node: &InnerNode,
+        lower: &[u8],
         arriving: &[Span<'_>],
         at_end: Patience,
     ) -> Result<Vec<Fate>, BetreeError> {
@@ -271,7 +346,18 @@ impl<'f> Flush<'f> {
             }
             loads.push(load);
         }
-        Ok(decide(&loads, share))
+        // To inner nodes goes as much as comes, and half of it more, so that what is late becomes less.
+        let arriving: usize = loads.iter().map(|load| load.arriving).sum();
+        let limit = if node.height() == 1 { self.limit } else { arriving / 2 * 3 };
+        let Fates { fates, moved, late } = decide(&loads, share, limit);
+        if node.height() == 1 {
+            self.limit = self.limit.saturating_sub(moved);
+            self.figures.moved += moved;
+        }
+        if late > 0 {
+            self.late.push(Late { key: lower.into(), height: node.height(), bytes: late });
+        }
+        Ok(fates)
     }
 
     /// Bytes that are to wait for a child on average, in a node of this height.
@@ -279,7 +365,7 @@ impl<'f> Flush<'f> {
         let settings = &self.input.settings;
         match (self.has_runs, height) {
             (false, _) => 0,
-            (true, 1) => (settings.leaf_bytes * settings.buffer_percent / 100).max(1),
+            (true, 1) => settings.leaf_share(),
             (true, _) => (settings.run_bytes / 2).max(1),
         }
     }
@@ -325,9 +411,15 @@ impl<'f> Flush<'f> {
     }
 
     /// What becomes a new slice of a child; slices that become one with it are taken out.
-    fn joined<'m>(&mut self, slices: &mut Slices, arriving: Span<'m>) -> Result<Waiting<'m>, BetreeError> {
+    fn joined<'m>(
+        &mut self,
+        slices: &mut Slices,
+        arriving: Span<'m>,
+        height: u8,
+    ) -> Result<Waiting<'m>, BetreeError> {
         let sizes: Vec<usize> = slices.iter().map(|slice| pending_bytes(slice)).collect();
-        let older = slices.split_off(united_with(&sizes, arriving.bytes()));
+        let small = SMALL_SLICE_BYTES.min(self.share(height) / 8);
+        let older = slices.split_off(united_with(&sizes, arriving.bytes(), small));
         let united = std::mem::replace(slices, older);
         self.take_along(&united, arriving)
     }
@@ -376,7 +468,7 @@ impl<'f> Flush<'f> {
     }
 
     /// Nodes over these parts, as few as the fanout allows, of nearly equal size.
-    fn nodes_over(&self, height: u8, parts: Vec<Part>) -> Vec<Part> {
+    pub(super) fn nodes_over(&self, height: u8, parts: Vec<Part>) -> Vec<Part> {
         let count = parts.len().div_ceil(self.input.settings.fanout);
         let mut nodes = Vec::with_capacity(count);
         let total = parts.len();
@@ -450,12 +542,12 @@ fn divide<'m>(node: &InnerNode, messages: Span<'m>) -> Vec<Span<'m>> {
 }
 
 /// How much a child may be read for a question: the last one may if its node may.
-fn patience_at(at: usize, count: usize, of_node: Patience) -> Patience {
+pub(super) fn patience_at(at: usize, count: usize, of_node: Patience) -> Patience {
     if at + 1 == count { of_node } else { Patience::CachedOnly }
 }
 
 /// What a slice weighs, as messages do.
-fn pending_bytes(slice: &Slice) -> usize {
+pub(super) fn pending_bytes(slice: &Slice) -> usize {
     let bytes = slice.entries().saturating_mul(ENTRY_BYTES as u64).saturating_add(slice.content_bytes());
     // Counters come from disk: wrong ones must not overflow a sum.
     bytes.min(1 << 40) as usize
@@ -468,7 +560,7 @@ fn leaf_parts(leaves: Vec<NewLeaf>) -> Vec<Part> {
 }
 
 /// The parts of a node that begins at `lower`.
-fn gather<'n>(node: &'n InnerNode, lower: &'n [u8]) -> impl Iterator<Item = Part> + 'n {
+pub(super) fn gather<'n>(node: &'n InnerNode, lower: &'n [u8]) -> impl Iterator<Item = Part> + 'n {
     (0..node.children().len()).map(move |at| node.part(at, lower))
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn get(
         if slices.is_empty() {
             return Ok(());
         }
+        node.note_read(at);
         let hash = *hash.get_or_insert_with(|| KeyHash::of(key));
         for slice in slices {
             let found = in_slice(slice, blocks, key, hash, snapshot, patience);
@@ -110,6 +111,7 @@ fn in_buffer(buffer: &SharedBuffer, key: &[u8], snapshot: SnapshotTimestamp) -> 
     if buffer.is_empty() {
         return None;
     }
+    buffer.note_read();
     let buffer = buffer.read();
     let version = buffer.get(key)?.visible(snapshot)?;
     Some(version.value.clone())

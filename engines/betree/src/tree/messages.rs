@@ -162,6 +162,11 @@ pub(crate) struct Span<'m> {
 }
 
 impl<'m> Span<'m> {
+    /// No messages.
+    pub(crate) fn empty() -> Span<'m> {
+        Span { keys: &[], list: &[] }
+    }
+
     pub(crate) fn is_empty(self) -> bool {
         self.list.is_empty()
     }

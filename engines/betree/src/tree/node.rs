@@ -9,10 +9,12 @@
 //!
 //! # Invariants
 //! - Pivots ascend strictly; the first is empty.
-//! - A node never changes but for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set once.
+//! - A node never changes but for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set once, and for the counts of
+//!   reads.
 //! - All leaves of a tree stand at the same depth.
 //! - A slice holds keys of its child only.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::slice::{Slice, Slices};
@@ -117,14 +119,20 @@ pub(crate) struct Part {
     pub(crate) slices: Slices,
 }
 
+/// So many reads that had to merge what waits for a child make it worth sending down. They are not counted further, so that readers
+/// do not take the line of the counter from one another for ever.
+const READS_WORTH: u8 = 16;
+
 /// An inner node.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct InnerNode {
     height: u8,
     pivots: SortedKeys,
     children: Vec<Child>,
     /// The slices of each child; empty if no child has any.
     pending: Vec<Slices>,
+    /// For each child how many reads had to merge its slices, up to [`READS_WORTH`]; empty if no child has any.
+    reads: Box<[AtomicU8]>,
 }
 
 impl InnerNode {
@@ -136,7 +144,9 @@ impl InnerNode {
         let has_pending = parts.iter().any(|part| !part.slices.is_empty());
         let (children, pending): (Vec<_>, Vec<_>) =
             parts.into_iter().map(|part| (part.child, part.slices)).unzip();
-        InnerNode { height, pivots, children, pending: if has_pending { pending } else { Vec::new() } }
+        let pending = if has_pending { pending } else { Vec::new() };
+        let reads = pending.iter().map(|_| AtomicU8::new(0)).collect();
+        InnerNode { height, pivots, children, pending, reads }
     }
 
     pub(crate) fn from_stored(stored: StoredInnerNode) -> InnerNode {
@@ -204,6 +214,21 @@ impl InnerNode {
     /// What is pending for a child, newest first.
     pub(crate) fn slices(&self, child: usize) -> &[Arc<Slice>] {
         self.pending.get(child).map_or(&[], Vec::as_slice)
+    }
+
+    /// A read had to merge the slices of a child.
+    pub(crate) fn note_read(&self, child: usize) {
+        if let Some(reads) = self.reads.get(child)
+            && reads.load(Ordering::Relaxed) < READS_WORTH
+        {
+            // Threads that come here at the same time count beyond it, but far from overflowing: the load is a moment ago.
+            reads.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether reads had to merge the slices of a child again and again.
+    pub(crate) fn is_wanted(&self, child: usize) -> bool {
+        self.reads.get(child).is_some_and(|reads| reads.load(Ordering::Relaxed) >= READS_WORTH)
     }
 
     /// All slices of the node.

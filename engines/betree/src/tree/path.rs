@@ -2,7 +2,7 @@
 
 use pando_storage::Patience;
 
-use super::node::{Child, InnerNode, LeafChild};
+use super::node::{Child, InnerNode, LeafChild, NodeSlot};
 use super::sorted_keys::SortedKeys;
 use super::view::Version;
 use crate::cache::Blocks;
@@ -91,7 +91,7 @@ pub(crate) fn leaf_bounds(
 }
 
 fn collect_bounds(
-    slot: &super::node::NodeSlot,
+    slot: &NodeSlot,
     blocks: &Blocks,
     lower: &[u8],
     upper: Option<&[u8]>,
@@ -116,15 +116,40 @@ fn collect_bounds(
     Ok(())
 }
 
-/// The pivots of the root's children that lie within `(lower, upper)`, ascending.
-pub(crate) fn root_bounds(
+/// The pivots within `(lower, upper)` of the level nearest to the root that has so many there, ascending; of the lowest inner nodes if
+/// none has.
+pub(crate) fn upper_bounds(
     version: &Version,
     blocks: &Blocks,
     lower: &[u8],
     upper: Option<&[u8]>,
+    least: usize,
 ) -> Result<Vec<Box<[u8]>>, BetreeError> {
-    let Some(Child::Inner(slot)) = &version.root else { return Ok(Vec::new()) };
-    let node = blocks.node(slot, Patience::MayBlock)?;
-    let is_within = |pivot: &&[u8]| *pivot > lower && upper.is_none_or(|upper| *pivot < upper);
-    Ok(node.pivots().iter().filter(is_within).map(Box::from).collect())
+    let is_within = |pivot: &[u8]| *pivot > *lower && upper.is_none_or(|upper| *pivot < *upper);
+    let mut bounds: Vec<Box<[u8]>> = Vec::new();
+    let mut level: Vec<(&NodeSlot, &[u8])> = match &version.root {
+        Some(Child::Inner(slot)) => vec![(slot, &[])],
+        _ => Vec::new(),
+    };
+    while bounds.len() < least && !level.is_empty() {
+        bounds.clear();
+        let mut below = Vec::new();
+        for (slot, begins) in level {
+            let node = blocks.node(slot, Patience::MayBlock)?;
+            for (at, child) in node.children().iter().enumerate() {
+                let pivot = if at == 0 { begins } else { node.pivots().get(at) };
+                let ends = (at + 1 < node.pivots().len()).then(|| node.pivots().get(at + 1));
+                if is_within(pivot) {
+                    bounds.push(pivot.into());
+                }
+                let overlaps =
+                    ends.is_none_or(|ends| ends > lower) && upper.is_none_or(|upper| pivot < upper);
+                if let (Child::Inner(slot), true) = (child, overlaps) {
+                    below.push((&**slot, pivot));
+                }
+            }
+        }
+        level = below;
+    }
+    Ok(bounds)
 }

@@ -7,10 +7,14 @@
 //!
 //! # Rules, in this order
 //! 1. Down goes what only appends to a leaf, with nothing pending on the way.
-//! 2. Down goes what reaches twice the share.
-//! 3. Down goes what would make one slice too many and reaches the share.
-//! 4. All else joins; then the heaviest go down, one after the other, until what stays is within the node's budget: the shares
-//!    of all children.
+//! 2. *Due* is what reaches twice the share, and what would make one slice too many and reaches the share; and where more is
+//!    pending than the shares of all children together, the heaviest are, until the rest is within.
+//! 3. Of what is due the heaviest goes down, and more, the heavier first, as long as all together are within the *limit* of
+//!    this step. The rest of it is late: it goes down in a later step.
+//! 4. All else that arrives joins.
+//!
+//! The limit makes steps short. What arrives at a node at once is due at once, as a rule: without it one flush rewrites all leaves
+//! below a node, and the next ones none.
 //!
 //! A share of 0 means that nothing waits in nodes: all that arrives goes down.
 
@@ -32,6 +36,10 @@ impl Load {
     fn total(self) -> usize {
         self.pending + self.arriving
     }
+
+    fn is_due(self, share: usize) -> bool {
+        self.total() >= 2 * share || (self.slices >= SLICES_MAX && self.total() >= share)
+    }
 }
 
 /// What becomes of a child.
@@ -43,47 +51,68 @@ pub(crate) enum Fate {
     GoesDown,
 }
 
-/// Decides for all children of a node.
-pub(crate) fn decide(loads: &[Load], share: usize) -> Vec<Fate> {
-    let mut fates: Vec<Fate> = loads.iter().map(|load| fate_of(*load, share)).collect();
-    let budget = share * loads.len();
-    let mut staying: usize = loads
-        .iter()
-        .zip(&fates)
-        .filter(|(_, fate)| **fate != Fate::GoesDown)
-        .map(|(load, _)| load.total())
-        .sum();
+/// What becomes of all children of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fates {
+    pub(crate) fates: Vec<Fate>,
+    /// Bytes that go down, but what appends.
+    pub(crate) moved: usize,
+    /// Bytes that are due and stay.
+    pub(crate) late: usize,
+}
+
+/// Decides for all children of a node, where so many bytes may go down in this step.
+pub(crate) fn decide(loads: &[Load], share: usize, limit: usize) -> Fates {
+    let fates: Vec<Fate> = loads.iter().map(|load| fate_at_first(*load, share)).collect();
+    let mut decided = Fates { fates, ..Fates::default() };
     if share == 0 {
-        return fates;
+        return decided;
     }
-    while staying > budget {
-        let heaviest = (0..loads.len())
-            .filter(|at| fates[*at] != Fate::GoesDown)
-            .max_by_key(|at| loads[*at].total())
-            .expect("what stays belongs to some child");
-        fates[heaviest] = Fate::GoesDown;
-        staying -= loads[heaviest].total();
+    let mut heaviest: Vec<usize> = (0..loads.len())
+        .filter(|at| loads[*at].total() > 0 && decided.fates[*at] != Fate::GoesDown)
+        .collect();
+    heaviest.sort_by_key(|at| std::cmp::Reverse(loads[*at].total()));
+    let budget = share * loads.len();
+    let mut staying: usize = heaviest.iter().map(|at| loads[*at].total()).sum();
+    for at in heaviest {
+        let load = loads[at];
+        if !load.is_due(share) && staying <= budget {
+            continue;
+        }
+        staying -= load.total();
+        if decided.moved > 0 && decided.moved + load.total() > limit {
+            decided.late += load.total();
+        } else {
+            decided.moved += load.total();
+            decided.fates[at] = Fate::GoesDown;
+        }
     }
-    fates
+    decided
 }
 
-fn fate_of(load: Load, share: usize) -> Fate {
-    if load.arriving == 0 {
-        return Fate::Stays;
+fn fate_at_first(load: Load, share: usize) -> Fate {
+    match load.arriving {
+        0 => Fate::Stays,
+        _ if share == 0 || load.appends => Fate::GoesDown,
+        _ => Fate::Joins,
     }
-    let is_too_much = load.total() >= 2 * share;
-    let is_too_many = load.slices >= SLICES_MAX && load.total() >= share;
-    if load.appends || is_too_much || is_too_many { Fate::GoesDown } else { Fate::Joins }
 }
 
-/// How many of a child's slices (sizes, newest first) become one with what joins them: none while there is place for one
-/// more, else the newest, and those behind it as long as they are too many or not larger than all that is newer.
-pub(crate) fn united_with(slices: &[usize], arriving: usize) -> usize {
-    if slices.len() < SLICES_MAX {
-        return 0;
+/// How many of a child's slices (sizes, newest first) become one with what joins them.
+///
+/// The newest do as long as all together are within `small`: what fills no unit of the device is as cheap to write again as a slice
+/// beside it, and one slice less to read. Else none while there is place for one more; where there is not, the newest, and those
+/// behind it as long as they are too many or not larger than all that is newer.
+pub(crate) fn united_with(slices: &[usize], arriving: usize, small: usize) -> usize {
+    let mut sum = arriving;
+    let mut count = 0;
+    while count < slices.len() && sum + slices[count] <= small {
+        sum += slices[count];
+        count += 1;
     }
-    let mut sum = arriving + slices[0];
-    let mut count = 1;
+    if slices.len() - count < SLICES_MAX {
+        return count;
+    }
     // More than the greatest number are there where two nodes became one.
     let least = slices.len() + 1 - SLICES_MAX;
     while count < slices.len() && (count < least || slices[count] <= sum) {
@@ -101,41 +130,66 @@ mod tests {
         Load { pending, slices, arriving, appends: false }
     }
 
+    fn fates(loads: &[Load], share: usize) -> Vec<Fate> {
+        decide(loads, share, usize::MAX).fates
+    }
+
     #[test]
     fn what_is_small_joins_and_what_reaches_twice_the_share_goes_down() {
         let loads = [load(0, 0, 10), load(150, 2, 60), load(0, 0, 0), load(0, 0, 200), load(0, 0, 1)];
-        let fates = decide(&loads, 100);
         use Fate::{GoesDown, Joins, Stays};
-        assert_eq!(fates, [Joins, GoesDown, Stays, GoesDown, Joins]);
+        assert_eq!(fates(&loads, 100), [Joins, GoesDown, Stays, GoesDown, Joins]);
     }
 
     #[test]
     fn an_append_goes_down_however_small_it_is() {
-        let fates = decide(&[load(0, 0, 5), Load { arriving: 5, appends: true, ..Load::default() }], 100);
-        assert_eq!(fates, [Fate::Joins, Fate::GoesDown]);
+        let loads = [load(0, 0, 5), Load { arriving: 5, appends: true, ..Load::default() }];
+        assert_eq!(fates(&loads, 100), [Fate::Joins, Fate::GoesDown]);
     }
 
     #[test]
     fn a_node_over_its_budget_sends_the_heaviest_down_until_it_is_within() {
         let loads = [load(190, 3, 1), load(100, 3, 0), load(20, 1, 0), load(180, 3, 1)];
-        let fates = decide(&loads, 100);
         use Fate::{GoesDown, Joins, Stays};
-        assert_eq!(fates, [GoesDown, Stays, Stays, Joins]);
+        assert_eq!(fates(&loads, 100), [GoesDown, Stays, Stays, Joins]);
     }
 
     #[test]
     fn too_many_slices_go_down_if_they_are_worth_it_and_are_united_if_not() {
-        assert_eq!(decide(&[load(90, 8, 10), load(0, 0, 0)], 100)[0], Fate::GoesDown);
-        assert_eq!(decide(&[load(50, 8, 10), load(0, 0, 0)], 100)[0], Fate::Joins);
-        assert_eq!(united_with(&[5, 4, 20, 1, 1, 1, 1], 5), 0);
-        assert_eq!(united_with(&[5, 4, 20, 1, 1, 1, 1, 1], 5), 2);
-        assert_eq!(united_with(&[50, 60, 20, 1, 1, 1, 1, 1], 5), 1);
-        assert_eq!(united_with(&[1; 8], 1), 8);
-        assert_eq!(united_with(&[1, 50, 500, 5_000, 50_000, 50_000, 1, 1, 1, 1, 1], 1), 4);
+        assert_eq!(fates(&[load(90, 8, 10), load(0, 0, 0)], 100)[0], Fate::GoesDown);
+        assert_eq!(fates(&[load(50, 8, 10), load(0, 0, 0)], 100)[0], Fate::Joins);
+        assert_eq!(united_with(&[5, 4, 20, 1, 1, 1, 1], 5, 0), 0);
+        assert_eq!(united_with(&[5, 4, 20, 1, 1, 1, 1, 1], 5, 0), 2);
+        assert_eq!(united_with(&[50, 60, 20, 1, 1, 1, 1, 1], 5, 0), 1);
+        assert_eq!(united_with(&[1; 8], 1, 0), 8);
+        assert_eq!(united_with(&[1, 50, 500, 5_000, 50_000, 50_000, 1, 1, 1, 1, 1], 1, 0), 4);
+    }
+
+    #[test]
+    fn slices_that_fill_no_unit_become_one_with_what_arrives() {
+        assert_eq!(united_with(&[], 1, 10), 0);
+        assert_eq!(united_with(&[4, 20], 5, 10), 1);
+        assert_eq!(united_with(&[4, 2, 1, 1], 5, 10), 1);
+        assert_eq!(united_with(&[4], 7, 10), 0);
+        assert_eq!(united_with(&[1; 12], 1, 5), 12, "and those behind them while they are too many");
+        assert_eq!(united_with(&[1, 1, 9, 9, 9], 1, 5), 2);
+    }
+
+    #[test]
+    fn a_step_sends_down_no_more_than_its_limit_but_the_heaviest_in_any_case() {
+        let loads = [load(200, 1, 10), load(300, 1, 0), load(10, 1, 10), load(250, 1, 10)];
+        use Fate::{GoesDown, Joins, Stays};
+        let decided = decide(&loads, 100, 1);
+        assert_eq!(decided.fates, [Joins, GoesDown, Joins, Joins]);
+        assert_eq!((decided.moved, decided.late), (300, 470));
+        let decided = decide(&loads, 100, 600);
+        assert_eq!(decided.fates, [Joins, GoesDown, Joins, GoesDown]);
+        assert_eq!((decided.moved, decided.late), (560, 210));
+        assert_eq!(decide(&[load(200, 1, 0), load(0, 0, 0)], 100, 0).fates, [GoesDown, Stays]);
     }
 
     #[test]
     fn without_a_share_all_that_arrives_goes_down() {
-        assert_eq!(decide(&[load(7, 1, 0), load(0, 0, 1)], 0), [Fate::Stays, Fate::GoesDown]);
+        assert_eq!(fates(&[load(7, 1, 0), load(0, 0, 1)], 0), [Fate::Stays, Fate::GoesDown]);
     }
 }

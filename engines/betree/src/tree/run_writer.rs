@@ -112,7 +112,7 @@ impl<'s> RunWriter<'s> {
         let entries = u32::try_from(builder.len()).expect("a page's entries are counted in 32 bits");
         let newest = builder.newest();
         let raw = builder.finish();
-        let block = self.extent.append(BlockKind::RunPage, self.settings.compression, &raw)?;
+        let block = self.extent.append(BlockKind::RunPage, self.settings.run_compression, &raw)?;
         let tier = self.blocks.cache().tier_with_room();
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, self.extent.stored(block)));
         Ok(PendingPage { separator, block, entries, newest, raw_bytes: raw.len(), kept })

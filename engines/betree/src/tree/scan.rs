@@ -139,6 +139,7 @@ fn next_piece(
     let mut pages = Vec::new();
     let mut bounds = (None, None);
     let place = find_leaf(&view.version, blocks, target, request.patience, |node, at, of_child| {
+        node.note_read(at);
         for slice in node.slices(at) {
             let damaged = |error| Damaged::new(error, of_child.0, of_child.1);
             let index = blocks.slice_index(slice, request.patience).map_err(damaged)?;
@@ -253,6 +254,9 @@ fn scan_part(
     batch: &mut Batch,
 ) -> ScanEnd {
     let partition = &view.partitions[partition];
+    if !partition.active.is_empty() {
+        partition.active.note_read();
+    }
     let active = (!partition.active.is_empty()).then(|| partition.active.read());
     let frozen = partition.frozen.as_ref().map(|frozen| frozen.buffer.read());
     let buffers = active.as_deref().into_iter().chain(frozen.as_deref());

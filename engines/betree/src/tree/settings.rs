@@ -13,7 +13,10 @@ pub(crate) struct TreeSettings {
     pub(crate) leaf_bytes: usize,
     /// Children of an inner node at most.
     pub(crate) fanout: usize,
+    /// Of leaves.
     pub(crate) compression: Compression,
+    /// Of runs, which are read and written more often than leaves, and take less room.
+    pub(crate) run_compression: Compression,
     /// What waits for a leaf in the runs above it on average, in hundredths of the leaf's size. 0: nothing waits, and leaves
     /// are rewritten for whatever the buffers in memory bring, as in a B-tree.
     pub(crate) buffer_percent: usize,
@@ -30,6 +33,7 @@ impl Default for TreeSettings {
             leaf_bytes: 512 * 1024,
             fanout: 32,
             compression: Compression::Zstd(1),
+            run_compression: Compression::Zstd(1),
             buffer_percent: 8,
             run_bytes: 1024 * 1024,
             filter_bits: 10,
@@ -37,7 +41,7 @@ impl Default for TreeSettings {
     }
 }
 
-const KNOWN: &str = "compression (none, lz4, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
+const KNOWN: &str = "compression and runCompression (none, lz4, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
                      fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits (0 … 32)";
 
 impl TreeSettings {
@@ -45,7 +49,8 @@ impl TreeSettings {
     pub(crate) fn with_options(mut self, entries: &[(String, String)]) -> Result<TreeSettings, BetreeError> {
         for (name, value) in entries {
             match name.as_str() {
-                "compression" => self.compression = parse_compression(value)?,
+                "compression" => self.compression = parse_compression("compression", value)?,
+                "runCompression" => self.run_compression = parse_compression("runCompression", value)?,
                 "pageSize" => {
                     let expected = "a size from 64B to 128KB";
                     self.page_bytes = parse_size("pageSize", value, 64..=128 << 10, expected)?;
@@ -70,6 +75,10 @@ impl TreeSettings {
                 _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
             }
         }
+        let is_named = |wanted: &str| entries.iter().any(|(name, _)| name == wanted);
+        if is_named("compression") && !is_named("runCompression") {
+            self.run_compression = self.compression;
+        }
         if self.leaf_bytes < self.page_bytes {
             let value = self.leaf_bytes.to_string();
             return Err(BetreeError::BadOption {
@@ -80,12 +89,17 @@ impl TreeSettings {
         }
         Ok(self)
     }
+
+    /// Bytes that are to wait for a leaf on average.
+    pub(crate) fn leaf_share(&self) -> usize {
+        (self.leaf_bytes * self.buffer_percent / 100).max(1)
+    }
 }
 
 /// A compression by name: `none`, `lz4`, `zstd` or `zstd-LEVEL`.
-pub(crate) fn parse_compression(value: &str) -> Result<Compression, BetreeError> {
+pub(crate) fn parse_compression(name: &'static str, value: &str) -> Result<Compression, BetreeError> {
     let bad = || BetreeError::BadOption {
-        name: "compression",
+        name,
         value: value.to_owned(),
         expected: "none, lz4, zstd, or zstd-1 to zstd-19",
     };
@@ -142,6 +156,7 @@ mod tests {
             ("fanout", "16"),
             ("bufferPercent", "0"),
             ("runSize", "64KB"),
+            ("runCompression", "zstd-3"),
             ("filterBits", "12"),
         ]);
         let expected = TreeSettings {
@@ -149,6 +164,7 @@ mod tests {
             leaf_bytes: 1 << 20,
             fanout: 16,
             compression: Compression::Lz4,
+            run_compression: Compression::Zstd(3),
             buffer_percent: 0,
             run_bytes: 64 << 10,
             filter_bits: 12,
@@ -157,11 +173,21 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_compressed_as_leaves_are_unless_it_is_said_otherwise() {
+        assert_eq!(parse(&[("compression", "none")]).unwrap().run_compression, Compression::None);
+        assert_eq!(
+            parse(&[("runCompression", "lz4")]).unwrap().compression,
+            TreeSettings::default().compression
+        );
+    }
+
+    #[test]
     fn unknown_names_and_impossible_values_are_refused() {
         for entry in [
             ("colour", "blue"),
             ("compression", "gzip"),
             ("compression", "zstd-99"),
+            ("runCompression", "gzip"),
             ("pageSize", "-1"),
             ("pageSize", "16XB"),
             ("pageSize", "99999999999999999999"),

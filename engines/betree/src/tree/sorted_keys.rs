@@ -50,10 +50,6 @@ impl SortedKeys {
         &self.bytes[start..self.ends[at] as usize]
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
-        (0..self.len()).map(|at| self.get(at))
-    }
-
     /// The place of the last key that is not greater than this one.
     pub(crate) fn covering(&self, key: &[u8]) -> usize {
         self.before(key, |have, key| have <= key)

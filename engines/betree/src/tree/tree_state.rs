@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
 use parking_lot::{Mutex, MutexGuard};
 
+use super::behind::Behind;
 use super::flush::Flushed;
 use super::growth::Growth;
 use super::settings::TreeSettings;
@@ -28,6 +29,7 @@ pub(crate) struct Tree {
     pub(crate) options: Vec<(String, String)>,
     pub(crate) settings: TreeSettings,
     pub(crate) growth: Growth,
+    pub(crate) behind: Mutex<Behind>,
     view: ArcSwap<TreeView>,
     merging: Mutex<()>,
     pub(crate) installed: Mutex<Installed>,
@@ -96,6 +98,7 @@ impl Tree {
             options,
             settings,
             growth: Growth::default(),
+            behind: Mutex::default(),
             view: ArcSwap::from_pointee(view),
             merging: Mutex::new(()),
             installed: Mutex::default(),
@@ -143,12 +146,12 @@ impl Tree {
         self.dropped_at.compare_exchange(0, at.get().max(1), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Puts a flush into effect: its root takes the place of the old one, and the frozen buffer goes.
-    pub(crate) fn install(&self, blocks: &Blocks, frozen: &Arc<Frozen>, flushed: Flushed) {
+    /// Puts a flush into effect: its root takes the place of the old one, and the frozen buffer that it took down goes.
+    pub(crate) fn install(&self, blocks: &Blocks, frozen: Option<&Arc<Frozen>>, flushed: Flushed) {
         let mut installed = self.installed.lock();
         let before = self.view.load_full();
-        let partitions = before.partitions.iter().map(|partition| match &partition.frozen {
-            Some(own) if Arc::ptr_eq(own, frozen) => Arc::new(Partition {
+        let partitions = before.partitions.iter().map(|partition| match (&partition.frozen, frozen) {
+            (Some(own), Some(frozen)) if Arc::ptr_eq(own, frozen) => Arc::new(Partition {
                 lower: partition.lower.clone(),
                 active: Arc::clone(&partition.active),
                 frozen: None,

@@ -8,7 +8,9 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
 
+use super::super::behind::Behind;
 use super::super::buffer::{Buffer, Version as BufferVersion};
+use super::super::digest::{Digest, Place, digest};
 use super::super::lookup;
 use super::super::policy::SLICES_MAX;
 use super::super::view::{Partition, TreeView};
@@ -22,6 +24,7 @@ struct World {
     blocks: Blocks,
     settings: TreeSettings,
     version: Arc<Version>,
+    behind: Behind,
     /// Every key that was ever written, with its newest value.
     model: BTreeMap<Vec<u8>, Option<Bytes>>,
     time: u64,
@@ -33,6 +36,7 @@ fn tiny() -> TreeSettings {
         leaf_bytes: 1_000,
         fanout: 5,
         compression: Compression::None,
+        run_compression: Compression::None,
         buffer_percent: 30,
         run_bytes: 1_000,
         filter_bits: 10,
@@ -45,7 +49,8 @@ impl World {
         let store = BlockStore::create(&simulation.environment, Path::new("/store"), SpaceOptions::default())
             .unwrap();
         let blocks = Blocks::new(Arc::new(store), PageCache::new(16 << 10, 128));
-        World { simulation, blocks, settings, version: Arc::default(), model: BTreeMap::new(), time: 0 }
+        let (version, behind, model) = (Arc::default(), Behind::default(), BTreeMap::new());
+        World { simulation, blocks, settings, version, behind, model, time: 0 }
     }
 
     fn retained(&self) -> Retained {
@@ -65,25 +70,52 @@ impl World {
 
     fn try_flush(&mut self, messages: &Messages) -> Result<FlushFigures, BetreeError> {
         let retained = self.retained();
-        let flushed = flush(FlushInput {
+        let flushed = flush(self.input(messages, &retained))?;
+        Ok(self.install(messages.span().bytes(), flushed))
+    }
+
+    fn input<'w>(&'w self, messages: &'w Messages, retained: &'w Retained) -> FlushInput<'w> {
+        FlushInput {
             blocks: &self.blocks,
             tree: TreeId::new(1),
             settings: self.settings,
             version: &self.version,
             messages,
-            retained: &retained,
-        })?;
+            retained,
+        }
+    }
+
+    fn install(&mut self, arrived: usize, flushed: Flushed) -> FlushFigures {
         for blocks in &flushed.replaced {
             extents_of(blocks).into_iter().for_each(|extent| self.blocks.store().abandon(extent));
         }
+        self.behind.note(arrived, flushed.figures.moved, flushed.late);
         self.version = Arc::new(Version { root: flushed.root });
-        Ok(flushed.figures)
+        flushed.figures
+    }
+
+    /// A step between flushes; whether it did anything.
+    fn digest(&mut self, key: &[u8], height: u8, what: Digest) -> bool {
+        let (messages, retained) = (Messages::default(), self.retained());
+        let flushed = digest(self.input(&messages, &retained), Place { key, height }, what).unwrap();
+        let changed = !flushed.replaced_nodes.is_empty();
+        self.install(0, flushed);
+        changed
+    }
+
+    /// Sends down what is late, as far as it is paid for.
+    fn catch_up(&mut self) {
+        while self.behind.is_due() {
+            let late = self.behind.take().unwrap();
+            self.digest(&late.key, late.height, Digest::Due);
+        }
     }
 
     fn flush(&mut self, writes: &[(Vec<u8>, Option<Bytes>)]) -> FlushFigures {
         let messages = self.messages(writes);
         let figures = self.try_flush(&messages).unwrap();
         self.model.extend(writes.iter().cloned());
+        self.catch_up();
         figures
     }
 
@@ -115,14 +147,17 @@ impl World {
         let Child::Inner(slot) = child else { return assert_eq!(height.unwrap_or(0), 0) };
         assert!(height.is_none_or(|height| height == slot.height()));
         let node = self.blocks.node(slot, Patience::MayBlock).unwrap();
-        assert!(node.children().len() <= self.settings.fanout);
+        // One that grew in a step between flushes is divided by the next flush.
+        assert!(node.children().len() <= self.settings.fanout * 2, "{} children", node.children().len());
         let pending: usize = node.all_slices().map(|slice| pending_bytes(slice)).sum();
         let share = match node.height() {
             1 => self.settings.leaf_bytes * self.settings.buffer_percent / 100,
             _ => self.settings.run_bytes / 2,
         };
-        // A node that was just divided may be over its budget, by what one child may have.
-        assert!(pending <= share * (node.children().len() + 2), "{pending} bytes wait in a node");
+        // A node that was just divided may be over its budget, by what one child may have; where its neighbour was united with
+        // it, the two are known as one place where something is late.
+        let late = self.behind.bytes();
+        assert!(pending <= 2 * share * (node.children().len() + 2) + late, "{pending} bytes wait in a node");
         for (at, child) in node.children().iter().enumerate() {
             assert!(node.slices(at).len() <= SLICES_MAX);
             let upper = (at + 1 < node.children().len()).then(|| node.pivots().get(at + 1));
@@ -207,14 +242,7 @@ impl World {
     /// A flush of which nothing is kept, whether it succeeds or not.
     fn try_flush_aside(&self, messages: &Messages) -> Result<(), BetreeError> {
         let retained = self.retained();
-        let flushed = flush(FlushInput {
-            blocks: &self.blocks,
-            tree: TreeId::new(1),
-            settings: self.settings,
-            version: &self.version,
-            messages,
-            retained: &retained,
-        })?;
+        let flushed = flush(self.input(messages, &retained))?;
         flushed.written.iter().for_each(|extent| self.blocks.store().abandon(*extent));
         Ok(())
     }
@@ -267,5 +295,74 @@ fn ascending_keys_go_to_full_leaves_past_all_nodes() {
     }
     assert_eq!(slices, 0);
     assert!(entries < 2 * 2_000, "{entries} entries were written for 2,000");
+    world.check();
+}
+
+#[test]
+fn steps_at_any_place_between_flushes_keep_entries_shape_and_room() {
+    for seed in 10..14 {
+        let random = SeededRandom::new(seed);
+        let mut world = World::new(tiny());
+        let mut changes = 0;
+        for round in 0..120 {
+            let deletes = if (50..90).contains(&round) { 90 } else { 10 };
+            world.flush(&writes(&random, 2_000, 1 + random.below(60), deletes));
+            for _ in 0..random.below(6) {
+                let (place, height) = (key(&random, 2_000), 1 + random.below(3) as u8);
+                let what = [Digest::Due, Digest::Child][random.below(2) as usize];
+                changes += u32::from(world.digest(&place, height, what));
+            }
+            if round % 10 == 0 {
+                world.check();
+            }
+        }
+        world.check();
+        assert!(changes > 50, "seed {seed}: {changes} steps did something");
+    }
+}
+
+#[test]
+fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows() {
+    let random = SeededRandom::new(15);
+    let mut world = World::new(tiny());
+    let share = world.settings.leaf_share();
+    let (mut late, mut steps) = (0, 0);
+    for _ in 0..150 {
+        let wanted = writes(&random, 2_000, 30, 0);
+        let messages = world.messages(&wanted);
+        let figures = world.try_flush(&messages).unwrap();
+        world.model.extend(wanted);
+        // A child weighs at most what it may have, and what arrived for it.
+        let most = messages.span().bytes().max(2 * share) + 2 * messages.span().bytes() + 4 * share;
+        assert!(
+            figures.moved <= most,
+            "{} bytes went down, {} arrived",
+            figures.moved,
+            messages.span().bytes()
+        );
+        late = late.max(world.behind.bytes());
+        while world.behind.is_due() {
+            let place = world.behind.take().unwrap();
+            steps += u32::from(world.digest(&place.key, place.height, Digest::Due));
+        }
+    }
+    world.check();
+    assert!(late > 0 && steps > 10, "{late} bytes were late, {steps} steps followed");
+}
+
+#[test]
+fn without_anything_to_do_a_step_changes_nothing() {
+    let random = SeededRandom::new(16);
+    let mut world = World::new(tiny());
+    assert!(!world.digest(b"key", 1, Digest::Child), "no tree");
+    world.flush(&writes(&random, 5, 5, 0));
+    assert!(!world.digest(b"key", 1, Digest::Due), "a single leaf");
+    for _ in 0..60 {
+        world.flush(&writes(&random, 2_000, 40, 0));
+    }
+    let before = (world.used_bytes(), Arc::clone(&world.version));
+    assert!(!world.digest(b"key", 200, Digest::Child), "no such height");
+    assert!(!world.digest(b"key", 0, Digest::Due), "leaves are no nodes");
+    assert_eq!(world.used_bytes(), before.0);
     world.check();
 }

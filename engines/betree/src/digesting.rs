@@ -1,0 +1,185 @@
+//! Background work beside merges: steps that send down what waits in nodes.
+//!
+//! 1. *Late*: what flushes left behind ([`crate::tree::behind`]). It comes before the next flush, as far as flushes have paid for it.
+//! 2. *Idle*: when nobody commits, all that is late, and what reads had to merge again and again: slices of nodes, and buffers. So a
+//!    store that is only read becomes as quick as if there were no buffers. The next commit ends it.
+//!
+//! The checkpointing task looks once in a while whether it is quiet, and what is wanted; the mergers do it, a child a step.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::core::Core;
+use crate::error::BetreeError;
+use crate::merging::Progress;
+use crate::tree::behind::{Wanted, wanted_by_reads};
+use crate::tree::buffer::SharedBuffer;
+use crate::tree::digest::{Digest, Place, digest};
+use crate::tree::flush::FlushInput;
+use crate::tree::messages::Messages;
+use crate::tree::tree_state::Tree;
+
+/// Something to do when nothing else is.
+enum Drain {
+    /// All that is late in a tree.
+    Late(Arc<Tree>),
+    Child(Arc<Tree>, Wanted),
+    Buffer(Arc<Tree>, Arc<SharedBuffer>),
+}
+
+/// What is known of quiet times.
+#[derive(Default)]
+pub(crate) struct Idle {
+    /// Commits and reads at the last look.
+    commits: AtomicU64,
+    reads: AtomicU64,
+    is_quiet: AtomicBool,
+    /// The last first.
+    wanted: Mutex<Vec<Drain>>,
+}
+
+impl Core {
+    /// Looks whether nobody has committed since the last look, and what is to be done then.
+    pub(crate) fn look_for_idle(&self) {
+        let idle = &self.idle;
+        let commits = self.counters.commits.get();
+        let reads = self.counters.gets.get() + self.counters.scans.get();
+        let is_quiet = idle.commits.swap(commits, Ordering::Relaxed) == commits;
+        let was_read = idle.reads.swap(reads, Ordering::Relaxed) != reads;
+        idle.is_quiet.store(is_quiet, Ordering::Relaxed);
+        if !is_quiet || !idle.wanted.lock().is_empty() {
+            return;
+        }
+        let mut wanted = Vec::new();
+        for tree in self.trees().values() {
+            if was_read {
+                let view = tree.view();
+                wanted.extend(
+                    wanted_by_reads(&view)
+                        .into_iter()
+                        .rev()
+                        .map(|child| Drain::Child(Arc::clone(tree), child)),
+                );
+                let buffers = view.partitions.iter().map(|partition| &partition.active);
+                let buffers = buffers.filter(|buffer| buffer.is_wanted() && !buffer.is_empty());
+                wanted.extend(buffers.map(|buffer| Drain::Buffer(Arc::clone(tree), Arc::clone(buffer))));
+            }
+            if tree.behind.lock().bytes() > 0 {
+                wanted.push(Drain::Late(Arc::clone(tree)));
+            }
+        }
+        if !wanted.is_empty() {
+            *idle.wanted.lock() = wanted;
+            self.wake_mergers();
+        }
+    }
+
+    /// Does something that is wanted, if it is quiet.
+    pub(crate) fn drain_one(&self) -> Result<Progress, BetreeError> {
+        let idle = &self.idle;
+        let is_quiet = || {
+            idle.is_quiet.load(Ordering::Relaxed)
+                && self.counters.commits.get() == idle.commits.load(Ordering::Relaxed)
+        };
+        while is_quiet() {
+            let Some(wanted) = idle.wanted.lock().pop() else { return Ok(Progress::Nothing) };
+            let progress = match &wanted {
+                Drain::Late(tree) => {
+                    let progress = self.digest_late(tree)?;
+                    if progress == Progress::Merged {
+                        idle.wanted.lock().push(wanted);
+                    }
+                    progress
+                }
+                Drain::Child(tree, wanted) => match tree.try_lock_merging() {
+                    Some(merging) => {
+                        self.digest_at(tree, &merging, &wanted.key, wanted.height, Digest::Child)?
+                    }
+                    None => Progress::Nothing,
+                },
+                Drain::Buffer(tree, buffer) => self.drain_buffer(tree, buffer)?,
+            };
+            if progress == Progress::Merged {
+                self.counters.drains.add(1);
+                return Ok(Progress::Merged);
+            }
+        }
+        idle.wanted.lock().clear();
+        Ok(Progress::Nothing)
+    }
+
+    fn drain_buffer(&self, tree: &Arc<Tree>, buffer: &Arc<SharedBuffer>) -> Result<Progress, BetreeError> {
+        let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
+        let view = tree.view_to_keep();
+        let Some(at) = view.partitions.iter().position(|partition| Arc::ptr_eq(&partition.active, buffer))
+        else {
+            return Ok(Progress::Nothing);
+        };
+        self.merge_partition(tree, &merging, &view, at)?;
+        Ok(Progress::Merged)
+    }
+
+    /// Remembers a tree in which something is late that flushes have paid for.
+    pub(crate) fn note_behind(&self, tree: &Arc<Tree>) {
+        if tree.behind.lock().is_due() {
+            let mut behind = self.behind.lock();
+            if !behind.iter().any(|other| Arc::ptr_eq(other, tree)) {
+                behind.push_back(Arc::clone(tree));
+            }
+        }
+    }
+
+    /// Sends down something that is late and paid for, if there is any.
+    pub(crate) fn digest_one(&self) -> Result<Progress, BetreeError> {
+        let Some(tree) = self.behind.lock().pop_front() else { return Ok(Progress::Nothing) };
+        let progress = self.digest_late(&tree);
+        self.note_behind(&tree);
+        progress
+    }
+
+    fn digest_late(&self, tree: &Arc<Tree>) -> Result<Progress, BetreeError> {
+        // Whoever is merging it now will ask again for what is late.
+        let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
+        let Some(late) = tree.behind.lock().take() else { return Ok(Progress::Nothing) };
+        self.digest_at(tree, &merging, &late.key, late.height, Digest::Due)
+    }
+
+    fn digest_at(
+        &self,
+        tree: &Tree,
+        _merging: &MutexGuard<'_, ()>,
+        key: &[u8],
+        height: u8,
+        what: Digest,
+    ) -> Result<Progress, BetreeError> {
+        let before = tree.view_to_keep();
+        let retained = self.snapshots.retained(&self.publisher);
+        let input = FlushInput {
+            blocks: &self.blocks,
+            tree: tree.id,
+            settings: tree.settings,
+            version: &before.version,
+            messages: &Messages::default(),
+            retained: &retained,
+        };
+        let outcome = digest(input, Place { key, height }, what);
+        self.set_merge_failure(outcome.as_ref().err());
+        if outcome.is_err() {
+            self.counters.failed_merges.add(1);
+        }
+        let mut flushed = outcome?;
+        drop(before);
+        let late = std::mem::take(&mut flushed.late);
+        tree.behind.lock().note(0, flushed.figures.moved, late);
+        if flushed.replaced_nodes.is_empty() {
+            return Ok(Progress::Nothing);
+        }
+        self.counters.digests.add(1);
+        self.count_flush(flushed.figures);
+        tree.growth.note(flushed.figures.leaves);
+        tree.install(&self.blocks, None, flushed);
+        Ok(Progress::Merged)
+    }
+}

@@ -1,0 +1,175 @@
+//! What background work does when, by figures: old writes leave the buffers, hot ones stay, reads have their way when it is quiet.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_betree::{Betree, Options, verify};
+use pando_environment::{Environment, Random, SeededRandom, Simulation};
+use pando_storage::{Begin, Durability, Engine, Patience, TreeId, TreeOptions};
+
+const FOLDER: &str = "/store";
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Store {
+    simulation: Simulation,
+    engine: Arc<Betree>,
+    tree: TreeId,
+}
+
+impl Store {
+    /// Leaves of 8 KB, eight to a node, and a log of 1 MB.
+    fn new() -> Store {
+        let entries = [
+            ("pageSize", "512B"),
+            ("leafSize", "8KB"),
+            ("fanout", "8"),
+            ("runSize", "8KB"),
+            ("compression", "none"),
+            ("bufferPercent", "20"),
+            ("logBudget", "1MB"),
+        ];
+        let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+        (options.cache_bytes, options.partition_bytes) = (1 << 20, 64 << 10);
+        let simulation = Environment::simulated(7);
+        let engine =
+            Betree::open(&simulation.environment, Path::new(FOLDER), options).expect("the store opens");
+        let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
+        Store { simulation, engine, tree }
+    }
+
+    fn put(&self, tree: TreeId, numbers: &[u64]) {
+        let mut writer = self.engine.begin(Begin::WRITE).expect("a writer begins");
+        for number in numbers {
+            writer.put_blind(tree, &key(*number), &[7; 20]).expect("a write succeeds");
+        }
+        writer.commit(Durability::Logged).expect("the commit succeeds");
+        self.simulation.tasks.run_until_idle();
+    }
+
+    fn load(&self, count: u64) -> Vec<u64> {
+        let random = SeededRandom::new(3);
+        let numbers: Vec<u64> = (0..count).map(|_| random.next_u64()).collect();
+        numbers.chunks(100).for_each(|numbers| self.put(self.tree, numbers));
+        numbers
+    }
+
+    fn get_all(&self, numbers: &[u64]) {
+        let reader = self.engine.begin(Begin::READ).expect("a reader begins");
+        for number in numbers {
+            let found = reader.get(self.tree, &key(*number), Patience::MayBlock).expect("a get succeeds");
+            assert_eq!(found.as_deref(), Some(&[7; 20][..]));
+        }
+    }
+
+    fn pass_seconds(&self, seconds: u32) {
+        for _ in 0..seconds {
+            self.simulation.clock.advance(SECOND);
+            self.simulation.tasks.run_until_idle();
+        }
+    }
+
+    fn figure(&self, wanted: &str) -> u64 {
+        let statistics = self.engine.statistics();
+        let found = statistics.iter().find(|(name, _)| *name == wanted);
+        found.unwrap_or_else(|| panic!("there is no figure {wanted}")).1
+    }
+
+    fn close(self) {
+        self.engine.close().expect("the store closes");
+        drop(self.engine);
+        let report =
+            verify(&self.simulation.environment, Path::new(FOLDER)).expect("the store can be checked");
+        assert!(report.is_sound(), "{:?}", report.damage);
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    [&number.to_be_bytes()[..], b" and so on, thirty bytes"].concat()
+}
+
+#[test]
+fn what_reads_had_to_merge_goes_down_once_nobody_commits() {
+    let store = Store::new();
+    let numbers = store.load(20_000);
+    store.get_all(&numbers);
+    let (probes, buffered) = (store.figure("runs.probes"), store.figure("buffers.bytes"));
+    assert!(probes > 1_000 && buffered > 10_000, "{probes} reads ended in runs, {buffered} bytes in buffers");
+    // The first look finds that there were commits since the store was opened.
+    for _ in 0..6 {
+        store.pass_seconds(2);
+        store.get_all(&numbers);
+    }
+    assert!(store.figure("merges.drains") > 50, "{}", store.figure("merges.drains"));
+    let before = store.figure("runs.probes");
+    store.get_all(&numbers);
+    assert_eq!(store.figure("runs.probes"), before, "nothing waits in nodes any more");
+    assert_eq!(store.figure("buffers.bytes"), 0, "nor in buffers");
+    store.close();
+}
+
+#[test]
+fn without_reads_nothing_goes_down_early_and_commits_end_it() {
+    let store = Store::new();
+    let numbers = store.load(10_000);
+    store.pass_seconds(5);
+    store.get_all(&numbers);
+    let slices = store.figure("merges.drains");
+    for round in 0..5 {
+        // A commit every second: it is never quiet.
+        store.simulation.clock.advance(SECOND);
+        store.put(store.tree, &[round]);
+    }
+    assert_eq!(store.figure("merges.drains"), slices);
+    assert_eq!(store.figure("debt.node_bytes"), 0, "but what was late went down when it was quiet");
+    store.close();
+}
+
+#[test]
+fn a_small_hot_set_costs_less_than_its_log() {
+    let store = Store::new();
+    let numbers = store.load(20_000);
+    let hot = &numbers[..200];
+    let written = || store.figure("merges.leaf_bytes") + store.figure("merges.run_bytes");
+    let (before, logged) = (written(), store.figure("log.appended_bytes"));
+    for round in 0..500 {
+        store.put(store.tree, hot);
+        if round % 20 == 0 {
+            store.pass_seconds(1);
+        }
+    }
+    let (written, logged) = (written() - before, store.figure("log.appended_bytes") - logged);
+    assert!(written < logged, "{written} bytes were written for {logged} of the log");
+    store.close();
+}
+
+#[test]
+fn a_tree_that_is_written_once_does_not_pin_the_log() {
+    let store = Store::new();
+    let seldom = store.engine.create_tree("seldom", &TreeOptions::default()).expect("a tree is created");
+    store.put(seldom, &[1]);
+    let random = SeededRandom::new(4);
+    for _ in 0..1_000 {
+        let numbers: Vec<u64> = (0..50).map(|_| random.next_u64()).collect();
+        store.put(store.tree, &numbers);
+        store.pass_seconds(1);
+        let live = store.figure("log.live_bytes");
+        assert!(live < 800 << 10, "{live} bytes of the log are kept");
+    }
+    assert!(store.figure("log.appended_bytes") > 2 << 20);
+    assert!(store.figure("merges.aged") > 0);
+    assert_eq!(store.figure("commits.stalls"), 0);
+    store.close();
+}
+
+#[test]
+fn what_is_late_follows_its_flush_in_short_steps() {
+    let store = Store::new();
+    store.load(30_000);
+    let (digests, flushes) = (store.figure("merges.digests"), store.figure("merges.count"));
+    assert!(digests > 10, "{digests} steps beside {flushes} flushes");
+    let late = store.figure("debt.node_bytes");
+    assert!(late < 200 << 10, "{late} bytes are late after a load of 1.5 MB");
+    store.close();
+}
