@@ -6,7 +6,8 @@
 //!    ([`commit`], [`core`]). From then on new snapshots see it.
 //! 3. A full buffer is frozen and flushed, in the background: into *runs*, which wait in inner nodes until there is enough for
 //!    a child, and from there into leaves, each of which is written anew elsewhere ([`merging`], [`tree::flush`]). A new
-//!    version of the tree takes the place of the old.
+//!    version of the tree takes the place of the old. What is late or wanted by reads goes down in steps between ([`digesting`]).
+//!    Commits keep to the pace of all that ([`pressure`]).
 //! 4. A checkpoint writes the inner nodes that are new, the catalog, the space map and the superblock, and lets go of the log
 //!    before it ([`checkpoint`]).
 //! 5. After a crash the superblock leads to the trees, and the log is replayed from where the superblock says ([`recovery`]).
