@@ -53,6 +53,7 @@ lint: ## Format, lints, layers, tidy
 test-rust: ## Unit, property, conformance, crash and kill tests
 	cargo test --quiet
 	cargo test --quiet --package pando-lmdb
+	cargo test --quiet --package pando-bench-engine
 
 .PHONY: test-mysql
 test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start
@@ -78,6 +79,12 @@ acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (need
 measure: $(PYTHON) ## The figures of docs/measurements.md, on this machine (some minutes of an idle machine; MEASURES=…)
 	cargo build --release --package pando-server --package pando-bench
 	PANDO="$(PANDO)" PANDO_BENCH="$(TARGET)/release/pando-bench" ORACLE="$(SHARED)/oracle/mongod" $(PYTHON) tests/measurements/measure.py $(or $(MEASURES),all)
+
+.PHONY: measure-engines
+measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, some 20 minutes (PEERS=all-peers, OUT=…, ARGUMENTS=…)
+	@$(CC_CHECK)
+	# RocksDB is built from source (long, and needs libclang) unless an installed one is to be linked: ROCKSDB_LIB_DIR=…
+	cargo run --release --package pando-bench-engine --features "$(or $(PEERS),all-peers)" -- all --out "$(or $(OUT),$(CACHE)/engines)" $(ARGUMENTS)
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Every fuzz target for some seconds (needs the nightly toolchain and cargo-fuzz)

@@ -1,0 +1,159 @@
+//! A peer: a storage engine as this tool sees it. Small on purpose: what all of them can do, in the way each does it best.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::batch::Batch;
+use crate::data::Tree;
+use crate::error::BenchError;
+use crate::peers;
+
+/// An open store. Dropping it ends it without draining, as a killed process would, as far as the library allows.
+pub trait Peer: Send + Sync {
+    /// Which one it is.
+    fn kind(&self) -> PeerKind;
+
+    /// Writes a batch in one transaction: all or nothing, visible when this returns.
+    fn write(&self, batch: &Batch) -> Result<(), BenchError>;
+
+    /// A reader of the newest state.
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, BenchError>;
+
+    /// Brings everything that was written to the device, as far as a power cut goes. Called every 100 ms.
+    fn sync(&self) -> Result<(), BenchError>;
+
+    /// Returns once no work is left to do in the background, and everything is on the device.
+    fn drain(&self) -> Result<(), BenchError>;
+
+    /// What the library counts of itself.
+    fn counters(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+}
+
+/// A reader: one state of the store.
+pub trait Reader {
+    /// Shows the value of a key; false if it is not there.
+    fn get(&self, tree: Tree, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, BenchError>;
+
+    /// Shows so many entries from a key on, in order; gives how many there were.
+    fn scan(
+        &self,
+        tree: Tree,
+        from: &[u8],
+        rows: usize,
+        see: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<usize, BenchError>;
+}
+
+/// The peers that this tool knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PeerKind {
+    /// The default engine.
+    Betree,
+    /// RocksDB, leveled.
+    Rocksdb,
+    /// LMDB.
+    Lmdb,
+    /// redb.
+    Redb,
+    /// fjall.
+    Fjall,
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerSettings {
+    /// What its own caches and write buffers may take, in bytes.
+    pub cache_bytes: u64,
+    /// Its trees, made where they do not exist.
+    pub trees: u32,
+    /// Of `betree`: bytes of log that may be left for recovery; 0 is the default.
+    pub log_bytes: u64,
+}
+
+impl PeerKind {
+    /// All that are in this build.
+    pub fn built() -> Vec<PeerKind> {
+        let all = [
+            (PeerKind::Betree, true),
+            (PeerKind::Rocksdb, cfg!(feature = "rocksdb")),
+            (PeerKind::Lmdb, cfg!(feature = "lmdb")),
+            (PeerKind::Redb, cfg!(feature = "redb")),
+            (PeerKind::Fjall, cfg!(feature = "fjall")),
+        ];
+        all.into_iter().filter(|(_, built)| *built).map(|(kind, _)| kind).collect()
+    }
+
+    /// Its name, for the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            PeerKind::Betree => "betree",
+            PeerKind::Rocksdb => "rocksdb",
+            PeerKind::Lmdb => "lmdb",
+            PeerKind::Redb => "redb",
+            PeerKind::Fjall => "fjall",
+        }
+    }
+
+    /// Its name as its makers write it.
+    pub fn title(self) -> &'static str {
+        match self {
+            PeerKind::Betree => "betree",
+            PeerKind::Rocksdb => "RocksDB",
+            PeerKind::Lmdb => "LMDB",
+            PeerKind::Redb => "redb",
+            PeerKind::Fjall => "fjall",
+        }
+    }
+
+    /// The peer of a name.
+    pub fn parse(name: &str) -> Result<PeerKind, BenchError> {
+        let built = PeerKind::built();
+        built.iter().copied().find(|kind| kind.name() == name).ok_or_else(|| BenchError::UnknownPeer {
+            name: name.to_owned(),
+            built: built.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// What an acknowledged batch means, beside the sync every 100 ms.
+    pub fn durability(self) -> &'static str {
+        match self {
+            PeerKind::Betree => "log record in the kernel",
+            PeerKind::Rocksdb => "log record in the kernel (sync = false)",
+            PeerKind::Lmdb => "pages in the kernel (NOSYNC)",
+            PeerKind::Redb => "in memory only (Durability::None)",
+            PeerKind::Fjall => "journal in the kernel (PersistMode::Buffer)",
+        }
+    }
+
+    /// Whether the device's bytes are read past the kernel's page cache.
+    pub fn reads_directly(self) -> bool {
+        matches!(self, PeerKind::Betree | PeerKind::Rocksdb)
+    }
+
+    /// Whether ten thousand trees can be asked of it: RocksDB's are prefixes here, which cost nothing, and fjall syncs several
+    /// files for each (200 take 17 s to make).
+    pub fn suits_many_trees(self) -> bool {
+        !matches!(self, PeerKind::Rocksdb | PeerKind::Fjall)
+    }
+
+    /// Opens a store in a folder, or makes one.
+    pub fn open(self, folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
+        std::fs::create_dir_all(folder).map_err(crate::error::on_file("make the folder", folder))?;
+        match self {
+            PeerKind::Betree => peers::betree::open(folder, settings),
+            #[cfg(feature = "rocksdb")]
+            PeerKind::Rocksdb => peers::rocksdb::open(folder, settings),
+            #[cfg(feature = "lmdb")]
+            PeerKind::Lmdb => peers::lmdb::open(folder, settings),
+            #[cfg(feature = "redb")]
+            PeerKind::Redb => peers::redb::open(folder, settings),
+            #[cfg(feature = "fjall")]
+            PeerKind::Fjall => peers::fjall::open(folder, settings),
+            #[cfg(not(all(feature = "rocksdb", feature = "lmdb", feature = "redb", feature = "fjall")))]
+            other => PeerKind::parse(other.name()).and_then(|kind| kind.open(folder, settings)),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! How a run is made: sizes, times, and the phases.
+
+use crate::data::DOCUMENT_BYTES;
+use crate::error::BenchError;
+
+/// What all peers of a run are measured with.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Setup {
+    /// What a peer's own caches and write buffers may take, in bytes.
+    pub cache_bytes: u64,
+    /// What the capped processes may take beside it, page cache of the kernel included.
+    pub headroom_bytes: u64,
+    /// Bytes of documents, in multiples of the cache.
+    pub scale: f64,
+    /// How long reads are measured, in seconds.
+    pub seconds: f64,
+    /// How long a load may take before it is cut short, in seconds.
+    pub limit_seconds: f64,
+    /// How long inserts go on at least, in seconds; 0: until all documents are in.
+    pub insert_seconds: f64,
+    /// Documents of a batch.
+    pub batch: u64,
+    /// Updates of a batch.
+    pub update_batch: u64,
+    /// Trees of the phase with many.
+    pub trees: u32,
+    /// Bytes of log that recovery is measured with.
+    pub log_bytes: u64,
+    /// What draws hang on.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// Documents that are loaded.
+    pub fn documents(&self) -> u64 {
+        ((self.cache_bytes as f64 * self.scale) as u64 / DOCUMENT_BYTES).max(self.batch)
+    }
+}
+
+/// What one process measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Inserts, point reads and scans with all in the cache.
+    Cached,
+    /// The same at a multiple of the cache, in a memory cap.
+    Capped,
+    /// Point reads with more and more cache, on the store of [`Phase::Capped`].
+    Growing,
+    /// Updates of a hot set, on the store of [`Phase::Capped`].
+    Updates,
+    /// Many small trees: their making.
+    Trees,
+    /// Many small trees: opening them again.
+    TreesAgain,
+    /// A log to recover from.
+    Crash,
+    /// The recovery.
+    Recovery,
+}
+
+impl Phase {
+    /// All, in the order in which they run.
+    pub const ALL: [Phase; 8] = [
+        Phase::Cached,
+        Phase::Capped,
+        Phase::Growing,
+        Phase::Updates,
+        Phase::Trees,
+        Phase::TreesAgain,
+        Phase::Crash,
+        Phase::Recovery,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Cached => "cached",
+            Phase::Capped => "capped",
+            Phase::Growing => "growing",
+            Phase::Updates => "updates",
+            Phase::Trees => "trees",
+            Phase::TreesAgain => "trees-again",
+            Phase::Crash => "crash",
+            Phase::Recovery => "recovery",
+        }
+    }
+
+    /// The phase of a name.
+    pub fn parse(name: &str) -> Result<Phase, BenchError> {
+        Phase::ALL.into_iter().find(|phase| phase.name() == name).ok_or_else(|| BenchError::UnknownPhase {
+            name: name.to_owned(),
+            known: Phase::ALL.map(Phase::name).join(", "),
+        })
+    }
+
+    /// Whether the memory of its process is capped.
+    pub fn is_capped(self) -> bool {
+        matches!(self, Phase::Capped | Phase::Growing | Phase::Updates)
+    }
+
+    /// Where its store lies, below the scratch folder of a peer: some phases go on with another's.
+    pub fn store(self) -> &'static str {
+        match self {
+            Phase::Cached => "cached",
+            Phase::Capped | Phase::Growing | Phase::Updates => "capped",
+            Phase::Trees | Phase::TreesAgain => "trees",
+            Phase::Crash | Phase::Recovery => "crash",
+        }
+    }
+}
+
+/// Reads a size such as `64MB`, in powers of 1024.
+pub fn parse_size(name: &'static str, text: &str) -> Result<u64, BenchError> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" => 10,
+        "M" | "MB" => 20,
+        "G" | "GB" => 30,
+        _ => u32::MAX,
+    };
+    let bytes = digits.parse::<u64>().ok().filter(|_| shift < 64).and_then(|n| n.checked_mul(1 << shift));
+    bytes.filter(|bytes| *bytes >= 1 << 20).ok_or_else(|| BenchError::Argument {
+        name,
+        value: text.to_owned(),
+        expected: "a size of at least 1MB, such as 64MB",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_impossible_ones_refused() {
+        assert_eq!(parse_size("cache", "64MB").expect("possible"), 64 << 20);
+        assert_eq!(parse_size("cache", "2g").expect("possible"), 2 << 30);
+        for wrong in ["", "MB", "12", "64XB", "99999999999GB", "-1MB"] {
+            assert!(parse_size("cache", wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_phase_is_known_by_its_name() {
+        for phase in Phase::ALL {
+            assert_eq!(Phase::parse(phase.name()).expect("known"), phase);
+        }
+        assert!(Phase::parse("lukewarm").expect_err("unknown").to_string().contains("capped"));
+    }
+}
