@@ -120,10 +120,13 @@ pub fn run_of(matches: &ArgMatches) -> Result<Run, BenchError> {
         Some(names) => names.map(|name| PeerKind::parse(name)).collect::<Result<_, _>>()?,
         None => PeerKind::built(),
     };
-    let phases = match names("phases") {
+    let mut phases: Vec<Phase> = match names("phases") {
         Some(names) => names.map(|name| Phase::parse(name)).collect::<Result<_, _>>()?,
         None => Phase::ALL.to_vec(),
     };
+    // In their own order, however they are named: some change what others read.
+    phases.sort();
+    phases.dedup();
     let out: PathBuf = get(matches, "out");
     let scratch = matches.get_one::<PathBuf>("scratch").cloned().unwrap_or_else(|| out.join("scratch"));
     Ok(Run { setup, peers, phases, out, scratch })
@@ -170,6 +173,8 @@ mod tests {
         let usual = run(&[]).expect("possible");
         assert_eq!((usual.peers, usual.phases), (PeerKind::built(), Phase::ALL.to_vec()));
         assert_eq!(usual.setup.cache_bytes, 64 << 20);
+        let some = run(&["--phases", "updates,capped,updates"]).expect("possible");
+        assert_eq!(some.phases, [Phase::Capped, Phase::Updates], "in the order in which they must run");
         assert!(run(&["--scale", "0"]).is_err());
         assert!(run(&["--cache", "1"]).is_err());
         assert!(run(&["--peers", "betree,oracle"]).is_err());

@@ -54,6 +54,9 @@ pub fn run(task: &Task) -> Result<(), BenchError> {
     if let Some(group) = &task.group {
         MemoryGroup::enter(group).map_err(on_file("enter the group", group))?;
     }
+    // Whole huge pages for a few bytes each would count against the cap, with one allocator more than with another.
+    rustix::thread::disable_transparent_huge_pages(true)
+        .map_err(|error| on_file("turn off huge pages for", "this process")(error.into()))?;
     let mut outcome = Outcome::new(task.peer, task.phase);
     match task.phase {
         Phase::Cached => cached(task, &mut outcome),

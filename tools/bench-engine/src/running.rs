@@ -61,20 +61,25 @@ pub fn run(run: &Run) -> Result<Results, BenchError> {
         running.measure_peer(*peer);
         // Stores are large, and what is left over of one is nobody's.
         let _gone = std::fs::remove_dir_all(run.scratch.join(peer.name()));
+        // A run that is interrupted leaves the peers that are done.
+        write_json(&run.out.join(RESULTS), &running.results(&machine))?;
     }
-    let results = Results {
-        setup: run.setup.clone(),
-        machine,
-        seconds: running.began.elapsed().as_secs_f64(),
-        outcomes: running.outcomes,
-        failures: running.failures,
-    };
-    write_json(&run.out.join(RESULTS), &results)?;
+    let results = running.results(&machine);
     report::write_files(&results, &run.out)?;
     Ok(results)
 }
 
 impl Running<'_> {
+    fn results(&self, machine: &BTreeMap<String, String>) -> Results {
+        Results {
+            setup: self.run.setup.clone(),
+            machine: machine.clone(),
+            seconds: self.began.elapsed().as_secs_f64(),
+            outcomes: self.outcomes.clone(),
+            failures: self.failures.clone(),
+        }
+    }
+
     fn measure_peer(&mut self, peer: PeerKind) {
         for phase in self.run.phases.clone() {
             let applies = match phase {
