@@ -2,7 +2,8 @@
 //!
 //! 1. Up to half of the buffer budget, and to three quarters of the log's, nothing waits: there background work begins.
 //! 2. From there on commits keep to the [pace](crate::pace) of the merges: the more of the slack is used, the more closely.
-//! 3. At the whole budget a commit waits for room. That is the last resort, and counted as a stall: the pace makes it rare.
+//! 3. At a quarter more than the budget a commit waits for room. That is the last resort, and counted as a stall. The pace makes it
+//!    rare: from the whole budget on each commit takes 25 ms, so that a merger that gets no processor for a while stops nobody.
 //!
 //! No commit merges or makes a checkpoint itself, but where nobody else does: in a simulation, whose tasks run only when told,
 //! and where the mergers have not ended a merge for [`PATIENCE`]. So it cannot deadlock. Where merging or checkpoints fail, the
@@ -32,7 +33,7 @@ impl Core {
         let debt = self.debt();
         if debt.is_some() {
             self.wake_mergers();
-            if self.buffered_bytes() >= self.buffer_budget() {
+            if self.buffered_bytes() >= self.buffer_limit() {
                 self.wait_for_buffers()?;
             } else if self.runs_by_itself {
                 self.keep_pace((bytes + writes * SLOT_BYTES) as u64, debt);
@@ -45,6 +46,13 @@ impl Core {
             self.wait_for_checkpoint()?;
         }
         Ok(())
+    }
+
+    /// Bytes in buffers from which on commits wait for room.
+    fn buffer_limit(&self) -> usize {
+        let budget = self.buffer_budget();
+        // Where tasks do not run by themselves nothing is gained by going on.
+        if self.runs_by_itself { budget + budget / 4 } else { budget }
     }
 
     /// How far buffers and log are behind, whichever is farther.
@@ -80,7 +88,7 @@ impl Core {
     fn wait_for_buffers(&self) -> Result<(), BetreeError> {
         self.counters.stalls.add(1);
         let mut waiting = Waiting::begin(self, self.counters.merges.get());
-        while self.buffered_bytes() >= self.buffer_budget() {
+        while self.buffered_bytes() >= self.buffer_limit() {
             if !waiting.is_over(self, self.counters.merges.get()) {
                 self.fail_if_stalled()?;
                 self.wake_mergers();
