@@ -71,9 +71,9 @@ test-clients: $(PYTHON) $(NODE_TESTS)/.installed ## PyMongo, the Node driver, mo
 .PHONY: acceptance
 acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (needs SHARED=folder with oracle/ and data/)
 	@test -x "$(SHARED)/oracle/mongod" || { echo "there is no $(SHARED)/oracle/mongod: set SHARED"; exit 1; }
-	cargo build --package pando-server
+	cargo build --package pando-server --package pando-bench
 	cargo build --package pando-keyorder --examples
-	PANDO="$(PANDO_DEV)" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q tests/acceptance
+	PANDO="$(PANDO_DEV)" PANDO_BENCH="$(TARGET)/debug/pando-bench" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q tests/acceptance
 
 .PHONY: measure
 measure: $(PYTHON) ## The figures of docs/measurements.md, on this machine (some minutes of an idle machine; MEASURES=…)

@@ -29,11 +29,20 @@ class Oracle:
         self.home = tempfile.TemporaryDirectory(prefix="oracle-", dir=MEMORY if MEMORY.is_dir() else None)
 
     def start(self):
+        self._install()
+        self._run("start", "--wiredTigerCacheSizeGB", "0.5")
+        return self
+
+    def start_replica_set(self):
+        """The same as a replica set of one, which has transactions."""
+        self._install()
+        self._run("replset", "--wiredTigerCacheSizeGB", "0.5")
+        return self
+
+    def _install(self):
         subprocess.run([PROGRAM, "install"], check=True, stdout=subprocess.DEVNULL)
         for name in ("mongod", "lib", "py"):
             os.symlink(INSTALLED / name, pathlib.Path(self.home.name) / name)
-        self._run("start", "--wiredTigerCacheSizeGB", "0.5")
-        return self
 
     def stop(self):
         self._run("stop")

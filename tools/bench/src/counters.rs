@@ -142,6 +142,12 @@ impl Sources {
         Ok(Sample { at: Instant::now(), machine: machine::read()?, server, disks, pressure })
     }
 
+    /// Bytes that the server's process wrote between two samples, whoever else used the device.
+    pub fn written_by_server(&self, before: &Sample, after: &Sample) -> Option<u64> {
+        let place = self.disks.iter().position(DiskSource::is_process)?;
+        Some(after.disks[place].since(&before.disks[place]).written_bytes)
+    }
+
     /// What happened between two samples of these sources.
     pub fn between(&self, before: &Sample, after: &Sample) -> Usage {
         let server = before.server.as_ref().zip(after.server.as_ref());

@@ -81,6 +81,12 @@ pub trait Workload: Sync {
         self.clients(target, clients)
     }
 
+    /// How many seconds to wait at most, after a run, until the server is idle: for workloads whose rate hangs on what it may
+    /// put off. None: not at all.
+    fn settle_s(&self) -> u32 {
+        0
+    }
+
     /// Whether the data is as it must be after a run.
     fn verify(&self, _target: &Target) -> Result<Vec<Finding>, BenchError> {
         Ok(Vec::new())

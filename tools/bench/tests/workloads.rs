@@ -90,6 +90,7 @@ fn iibench_inserts_all_documents_into_all_indexes_while_it_asks() {
     );
     assert!(printed.contains("index price_dateandtime_customerid: 30030 checked, 0 wrong"), "{printed}");
     assert!(printed.contains("per 200 documents: vm.cs"), "{printed}");
+    assert!(printed.contains("to the last insert:") && printed.contains(" idle after "), "{printed}");
     let figures = figures(&server, "iibench");
     assert_eq!(number(&figures["operations"]), 30_030);
     let queries: u64 = (1..4).map(|kind| number(&figures["kinds"][kind]["done"])).sum();

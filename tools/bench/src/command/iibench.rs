@@ -56,6 +56,12 @@ fn data_arguments() -> Vec<Arg> {
             .long("independent-price")
             .action(ArgAction::SetTrue)
             .help("Draw the price whoever the customer is; the original's is nearly the customer's number"),
+        number(
+            "settle",
+            "60",
+            0..=86_400,
+            "Wait so many seconds at most, after the last insert, until the server is idle",
+        ),
         number("norm-docs", "200", 1..=1_000_000_000, "Print costs per so many documents, too"),
     ]
 }
@@ -129,6 +135,7 @@ fn workload(matches: &ArgMatches) -> Iibench {
         shape,
         durability: cli::durability(matches),
         queries,
+        settle_s: cli::value(matches, "settle"),
         generator: if faithful { Generator::Java } else { cli::generator(matches) },
         seed: cli::value(matches, "seed"),
         norm_documents: cli::value(matches, "norm-docs"),

@@ -85,7 +85,7 @@ fn original_arguments() -> Vec<Arg> {
             .action(ArgAction::SetTrue)
             .help("Only the request phase unless there is -l"),
         file("csvstats", "Write LinkBench's csvstats of the last run here"),
-        file("csvstream", "Write its csvstream here, by second, for all clients together"),
+        file("csvstream", "Write its csvstream here, by interval (displayfreq) and client"),
     ]
 }
 
@@ -102,15 +102,16 @@ pub fn with_long_options(arguments: impl Iterator<Item = std::ffi::OsString>) ->
 /// Runs the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
     let (bench, options) = workload(matches)?;
+    let stream = bench.stream();
     let files = measure(bench, options, matches)?;
-    for (name, write) in [("csvstats", true), ("csvstream", false)] {
-        let (Some(path), Some(last)) = (matches.get_one::<PathBuf>(name), files.runs.last()) else {
-            continue;
-        };
-        use crate::workload::linkbench::columns::{stats, stream};
-        let text = if write { stats(&last.figures) } else { stream(&last.figures, last.written_unix_s) };
-        std::fs::write(path, text)
-            .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+    if let Some(last) = files.runs.last() {
+        let stats = crate::workload::linkbench::columns::stats(&last.figures);
+        for (name, text) in [("csvstats", stats), ("csvstream", stream.text())] {
+            if let Some(path) = matches.get_one::<PathBuf>(name) {
+                std::fs::write(path, text)
+                    .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+            }
+        }
     }
     Ok(files.exit_code())
 }

@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::report::file::{RunFacts, RunFile};
 use crate::report::table::{Row, megabytes, render, render_kinds};
 use crate::report::{Figures, warnings};
+use crate::run::settle::{self, Settled};
 use crate::run::{self, Counting, Measured, Plan};
 use crate::target::Target;
 use crate::workload::Workload;
@@ -106,6 +107,7 @@ fn one_run(
     );
     let clients = workload.clients(&found.target, plan.clients)?;
     let measured = run::run(plan, found.target.address(), clients, counting, Some(&mut found.sources))?;
+    let settled = settle::settle(&mut found.sources, workload.settle_s())?;
     let facts = RunFacts {
         workload: workload.name().to_owned(),
         summary: workload.summary(),
@@ -115,7 +117,11 @@ fn one_run(
         plan,
         ceiling,
         findings: workload.verify(&found.target)?,
-        lines: workload.lines(&measured),
+        lines: workload
+            .lines(&measured)
+            .into_iter()
+            .chain(settled_line(workload, &measured, settled))
+            .collect(),
         extras: workload.extras(),
     };
     let file = found.circumstances.run_file(facts, Figures::new(&measured, &workload.kinds()));
@@ -127,6 +133,12 @@ fn one_run(
         }
     }
     Ok(file)
+}
+
+/// What came after the run, for a workload that asked for it.
+fn settled_line(workload: &dyn Workload, measured: &Measured, settled: Option<Settled>) -> Option<String> {
+    let done = measured.tally.operations();
+    settled.map(|settled| settled.line(workload.operations(), done, measured.seconds))
 }
 
 fn in_words(pace: Pace) -> String {

@@ -110,6 +110,11 @@ impl DiskSource {
         all.into_iter().flatten().filter(|source| source.read().is_ok()).collect()
     }
 
+    /// Whether it counts for the server's process.
+    pub fn is_process(&self) -> bool {
+        matches!(self, DiskSource::Process(_))
+    }
+
     /// Which of the sources is believed, by their last readings: the first that counted anything; if none did, the first
     /// that would see the whole device.
     pub fn believed(sources: &[DiskSource], readings: &[DiskCounts]) -> Option<usize> {

@@ -110,6 +110,10 @@ impl<W: SqlWork> Workload for SqlRun<W> {
         self.inner.on_null_server(self.inner.server().moved_to(address)).clients(target, clients)
     }
 
+    fn settle_s(&self) -> u32 {
+        self.inner.settle_s()
+    }
+
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
         let after = Waits::read(&mut self.inner.server().connect()?)?;
         {

@@ -11,7 +11,7 @@
 //! 4. Verify: as many documents as were acknowledged, and as many index entries as the planner counts.
 //!
 //! Unlike the original, a batch that failed is counted and neither lost silently nor sent twice. The rate is to the last
-//! insert.
+//! insert; beside it stands the rate until the server is idle, with what it wrote in either time.
 
 pub mod columns;
 pub mod purchases;
@@ -59,6 +59,8 @@ pub struct Iibench {
     pub durability: Durability,
     /// The queries beside the inserts.
     pub queries: QueryPlan,
+    /// Seconds to wait at most, after the last insert, until the server is idle.
+    pub settle_s: u32,
     /// What the documents are drawn from.
     pub generator: Generator,
     /// What the draws hang on.
@@ -208,6 +210,10 @@ impl Workload for Iibench {
         self.endless().clients(target, clients)
     }
 
+    fn settle_s(&self) -> u32 {
+        self.settle_s
+    }
+
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
         let mut session = Session::open(target.address())?;
         let sent = self.sent();
@@ -309,6 +315,7 @@ mod tests {
             shape: Shape::PLAIN,
             durability: Durability::W1,
             queries: QueryPlan::NONE,
+            settle_s: 0,
             generator: Generator::Xoshiro,
             seed: 0,
             norm_documents: 200,

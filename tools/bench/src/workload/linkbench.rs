@@ -6,7 +6,7 @@
 //! - [`mix`]: the operations. [`requester`]: a client of the request phase. [`loading`]: the load phase.
 //! - [`store`]: what a store must do; [`mongo`] is one over MongoDB's protocol, `mysql` one over MySQL's (with the feature of
 //!   this name). Another database is one file.
-//! - [`columns`]: LinkBench's own output.
+//! - [`columns`] and [`stream`]: LinkBench's own output.
 //!
 //! The defaults do what LinkBench's documentation and configuration say; [`LinkBench::faithful`] does what its code does:
 //! more links than the table of degrees has, writes with the reads' distribution, multigets of one link more, a motif of 512
@@ -27,6 +27,7 @@ pub mod requester;
 pub mod settings;
 pub mod shuffler;
 pub mod store;
+pub mod stream;
 pub mod zipf;
 
 use super::load::{Durability, Loading};
@@ -52,6 +53,7 @@ use settings::Settings;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use store::{CheckExtent, LinkDatabase, Transactions};
+use stream::{ClientStream, StreamLog};
 
 /// What is not in LinkBench's own settings.
 #[derive(Clone, Debug)]
@@ -83,6 +85,8 @@ pub struct LinkBench {
     load_seed: u64,
     request_seed: u64,
     degrees: Degrees,
+    /// Whether they come from LinkBench's own table.
+    own_table: bool,
     degree_max: u64,
     split: Split,
     writes: Writes,
@@ -90,6 +94,8 @@ pub struct LinkBench {
     link_content: Content,
     node_content: Content,
     check: CheckExtent,
+    /// The csvstream of the last run.
+    stream: Arc<StreamLog>,
     /// The servers, if they speak MySQL's protocol.
     #[cfg(feature = "mysql")]
     sql: Option<SqlServer>,
@@ -120,6 +126,7 @@ impl LinkBench {
             None => Table::built_in(),
         };
         let types = u64::from(settings.link_types);
+        let own_table = settings.data_file.is_some() && table.is_linkbenchs_own();
         let degrees = Degrees::new(settings.nodes(), types, split, ways.degree_max, table);
         Ok(LinkBench {
             database: settings.database.clone().unwrap_or(ways.database),
@@ -129,6 +136,7 @@ impl LinkBench {
             load_seed: settings.seeds[0].unwrap_or(ways.seed),
             request_seed: settings.seeds[1].unwrap_or(ways.seed),
             degrees,
+            own_table,
             degree_max: ways.degree_max,
             split,
             writes: Writes::AsConfigured,
@@ -136,6 +144,7 @@ impl LinkBench {
             link_content: Content::LINKS,
             node_content: Content::NODES,
             check: ways.check,
+            stream: Arc::new(StreamLog::new(settings.display_s, settings.samples_max)),
             settings,
             #[cfg(feature = "mysql")]
             sql: None,
@@ -149,6 +158,11 @@ impl LinkBench {
         LinkBench { sql: Some(server), ..self }
     }
 
+    /// The csvstream of the last run, also of clones.
+    pub fn stream(&self) -> Arc<StreamLog> {
+        self.stream.clone()
+    }
+
     /// The database behind the clients.
     fn store(&self, target: &Target) -> Box<dyn LinkDatabase> {
         #[cfg(feature = "mysql")]
@@ -159,7 +173,11 @@ impl LinkBench {
     }
 
     fn degrees_in_words(&self) -> String {
-        let table = if self.settings.data_file.is_some() { "a file's table" } else { "the built-in curve" };
+        let table = match (&self.settings.data_file, self.own_table) {
+            (None, _) => "the built-in curve",
+            (Some(_), true) => "LinkBench's own table",
+            (Some(_), false) => "a file's table, which is not LinkBench's own",
+        };
         match self.degree_max {
             u64::MAX => format!(" by {table}"),
             most => format!(" by {table}, {most} a node at most"),
@@ -246,6 +264,7 @@ impl Workload for LinkBench {
     fn clients(&self, target: &Target, count: u32) -> Result<Clients, BenchError> {
         let database = self.store(target);
         let settings = &self.settings;
+        self.stream.clear();
         let next_node = database.highest_node()?.max(settings.end_id - 1) + 1;
         let access = Access::new(
             settings.first_id,
@@ -269,7 +288,8 @@ impl Workload for LinkBench {
         for client in 0..count {
             let random = Random::for_client(self.generator, self.request_seed, u64::from(client));
             let requests = settings.requests.unwrap_or(u64::MAX);
-            let requester = Requester::new(shared.clone(), database.open()?, random, requests);
+            let stream = ClientStream::new(self.stream.clone(), client);
+            let requester = Requester::new(shared.clone(), database.open()?, random, requests, stream);
             clients.tasks.push(Box::new(requester));
         }
         Ok(clients)
@@ -304,7 +324,7 @@ impl Workload for LinkBench {
     }
 
     fn csv(&self, figures: &Figures, _interval_s: u32) -> Vec<CsvFile> {
-        columns::files(figures)
+        columns::files(figures, self.stream.text())
     }
 }
 

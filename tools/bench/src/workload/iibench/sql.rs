@@ -178,6 +178,10 @@ impl Workload for SqlIibench {
         None
     }
 
+    fn settle_s(&self) -> u32 {
+        self.inner.settle_s
+    }
+
     fn verify(&self, _target: &Target) -> Result<Vec<Finding>, BenchError> {
         let mut connection = self.server.connect()?;
         let (table, sent) = (self.table(), self.inner.sent());

@@ -1,12 +1,11 @@
-//! LinkBench's own output: its lines at the end of a phase, `csvstats`, and `csvstream`.
+//! LinkBench's own output: its lines at the end of a phase, and `csvstats`; `csvstream` is [`super::stream`]'s.
 //!
 //! Percentiles come as buckets, as the original prints them: tenths of a millisecond below 1 ms, whole ones below 100 ms,
 //! hundreds below 1 s, seconds below 10 s, and one from there on. Unlike there, only what was done is counted, failed requests
-//! not; and `csvstream` has DELETE_LINK, too, with one line per operation and second for all clients together.
+//! not.
 
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
-use crate::report::figures::KindFigures;
 use std::fmt::Write as _;
 
 /// The bucket of a latency: from and to, in milliseconds.
@@ -65,33 +64,11 @@ pub fn stats(figures: &Figures) -> String {
     text
 }
 
-/// `csvstream`, as far as a run's figures have it: by second and operation, all clients together.
-pub fn stream(figures: &Figures, written_unix_s: u64) -> String {
-    let mut text = "threadID,timestamp,op,totalops,ops,sampleDuration_us,mean_us\n".to_owned();
-    let seconds = figures.kinds.iter().map(|kind| kind.timeline.len()).max().unwrap_or(0);
-    let begin = written_unix_s.saturating_sub(figures.seconds as u64);
-    let mut totals = vec![0_u64; figures.kinds.len()];
-    for second in 0..seconds {
-        for (kind, total) in figures.kinds.iter().zip(&mut totals) {
-            let KindFigures { name, timeline, .. } = kind;
-            let Some((count, mean_us)) = timeline.get(second).filter(|(count, _)| *count > 0) else {
-                continue;
-            };
-            *total += count;
-            let timestamp = begin + second as u64 + 1;
-            let _ = writeln!(text, "all,{timestamp},{name},{total},{count},1000000,{mean_us:.1}");
-        }
-    }
-    text
-}
-
 /// The files beside the JSON file.
-pub fn files(figures: &Figures) -> Vec<CsvFile> {
-    let now =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+pub fn files(figures: &Figures, stream: String) -> Vec<CsvFile> {
     vec![
         CsvFile { suffix: "csvstats.csv", text: stats(figures) },
-        CsvFile { suffix: "csvstream.csv", text: stream(figures, now) },
+        CsvFile { suffix: "csvstream.csv", text: stream },
     ]
 }
 

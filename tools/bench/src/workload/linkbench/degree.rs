@@ -37,6 +37,11 @@ const POINTS: [(f64, f64); 15] = [
     (961_963.0, 100.0),
 ];
 
+/// What LinkBench's own table gives for two link types: nodes, the sum of their totals, and the links that the original's split
+/// makes of it.
+const OWN_TOTALS: [(u64, u64, u64); 3] =
+    [(10_000, 992_404, 995_140), (100_000, 1_341_526, 1_368_899), (1_000_000, 4_975_697, 5_249_370)];
+
 /// How a total is split over the link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,6 +123,14 @@ impl Table {
             return Err((0, "there is no section nlinks".to_owned()));
         }
         Ok(Table { entries })
+    }
+
+    /// Whether it is LinkBench's own, by the exact totals that this gives.
+    pub fn is_linkbenchs_own(&self) -> bool {
+        OWN_TOTALS.iter().all(|(nodes, total, loaded)| {
+            let links = |split| Degrees::new(*nodes, 2, split, u64::MAX, self.clone()).all_links();
+            links(Split::Even) == *total && links(Split::AsOriginal) == *loaded
+        })
     }
 
     /// The number of links at a share (0..=1): of the first entry that reaches it.
@@ -211,6 +224,29 @@ mod tests {
         for (nodes, total) in [(10_000_u64, 992_404.0), (100_000, 1_341_526.0), (1_000_000, 4_975_697.0)] {
             let found = degrees(nodes, Split::Even).all_links() as f64;
             assert!((found / total - 1.0).abs() < 0.1, "{nodes} nodes: {found}, not {total}");
+        }
+    }
+
+    #[test]
+    fn another_table_does_not_pass_for_linkbenchs_own() {
+        assert!(!Table::built_in().is_linkbenchs_own());
+        let flat = Table::parse("nlinks\n0 50\n1 100\n").expect("the form is right");
+        assert!(!flat.is_linkbenchs_own());
+    }
+
+    #[test]
+    fn what_the_originals_split_adds_is_what_the_specification_derives() {
+        // Of each node: nothing for T = 0 and 1, one for T = 2 and odd T from 3 on, two for even T from 4 on.
+        for (nodes, _, _) in OWN_TOTALS {
+            let (even, original) = (degrees(nodes, Split::Even), degrees(nodes, Split::AsOriginal));
+            let added: u64 = (0..nodes)
+                .map(|rank| match even.total_of_rank(rank) {
+                    0 | 1 => 0,
+                    2 => 1,
+                    total => 2 - total % 2,
+                })
+                .sum();
+            assert_eq!(original.all_links() - even.all_links(), added, "{nodes} nodes");
         }
     }
 

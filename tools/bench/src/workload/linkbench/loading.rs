@@ -53,7 +53,9 @@ impl Loading for LinkBench {
     }
 
     fn is_there(&self, target: &Target) -> Result<bool, BenchError> {
-        Ok(self.store(target).contents()?.nodes > 0)
+        let database = self.store(target);
+        database.check_ability()?;
+        Ok(database.contents()?.nodes > 0)
     }
 
     fn prepare(&self, target: &Target) -> Result<(), BenchError> {
@@ -97,7 +99,10 @@ impl Loading for LinkBench {
     }
 
     fn check(&self, target: &Target) -> Result<(), BenchError> {
-        let found = self.store(target).contents()?;
+        let database = self.store(target);
+        // What cannot be done is said before what is not there.
+        database.check_ability()?;
+        let found = database.contents()?;
         // Requests add and delete nodes and add links; that fewer links are there than were loaded means another load.
         let expected = self.degrees.all_links();
         if found.links < expected {

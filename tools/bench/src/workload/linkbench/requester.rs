@@ -10,6 +10,7 @@ use super::access::{Access, existence};
 use super::content::{Content, ContentMaker};
 use super::mix::{Mix, Operation};
 use super::store::{Found, Link, LinkKey, LinkStore, ListQuery, Node};
+use super::stream::ClientStream;
 use crate::client::{ClientState, Note, Performed, Statement, Task, Turn, Verdict};
 use crate::error::BenchError;
 use crate::random::Random;
@@ -82,6 +83,7 @@ pub struct Requester {
     history: Vec<Remembered>,
     failures: i64,
     counts: Counts,
+    stream: ClientStream,
 }
 
 /// What makes data: one for what is added, one for what is updated, as in the original.
@@ -106,6 +108,7 @@ impl Requester {
         store: Box<dyn LinkStore>,
         mut random: Random,
         requests: u64,
+        stream: ClientStream,
     ) -> Requester {
         let (links, nodes) = (shared.link_content, shared.node_content);
         let makers = Makers {
@@ -124,6 +127,7 @@ impl Requester {
             history: Vec::new(),
             failures: 0,
             counts: Counts::default(),
+            stream,
         }
     }
 
@@ -224,6 +228,7 @@ impl Requester {
             Request::ListLinks(query) => {
                 let listed = store.list_links(*query)?;
                 self.counts.listed_links += u64::from(listed.links);
+                self.stream.listed(listed.links);
                 if let (true, Some(last_time)) = (listed.links >= query.limit, listed.last_time) {
                     self.remember(Remembered { id1: query.id1, link_type: query.link_type, last_time });
                 }
@@ -232,6 +237,7 @@ impl Requester {
             Request::ListHistory(place, query) => {
                 let listed = store.list_links(*query)?;
                 self.counts.history_queries += 1;
+                self.stream.listed(listed.links);
                 self.counts.listed_links += u64::from(listed.links);
                 match listed.last_time {
                     Some(last_time) if listed.links >= query.limit => {
@@ -284,11 +290,15 @@ impl Task for Requester {
             Err(error) => (Verdict::Failed(format!("{}: {error}", operation.name())), ClientState::Out),
         };
         if matches!(verdict, Verdict::Failed(_)) {
+            self.stream.failed(operation);
             self.failures += 1;
             if self.shared.failures_max >= 0 && self.failures > self.shared.failures_max {
                 self.counts.ended_by_failures = 1;
                 client = ClientState::Out;
             }
+        }
+        if !matches!(verdict, Verdict::Failed(_)) {
+            self.stream.done(operation, latency);
         }
         let statements = vec![Statement { kind: operation.kind(), latency, verdict: verdict.clone() }];
         Performed { statements, verdict, operations: 1, retries: self.store.take_retries(), client }

@@ -127,6 +127,10 @@ pub struct Settings {
     pub failures_max: i64,
     /// What the draws of the load and of the requests hang on, if told.
     pub seeds: [Option<u64>; 2],
+    /// Seconds of an interval in csvstream.
+    pub display_s: u32,
+    /// Latencies of an operation that are kept in an interval.
+    pub samples_max: u32,
     /// The database, if told.
     pub database: Option<String>,
     /// Settings that this tool has no use for.
@@ -160,6 +164,8 @@ impl Settings {
             warmup_s: from.take("warmup_time")?,
             failures_max: from.take("max_failed_requests")?.unwrap_or(100),
             seeds: [from.take("load_random_seed")?, from.take("request_random_seed")?],
+            display_s: from.take("displayfreq")?.unwrap_or(10),
+            samples_max: from.take("maxsamples")?.unwrap_or(10_000),
             database: from.take("dbid")?,
             unused: Vec::new(),
         };
@@ -189,6 +195,8 @@ impl Settings {
             (self.requesters.is_some_and(|count| !(1..=10_000).contains(&count)), "requesters", "1 to 10000"),
             (self.rate.is_some_and(|rate| rate > 1e9), "requestrate", "at most 1000000000"),
             (self.max_s == Some(0), "maxtime", "at least 1"),
+            (self.display_s == 0, "displayfreq", "at least 1"),
+            (!(1..=10_000_000).contains(&self.samples_max), "maxsamples", "1 to 10000000"),
         ];
         match limits.into_iter().find(|(is_wrong, ..)| *is_wrong) {
             Some((_, name, limit)) => {

@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn every_id_has_one_rank() {
-        for ranks in [1, 5, 1023, 1024, 1025, 10_000, 100_000] {
+        for ranks in [1, 5, 1023, 1024, 1025, 10_000, 100_000, 1_000_003] {
             let shuffler = Shuffler::new(ranks, LINKS_SEED);
             let mut seen = vec![false; ranks as usize];
             for rank in 0..ranks {

@@ -199,6 +199,17 @@ mod tests {
     }
 
     #[test]
+    fn the_originals_clients_all_begin_with_one_collection_and_ours_do_not() {
+        let first = |generator, client| transactions(generator, client).next().collection;
+        assert!((0..64).all(|client| first(Generator::Java, client) == 6), "neighbouring seeds are related");
+        let mut counts = [0_u32; 8];
+        (0..64).for_each(|client| counts[first(Generator::Xoshiro, client) as usize - 1] += 1);
+        // Chi-square at 99.9 % with 7 degrees of freedom.
+        let chi_square: f64 = counts.iter().map(|count| (f64::from(*count) - 8.0).powi(2) / 8.0).sum();
+        assert!(chi_square < 24.3, "{counts:?}");
+    }
+
+    #[test]
     fn the_same_seed_and_client_do_the_same_and_others_do_not() {
         let first_three = |client| {
             let mut transactions = transactions(Generator::Xoshiro, client);

