@@ -52,8 +52,9 @@ pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use verify::{CollectionReport, verify_collection};
 
 // The layers above speak of transactions and errors in the contract's words, and depend on the catalog alone.
+pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
-    Begin, Bytes, CommitReceipt, Cursor, Direction, Durability, DurabilityWaker, Engine, ErrorKind, Estimate,
-    KeyRange, LiveTransaction, Lsn, Mode, Patience, Savepoint, SharedEngine, SnapshotTimestamp, Statistics,
-    StorageError, Transaction, TreeOptions,
+    BackupExtent, BackupReport, BackupRequest, Begin, Bytes, CommitReceipt, Cursor, Direction, Durability,
+    DurabilityWaker, Engine, ErrorKind, Estimate, KeyRange, LiveTransaction, Lsn, Mode, Patience, Savepoint,
+    SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeOptions,
 };

@@ -47,6 +47,7 @@ pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
 pub use identity::{MAX_WIRE_VERSION, MONGODB_VERSION, PANDO_VERSION};
+pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
     CatalogError, CollectionReport, Durability, Engine, Patience, SharedEngine, Statistics, StorageError,
     verify_collection,

@@ -167,6 +167,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("listDatabases", admin::list_databases::run),
     any("listIndexes", admin::list_indexes::run),
     any("logout", session::logout::run),
+    on_admin("pandoBackup", admin::pando_backup::run),
     any("ping", diagnostic::ping::run),
     any("profile", diagnostic::profile::run),
     any("refreshSessions", session::end_sessions::run_refresh),

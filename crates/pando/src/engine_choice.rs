@@ -67,7 +67,7 @@ pub fn open_commands(
     Ok(Commands::open(engine, environment, commands)?)
 }
 
-fn open_engine(
+pub(crate) fn open_engine(
     engine: EngineName,
     folder: &Path,
     options: &EngineOptions,

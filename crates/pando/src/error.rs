@@ -20,6 +20,9 @@ pub enum Error {
     /// The store could not be opened: the message names the folder and says what to do.
     #[error("cannot open the store: {0}")]
     Open(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A backup cannot be made a store of.
+    #[error("cannot restore: {0}")]
+    Restore(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The command was refused.
     #[error("{message} (code {code}, {code_name})")]
     Command {

@@ -39,6 +39,7 @@ mod database;
 mod engine_choice;
 mod error;
 mod options;
+mod restore;
 mod store;
 mod verify;
 
@@ -49,5 +50,6 @@ pub use engine_choice::{EngineName, open_commands};
 pub use error::{Error, WriteErrorDetail};
 pub use options::{DurabilityChoice, EngineOptions, Options};
 pub use pando_commands::{Commands, CommandsOptions};
+pub use restore::restore_store;
 pub use store::Pando;
 pub use verify::{StoreReport, VerifyDepth, verify_store};

@@ -23,8 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use self::call::Call;
 use self::transaction::CheckedTransaction;
 use crate::{
-    Begin, Capabilities, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, Lsn,
-    SharedEngine, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    BackupReport, BackupRequest, Begin, Capabilities, CommitReceipt, Durability, DurabilityWaker, Engine,
+    Estimate, LiveTransaction, Lsn, SharedEngine, Statistics, StorageError, Transaction, TreeDescription,
+    TreeId, TreeOptions,
 };
 
 /// An engine under supervision. See the module's head.
@@ -134,6 +135,17 @@ impl Engine for CheckedEngine {
             "live_transactions is not ordered, oldest first"
         );
         live
+    }
+
+    fn backup(&self, request: &BackupRequest<'_>) -> Result<BackupReport, StorageError> {
+        let before = self.check(Call::Begin, || self.inner.begin(Begin::READ))?.snapshot();
+        let report = self.check(Call::Backup, || self.inner.backup(request))?;
+        assert!(
+            report.moment.get() >= before.get(),
+            "a backup ends at {:?}, before {before:?}, which was committed when it began",
+            report.moment
+        );
+        Ok(report)
     }
 
     fn close(&self) -> Result<(), StorageError> {

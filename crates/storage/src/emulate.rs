@@ -3,12 +3,16 @@
 //! Each function is correct for every engine and the default of a method of the contract, or a step above it that an
 //! engine may one day do better. Callers use the method where there is one, and never ask which engine they have.
 
+mod backup;
+
 use bytes::Bytes;
 
 use crate::{
     Batch, BatchLimits, Begin, CommitReceipt, Cursor, Direction, Durability, Engine, Estimate, KeyRange,
     Patience, ScanEnd, StorageError, Transaction, TreeId,
 };
+
+pub use backup::{backup, restore_backup};
 
 /// Entries that [`estimate`] counts before it guesses: one batch of a scan.
 pub const ESTIMATE_ENTRIES_MAX: usize = 1_024;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Capabilities, CommitReceipt, Durability, DurabilityWaker, Estimate, LiveTransaction, Lsn,
-    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeId,
+    BackupReport, BackupRequest, Capabilities, CommitReceipt, Durability, DurabilityWaker, Estimate,
+    LiveTransaction, Lsn, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeId,
 };
 
 /// Whether a transaction may write.
@@ -107,6 +107,14 @@ pub trait Engine: Send + Sync {
 
     /// Transactions that have neither committed nor rolled back, oldest first.
     fn live_transactions(&self) -> Vec<LiveTransaction>;
+
+    /// Writes a backup of everything into a folder, while commits go on: it holds exactly the commits up to one that was the
+    /// newest at some moment of the call. A folder that holds anything but an unfinished backup, or a `since` that is no
+    /// backup of this store, is [`InvalidInput`](crate::ErrorKind::InvalidInput). After an error the folder holds no finished
+    /// backup, and the store is as it was. Blocks the caller, and nobody else.
+    fn backup(&self, request: &BackupRequest<'_>) -> Result<BackupReport, StorageError> {
+        crate::emulate::backup(self, request)
+    }
 
     /// Ends cleanly: syncs, checkpoints, stops background work. Later calls fail with
     /// [`Closed`](crate::ErrorKind::Closed). Dropping an engine without it is a crash as far as durability goes. Blocks.

@@ -28,6 +28,7 @@
 //! What a key means is the catalog's business; BSON is unknown below it. Engines' options are parsed by each engine.
 #![warn(missing_docs)]
 
+mod backup;
 mod capabilities;
 mod checked;
 mod durability;
@@ -42,6 +43,7 @@ mod statistics;
 mod transaction;
 mod write_set;
 
+pub use backup::{BackupExtent, BackupReport, BackupRequest};
 pub use bytes::Bytes;
 pub use capabilities::{CachedReads, Capabilities, ConflictTime, History, Persistence};
 pub use checked::CheckedEngine;

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use pando_environment::{Monotonic, Step};
 use pando_storage::{CommitTimestamp, Lsn, TreeId};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::core::Core;
 use crate::error::BetreeError;
@@ -55,8 +55,9 @@ pub(crate) struct CheckpointState {
     failure: Mutex<Option<BetreeError>>,
 }
 
+/// What the last checkpoint left behind.
 #[derive(Default)]
-struct Last {
+pub(crate) struct Last {
     /// Where the image ended.
     lsn: Lsn,
     at: Monotonic,
@@ -88,6 +89,11 @@ impl CheckpointState {
     /// Why the last checkpoint failed, if it did.
     pub(crate) fn failure(&self) -> Option<BetreeError> {
         self.failure.lock().clone()
+    }
+
+    /// Keeps checkpoints from being made, as long as the result lives; waits for one that is under way.
+    pub(crate) fn exclude(&self) -> MutexGuard<'_, Last> {
+        self.last.lock()
     }
 
     /// Begins after the checkpoint that the store was opened from.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use pando_environment::{Environment, Task};
 use pando_storage::{
-    Begin, CachedReads, Capabilities, CommitReceipt, CommitTimestamp, ConflictTime, Durability,
-    DurabilityWaker, Engine, Estimate, History, LiveTransaction, Lsn, Persistence, Statistics, StorageError,
-    Transaction, TreeDescription, TreeId, TreeOptions,
+    BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CommitReceipt, CommitTimestamp,
+    ConflictTime, Durability, DurabilityWaker, Engine, Estimate, History, LiveTransaction, Lsn, Persistence,
+    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::Mutex;
 
+use crate::backup::{BackupJob, BackupProgress};
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::format::record::{Kind, write_create_tree, write_drop_tree};
@@ -57,6 +58,15 @@ impl Betree {
     /// The folder cannot be looked into.
     pub fn exists(environment: &Environment, folder: &Path) -> Result<bool, StorageError> {
         Ok(crate::space::BlockStore::exists(environment, folder)?)
+    }
+
+    /// Begins a [backup](Engine::backup) that the caller carries on step by step: for tests that want something to happen
+    /// meanwhile, and for callers with a pace of their own. The moment of the backup lies within this call.
+    ///
+    /// # Errors
+    /// As for [`Engine::backup`].
+    pub fn begin_backup(&self, request: &BackupRequest<'_>) -> Result<BackupJob, StorageError> {
+        Ok(BackupJob::begin(&self.core, request)?)
     }
 
     fn create(&self, name: &str, options: &TreeOptions) -> Result<TreeId, BetreeError> {
@@ -235,6 +245,15 @@ impl Engine for Betree {
             self.core.snapshots.all().iter().map(|live| describe(live, now)).collect();
         live.sort_by_key(|transaction| std::cmp::Reverse(transaction.age));
         live
+    }
+
+    fn backup(&self, request: &BackupRequest<'_>) -> Result<BackupReport, StorageError> {
+        let mut job = self.begin_backup(request)?;
+        loop {
+            if let BackupProgress::Finished(report) = job.step()? {
+                return Ok(report);
+            }
+        }
     }
 
     fn close(&self) -> Result<(), StorageError> {

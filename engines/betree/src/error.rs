@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pando_storage::{ErrorKind, MissedRead, StorageError, TreeId};
 
+use crate::backup::BackupError;
 use crate::format::FormatError;
 use crate::log::LogError;
 use crate::space::SpaceError;
@@ -55,6 +56,9 @@ pub enum BetreeError {
     /// The answer needs the device; with the read that is missing, where an event loop could make it.
     #[error("the answer needs the device")]
     WouldBlock(Option<Arc<dyn MissedRead>>),
+    /// A backup could not be made.
+    #[error("{0}")]
+    Backup(#[from] BackupError),
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -129,6 +133,7 @@ impl BetreeError {
             }
             BetreeError::Range { source, .. } => source.kind(),
             BetreeError::WouldBlock(_) => ErrorKind::WouldBlock,
+            BetreeError::Backup(error) => error.kind(),
             BetreeError::Closed => ErrorKind::Closed,
             BetreeError::NoTree(_) => ErrorKind::NotFound,
             BetreeError::NameTaken(_)

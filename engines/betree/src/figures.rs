@@ -92,6 +92,7 @@ impl Core {
         figures.set("data.read_bytes", space.read_bytes);
         figures.set("data.writes", space.writes);
         figures.set("data.write_bytes", space.write_bytes);
+        figures.set("backup.pinned_generations", space.pins);
         let log = self.log().statistics();
         figures.set("log.writes", log.writes);
         figures.set("log.write_bytes", log.write_bytes);

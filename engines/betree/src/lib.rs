@@ -28,13 +28,14 @@
 //! # Map
 //! `format` every byte of the tree's blocks · `tree` views, buffers, runs, flushes · `cache` pages in memory · `transaction`
 //! snapshots and order of commits · `core` what all share · `space` extents, pointers, superblocks · `log` the write-ahead
-//! log · `verify` the offline check.
+//! log · `verify` the offline check · `backup` hot backups and their restore.
 //!
 //! # Not here yet
 //! Range deletes, large values out of line, bulk load, filters of leaves: the formats have their fields.
 #![warn(missing_docs)]
 
 pub(crate) mod ages;
+mod backup;
 pub(crate) mod cache;
 pub(crate) mod checkpoint;
 pub(crate) mod commit;
@@ -59,6 +60,7 @@ pub(crate) mod transaction;
 pub(crate) mod tree;
 mod verify;
 
+pub use backup::{BackupError, BackupJob, BackupProgress, restore};
 pub use engine::Betree;
 pub use error::{BetreeError, KeyText};
 pub use format::FormatError;

@@ -33,6 +33,7 @@
 //! What payloads mean (`format::record`), which position a checkpoint records (the engine), compression of payloads.
 
 mod appender;
+mod copy;
 mod error;
 mod flusher;
 mod position;
@@ -45,10 +46,12 @@ mod segment_table;
 mod wakers;
 mod writer;
 
+pub(crate) use copy::{CopiedSegment, CopyProblem, LogHold, adopt};
 pub use error::{LogError, RecordProblem};
 pub(crate) use position::LogPosition;
 pub(crate) use record::RecordKind;
-pub(crate) use recovery::LogRecord;
+pub(crate) use recovery::{FOLDER as LOG_FOLDER, LogRecord};
+pub(crate) use segment::file_name as segment_file_name;
 pub(crate) use writer::{Log, LogOptions};
 
 #[cfg(test)]

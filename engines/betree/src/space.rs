@@ -40,6 +40,7 @@ mod codec;
 mod error;
 mod extent_writer;
 mod interval_set;
+mod pin;
 mod pointer;
 mod reading;
 mod space_change;
@@ -53,11 +54,15 @@ pub(crate) use checkpoint::{Checkpoint, CheckpointContents};
 pub(crate) use codec::{Codec, Compression};
 pub use error::{BlockProblem, SpaceError};
 pub(crate) use extent_writer::{BlockIndex, ExtentWriter};
+pub(crate) use interval_set::IntervalSet;
+pub(crate) use pin::PinnedGeneration;
 pub use pointer::PointerError;
 pub(crate) use pointer::{BlockKind, Pointer, PointerFields};
 pub(crate) use reading::Sectors;
-pub(crate) use space_change::SpaceChange;
-pub(crate) use superblock::{Shutdown, Superblock};
+pub(crate) use space_change::{SpaceChange, units_of};
+pub(crate) use space_map::{read_list as read_intervals, write_list as write_intervals};
+pub(crate) use superblock::{Copy as SuperblockCopy, SUPERBLOCK_BYTES, Shutdown, Superblock};
+pub(crate) use superblock_slots::{HEAD_UNITS, Slot, write_slot};
 
 /// The unit in which blocks are packed, in bytes: the smallest that direct I/O reads.
 pub(crate) const SECTOR_BYTES: u64 = 512;
@@ -67,6 +72,9 @@ pub(crate) const UNIT_BYTES: u64 = 4_096;
 
 /// The longest block, raw or stored, in bytes: a value of 17 MB with all that surrounds it, and room to spare.
 pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+#[cfg(fuzzing)]
+pub(crate) use superblock::whole as whole_superblock;
 
 /// Every decoder of this module, for the fuzzer.
 #[cfg(fuzzing)]

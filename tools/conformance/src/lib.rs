@@ -16,6 +16,7 @@
 //! | [`isolation`] | snapshots, own writes, who wins a conflict |
 //! | [`scans`] | order, bounds, directions, batches, savepoints |
 //! | [`durability`] | receipts, wakers, close, restart, crash |
+//! | [`backups`] | online backup, the engine's own and the emulation |
 //! | [`figures`] | estimates, sizes, live transactions |
 //! | [`threads`] | what must hold for any interleaving |
 //! | [`history`] | every read of many threads, explained by the commits |
@@ -27,6 +28,7 @@
 //! [`engine_power_cuts!`]: many lives on a simulated disk that loses power at any call; see [`power_cuts`].
 #![warn(missing_docs)]
 
+pub mod backups;
 pub mod durability;
 pub mod figures;
 pub mod history;
@@ -136,6 +138,12 @@ macro_rules! every_test {
             live_transactions_are_listed_until_they_end
             an_engine_has_a_name_and_statistics
         );
+        $crate::tests_of!($open, backups:
+            a_backup_leaves_the_store_as_it_was
+            a_backup_may_be_made_since_an_earlier_one
+            what_is_read_out_as_a_backup_is_restored_into_an_empty_engine
+            a_damaged_backup_of_the_emulation_is_refused
+        );
         $crate::tests_of!($open, threads:
             the_sum_of_all_accounts_never_changes
             concurrent_increments_are_all_counted
@@ -175,7 +183,8 @@ mod tests {
     const LIST: &str = include_str!("lib.rs");
 
     /// The text of every module that has tests.
-    const MODULES: [&str; 9] = [
+    const MODULES: [&str; 10] = [
+        include_str!("backups.rs"),
         include_str!("trees.rs"),
         include_str!("values.rs"),
         include_str!("isolation.rs"),

@@ -1,5 +1,6 @@
 //! The engine under test: how it is opened, closed, crashed, and spoken to in one line.
 
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,18 +23,28 @@ pub type Open = Box<dyn Fn(&Path) -> SharedEngine>;
 pub struct Subject {
     open: Open,
     folder: TempDir,
+    /// Folders of further stores.
+    beside: RefCell<Vec<TempDir>>,
 }
 
 impl Subject {
     /// An engine that has not been opened yet.
     pub fn new(open: impl Fn(&Path) -> SharedEngine + 'static) -> Subject {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        Subject { open: Box::new(open), folder }
+        Subject { open: Box::new(open), folder, beside: RefCell::default() }
     }
 
     /// Opens the store, under the supervision of [`CheckedEngine`].
     pub fn open(&self) -> Opened {
         Opened(CheckedEngine::shared((self.open)(self.folder.path())))
+    }
+
+    /// Another store of the same engine, empty.
+    pub fn beside(&self) -> Opened {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let opened = Opened(CheckedEngine::shared((self.open)(folder.path())));
+        self.beside.borrow_mut().push(folder);
+        opened
     }
 
     /// Closes the engine cleanly and opens its store again.

@@ -12,5 +12,6 @@ mod index_specification;
 pub(crate) mod list_collections;
 pub(crate) mod list_databases;
 pub(crate) mod list_indexes;
+pub(crate) mod pando_backup;
 pub(crate) mod rename_collection;
 mod storage_engine_options;

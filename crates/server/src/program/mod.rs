@@ -1,5 +1,6 @@
 //! The command line of the program, and which part of it does what.
 
+mod backup_command;
 mod export_command;
 mod failure;
 mod import_command;
@@ -50,6 +51,8 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
         Some(("serve", matches)) => serve_command::run(matches),
         Some(("import", matches)) => import_command::run(matches),
         Some(("export", matches)) => export_command::run(matches),
+        Some(("backup", matches)) => backup_command::run_backup(matches),
+        Some(("restore", matches)) => backup_command::run_restore(matches),
         Some(("verify", matches)) => verify_command::run(matches),
         Some(("options", matches)) => options_page::run(matches),
         other => unreachable!("clap lets no other subcommand through: {other:?}"),
@@ -66,6 +69,8 @@ fn command_line() -> Command {
         .subcommand(serve_command::command(EXAMPLES))
         .subcommand(import_command::command())
         .subcommand(export_command::command())
+        .subcommand(backup_command::backup())
+        .subcommand(backup_command::restore())
         .subcommand(verify_command::command())
         .subcommand(options_page::command())
 }

@@ -1,4 +1,4 @@
-//! The arguments that import and export share: which store, which collection.
+//! The arguments that commands share: which store, which collection.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use clap::{Arg, ArgMatches};
 use crate::transfer::TargetChoice;
 
 pub(super) fn target_arguments() -> [Arg; 4] {
+    let [uri, data] = store_arguments();
     [
         Arg::new("db").long("db").value_name("DATABASE").required(true).help("The database"),
         Arg::new("collection")
@@ -14,6 +15,14 @@ pub(super) fn target_arguments() -> [Arg; 4] {
             .value_name("COLLECTION")
             .required(true)
             .help("The collection"),
+        uri,
+        data,
+    ]
+}
+
+/// Which store.
+pub(super) fn store_arguments() -> [Arg; 2] {
+    [
         Arg::new("uri")
             .long("uri")
             .value_name("URI")

@@ -11,6 +11,7 @@
 
 mod address;
 mod batch;
+mod command;
 mod csv_rows;
 mod embedded_target;
 mod error;
@@ -24,6 +25,7 @@ mod record;
 mod remote_target;
 mod target;
 
+pub use command::run_command;
 pub use error::TransferError;
 pub use export::{Export, export};
 pub use format::InputFormat;

@@ -127,3 +127,37 @@ fn a_server_that_is_not_there_and_a_file_that_is_not_there_are_named() {
     let (complete, _, complaints) = import(&file, ["--uri", "mongodb://127.0.0.1:1"]);
     assert!(!complete && complaints.contains("127.0.0.1:1"), "{complaints}");
 }
+
+#[test]
+fn a_running_server_is_backed_up_and_the_backups_are_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let file = write(folder.path(), "lines.jsonl", many_lines().join("\n").as_bytes());
+    let server = Server::over(&folder.path().join("store"));
+    let uri = format!("mongodb://{}", server.address);
+    assert!(import(&file, ["--uri", &uri]).0);
+    let backup = |to: &str, since: Option<&str>| {
+        let mut arguments = vec!["backup", "--uri", &uri, "--to", to];
+        arguments.extend(since.into_iter().flat_map(|since| ["--since", since]));
+        run(&arguments)
+    };
+    let (full, more) = (place("full"), place("more"));
+    let (status, said, complaints) = backup(&full, None);
+    assert!(status.success() && said.starts_with("full backup"), "{said}{complaints}");
+    let (status, _, complaints) = backup(&full, None);
+    assert!(!status.success() && complaints.contains("MANIFEST"), "{complaints}");
+    let extra = write(folder.path(), "more.jsonl", b"{\"_id\":1}\n{\"_id\":2}\n");
+    assert!(import(&extra, ["--uri", &uri]).0);
+    let (status, said, complaints) = backup(&more, Some(&full));
+    assert!(status.success() && said.starts_with("incremental backup"), "{said}{complaints}");
+
+    let (one, two) = (place("one"), place("two"));
+    assert!(run(&["restore", &full, "--to", &one]).0.success());
+    assert_eq!(export(["--data", &one]), many_lines());
+    let (status, _, complaints) = run(&["restore", &full, &more, "--to", &two]);
+    assert!(status.success(), "{complaints}");
+    assert_eq!(export(["--data", &two]).len(), many_lines().len() + 2);
+    assert!(run(&["verify", &two, "--collections"]).0.success());
+    let (status, _, complaints) = run(&["restore", &more, "--to", &place("three")]);
+    assert!(!status.success() && complaints.contains("incremental"), "{complaints}");
+}

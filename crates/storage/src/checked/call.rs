@@ -13,6 +13,7 @@ pub(super) enum Call {
     Checkpoint,
     /// `tree_estimate` and `bytes_on_disk`.
     TreeFigure,
+    Backup,
     Close,
     /// `get`, `get_many`, `scan` and `estimate` without patience.
     CachedRead,
@@ -48,6 +49,7 @@ impl Call {
                     | Call::Begin
                     | Call::WaitDurable
                     | Call::Checkpoint
+                    | Call::Backup
                     | Call::Close
             ),
             ErrorKind::InvalidInput => !matches!(

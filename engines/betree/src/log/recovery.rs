@@ -21,7 +21,7 @@ use super::{Log, LogError, LogOptions, LogPosition, RecordKind, RecordProblem, f
 use crate::space::StoreId;
 
 /// The folder of the log within the store's.
-const FOLDER: &str = "wal";
+pub(crate) const FOLDER: &str = "wal";
 
 /// Zeros are written in pieces of so many bytes.
 const ZEROS_BYTES: u64 = 1 << 20;

@@ -94,7 +94,7 @@ impl SegmentHeader {
 }
 
 /// The name of a segment's file.
-pub(super) fn file_name(number: u64) -> String {
+pub(crate) fn file_name(number: u64) -> String {
     format!("{number:08}.wal")
 }
 

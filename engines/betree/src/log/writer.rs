@@ -3,6 +3,7 @@
 //! Locks, in the order they may be taken: `sync_turn` (never held during a call to the device), `writer` (held while
 //! batches are written), `appender` (for the copy of a record, and while a segment is begun), `files`, `table`.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -85,13 +86,15 @@ pub(crate) struct Log {
     options: LogOptions,
     pub(super) appender: Mutex<Appender>,
     writer: Mutex<Writer>,
-    files: Mutex<SegmentFiles>,
+    pub(super) files: Mutex<SegmentFiles>,
     table: Mutex<SegmentTable>,
     logged: AtomicU64,
     durable: AtomicU64,
     /// Whether a sync is in flight.
     sync_turn: Mutex<bool>,
     sync_ended: Condvar,
+    /// Records from which on somebody needs the log, each with how many do.
+    pub(super) holds: Mutex<BTreeMap<Lsn, usize>>,
     logged_wakers: Wakers,
     durable_wakers: Wakers,
     poison: OnceLock<Arc<LogError>>,
@@ -125,6 +128,7 @@ impl Log {
             durable: AtomicU64::new(last),
             sync_turn: Mutex::new(false),
             sync_ended: Condvar::new(),
+            holds: Mutex::default(),
             logged_wakers: Wakers::default(),
             durable_wakers: Wakers::default(),
             poison: OnceLock::new(),
@@ -334,7 +338,8 @@ impl Log {
 
     /// No replay will begin before `lsn` any more: segments without later records are used again, or removed.
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<(), LogError> {
-        let released = self.table.lock().release_before(lsn);
+        let held = self.holds.lock().keys().next().copied();
+        let released = self.table.lock().release_before(held.map_or(lsn, |held| held.min(lsn)));
         let mut files = self.files.lock();
         released.into_iter().try_for_each(|(number, length)| files.release(number, length))
     }

@@ -51,6 +51,10 @@ pub(super) struct Allocator {
     /// By the generation that was being built when they were freed.
     pending: BTreeMap<Generation, Vec<Range<u64>>>,
     pending_units: u64,
+    /// The older superblock slot, as far as it is known.
+    older_slot: Generation,
+    /// Generations that are kept, each with how often.
+    pins: BTreeMap<Generation, usize>,
     /// The file's length in units.
     end: u64,
     reserve_units: u64,
@@ -64,6 +68,8 @@ impl Allocator {
             by_length: BTreeSet::new(),
             pending: BTreeMap::new(),
             pending_units: 0,
+            older_slot: Generation::default(),
+            pins: BTreeMap::new(),
             end,
             reserve_units,
         }
@@ -179,13 +185,38 @@ impl Allocator {
         self.pending.entry(generation).or_default().push(units);
     }
 
-    /// Frees what no superblock slot reaches: what was freed before or while the older slot's generation was built.
+    /// Frees what neither a superblock slot nor a pinned generation reaches: what was freed before or while the oldest of them
+    /// was built.
     pub(super) fn release(&mut self, older_slot: Generation) {
-        let later = self.pending.split_off(&older_slot.next());
+        self.older_slot = self.older_slot.max(older_slot);
+        let oldest_pin = self.pins.keys().next().copied();
+        let reached = oldest_pin.map_or(self.older_slot, |pin| pin.min(self.older_slot));
+        let later = self.pending.split_off(&reached.next());
         for units in std::mem::replace(&mut self.pending, later).into_values().flatten() {
             self.pending_units -= units.end - units.start;
             self.free_now(units);
         }
+    }
+
+    /// Keeps what this generation reaches, until it is [unpinned](Allocator::unpin). It must be that of a superblock slot.
+    pub(super) fn pin(&mut self, generation: Generation) {
+        assert!(generation >= self.older_slot, "{generation:?} may have lost extents already");
+        *self.pins.entry(generation).or_default() += 1;
+    }
+
+    /// Ends one [`pin`](Allocator::pin).
+    pub(super) fn unpin(&mut self, generation: Generation) {
+        let count = self.pins.get_mut(&generation).expect("only what is pinned is unpinned");
+        *count -= 1;
+        if *count == 0 {
+            self.pins.remove(&generation);
+        }
+        self.release(self.older_slot);
+    }
+
+    /// How many pins there are.
+    pub(super) fn pins(&self) -> usize {
+        self.pins.values().sum()
     }
 
     /// Free and pending units as one set; the audit compares it with what is reached.
@@ -288,6 +319,22 @@ mod tests {
         allocator.release(generation(3));
         assert_eq!((allocator.free_units(), allocator.pending_units()), (5, 4));
         allocator.release(generation(4));
+        assert_eq!((allocator.free_units(), allocator.pending_units()), (9, 0));
+    }
+
+    #[test]
+    fn what_a_pinned_generation_reaches_waits_until_the_last_pin_is_gone() {
+        let generation = Generation::new;
+        let mut allocator = allocator(&[], 0);
+        allocator.defer(0..5, generation(3));
+        allocator.pin(generation(3));
+        allocator.pin(generation(3));
+        allocator.defer(5..9, generation(4));
+        allocator.release(generation(6));
+        assert_eq!((allocator.free_units(), allocator.pending_units()), (5, 4));
+        allocator.unpin(generation(3));
+        assert_eq!((allocator.free_units(), allocator.pending_units()), (5, 4));
+        allocator.unpin(generation(3));
         assert_eq!((allocator.free_units(), allocator.pending_units()), (9, 0));
     }
 

@@ -72,6 +72,8 @@ pub(crate) struct SpaceStatistics {
     pub(crate) writes: u64,
     pub(crate) write_bytes: u64,
     pub(crate) checkpoints: u64,
+    /// Generations that are kept for backups and checks.
+    pub(crate) pins: u64,
 }
 
 #[derive(Default)]
@@ -277,6 +279,7 @@ impl BlockStore {
             writes: count(&self.counters.writes),
             write_bytes: count(&self.counters.write_bytes),
             checkpoints: count(&self.counters.checkpoints),
+            pins: allocator.pins() as u64,
         }
     }
 

@@ -57,6 +57,10 @@ impl DurableState {
         self.superblock.generation
     }
 
+    pub(super) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
     pub(super) fn used(&self) -> &IntervalSet {
         &self.used
     }
@@ -284,7 +288,7 @@ impl<'a> Checkpoint<'a> {
         };
         store.sync()?;
         let slot = durable.slot.other();
-        write_slot(store.file(), slot, &superblock).map_err(|error| store.poison(error))?;
+        write_slot(store.file(), slot, &superblock).map_err(|error| store.poison(error.into()))?;
         store.sync()?;
         store.count_checkpoint();
         durable.older = Some((durable.superblock.generation, durable.superblock.log_position.lsn()));

@@ -144,6 +144,10 @@ impl<'a> ExtentWriter<'a> {
 
     fn place_lengths(mut self, lengths: Vec<BlockLength>) -> Result<PlacedBlocks<'a>, SpaceError> {
         let fragments = self.store.allocate_for(&lengths, self.purpose)?;
+        if self.purpose == Purpose::Data {
+            // Not earlier than the allocation: what a generation's map has, with a birth up to it, then is in that generation.
+            self.birth = self.store.generation();
+        }
         let mut placed = PlacedBlocks {
             store: self.store,
             fragments,

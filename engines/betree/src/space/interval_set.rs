@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// See the [module](self).
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct IntervalSet {
+pub(crate) struct IntervalSet {
     /// End (exclusive) by start.
     intervals: BTreeMap<u64, u64>,
     total: u64,
@@ -15,33 +15,33 @@ pub(super) struct IntervalSet {
 
 /// The intervals that an insertion joined to itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Joined {
-    pub(super) left: Option<Range<u64>>,
-    pub(super) right: Option<Range<u64>>,
+pub(crate) struct Joined {
+    pub(crate) left: Option<Range<u64>>,
+    pub(crate) right: Option<Range<u64>>,
 }
 
 impl IntervalSet {
-    pub(super) fn new() -> IntervalSet {
+    pub(crate) fn new() -> IntervalSet {
         IntervalSet::default()
     }
 
     /// How many intervals.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.intervals.len()
     }
 
     /// How many numbers.
-    pub(super) const fn total(&self) -> u64 {
+    pub(crate) const fn total(&self) -> u64 {
         self.total
     }
 
     /// The intervals, ascending.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + Clone + '_ {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + Clone + '_ {
         self.intervals.iter().map(|(start, end)| *start..*end)
     }
 
     /// The first part of the range that is in the set.
-    pub(super) fn overlap(&self, range: &Range<u64>) -> Option<Range<u64>> {
+    pub(crate) fn overlap(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let from_left = self.at_or_before(range.start).filter(|found| found.end > range.start);
         let found = from_left.or_else(|| {
             self.intervals.range(range.start..range.end).next().map(|(start, end)| *start..*end)
@@ -50,12 +50,12 @@ impl IntervalSet {
     }
 
     /// Whether all of the range is in the set.
-    pub(super) fn contains(&self, range: &Range<u64>) -> bool {
+    pub(crate) fn contains(&self, range: &Range<u64>) -> bool {
         self.at_or_before(range.start).is_some_and(|found| found.end >= range.end)
     }
 
     /// Adds a range of which nothing is in the set yet. Otherwise nothing changes, and the overlap is the error.
-    pub(super) fn insert(&mut self, range: Range<u64>) -> Result<Joined, Range<u64>> {
+    pub(crate) fn insert(&mut self, range: Range<u64>) -> Result<Joined, Range<u64>> {
         assert!(range.start < range.end, "an empty range {range:?} cannot be inserted");
         if let Some(overlap) = self.overlap(&range) {
             return Err(overlap);
@@ -71,7 +71,7 @@ impl IntervalSet {
     }
 
     /// Removes a range that is wholly in the set, and returns the interval it lay in. Otherwise nothing changes.
-    pub(super) fn remove(&mut self, range: &Range<u64>) -> Option<Range<u64>> {
+    pub(crate) fn remove(&mut self, range: &Range<u64>) -> Option<Range<u64>> {
         assert!(range.start < range.end, "an empty range {range:?} cannot be removed");
         let around = self.at_or_before(range.start).filter(|found| found.end >= range.end)?;
         self.intervals.remove(&around.start);
@@ -86,7 +86,7 @@ impl IntervalSet {
     }
 
     /// Splits the range into its parts within the set, which are removed from it, and those without.
-    pub(super) fn take(&mut self, range: Range<u64>) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+    pub(crate) fn take(&mut self, range: Range<u64>) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
         let (mut within, mut without) = (Vec::new(), Vec::new());
         let mut at = range.start;
         while let Some(part) = self.overlap(&(at..range.end)).filter(|part| part.start < part.end) {
@@ -104,7 +104,7 @@ impl IntervalSet {
     }
 
     /// What of the range is not in the set, ascending.
-    pub(super) fn gaps(&self, range: Range<u64>) -> Vec<Range<u64>> {
+    pub(crate) fn gaps(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut at = range.start;
         while at < range.end {

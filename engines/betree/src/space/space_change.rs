@@ -67,7 +67,7 @@ impl SpaceChange {
 }
 
 /// The units of an extent. Format version 1 has one file.
-pub(super) fn units_of(extent: Extent) -> Range<u64> {
+pub(crate) fn units_of(extent: Extent) -> Range<u64> {
     assert!(extent.file() == FileId::FIRST, "{extent:?} lies in a file that no store has");
     extent.start()..extent.end()
 }

@@ -156,7 +156,8 @@ fn list_bytes(set: &IntervalSet) -> usize {
     out.len()
 }
 
-fn write_list(out: &mut Vec<u8>, set: &IntervalSet) {
+/// Appends a list of intervals, as `docs/data-file.md` has it.
+pub(crate) fn write_list(out: &mut Vec<u8>, set: &IntervalSet) {
     write_varint(out, set.len() as u64);
     let mut end = 0;
     for units in set.iter() {
@@ -166,7 +167,8 @@ fn write_list(out: &mut Vec<u8>, set: &IntervalSet) {
     }
 }
 
-fn read_list(block: &'static str, fields: &mut Fields<'_>) -> Result<IntervalSet, FormatError> {
+/// Reads a list of intervals.
+pub(crate) fn read_list(block: &'static str, fields: &mut Fields<'_>) -> Result<IntervalSet, FormatError> {
     // Each interval takes two bytes at least, so a count beyond that is no count.
     let count = fields.count("intervals", fields.remaining() / 2)?;
     let mut set = IntervalSet::new();

@@ -13,7 +13,7 @@ use crate::format::{Fields, FormatError};
 use crate::log::LogPosition;
 
 /// Bytes of one copy.
-pub(super) const SUPERBLOCK_BYTES: usize = 4_096;
+pub(crate) const SUPERBLOCK_BYTES: usize = 4_096;
 
 /// The version of everything in the data file: what `space` writes, and what the tree stores in it.
 pub(super) const DATA_FORMAT_VERSION: u32 = 1;
@@ -89,13 +89,23 @@ impl Superblock {
         self.last_commit
     }
 
+    /// Which generation it leads to.
+    pub(crate) const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The same state as the first of a store of its own.
+    pub(crate) fn of_new_store(&self, store: StoreId, file_units: u64) -> Superblock {
+        Superblock { store, file_units, shutdown: Shutdown::Running, ..self.clone() }
+    }
+
     /// The number that the next new tree gets.
     pub(crate) const fn next_tree(&self) -> u32 {
         self.next_tree
     }
 
     /// One copy as it stands on disk.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(SUPERBLOCK_BYTES);
         let optional = |pointer: Option<Pointer>| pointer.map_or(Pointer::NONE, |pointer| pointer.encode());
         bytes.extend_from_slice(&MAGIC);
@@ -176,7 +186,7 @@ impl Superblock {
 
 /// What stands where a superblock should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Copy {
+pub(crate) enum Copy {
     /// A whole one.
     Valid(Box<Superblock>),
     /// Never written.
@@ -191,7 +201,7 @@ pub(super) enum Copy {
 
 impl Copy {
     /// What these [`SUPERBLOCK_BYTES`] bytes are.
-    pub(super) fn read(bytes: &[u8]) -> Copy {
+    pub(crate) fn read(bytes: &[u8]) -> Copy {
         let Some((body, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else { return Copy::NotOurs };
         if bytes.iter().all(|byte| *byte == 0) {
             return Copy::Blank;

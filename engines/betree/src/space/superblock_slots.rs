@@ -6,20 +6,20 @@
 
 use std::path::Path;
 
-use pando_environment::{AlignedBuffer, File};
+use pando_environment::{AlignedBuffer, EnvironmentError, File};
 
 use super::SpaceError;
 use super::superblock::{Copy, DATA_FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock, check_features};
 
 /// Units at the head of the file that are not allocated: the slots, and room for what a later format needs there.
-pub(super) const HEAD_UNITS: u64 = 32;
+pub(crate) const HEAD_UNITS: u64 = 32;
 
 /// Distance of the second copy from the first, in bytes.
 const COPY_DISTANCE: u64 = 64 * 1024;
 
 /// One of the two places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(crate) enum Slot {
     A,
     B,
 }
@@ -42,7 +42,11 @@ impl Slot {
 }
 
 /// Writes both copies into a slot; the caller syncs.
-pub(super) fn write_slot(file: &dyn File, slot: Slot, superblock: &Superblock) -> Result<(), SpaceError> {
+pub(crate) fn write_slot(
+    file: &dyn File,
+    slot: Slot,
+    superblock: &Superblock,
+) -> Result<(), EnvironmentError> {
     let mut buffer = AlignedBuffer::zeroed(SUPERBLOCK_BYTES);
     buffer.copy_from_slice(&superblock.encode());
     for offset in slot.offsets() {

@@ -94,12 +94,6 @@ impl Extent {
     }
 }
 
-impl Superblock {
-    fn generation(&self) -> Generation {
-        self.generation
-    }
-}
-
 /// The payloads of blocks that are read together, decompressed.
 fn neighbours(store: &BlockStore, pointers: &[Pointer]) -> Result<Vec<bytes::Bytes>, SpaceError> {
     let mut payloads = Vec::new();

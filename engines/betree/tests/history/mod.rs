@@ -10,6 +10,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part of the history")]
 
+pub mod backups;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +63,8 @@ pub struct History {
     next_tree: u32,
     /// One value in so many is large.
     large_values: u64,
+    /// Whether steps make backups, too; each finished one is restored after the end of a life.
+    pub backups: Option<backups::Backups>,
     /// Slices that were waiting in inner nodes when the store was looked at after its end.
     pub slices_seen: u64,
 }
@@ -99,6 +103,7 @@ impl History {
             unsynced: None,
             reader: None,
             next_tree: 0,
+            backups: None,
             large_values: if seed.is_multiple_of(2) { 30 } else { 6 },
             slices_seen: 0,
         }
@@ -148,6 +153,9 @@ impl History {
     pub fn step(&mut self) -> Result<(), StorageError> {
         for _ in 0..self.random.below(3) {
             self.simulation.tasks.run_one();
+        }
+        if self.backups.is_some() && self.random.below(3) == 0 {
+            return self.step_backup();
         }
         match self.random.below(42) {
             0 | 1 if self.trees.len() < 4 => {
@@ -313,6 +321,7 @@ impl History {
             }
         }
         self.reader = None;
+        self.end_backup();
         self.engine = None;
         self.unsynced = None;
         self.simulation.tasks.forget_all();
@@ -347,6 +356,7 @@ impl History {
                 .unwrap_or_else(|| panic!("{}: commit {survived} never was", self.label)),
         };
         self.compare(&mut image, survived);
+        self.check_backups(survived);
         self.images.truncate(survived);
         self.images.push(image);
         self.attempted = None;
@@ -445,6 +455,7 @@ impl History {
     /// Closes cleanly. What the engine has in memory is gone.
     pub fn close(&mut self) {
         self.reader = None;
+        self.end_backup();
         self.engine().close().unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         (self.synced, self.logged) = (self.commits(), self.commits());
         self.end(Ending::Kill);

@@ -1,0 +1,81 @@
+//! `pandoBackup`: a hot backup of the whole store into a folder of the server's machine. Pando's own command.
+//!
+//! `{pandoBackup: 1, to: "/backups/monday", since: "/backups/sunday"}`; with `since`, what that backup has is left out. The reply
+//! says `moment` (the last commit in it), `incremental` and `bytes`. Since it writes wherever the server may, only clients on
+//! the same machine may ask for it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use pando_catalog::{BackupExtent, BackupRequest};
+use pando_document::DocumentWriter;
+
+use crate::arguments::{Arguments, missing};
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Makes the backup.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_patience()?;
+    check_peer(context.connection.peer())?;
+    let (mut to, mut since) = (None, None);
+    for argument in Arguments::of_command("pandoBackup", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "to" => to = argument.string()?,
+            "since" => since = argument.string()?,
+            _ => argument.refuse_unless_generic()?,
+        }
+    }
+    let folder = absolute("to", to.ok_or_else(|| missing("pandoBackup", "to"))?)?;
+    let since = since.map(|since| absolute("since", since)).transpose()?;
+    let environment = &context.shared.environment;
+    let report = context.catalog().engine().backup(&BackupRequest { environment, folder, since })?;
+    reply.append_i64("moment", i64::try_from(report.moment.get()).unwrap_or(i64::MAX));
+    reply.append_bool("incremental", report.extent == BackupExtent::Incremental);
+    reply.append_i64("bytes", i64::try_from(report.bytes).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+/// Whoever comes over the network may not choose what is written where. Unix sockets and callers in this process have no
+/// address of the network.
+fn check_peer(peer: &str) -> Result<(), CommandError> {
+    match peer.parse::<SocketAddr>() {
+        Ok(address) if !address.ip().to_canonical().is_loopback() => Err(CommandError::failed(
+            ErrorCode::Unauthorized,
+            "pandoBackup writes files of the server's machine: ask for it from there",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The server's own folder is nobody's business, so that a path must be whole.
+fn absolute<'p>(name: &str, path: &'p str) -> Result<&'p Path, CommandError> {
+    let path = Path::new(path);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    let reason = format!("pandoBackup.{name} must be an absolute path on the server's machine");
+    Err(CommandError::failed(ErrorCode::BadValue, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_clients_of_the_same_machine_may_have_files_written() {
+        for near in ["127.0.0.1:4711", "[::1]:4711", "[::ffff:127.0.0.1]:1", "/tmp/mongodb.sock", "embedded"]
+        {
+            assert!(check_peer(near).is_ok(), "{near}");
+        }
+        for far in ["10.0.0.7:4711", "[2001:db8::1]:4711"] {
+            assert!(check_peer(far).is_err(), "{far}");
+        }
+        assert!(absolute("to", "backups").is_err());
+    }
+}

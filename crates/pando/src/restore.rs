@@ -1,0 +1,32 @@
+//! Making a store of a backup.
+
+use std::path::{Path, PathBuf};
+
+use pando_commands::restore_emulated_backup;
+use pando_environment::Environment;
+
+use crate::engine_choice::open_engine;
+use crate::{EngineName, EngineOptions, Error};
+
+/// Makes a store in the folder `to` of a full backup and those that add to it, in order. The engine
+/// is the one that the backup was made of.
+///
+/// # Errors
+/// Backups that are unfinished, damaged or do not follow each other; a folder that is not empty; a full device. Then there is
+/// no store in the folder.
+pub fn restore_store(engine: EngineName, backups: &[PathBuf], to: &Path) -> Result<(), Error> {
+    let environment = Environment::real();
+    let outcome = match engine {
+        EngineName::Betree => pando_betree::restore(&environment, backups, to).map(drop),
+        other => {
+            let [backup] = backups else {
+                let message = format!("a backup of {} is always full: name one", other.as_str());
+                return Err(Error::Restore(message.into()));
+            };
+            let opened = open_engine(other, to, &EngineOptions::default(), &environment);
+            let opened = opened.map_err(Error::Restore)?;
+            restore_emulated_backup(&*opened, &environment, backup).and_then(|_entries| opened.close())
+        }
+    };
+    outcome.map_err(|error| Error::Restore(Box::new(error)))
+}

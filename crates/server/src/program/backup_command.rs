@@ -1,0 +1,103 @@
+//! `pando backup` and `pando restore`.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bson::{Document, doc};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use pandodb::{EngineName, restore_store};
+
+use super::target_arguments::{required, store_arguments, target_of};
+use crate::transfer::{TargetChoice, run_command};
+
+const BACKUP_EXAMPLES: &str = "Examples:
+  pando backup --uri mongodb://127.0.0.1:27017 --to /backups/sunday
+      all that was committed when the command began, while the server goes on
+  pando backup --uri mongodb://127.0.0.1:27017 --to /backups/monday --since /backups/sunday
+      what that backup has not: restore the two together
+  pando backup --data ./data --to /backups/sunday
+      of a folder that no server has open
+
+The server writes the backup, so that it must run on this machine. A backup that is interrupted is none: its folder has no
+MANIFEST, and the same command begins anew.";
+
+const RESTORE_EXAMPLES: &str = "Examples:
+  pando restore /backups/sunday --to ./data
+  pando restore /backups/sunday /backups/monday /backups/tuesday --to ./data
+      a full backup and what was added to it, in the order in which they were made
+
+The first start of the restored store replays its log up to the moment of the last backup.";
+
+pub(super) fn backup() -> Command {
+    Command::new("backup")
+        .about("Copy a store to another folder while it is in use")
+        .args(store_arguments())
+        .arg(Arg::new("to").long("to").value_name("DEST").required(true).help("A new or empty folder"))
+        .arg(
+            Arg::new("since")
+                .long("since")
+                .value_name("BACKUP")
+                .help("The folder of an earlier backup: what it has is left out"),
+        )
+        .after_help(BACKUP_EXAMPLES)
+}
+
+pub(super) fn restore() -> Command {
+    Command::new("restore")
+        .about("Make a data folder of a backup")
+        .arg(
+            Arg::new("backups")
+                .value_name("BACKUP")
+                .required(true)
+                .action(ArgAction::Append)
+                .num_args(1..)
+                .help("A full backup, and those that add to it, in order"),
+        )
+        .arg(Arg::new("to").long("to").value_name("DIR").required(true).help("A new or empty folder"))
+        .arg(
+            Arg::new("engine")
+                .long("engine")
+                .value_name("ENGINE")
+                .default_value(EngineName::default().as_str())
+                .help("The engine that the backup was made of"),
+        )
+        .after_help(RESTORE_EXAMPLES)
+}
+
+pub(super) fn run_backup(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    let target = target_of(matches);
+    if let TargetChoice::Data(folder) = &target
+        && !folder.is_dir()
+    {
+        return Err(format!("{} is no folder", folder.display()).into());
+    }
+    let mut command: Document = doc! { "pandoBackup": 1, "to": whole(&required(matches, "to"))? };
+    if let Some(since) = matches.get_one::<String>("since") {
+        command.insert("since", whole(since)?);
+    }
+    let reply = run_command(&target, "admin", command)?;
+    let extent = if reply.get_bool("incremental").unwrap_or(false) { "incremental" } else { "full" };
+    println!(
+        "{extent} backup of everything up to commit {}; {} bytes written",
+        reply.get_i64("moment").unwrap_or(0),
+        reply.get_i64("bytes").unwrap_or(0)
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    let engine: EngineName = required(matches, "engine").parse()?;
+    let backups: Vec<PathBuf> =
+        matches.get_many::<String>("backups").into_iter().flatten().map(PathBuf::from).collect();
+    let to = PathBuf::from(required(matches, "to"));
+    restore_store(engine, &backups, &to)?;
+    println!("{} holds the store as it was at the moment of the last backup", to.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A path as the server understands it, whose own folder is another.
+fn whole(path: &str) -> Result<String, Box<dyn Error>> {
+    let path = std::path::absolute(Path::new(path))?;
+    Ok(path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))?.to_owned())
+}

@@ -1,0 +1,21 @@
+//! One command to a store, wherever it is.
+
+use bson::Document;
+
+use super::error::TransferError;
+use super::target::TargetChoice;
+
+/// Connects to the server or opens the folder, runs a command, and ends cleanly. Its reply.
+///
+/// # Errors
+/// A store that cannot be reached, or a command that it refuses.
+pub fn run_command(
+    target: &TargetChoice,
+    database: &str,
+    command: Document,
+) -> Result<Document, TransferError> {
+    let mut store = target.open()?;
+    let outcome = store.run(database, command);
+    store.close()?;
+    outcome
+}

@@ -1,0 +1,236 @@
+//! Hot backup: a copy of the store as it was after one commit, made while others go on.
+//!
+//! # The life of a backup
+//! 1. A checkpoint, so that little of the log has to be copied. Then its generation is *pinned*: nothing that it reaches is
+//!    used again ([`PinnedGeneration`]). The log is held from where that generation's replay begins.
+//! 2. Behind the gate, for an instant: the last LSN. This is the *moment* of the backup; the log is synced up to it, copied
+//!    exactly up to it ([`Log::copy`](crate::log::Log::copy)), and let go.
+//! 3. The extents that the generation uses are copied, in *pieces* of at most 1 MiB, one a [step](BackupJob::step). Of an
+//!    incremental backup only those that the one before has not ([`changed`]).
+//! 4. All is synced, then the [`manifest`] is written and renamed into place: only now it is a backup.
+//!
+//! # A backup's folder
+//! `MANIFEST` (what is there, with checksums), `extents` (the pieces, one behind the other), `wal/` (the log's segments, cut at
+//! the moment), `LOCK`. [`restore`] makes a store of a chain of them: a full one, and each incremental one after it.
+//!
+//! # Invariants
+//! - A folder without `MANIFEST` holds no backup, whatever else is in it.
+//! - A pinned generation never changes on disk, so pieces are copied without any lock; commits and checkpoints go on.
+//! - An error ends the backup and nothing else: the store is as it was, the pin is gone, what was written is removed.
+
+mod changed;
+mod error;
+mod manifest;
+mod restore;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pando_environment::{Access, AlignedBuffer, Environment, File, FolderLock, OpenMode};
+use pando_storage::{BackupExtent, BackupReport, BackupRequest, CommitTimestamp, Lsn, StorageError};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::core::Core;
+use crate::error::BetreeError;
+use crate::log::{CopiedSegment, LOG_FOLDER, segment_file_name};
+use crate::space::{IntervalSet, PinnedGeneration, Shutdown, UNIT_BYTES};
+
+pub use error::BackupError;
+#[cfg(fuzzing)]
+pub(crate) use manifest::decode_for_fuzzing;
+use manifest::{BackupId, Manifest, Piece, read_manifest, write_manifest};
+pub use restore::restore;
+
+/// The file of the pieces.
+const EXTENTS_FILE: &str = "extents";
+/// The longest piece, in units: 1 MiB.
+const PIECE_UNITS: u64 = 256;
+
+/// How far a backup has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupProgress {
+    /// There is more to copy.
+    Copying,
+    /// It is finished, and durable.
+    Finished(BackupReport),
+}
+
+/// A backup under way. Dropped before it is finished, it removes what it wrote.
+pub struct BackupJob {
+    core: Arc<Core>,
+    environment: Environment,
+    folder: PathBuf,
+    pin: PinnedGeneration,
+    base: Option<BackupId>,
+    moment: Lsn,
+    segments: Vec<CopiedSegment>,
+    extents: Arc<dyn File>,
+    extents_end: u64,
+    /// What is still to be copied, the next one last.
+    remaining: Vec<std::ops::Range<u64>>,
+    copied: Vec<Piece>,
+    bytes: u64,
+    buffer: AlignedBuffer,
+    is_finished: bool,
+    _lock: FolderLock,
+}
+
+impl BackupJob {
+    /// Steps 1 and 2 of the [module](self). The moment of the backup lies within this call.
+    pub(crate) fn begin(core: &Arc<Core>, request: &BackupRequest<'_>) -> Result<BackupJob, BetreeError> {
+        core.check_open()?;
+        let (environment, folder) = (request.environment, request.folder);
+        let base = request.since.map(|since| read_manifest(environment, since)).transpose()?;
+        let files = environment.files();
+        let failed = |error| BackupError::of(folder, error);
+        files.create_dir(folder).map_err(failed)?;
+        let lock = files.lock(folder).map_err(failed)?;
+        check_folder(environment, folder)?;
+        match core.checkpoint(Shutdown::Running) {
+            // Then a longer part of the log is copied instead.
+            Err(error) if error.is_no_space() => {}
+            outcome => outcome?,
+        }
+        let (pin, hold) = core.pin_newest();
+        if let Some(base) = &base {
+            base.check_before(pin.superblock(), request.since.unwrap_or(folder))?;
+        }
+        let extents =
+            files.open(&folder.join(EXTENTS_FILE), OpenMode::CreateOrOpen, Access::Direct).map_err(failed)?;
+        let mut job = BackupJob {
+            core: Arc::clone(core),
+            environment: environment.clone(),
+            folder: folder.to_owned(),
+            pin,
+            base: base.as_ref().map(|base| base.id),
+            moment: Lsn::ZERO,
+            segments: Vec::new(),
+            extents,
+            extents_end: 0,
+            remaining: Vec::new(),
+            copied: Vec::new(),
+            bytes: 0,
+            buffer: AlignedBuffer::zeroed((PIECE_UNITS * UNIT_BYTES) as usize),
+            is_finished: false,
+            _lock: lock,
+        };
+        job.extents.set_length(0).map_err(failed)?;
+        job.copy_log()?;
+        drop(hold);
+        job.choose_pieces(base.as_ref())?;
+        Ok(job)
+    }
+
+    fn copy_log(&mut self) -> Result<(), BetreeError> {
+        self.moment = {
+            let _gate = self.core.gate.write();
+            self.core.last_lsn()
+        };
+        let log = self.core.log();
+        log.sync(self.moment)?;
+        let (folder, from) = (self.folder.join(LOG_FOLDER), self.pin.superblock().log_position());
+        let copied = log.copy(&self.environment, &folder, from, self.moment);
+        self.segments = copied.map_err(|error| BackupError::of_log(&self.folder, error))?;
+        self.bytes += self.segments.iter().map(|segment| segment.bytes).sum::<u64>();
+        Ok(())
+    }
+
+    fn choose_pieces(&mut self, base: Option<&Manifest>) -> Result<(), BetreeError> {
+        let wanted = match base {
+            None => self.pin.used().clone(),
+            Some(base) => changed::extents_since(&self.pin, base)?,
+        };
+        self.remaining = cut_in_pieces(&wanted);
+        self.remaining.reverse();
+        Ok(())
+    }
+
+    /// Copies the next piece, or finishes. After an error the backup has failed; drop it.
+    pub fn step(&mut self) -> Result<BackupProgress, StorageError> {
+        Ok(self.copy_next()?)
+    }
+
+    fn copy_next(&mut self) -> Result<BackupProgress, BetreeError> {
+        assert!(!self.is_finished, "a finished backup is not continued");
+        self.core.check_open()?;
+        let Some(units) = self.remaining.pop() else { return self.finish() };
+        let length = ((units.end - units.start) * UNIT_BYTES) as usize;
+        let bytes = &mut self.buffer[..length];
+        self.pin.read_units(units.start, bytes)?;
+        let written = self.extents.write_all_at(bytes, self.extents_end);
+        written.map_err(|error| BackupError::of(&self.folder, error))?;
+        self.extents_end += length as u64;
+        self.copied.push(Piece { units, checksum: xxh3_64(bytes) });
+        self.bytes += length as u64;
+        Ok(BackupProgress::Copying)
+    }
+
+    fn finish(&mut self) -> Result<BackupProgress, BetreeError> {
+        let failed = |error| BackupError::of(&self.folder, error);
+        self.extents.sync_data().map_err(failed)?;
+        self.environment.files().sync_dir(&self.folder).map_err(failed)?;
+        let manifest = Manifest {
+            id: BackupId::random(&self.environment),
+            base: self.base,
+            created_millis: self.environment.clock().wall().millis(),
+            moment: self.moment,
+            superblock: self.pin.superblock().clone(),
+            segments: std::mem::take(&mut self.segments),
+            used: self.pin.used().clone(),
+            pieces: std::mem::take(&mut self.copied),
+        };
+        self.bytes += write_manifest(&self.environment, &self.folder, &manifest)?;
+        self.is_finished = true;
+        let extent = if self.base.is_some() { BackupExtent::Incremental } else { BackupExtent::Full };
+        let moment = CommitTimestamp::new(self.moment.get());
+        Ok(BackupProgress::Finished(BackupReport { moment, extent, bytes: self.bytes }))
+    }
+}
+
+impl Drop for BackupJob {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        // Without its manifest nobody takes it for a backup; where even removing fails, the next attempt overwrites it.
+        let files = self.environment.files();
+        let _removed = files.remove(&self.folder.join(EXTENTS_FILE));
+        for name in files.list(&self.folder.join(LOG_FOLDER)).unwrap_or_default() {
+            let _removed = files.remove(&self.folder.join(LOG_FOLDER).join(name));
+        }
+    }
+}
+
+impl Core {
+    /// Pins the newest generation, and holds the log that its replay needs. Waits for a checkpoint that is under way.
+    fn pin_newest(&self) -> (PinnedGeneration, crate::log::LogHold) {
+        let _no_checkpoint = self.checkpoint.exclude();
+        let pin = PinnedGeneration::newest(self.blocks.store());
+        let hold = self.log().hold(pin.superblock().log_position().lsn());
+        (pin, hold)
+    }
+}
+
+/// A folder is taken that has nothing in it but what an unfinished backup leaves.
+fn check_folder(environment: &Environment, folder: &Path) -> Result<(), BackupError> {
+    let known = ["LOCK", EXTENTS_FILE, LOG_FOLDER, manifest::UNFINISHED_FILE];
+    let names = environment.files().list(folder).map_err(|error| BackupError::of(folder, error))?;
+    match names.into_iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(BackupError::NotEmpty { folder: folder.to_owned(), name }),
+    }
+}
+
+fn cut_in_pieces(wanted: &IntervalSet) -> Vec<std::ops::Range<u64>> {
+    let mut pieces = Vec::new();
+    for units in wanted.iter() {
+        let starts = (units.start..units.end).step_by(PIECE_UNITS as usize);
+        pieces.extend(starts.map(|start| start..(start + PIECE_UNITS).min(units.end)));
+    }
+    pieces
+}
+
+/// The path of a segment's copy.
+fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(LOG_FOLDER).join(segment_file_name(number))
+}

@@ -1,0 +1,102 @@
+//! What a generation reaches that an earlier backup has not: the extents of an incremental backup.
+//!
+//! A block is in the earlier backup if it was born up to that backup's generation and lies in units that the generation used.
+//! (Room is allocated in the generation that a block is born in, and never while a generation that is not durable yet could
+//! still reach it. So of what lies there the earlier backup has nothing else.) Since blocks never change, all that such a block
+//! leads to is in the backup as well: the walk turns back there, and costs what has changed, not what there is.
+
+use super::manifest::Manifest;
+use crate::error::BetreeError;
+use crate::format::FormatError;
+use crate::format::catalog;
+use crate::format::directory::Directory;
+use crate::format::inner_node::StoredInnerNode;
+use crate::format::slice_index::SliceIndex;
+use crate::space::{Extent, IntervalSet, PinnedGeneration, Pointer, units_of};
+
+/// The extents of `pin` that are not in the backup.
+pub(super) fn extents_since(pin: &PinnedGeneration, base: &Manifest) -> Result<IntervalSet, BetreeError> {
+    let mut walk = Walk { pin, base, found: IntervalSet::new() };
+    for extent in pin.map_extents() {
+        // Few, and not worth telling apart.
+        walk.add(*extent);
+    }
+    if let Some(catalog) = pin.superblock().catalog() {
+        walk.catalog(&catalog)?;
+    }
+    Ok(walk.found)
+}
+
+struct Walk<'p> {
+    pin: &'p PinnedGeneration,
+    base: &'p Manifest,
+    found: IntervalSet,
+}
+
+impl Walk<'_> {
+    fn is_in_base(&self, pointer: &Pointer) -> bool {
+        pointer.birth() <= self.base.superblock.generation()
+            && self.base.used.contains(&units_of(pointer.extent()))
+    }
+
+    fn add(&mut self, extent: Extent) {
+        for units in self.found.gaps(units_of(extent)) {
+            self.found.insert(units).expect("a gap of the set is not in it");
+        }
+    }
+
+    /// Takes a block into the backup, with its content, unless it is in the earlier one.
+    fn enter<T>(
+        &mut self,
+        pointer: &Pointer,
+        decode: impl FnOnce(&[u8]) -> Result<T, FormatError>,
+    ) -> Result<Option<T>, BetreeError> {
+        if self.is_in_base(pointer) {
+            return Ok(None);
+        }
+        self.add(pointer.extent());
+        let raw = self.pin.store().read_block(pointer)?;
+        let offset = pointer.address().byte_offset();
+        decode(&raw).map(Some).map_err(|source| BetreeError::Format { offset, source })
+    }
+
+    fn catalog(&mut self, pointer: &Pointer) -> Result<(), BetreeError> {
+        let Some(trees) = self.enter(pointer, catalog::decode)? else { return Ok(()) };
+        trees.iter().filter_map(|tree| tree.root.as_ref()).try_for_each(|root| match root.height {
+            0 => self.leaf(&root.pointer),
+            _ => self.inner(&root.pointer, root.height),
+        })
+    }
+
+    fn inner(&mut self, pointer: &Pointer, height: u8) -> Result<(), BetreeError> {
+        let decode = |bytes: &[u8]| StoredInnerNode::decode(bytes)?.check_height(height);
+        let Some(node) = self.enter(pointer, decode)? else { return Ok(()) };
+        for child in &node.children {
+            for slice in &child.slices {
+                if let Some(index) = self.enter(&slice.index, SliceIndex::decode)? {
+                    self.pages(&index.pages);
+                }
+            }
+            match height {
+                1 => self.leaf(&child.pointer)?,
+                _ => self.inner(&child.pointer, height - 1)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, pointer: &Pointer) -> Result<(), BetreeError> {
+        if let Some(directory) = self.enter(pointer, Directory::decode)? {
+            self.pages(&directory);
+        }
+        Ok(())
+    }
+
+    fn pages(&mut self, directory: &Directory) {
+        for page in directory.pages() {
+            if !self.is_in_base(&page.pointer) {
+                self.add(page.pointer.extent());
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What can go wrong with a backup, and with restoring one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pando_environment::EnvironmentError;
+use pando_storage::{ErrorKind, StorageError};
+
+use crate::format::FormatError;
+use crate::log::LogError;
+
+/// An error of a backup or a restore. The store that is backed up is not concerned by any of them.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BackupError {
+    /// A file of the backup could not be read or written.
+    #[error("{0}")]
+    Environment(#[source] Arc<EnvironmentError>),
+    /// The device of the backup (or of the restored store) is full.
+    #[error("no room left in {}: {source}; free space on its device and begin again", folder.display())]
+    NoSpace {
+        /// The folder that is written to.
+        folder: PathBuf,
+        /// What the device said.
+        source: Arc<EnvironmentError>,
+    },
+    /// The log could not be copied.
+    #[error("the log cannot be copied: {0}")]
+    Log(#[source] Arc<LogError>),
+    /// The folder holds something.
+    #[error("{} holds {name}: a backup or a restored store wants a folder of its own, new or empty", folder.display())]
+    NotEmpty {
+        /// The folder.
+        folder: PathBuf,
+        /// Something that is in it.
+        name: String,
+    },
+    /// The folder holds no finished backup.
+    #[error("{} holds no finished backup (MANIFEST is missing)", folder.display())]
+    Unfinished {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Another version of the program wrote the backup.
+    #[error(
+        "{} has format version {found}, this program reads version {supported}: restore it with the program that wrote it",
+        path.display()
+    )]
+    Version {
+        /// The manifest.
+        path: PathBuf,
+        /// The version that stands there.
+        found: u32,
+        /// The version of this program.
+        supported: u32,
+    },
+    /// The manifest is damaged.
+    #[error("the manifest {} is damaged: {problem}", path.display())]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: ManifestProblem,
+    },
+    /// A file of the backup is damaged.
+    #[error("the backup file {} is damaged: {problem} at byte {offset}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// The earlier backup is not one of this store.
+    #[error("{} is a backup of another store: make a full one", folder.display())]
+    OtherStore {
+        /// The folder of the earlier backup.
+        folder: PathBuf,
+    },
+    /// The earlier backup is from a later state of the store than there is.
+    #[error(
+        "{} is a backup of generation {theirs}, the store is at {ours}: it was set back meanwhile; make a full one",
+        folder.display()
+    )]
+    FromTheFuture {
+        /// The folder of the earlier backup.
+        folder: PathBuf,
+        /// Its generation.
+        theirs: u64,
+        /// The store's.
+        ours: u64,
+    },
+    /// A chain of backups begins with an incremental one.
+    #[error("{} is an incremental backup: name the ones before it first, from the full one on", folder.display())]
+    NotFull {
+        /// The folder of the first backup.
+        folder: PathBuf,
+    },
+    /// A backup does not follow the one before it.
+    #[error("{} does not follow {}: name the backups in the order in which they were made", folder.display(), before.display())]
+    Gap {
+        /// The folder of a backup.
+        folder: PathBuf,
+        /// The folder of the one that was named before it.
+        before: PathBuf,
+    },
+    /// No backup was named.
+    #[error("no backup was named")]
+    NoBackup,
+    /// The folder for the restored store holds one.
+    #[error("{} holds a store already", folder.display())]
+    StoreExists {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+/// What is wrong with a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestProblem {
+    /// It does not begin as a manifest does.
+    #[error("it does not begin as one")]
+    NotOurs,
+    /// It is longer than any.
+    #[error("it has {bytes} bytes")]
+    Length {
+        /// Its length.
+        bytes: u64,
+    },
+    /// The bytes do not add up.
+    #[error("its checksum does not hold")]
+    Checksum,
+    /// The superblock in it is none of this version.
+    #[error("its superblock cannot be read")]
+    Superblock,
+    /// A field says what cannot be.
+    #[error("{0}")]
+    Content(FormatError),
+    /// Pieces and used extents do not go together.
+    #[error("its pieces and the extents in use do not fit")]
+    Pieces,
+}
+
+impl BackupError {
+    pub(super) fn of(folder: &Path, error: EnvironmentError) -> BackupError {
+        if error.is_no_space() {
+            BackupError::NoSpace { folder: folder.to_owned(), source: Arc::new(error) }
+        } else {
+            BackupError::Environment(Arc::new(error))
+        }
+    }
+
+    pub(super) fn of_log(folder: &Path, error: LogError) -> BackupError {
+        match error {
+            LogError::Environment(error) => BackupError::of(folder, error),
+            error => BackupError::Log(Arc::new(error)),
+        }
+    }
+
+    /// What the caller must do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            BackupError::Environment(error) if matches!(**error, EnvironmentError::Locked { .. }) => {
+                ErrorKind::InvalidInput
+            }
+            BackupError::Environment(_) | BackupError::NoSpace { .. } => ErrorKind::Io,
+            BackupError::Log(_) | BackupError::Manifest { .. } | BackupError::Damaged { .. } => {
+                ErrorKind::Corrupt
+            }
+            BackupError::NotEmpty { .. }
+            | BackupError::Unfinished { .. }
+            | BackupError::Version { .. }
+            | BackupError::OtherStore { .. }
+            | BackupError::FromTheFuture { .. }
+            | BackupError::NotFull { .. }
+            | BackupError::Gap { .. }
+            | BackupError::NoBackup
+            | BackupError::StoreExists { .. } => ErrorKind::InvalidInput,
+        }
+    }
+}
+
+impl From<BackupError> for StorageError {
+    fn from(error: BackupError) -> StorageError {
+        StorageError::with_source(error.kind(), error.to_string(), error)
+    }
+}

@@ -1,0 +1,188 @@
+//! Makes a store of a full backup and the incremental ones after it.
+//!
+//! 1. The manifests: each whole, each the one that the next adds to, and together all that the last generation uses.
+//! 2. `data.0000.new` is given its whole length, then the pieces, the oldest backup first: a later one's are newer. Each is
+//!    checked before it is written.
+//! 3. The log of the last backup is taken over, and the superblock written, both under a new random name: the restored store
+//!    is not the one that was backed up, and neither takes the other's later backups for its own.
+//! 4. The data file is synced and renamed. Only now there is a store; opening it replays the log up to the backup's moment.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pando_environment::{Access, AlignedBuffer, Environment, EnvironmentError, File, OpenMode};
+use pando_storage::{BackupExtent, BackupReport, CommitTimestamp, StorageError};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::error::BackupError;
+use super::manifest::{Manifest, Piece, read_manifest};
+use super::{EXTENTS_FILE, PIECE_UNITS, segment_path};
+use crate::log::{CopyProblem, LOG_FOLDER, adopt};
+use crate::space::{FileId, IntervalSet, Slot, StoreId, UNIT_BYTES, write_slot};
+
+/// The data file until the store is whole.
+const UNFINISHED_SUFFIX: &str = ".new";
+
+/// A backup with its folder.
+struct Link {
+    folder: PathBuf,
+    manifest: Manifest,
+}
+
+/// Makes a store in the folder `to` of these backups: a full one, then each incremental one in order. Reports the moment of the
+/// last, and the bytes of the new store.
+///
+/// # Errors
+/// Backups that are unfinished, damaged, of another version, or do not follow each other; a folder that holds something; a
+/// device that fails or is full. Then there is no store in the folder, and calling again begins anew.
+pub fn restore(
+    environment: &Environment,
+    backups: &[PathBuf],
+    to: &Path,
+) -> Result<BackupReport, StorageError> {
+    let chain = read_chain(environment, backups)?;
+    let failed = |error| BackupError::of(to, error);
+    environment.files().create_dir(to).map_err(failed)?;
+    let _lock = environment.files().lock(to).map_err(failed)?;
+    check_target(environment, to)?;
+    Ok(build(environment, &chain, to)?)
+}
+
+fn read_chain(environment: &Environment, backups: &[PathBuf]) -> Result<Vec<Link>, BackupError> {
+    let mut chain: Vec<Link> = Vec::new();
+    for folder in backups {
+        let manifest = read_manifest(environment, folder)?;
+        match chain.last() {
+            None if manifest.base.is_some() => {
+                return Err(BackupError::NotFull { folder: folder.clone() });
+            }
+            Some(last) if manifest.base != Some(last.manifest.id) => {
+                return Err(BackupError::Gap { folder: folder.clone(), before: last.folder.clone() });
+            }
+            _ => chain.push(Link { folder: folder.clone(), manifest }),
+        }
+    }
+    if chain.is_empty() { Err(BackupError::NoBackup) } else { Ok(chain) }
+}
+
+/// The folder has nothing in it but what an unfinished restore leaves.
+fn check_target(environment: &Environment, to: &Path) -> Result<(), BackupError> {
+    let failed = |error| BackupError::of(to, error);
+    let (data, unfinished) = (FileId::FIRST.name(), FileId::FIRST.name() + UNFINISHED_SUFFIX);
+    let names = environment.files().list(to).map_err(failed)?;
+    if names.contains(&data) {
+        return Err(BackupError::StoreExists { folder: to.to_owned() });
+    }
+    let is_begun = names.contains(&unfinished);
+    let is_known =
+        |name: &str| name == "LOCK" || (is_begun && (name == unfinished.as_str() || name == LOG_FOLDER));
+    if let Some(name) = names.into_iter().find(|name| !is_known(name)) {
+        return Err(BackupError::NotEmpty { folder: to.to_owned(), name });
+    }
+    let log = to.join(LOG_FOLDER);
+    if is_begun && environment.files().exists(&log).map_err(failed)? {
+        for name in environment.files().list(&log).map_err(failed)? {
+            environment.files().remove(&log.join(name)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn build(environment: &Environment, chain: &[Link], to: &Path) -> Result<BackupReport, BackupError> {
+    let failed = |error| BackupError::of(to, error);
+    let last = chain.last().ok_or(BackupError::NoBackup)?;
+    let used = &last.manifest.used;
+    let unfinished = to.join(FileId::FIRST.name() + UNFINISHED_SUFFIX);
+    let files = environment.files();
+    let file = files.open(&unfinished, OpenMode::CreateOrOpen, Access::Direct).map_err(failed)?;
+    let end = used.iter().next_back().map_or(0, |units| units.end).max(crate::space::HEAD_UNITS);
+    file.set_length(0).map_err(failed)?;
+    file.allocate(0, end * UNIT_BYTES).map_err(failed)?;
+    let mut missing = used.clone();
+    for link in chain {
+        copy_pieces(environment, link, used, &mut missing, file.as_ref(), to)?;
+    }
+    if let Some(units) = missing.iter().next() {
+        let (path, offset) = (last.folder.join(EXTENTS_FILE), units.start * UNIT_BYTES);
+        return Err(BackupError::Damaged { path, offset, problem: "no backup of the chain has the extent" });
+    }
+    let mut name = [0; 16];
+    environment.random().fill(&mut name);
+    let store = StoreId::new(name);
+    adopt_log(environment, last, to, store)?;
+    let superblock = last.manifest.superblock.of_new_store(store, end);
+    let written = write_slot(file.as_ref(), Slot::A, &superblock)
+        .and_then(|()| file.sync_data())
+        .and_then(|()| files.rename(&unfinished, &to.join(FileId::FIRST.name())))
+        .and_then(|()| files.sync_dir(to));
+    written.map_err(failed)?;
+    let moment = CommitTimestamp::new(last.manifest.moment.get());
+    Ok(BackupReport { moment, extent: BackupExtent::Full, bytes: end * UNIT_BYTES })
+}
+
+/// Writes the pieces of one backup, as far as the last generation uses them.
+fn copy_pieces(
+    environment: &Environment,
+    link: &Link,
+    used: &IntervalSet,
+    missing: &mut IntervalSet,
+    target: &dyn File,
+    to: &Path,
+) -> Result<(), BackupError> {
+    let path = link.folder.join(EXTENTS_FILE);
+    let failed = |error| BackupError::of(&link.folder, error);
+    let source: Arc<dyn File> =
+        environment.files().open(&path, OpenMode::ReadOnly, Access::Direct).map_err(failed)?;
+    let length = source.length().map_err(failed)?;
+    let mut buffer = AlignedBuffer::zeroed((PIECE_UNITS * UNIT_BYTES) as usize);
+    let mut offset = 0;
+    for piece in &link.manifest.pieces {
+        let damaged = |problem| BackupError::Damaged { path: path.clone(), offset, problem };
+        if offset + piece.bytes() > length {
+            return Err(damaged("it ends too early"));
+        }
+        let bytes = &mut buffer[..piece.bytes() as usize];
+        source.read_exact_at(bytes, offset).map_err(failed)?;
+        if xxh3_64(bytes) != piece.checksum {
+            return Err(damaged("a checksum does not hold"));
+        }
+        write_used_parts(piece, bytes, used, target).map_err(|error| BackupError::of(to, error))?;
+        missing.take(piece.units.clone());
+        offset += piece.bytes();
+    }
+    Ok(())
+}
+
+fn write_used_parts(
+    piece: &Piece,
+    bytes: &[u8],
+    used: &IntervalSet,
+    target: &dyn File,
+) -> Result<(), EnvironmentError> {
+    let mut at = piece.units.start;
+    while let Some(part) = used.overlap(&(at..piece.units.end)).filter(|part| part.start < part.end) {
+        let byte = |unit: u64| ((unit - piece.units.start) * UNIT_BYTES) as usize;
+        target.write_all_at(&bytes[byte(part.start)..byte(part.end)], part.start * UNIT_BYTES)?;
+        at = part.end;
+    }
+    Ok(())
+}
+
+fn adopt_log(environment: &Environment, last: &Link, to: &Path, store: StoreId) -> Result<(), BackupError> {
+    for segment in &last.manifest.segments {
+        let path = segment_path(&last.folder, segment.number);
+        let source = environment.files().open(&path, OpenMode::ReadOnly, Access::Buffered);
+        let adopted = source.and_then(|source| adopt(environment, source.as_ref(), *segment, to, store));
+        let adopted = adopted.map_err(|error| BackupError::of(to, error))?;
+        adopted.map_err(|problem| BackupError::Damaged {
+            path,
+            offset: 0,
+            problem: match problem {
+                CopyProblem::Truncated => "it ends too early",
+                CopyProblem::Checksum => "a checksum does not hold",
+                CopyProblem::Header => "it has no header of a segment",
+            },
+        })?;
+    }
+    Ok(())
+}
