@@ -86,10 +86,14 @@ pub trait File: Send + Sync {
     /// Gives the room of a range back; it reads as zero afterwards. Where the file system cannot, nothing happens.
     fn punch_hole(&self, offset: u64, length: u64) -> Result<(), EnvironmentError>;
 
-    /// What was granted at [`FileSystem::open`].
+    /// What was granted at [`FileSystem::open`], or by [`change_access`](File::change_access) since.
     fn access(&self) -> Access;
 
-    /// What buffers, offsets and lengths must be multiples of, in bytes: 1 for buffered files.
+    /// Has the file meet the page cache in another way from now on; what was granted. Callers keep to the
+    /// [`alignment`](File::alignment), which does not change, so that reads under way are not concerned.
+    fn change_access(&self, access: Access) -> Result<Access, EnvironmentError>;
+
+    /// What buffers, offsets and lengths must be multiples of, in bytes: 1 for files that were opened buffered.
     fn alignment(&self) -> usize;
 
     /// The path it was opened by.

@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use self::call::Call;
 use self::transaction::CheckedTransaction;
 use crate::{
-    BackupReport, BackupRequest, Begin, Capabilities, CommitReceipt, Durability, DurabilityWaker, Engine,
-    Estimate, LiveTransaction, Lsn, SharedEngine, Statistics, StorageError, Transaction, TreeDescription,
-    TreeId, TreeOptions,
+    BackupReport, BackupRequest, Begin, Capabilities, CheckReport, CheckRequest, CommitReceipt, Durability,
+    DurabilityWaker, Engine, Estimate, LiveTransaction, Lsn, SharedEngine, Statistics, StorageError,
+    Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 /// An engine under supervision. See the module's head.
@@ -46,7 +46,11 @@ impl CheckedEngine {
     }
 
     /// Runs one call and checks its error, and that a closed engine does not go on working.
-    fn check<T>(&self, call: Call, run: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
+    fn checked<T>(
+        &self,
+        call: Call,
+        run: impl FnOnce() -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
         let was_closed = self.is_closed.load(Ordering::Acquire);
         let outcome = call.check(run());
         assert!(!(was_closed && outcome.is_ok()), "{call:?} succeeded on an engine that had been closed");
@@ -64,15 +68,15 @@ impl Engine for CheckedEngine {
     }
 
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {
-        self.check(Call::CreateTree, || self.inner.create_tree(name, options))
+        self.checked(Call::CreateTree, || self.inner.create_tree(name, options))
     }
 
     fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
-        self.check(Call::DropTree, || self.inner.drop_tree(tree))
+        self.checked(Call::DropTree, || self.inner.drop_tree(tree))
     }
 
     fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
-        let trees = self.check(Call::ListTrees, || self.inner.list_trees())?;
+        let trees = self.checked(Call::ListTrees, || self.inner.list_trees())?;
         assert!(
             trees.is_sorted_by(|a, b| a.id < b.id),
             "list_trees is not strictly ordered by number: {trees:?}"
@@ -81,7 +85,7 @@ impl Engine for CheckedEngine {
     }
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
-        let inner = self.check(Call::Begin, || self.inner.begin(begin))?;
+        let inner = self.checked(Call::Begin, || self.inner.begin(begin))?;
         if let Some(at) = begin.at {
             assert_eq!(inner.snapshot(), at, "begin gave another snapshot than the one asked for");
         }
@@ -113,19 +117,43 @@ impl Engine for CheckedEngine {
     }
 
     fn checkpoint(&self) -> Result<(), StorageError> {
-        self.check(Call::Checkpoint, || self.inner.checkpoint())
+        self.checked(Call::Checkpoint, || self.inner.checkpoint())
     }
 
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
-        self.check(Call::TreeFigure, || self.inner.tree_estimate(tree))
+        self.checked(Call::TreeFigure, || self.inner.tree_estimate(tree))
     }
 
     fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
-        self.check(Call::TreeFigure, || self.inner.bytes_on_disk(tree))
+        self.checked(Call::TreeFigure, || self.inner.bytes_on_disk(tree))
     }
 
     fn statistics(&self) -> Statistics {
         self.inner.statistics()
+    }
+
+    fn tree_statistics(&self, tree: TreeId) -> Result<Statistics, StorageError> {
+        self.checked(Call::TreeFigure, || self.inner.tree_statistics(tree))
+    }
+
+    fn waits(&self) -> Vec<Wait> {
+        self.inner.waits()
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        self.inner.settings()
+    }
+
+    fn change_setting(&self, name: &str, value: &str) -> Result<(), StorageError> {
+        self.checked(Call::Change, || self.inner.change_setting(name, value))
+    }
+
+    fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {
+        self.checked(Call::Change, || self.inner.change_tree_options(tree, options))
+    }
+
+    fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
+        self.checked(Call::Backup, || self.inner.check(request))
     }
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {
@@ -138,8 +166,8 @@ impl Engine for CheckedEngine {
     }
 
     fn backup(&self, request: &BackupRequest<'_>) -> Result<BackupReport, StorageError> {
-        let before = self.check(Call::Begin, || self.inner.begin(Begin::READ))?.snapshot();
-        let report = self.check(Call::Backup, || self.inner.backup(request))?;
+        let before = self.checked(Call::Begin, || self.inner.begin(Begin::READ))?.snapshot();
+        let report = self.checked(Call::Backup, || self.inner.backup(request))?;
         assert!(
             report.moment.get() >= before.get(),
             "a backup ends at {:?}, before {before:?}, which was committed when it began",

@@ -4,6 +4,7 @@
 //! engine may one day do better. Callers use the method where there is one, and never ask which engine they have.
 
 mod backup;
+mod check;
 
 use bytes::Bytes;
 
@@ -13,6 +14,7 @@ use crate::{
 };
 
 pub use backup::{backup, restore_backup};
+pub use check::check;
 
 /// Entries that [`estimate`] counts before it guesses: one batch of a scan.
 pub const ESTIMATE_ENTRIES_MAX: usize = 1_024;

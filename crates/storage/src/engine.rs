@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    BackupReport, BackupRequest, Capabilities, CommitReceipt, Durability, DurabilityWaker, Estimate,
-    LiveTransaction, Lsn, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeId,
+    BackupReport, BackupRequest, Capabilities, CheckReport, CheckRequest, CommitReceipt, Durability,
+    DurabilityWaker, ErrorKind, Estimate, LiveTransaction, Lsn, SnapshotTimestamp, Statistics, StorageError,
+    Transaction, TreeId, Wait,
 };
 
 /// Whether a transaction may write.
@@ -105,8 +106,51 @@ pub trait Engine: Send + Sync {
     /// Counters and gauges.
     fn statistics(&self) -> Statistics;
 
+    /// Counters and gauges of one tree. An engine may keep none.
+    fn tree_statistics(&self, tree: TreeId) -> Result<Statistics, StorageError> {
+        self.tree_estimate(tree).map(|_| Statistics::new())
+    }
+
+    /// What was waited for most since the store was opened, the longest first.
+    fn waits(&self) -> Vec<Wait> {
+        Vec::new()
+    }
+
+    /// The settings that can be changed while the engine is open, in its own words, with their present values.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// Changes one of the [settings](Engine::settings), until the store is closed. A name or a value that cannot be is
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    fn change_setting(&self, name: &str, value: &str) -> Result<(), StorageError> {
+        let _ = value;
+        let message = format!("the engine {} has no setting {name:?} that can be changed", self.name());
+        Err(StorageError::new(ErrorKind::InvalidInput, message))
+    }
+
+    /// Gives a tree other options in place of those that it was made with: what is written from now on keeps to them. Durable
+    /// and in order with commits, as the creation of a tree is. Unknown ones are
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {
+        self.tree_estimate(tree)?;
+        match options.entries.first() {
+            None => Ok(()),
+            Some((name, _)) => {
+                let message = format!("trees of the engine {} have no option {name:?}", self.name());
+                Err(StorageError::new(ErrorKind::InvalidInput, message))
+            }
+        }
+    }
+
     /// Transactions that have neither committed nor rolled back, oldest first.
     fn live_transactions(&self) -> Vec<LiveTransaction>;
+
+    /// Reads everything in some trees, or in all, and says what is damaged, while commits go on. Damage is no error of the
+    /// call. Blocks the caller, and nobody else.
+    fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
+        crate::emulate::check(self, request)
+    }
 
     /// Writes a backup of everything into a folder, while commits go on: it holds exactly the commits up to one that was the
     /// newest at some moment of the call. A folder that holds anything but an unfinished backup, or a `since` that is no

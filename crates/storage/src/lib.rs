@@ -30,6 +30,7 @@
 
 mod backup;
 mod capabilities;
+mod check;
 mod checked;
 mod durability;
 pub mod emulate;
@@ -46,6 +47,7 @@ mod write_set;
 pub use backup::{BackupExtent, BackupReport, BackupRequest};
 pub use bytes::Bytes;
 pub use capabilities::{CachedReads, Capabilities, ConflictTime, History, Persistence};
+pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;
 pub use durability::{CommitReceipt, Durability, DurabilityWaker};
 pub use engine::{Begin, Engine, Mode, SharedEngine, TreeDescription, TreeOptions};
@@ -54,7 +56,7 @@ pub use identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 pub use intents::{Intent, Intents, TransactionId};
 pub use pando_environment::MissedRead;
 pub use scan::{Batch, BatchLimits, Cursor, Direction, KeyRange, ScanEnd};
-pub use statistics::{Estimate, LiveTransaction, Statistics};
+pub use statistics::{Estimate, LiveTransaction, Statistics, Wait};
 pub use transaction::{Patience, Savepoint, Transaction};
 pub use write_set::{Claim, Write, WriteSet};
 

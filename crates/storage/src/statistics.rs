@@ -26,6 +26,17 @@ pub struct LiveTransaction {
     pub snapshot: SnapshotTimestamp,
 }
 
+/// Something that callers or background work had to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What, in the engine's words.
+    pub name: &'static str,
+    /// How often since the store was opened.
+    pub count: u64,
+    /// For how long all together, in microseconds.
+    pub micros: u64,
+}
+
 /// Counters and gauges by dotted name (`cache.bytes`, `log.syncs`), in the engine's own words, sorted by name.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {

@@ -29,14 +29,20 @@ use crate::space::{
 };
 use crate::tree::leaf_merge::blocks_of_leaf;
 use crate::tree::node::{Child, NodeSlot};
+use crate::tree::relocate::{MoveLimits, relocate};
 use crate::tree::slice::blocks_of_slice;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
+use crate::waits::WaitFor;
 
 /// The catalog belongs to no tree.
 const NO_TREE: TreeId = TreeId::new(0);
 /// How often the task looks around when nothing wakes it.
 const TICK: Duration = Duration::from_secs(1);
+/// Bytes that are moved at once, to make the file shorter.
+const MOVE_BYTES: u64 = 8 << 20;
+/// So many freed bytes are worth a checkpoint of an idle store.
+const PENDING_BYTES_MIN: u64 = 1 << 20;
 /// How long it rests after a failure.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -49,6 +55,8 @@ pub(crate) struct CheckpointState {
     /// The log was replayed, and no checkpoint has been made since: the next opening would replay all of it again, and a
     /// process that is killed again and again would start more slowly each time. The first checkpoint merges what was replayed.
     replayed: AtomicBool,
+    /// Blocks were moved since the last checkpoint, to make the file shorter.
+    moved: AtomicBool,
     /// Why and when the last merge failed, if it did.
     merge_failure: Mutex<Option<(BetreeError, Monotonic)>>,
     /// Why the last checkpoint failed, if it did.
@@ -106,11 +114,11 @@ impl Core {
     /// One step of the checkpointing task.
     pub(crate) fn checkpoint_step(&self) -> Step {
         self.refresh_horizon();
-        let others = self.buffered_bytes() + self.blocks.index_memory.bytes();
-        self.blocks.cache().rebalance(others as u64);
+        self.share_out_memory();
         self.reclaim();
         self.look_for_aged();
         self.look_for_idle();
+        self.give_room_back();
         if !self.is_checkpoint_due() {
             return Step::Wait(TICK.min(self.options.checkpoint_period));
         }
@@ -120,6 +128,42 @@ impl Core {
         }
     }
 
+    /// Gives a little of the free room back to the device, and moves a little of what keeps the file long. Where that fails, the
+    /// store is as it was.
+    fn give_room_back(&self) {
+        let store = self.blocks.store();
+        match self.move_inward() {
+            Ok(0) => {}
+            Ok(bytes) => {
+                self.counters.moved_bytes.add(bytes);
+                self.checkpoint.moved.store(true, Ordering::Relaxed);
+            }
+            Err(_) => self.counters.failed_returns.add(1),
+        }
+        match store.cut_free_end().and_then(|cut| Ok(cut + store.punch_next()?)) {
+            Ok(bytes) => self.counters.returned_bytes.add(bytes),
+            Err(_) => self.counters.failed_returns.add(1),
+        }
+    }
+
+    /// Moves blocks that lie far out in the file, if much of it is free and nobody waits for merges; bytes moved.
+    fn move_inward(&self) -> Result<u64, BetreeError> {
+        let Some(ceiling) = self.blocks.store().plan_ceiling() else { return Ok(0) };
+        let mut moved = 0;
+        for tree in self.trees_in_order() {
+            if moved >= MOVE_BYTES || self.buffered_bytes() > self.merge_from() {
+                break;
+            }
+            if !tree.is_dropped()
+                && let Some(_merging) = tree.try_lock_merging()
+            {
+                let limits = MoveLimits { ceiling, bytes: MOVE_BYTES - moved };
+                moved += relocate(&self.blocks, &tree, limits)?;
+            }
+        }
+        Ok(moved)
+    }
+
     fn is_checkpoint_due(&self) -> bool {
         let replayed = self.checkpoint.replayed.load(Ordering::Relaxed);
         if replayed || self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
@@ -127,7 +171,10 @@ impl Core {
         }
         let Some(last) = self.checkpoint.last.try_lock() else { return false };
         let age = self.environment.clock().monotonic().since(last.at);
-        age >= self.options.checkpoint_period && last.lsn < self.last_lsn()
+        // What was freed can be used again, or given back, only after two further checkpoints.
+        let waits = self.blocks.store().statistics().pending_bytes >= PENDING_BYTES_MIN;
+        let moves = self.checkpoint.moved.load(Ordering::Relaxed) || self.blocks.store().wants_checkpoint();
+        age >= self.options.checkpoint_period && (last.lsn < self.last_lsn() || waits || moves)
     }
 
     pub(crate) fn log_bytes_since_checkpoint(&self) -> u64 {
@@ -140,7 +187,7 @@ impl Core {
 
     /// Makes a checkpoint; waits for one that is under way. Says `Clean` only after all buffers are merged.
     pub(crate) fn checkpoint(&self, shutdown: Shutdown) -> Result<(), BetreeError> {
-        let mut last = self.checkpoint.last.lock();
+        let mut last = self.waits.lock(WaitFor::Checkpoint, &self.checkpoint.last);
         let began = self.environment.clock().monotonic();
         let merged = if self.checkpoint.replayed.load(Ordering::Relaxed) {
             self.merge_everything()
@@ -178,6 +225,7 @@ impl Core {
 
     fn make_image(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
         let log_bytes = self.log_bytes_since_checkpoint();
+        let moved = self.checkpoint.moved.swap(false, Ordering::Relaxed);
         let end = {
             let _gate = self.gate.write();
             self.last_lsn()
@@ -201,6 +249,7 @@ impl Core {
                 Ok(())
             }
             Err(error) => {
+                self.checkpoint.moved.fetch_or(moved, Ordering::Relaxed);
                 last.change = change;
                 Err(error)
             }
@@ -295,6 +344,7 @@ impl Core {
         drop((view, merging));
         owners.iter().flatten().for_each(|pointer| self.blocks.forget(pointer));
         installed.reclaim(&self.blocks);
+        self.blocks.store().traffic().forget(tree.id);
         Ok(change)
     }
 
@@ -407,7 +457,7 @@ fn stored_tree(tree: &Tree, view: &TreeView) -> StoredTree {
         id: tree.id,
         state: if tree.is_dropped() { StoredState::Dropped } else { StoredState::Live },
         name: tree.name.clone(),
-        options: tree.options.clone(),
+        options: tree.options(),
         root,
         entries: view.version.root.as_ref().map_or(0, Child::entries),
         content_bytes: view.version.root.as_ref().map_or(0, Child::content_bytes),

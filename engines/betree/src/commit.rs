@@ -14,6 +14,7 @@ use pando_storage::{CommitReceipt, CommitTimestamp, Durability, Intent, Lsn, Tre
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
 use crate::format::record::{CommitWriter, Kind};
+use crate::waits::WaitFor;
 
 /// How many commits pass between two looks for the oldest snapshot.
 const HORIZON_COMMITS: u64 = 64;
@@ -46,6 +47,7 @@ pub(crate) fn commit(
     core.publisher.publish(timestamp);
     core.counters.commits.add(1);
     core.counters.writes.add(sorted.len() as u64);
+    core.counters.write_bytes.add(writes.bytes() as u64);
     if lsn.get().is_multiple_of(HORIZON_COMMITS) {
         core.refresh_horizon();
     }
@@ -71,7 +73,7 @@ fn append_and_apply(
     groups: &[(TreeId, Vec<KeyWrite<'_>>)],
     payload: &[u8],
 ) -> Result<Lsn, BetreeError> {
-    let _gate = core.gate.read();
+    let _gate = core.waits.read(WaitFor::Gate, &core.gate);
     core.check_open()?;
     let trees = groups.iter().map(|(tree, _)| core.live_tree(*tree)).collect::<Result<Vec<_>, _>>()?;
     let lsn = core.log().append(Kind::Commit.into(), &[payload])?;

@@ -29,9 +29,11 @@ use crate::error::BetreeError;
 use crate::log::Log;
 use crate::options::Options;
 use crate::pace::Pace;
+use crate::settings::LiveOptions;
 use crate::transaction::{Publisher, Snapshots};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
+use crate::waits::Waits;
 
 /// The trees by number.
 pub(crate) type Trees = hashbrown::HashMap<u32, Arc<Tree>>;
@@ -44,7 +46,9 @@ pub(crate) struct Core {
     pub(crate) environment: Environment,
     /// Whether background tasks have threads of their own.
     pub(crate) runs_by_itself: bool,
-    pub(crate) options: Options,
+    pub(crate) options: LiveOptions,
+    /// Held while a setting is changed.
+    pub(crate) changing_settings: Mutex<()>,
     pub(crate) blocks: Blocks,
     /// Absent while the log is being replayed.
     log: OnceLock<Arc<Log>>,
@@ -81,6 +85,7 @@ pub(crate) struct Core {
     pub(crate) checkpoint: CheckpointState,
     is_closed: AtomicBool,
     pub(crate) counters: Counters,
+    pub(crate) waits: Waits,
 }
 
 /// The names in use, and the number of the next tree.
@@ -95,6 +100,7 @@ pub(crate) struct Naming {
 pub(crate) struct Counters {
     pub(crate) commits: Counter,
     pub(crate) writes: Counter,
+    pub(crate) write_bytes: Counter,
     pub(crate) gets: Counter,
     pub(crate) scans: Counter,
     pub(crate) conflicts: Counter,
@@ -116,6 +122,9 @@ pub(crate) struct Counters {
     pub(crate) stalls: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) failed_checkpoints: Counter,
+    pub(crate) returned_bytes: Counter,
+    pub(crate) moved_bytes: Counter,
+    pub(crate) failed_returns: Counter,
     pub(crate) checkpoint_nanos: Counter,
     pub(crate) replayed_records: Counter,
     pub(crate) replayed_writes: Counter,
@@ -123,10 +132,12 @@ pub(crate) struct Counters {
 
 impl Core {
     pub(crate) fn new(environment: Environment, options: Options, blocks: Blocks) -> Core {
+        let waits = Waits::new(environment.clock());
         Core {
             runs_by_itself: environment.spawner().runs_by_itself(),
             environment,
-            options,
+            options: LiveOptions::new(options),
+            changing_settings: Mutex::new(()),
             blocks,
             log: OnceLock::new(),
             replayed: AtomicU64::new(0),
@@ -152,6 +163,7 @@ impl Core {
             checkpoint: CheckpointState::default(),
             is_closed: AtomicBool::new(false),
             counters: Counters::default(),
+            waits,
         }
     }
 
@@ -247,7 +259,7 @@ impl Core {
             }
             let owned = here.iter().map(|(key, value)| (*key, value.map(copy_value)));
             growth += partition.active.apply(lsn, timestamp, horizon, owned);
-            if partition.active.bytes() >= self.options.partition_bytes(&tree.settings)
+            if partition.active.bytes() >= self.options.partition_bytes(&tree.settings())
                 && partition.frozen.is_none()
             {
                 self.ask_for_merge(tree);
@@ -269,11 +281,11 @@ impl Core {
         self.wake_mergers();
     }
 
-    /// Bytes that all write buffers together may take: a quarter of the cache, half of it while the log is replayed and
+    /// Bytes that all write buffers together may take: a quarter of the cache unless set, twice that while the log is replayed and
     /// nobody reads yet.
     pub(crate) fn buffer_budget(&self) -> usize {
-        let quarter = (self.options.cache_bytes / 4) as usize;
-        if self.log.get().is_none() { 2 * quarter } else { quarter }
+        let budget = self.options.buffer_budget();
+        if self.log.get().is_none() { 2 * budget } else { budget }
     }
 
     /// Bytes in buffers from which on the largest are merged, full or not.

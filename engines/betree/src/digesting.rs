@@ -159,7 +159,7 @@ impl Core {
         let input = FlushInput {
             blocks: &self.blocks,
             tree: tree.id,
-            settings: tree.settings,
+            settings: tree.settings(),
             version: &before.version,
             messages: &Messages::default(),
             retained: &retained,

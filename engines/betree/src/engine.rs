@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use pando_environment::{Environment, Task};
 use pando_storage::{
-    BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CommitReceipt, CommitTimestamp,
-    ConflictTime, Durability, DurabilityWaker, Engine, Estimate, History, LiveTransaction, Lsn, Persistence,
-    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
+    CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, History, LiveTransaction,
+    Lsn, Persistence, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 use parking_lot::Mutex;
 
 use crate::backup::{BackupJob, BackupProgress};
 use crate::core::Core;
 use crate::error::BetreeError;
-use crate::format::record::{Kind, write_create_tree, write_drop_tree};
+use crate::format::record::{Kind, write_create_tree, write_drop_tree, write_lay_out_tree};
 use crate::log::LogError;
 use crate::options::Options;
 use crate::recovery;
@@ -24,6 +24,7 @@ use crate::tree::estimate::estimate_all;
 use crate::tree::node::Child;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
+use crate::waits::WaitFor;
 
 /// The longest name of a tree, in bytes.
 const NAME_BYTES_MAX: usize = 4096;
@@ -75,7 +76,7 @@ impl Betree {
         }
         let core = &self.core;
         let settings = core.options.tree.with_options(&options.entries)?;
-        let mut naming = core.naming.lock();
+        let mut naming = core.waits.lock(WaitFor::Naming, &core.naming);
         if naming.by_name.contains_key(name) {
             return Err(BetreeError::NameTaken(name.to_owned()));
         }
@@ -96,6 +97,23 @@ impl Betree {
         naming.by_name.insert(name.to_owned(), id);
         core.publisher.publish(CommitTimestamp::new(lsn.get()));
         Ok(id)
+    }
+
+    fn change_layout(&self, id: TreeId, options: &TreeOptions) -> Result<(), BetreeError> {
+        let core = &self.core;
+        let settings = core.options.tree.with_options(&options.entries)?;
+        let _naming = core.waits.lock(WaitFor::Naming, &core.naming);
+        let lsn = {
+            let _gate = core.gate.read();
+            core.check_open()?;
+            let tree = core.live_tree(id)?;
+            let payload = write_lay_out_tree(id, &options.entries);
+            let lsn = core.log().append(Kind::LayOutTree.into(), &[&payload])?;
+            tree.change_layout(options.entries.clone(), settings);
+            lsn
+        };
+        core.publisher.publish(CommitTimestamp::new(lsn.get()));
+        Ok(())
     }
 
     fn drop(&self, id: TreeId) -> Result<(), BetreeError> {
@@ -237,6 +255,30 @@ impl Engine for Betree {
 
     fn statistics(&self) -> Statistics {
         self.core.statistics()
+    }
+
+    fn tree_statistics(&self, tree: TreeId) -> Result<Statistics, StorageError> {
+        Ok(self.core.tree_statistics(tree)?)
+    }
+
+    fn waits(&self) -> Vec<Wait> {
+        self.core.all_waits()
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        self.core.settings()
+    }
+
+    fn change_setting(&self, name: &str, value: &str) -> Result<(), StorageError> {
+        Ok(self.core.change_setting(name, value)?)
+    }
+
+    fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {
+        Ok(self.change_layout(tree, options)?)
+    }
+
+    fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
+        Ok(crate::verify::check_open(&self.core, request)?)
     }
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {

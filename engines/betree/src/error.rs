@@ -94,6 +94,14 @@ pub enum BetreeError {
         /// What it could be.
         expected: &'static str,
     },
+    /// There is no room for another version of the settings.
+    #[error(
+        "settings have had {limit} different values since the store was opened: open it again to change them further"
+    )]
+    TooManyChanges {
+        /// How many there is room for.
+        limit: usize,
+    },
     /// A write in a transaction that reads.
     #[error("the transaction only reads")]
     ReadOnly,
@@ -140,6 +148,7 @@ impl BetreeError {
             | BetreeError::NameTooLong { .. }
             | BetreeError::UnknownOption { .. }
             | BetreeError::BadOption { .. }
+            | BetreeError::TooManyChanges { .. }
             | BetreeError::ReadOnly
             | BetreeError::NoSnapshot { .. }
             | BetreeError::TransactionTooLarge { .. } => ErrorKind::InvalidInput,

@@ -36,6 +36,9 @@ impl Core {
             ("checkpoints.count", &counters.checkpoints),
             ("checkpoints.failed", &counters.failed_checkpoints),
             ("checkpoints.nanos", &counters.checkpoint_nanos),
+            ("data.returned_bytes", &counters.returned_bytes),
+            ("data.moved_bytes", &counters.moved_bytes),
+            ("data.failed_returns", &counters.failed_returns),
             ("recovery.records", &counters.replayed_records),
             ("recovery.writes", &counters.replayed_writes),
         ] {
@@ -43,6 +46,7 @@ impl Core {
         }
         self.add_memory(&mut figures);
         self.add_devices(&mut figures);
+        self.add_traffic(&mut figures);
         figures.set("snapshots.newest", self.publisher.newest().get());
         figures.set("snapshots.oldest", self.snapshots.retained(&self.publisher).oldest().get());
         figures.set("transactions.live", self.snapshots.all().len() as u64);
@@ -92,6 +96,7 @@ impl Core {
         figures.set("data.read_bytes", space.read_bytes);
         figures.set("data.writes", space.writes);
         figures.set("data.write_bytes", space.write_bytes);
+        figures.set("data.hole_bytes", space.hole_bytes);
         figures.set("backup.pinned_generations", space.pins);
         let log = self.log().statistics();
         figures.set("log.writes", log.writes);

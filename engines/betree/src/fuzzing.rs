@@ -39,6 +39,7 @@ pub fn decode_all(bytes: &[u8]) {
     let _trees = catalog::decode(bytes);
     let _commit = record::read_commit::<FormatError>(bytes, |_, _, _| Ok(()));
     let _created = record::read_create_tree(bytes);
+    let _laid_out = record::read_lay_out_tree(bytes);
     let _dropped = record::read_drop_tree(bytes);
     space::decode_all(bytes);
     crate::backup::decode_for_fuzzing(bytes);

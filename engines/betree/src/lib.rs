@@ -55,10 +55,14 @@ mod pace;
 mod page_memory;
 mod pressure;
 pub(crate) mod recovery;
+pub(crate) mod settings;
 pub(crate) mod space;
+mod throttle;
+mod traffic_figures;
 pub(crate) mod transaction;
 pub(crate) mod tree;
 mod verify;
+pub(crate) mod waits;
 
 pub use backup::{BackupError, BackupJob, BackupProgress, restore};
 pub use engine::Betree;

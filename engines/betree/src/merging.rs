@@ -70,7 +70,7 @@ impl Core {
         if let Some(tree) = self.take_full()
             && let Some(merging) = tree.try_lock_merging()
         {
-            let outcome = self.merge_largest(&tree, &merging, self.options.partition_bytes(&tree.settings));
+            let outcome = self.merge_largest(&tree, &merging, self.options.partition_bytes(&tree.settings()));
             drop(merging);
             if outcome.is_err() || self.has_full_partition(&tree) {
                 self.full.lock().push(Arc::clone(&tree));
@@ -113,7 +113,7 @@ impl Core {
         tree.view()
             .partitions
             .iter()
-            .any(|partition| partition.active.bytes() >= self.options.partition_bytes(&tree.settings))
+            .any(|partition| partition.active.bytes() >= self.options.partition_bytes(&tree.settings()))
     }
 
     /// A tree with one of the largest buffers. They are looked for among all trees, a few at once.
@@ -195,7 +195,7 @@ impl Core {
         let mut flushed = flush(FlushInput {
             blocks: &self.blocks,
             tree: tree.id,
-            settings: tree.settings,
+            settings: tree.settings(),
             version: &before.version,
             messages: &messages,
             retained: &retained,
@@ -227,7 +227,7 @@ impl Core {
     fn divided(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<Vec<Box<[u8]>>, BetreeError> {
         let lower = &view.partitions[at].lower;
         let mut lowers = vec![lower.clone()];
-        if tree.settings.buffer_percent == 0 {
+        if tree.settings().buffer_percent == 0 {
             let bounds = leaf_bounds(&view.version, &self.blocks, lower, view.upper_of(at))?;
             if bounds.len() >= PARTITION_LEAVES {
                 // Every second part's worth of leaves begins a partition, so that neither half is full at once.
@@ -238,7 +238,7 @@ impl Core {
         }
         // Where buffers are flushed before they are full, memory is short: more of them would only be smaller.
         let active = &view.partitions[at].active;
-        let is_full = active.bytes() >= self.options.partition_bytes(&tree.settings);
+        let is_full = active.bytes() >= self.options.partition_bytes(&tree.settings());
         if is_full && view.partitions.len() < PARTITIONS_MAX {
             let mut bounds = upper_bounds(&view.version, &self.blocks, lower, view.upper_of(at), 4)?;
             if let Some(middle) = middle_of(&active.read(), &bounds) {

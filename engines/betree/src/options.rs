@@ -10,6 +10,8 @@ use crate::tree::settings::{TreeSettings, parse_size};
 pub enum DirectIo {
     /// Where the file system can, buffered otherwise.
     Auto,
+    /// Always: where the file system cannot, that is an error.
+    On,
     /// Never.
     Off,
 }
@@ -19,10 +21,14 @@ pub enum DirectIo {
 pub struct Options {
     /// Memory for pages, leaf directories and write buffers together, in bytes; at least 1 MiB.
     pub cache_bytes: u64,
+    /// Memory for write buffers, which is part of `cache_bytes`; 0 means a quarter of it.
+    pub buffer_bytes: u64,
     /// The log that replay may have to read after a crash, in bytes: about 1 GB is read in 15 s.
     pub log_budget_bytes: u64,
     /// The time between two checkpoints, unless the log grows by an eighth of its budget before.
     pub checkpoint_period: Duration,
+    /// Bytes by which the data file grows at least, at least 64 KiB. It is also what stays free when the file is cut.
+    pub growth_bytes: u64,
     /// See [`DirectIo`].
     pub direct_io: DirectIo,
     /// Threads that flush buffers into runs and leaves; 0 means half the processors, at least one.
@@ -38,8 +44,10 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             cache_bytes: 256 << 20,
+            buffer_bytes: 0,
             log_budget_bytes: 1 << 30,
             checkpoint_period: Duration::from_secs(60),
+            growth_bytes: 4 << 20,
             direct_io: DirectIo::Auto,
             merge_threads: 0,
             partition_bytes: 0,
@@ -48,7 +56,7 @@ impl Default for Options {
     }
 }
 
-const KNOWN: &str = "cache, logBudget, checkpointPeriod (seconds), directIo (auto, off), mergeThreads, partitionSize, \
+const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, \
                      compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits";
 
 impl Options {
@@ -64,6 +72,14 @@ impl Options {
                     let size = parse_size("cache", value, 1 << 20..=usize::MAX, "a size of at least 1MB")?;
                     self.cache_bytes = size as u64;
                 }
+                "bufferBudget" => {
+                    let expected = "auto, or a size from 256KB to 1024GB";
+                    let size = match value.as_str() {
+                        "auto" => 0,
+                        size => parse_size("bufferBudget", size, 256 << 10..=1 << 40, expected)?,
+                    };
+                    self.buffer_bytes = size as u64;
+                }
                 "logBudget" => {
                     let size =
                         parse_size("logBudget", value, 1 << 20..=1 << 40, "a size from 1MB to 1024GB")?;
@@ -75,6 +91,11 @@ impl Options {
                     self.checkpoint_period = Duration::from_secs(seconds as u64);
                 }
                 "directIo" => self.direct_io = parse_direct_io(value)?,
+                "growthSize" => {
+                    let range = 64 << 10..=1 << 30;
+                    let size = parse_size("growthSize", value, range, "a size from 64KB to 1GB")?;
+                    self.growth_bytes = size as u64;
+                }
                 "mergeThreads" => {
                     self.merge_threads = parse_size("mergeThreads", value, 0..=64, "a number from 0 to 64")?;
                 }
@@ -90,6 +111,15 @@ impl Options {
         }
         self.tree = self.tree.with_options(&of_trees)?;
         Ok(self)
+    }
+
+    /// Bytes that all write buffers together may take.
+    pub(crate) fn buffer_budget(&self) -> usize {
+        match self.buffer_bytes {
+            0 => (self.cache_bytes / 4) as usize,
+            // More than half of the memory would leave too little to read with.
+            bytes => bytes.min(self.cache_bytes / 2) as usize,
+        }
     }
 
     /// Bytes from which on a root partition is full.
@@ -120,9 +150,11 @@ impl Options {
 fn parse_direct_io(value: &str) -> Result<DirectIo, BetreeError> {
     match value {
         "auto" => Ok(DirectIo::Auto),
+        "on" => Ok(DirectIo::On),
         "off" => Ok(DirectIo::Off),
         other => {
-            Err(BetreeError::BadOption { name: "directIo", value: other.to_owned(), expected: "auto or off" })
+            let expected = "auto, on or off";
+            Err(BetreeError::BadOption { name: "directIo", value: other.to_owned(), expected })
         }
     }
 }

@@ -19,10 +19,13 @@ use crate::cache::{Blocks, PageCache};
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
 use crate::format::catalog::{self, StoredState, StoredTree};
-use crate::format::record::{Kind, read_commit, read_create_tree, read_drop_tree, unknown_kind};
+use crate::format::record::{
+    Kind, read_commit, read_create_tree, read_drop_tree, read_lay_out_tree, unknown_kind,
+};
 use crate::log::{Log, LogOptions, LogRecord};
 use crate::merging::Progress;
 use crate::options::{DirectIo, Options};
+use crate::settings::check_access;
 use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
 use crate::tree::node::{Child, LeafChild, NodeSlot};
 use crate::tree::tree_state::Tree;
@@ -41,16 +44,17 @@ pub(crate) fn open(
     options: Options,
 ) -> Result<Opened, BetreeError> {
     let access = match options.direct_io {
-        DirectIo::Auto => Access::Direct,
+        DirectIo::Auto | DirectIo::On => Access::Direct,
         DirectIo::Off => Access::Buffered,
     };
-    let space = SpaceOptions { access, ..SpaceOptions::default() };
+    let space = SpaceOptions::growing_by(options.growth_bytes, access);
     let (store, state) = if BlockStore::exists(environment, folder)? {
         let (store, state) = BlockStore::open(environment, folder, space)?;
         (store, Some(state))
     } else {
         (BlockStore::create(environment, folder, space)?, None)
     };
+    check_access(options.direct_io, store.shared_file().access())?;
     let store = Arc::new(store);
     let cache = PageCache::new(options.cache_bytes, options.tree.page_bytes);
     let blocks = Blocks::new(Arc::clone(&store), cache);
@@ -162,6 +166,14 @@ fn replay(core: &Arc<Core>, record: &LogRecord<'_>) -> Result<(), BetreeError> {
             let id = read_drop_tree(record.payload).map_err(damaged)?;
             core.set_replayed(lsn);
             replay_drop(core, id, CommitTimestamp::new(lsn.get()));
+        }
+        Some(Kind::LayOutTree) => {
+            let (id, options) = read_lay_out_tree(record.payload).map_err(damaged)?;
+            core.set_replayed(lsn);
+            if let Some(tree) = core.trees().get(&id.get()) {
+                let settings = core.options.tree.with_options(&options)?;
+                tree.change_layout(options, settings);
+            }
         }
         None => return Err(damaged(unknown_kind(record.kind.number()))),
     }

@@ -43,10 +43,12 @@ mod interval_set;
 mod pin;
 mod pointer;
 mod reading;
+mod shrink;
 mod space_change;
 mod space_map;
 mod superblock;
 mod superblock_slots;
+mod traffic;
 
 pub(crate) use address::{BlockAddress, Extent, FileId, Generation, StoreId, extents_of};
 pub(crate) use block_store::{BlockStore, OpenedState, SpaceOptions};
@@ -63,6 +65,8 @@ pub(crate) use space_change::{SpaceChange, units_of};
 pub(crate) use space_map::{read_list as read_intervals, write_list as write_intervals};
 pub(crate) use superblock::{Copy as SuperblockCopy, SUPERBLOCK_BYTES, Shutdown, Superblock};
 pub(crate) use superblock_slots::{HEAD_UNITS, Slot, write_slot};
+
+pub(crate) use traffic::{Cause, Flow};
 
 /// The unit in which blocks are packed, in bytes: the smallest that direct I/O reads.
 pub(crate) const SECTOR_BYTES: u64 = 512;

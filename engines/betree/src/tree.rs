@@ -25,6 +25,7 @@ pub(crate) mod messages;
 pub(crate) mod node;
 pub(crate) mod path;
 pub(crate) mod policy;
+pub(crate) mod relocate;
 pub(crate) mod retain;
 pub(crate) mod run_writer;
 pub(crate) mod scan;

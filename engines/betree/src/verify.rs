@@ -7,7 +7,8 @@
 //! 3. All extents that were reached, each once, are those of the space map; the rest of the file is free.
 //! 4. The log is read from the position of the superblock to its end.
 //!
-//! Nothing is changed, and the store must not be open.
+//! Nothing is changed. [`verify`] checks a store that is not open; [`check_open`] one that is, on a pinned generation and at a pace
+//! of its own: what the log still holds on top is not in it.
 
 mod slices;
 
@@ -15,16 +16,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_environment::{Access, Environment};
-use pando_storage::{CommitTimestamp, StorageError, TreeId};
+use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, StorageError, TreeId};
 
 use crate::cache::{Blocks, PageCache};
+use crate::core::Core;
 use crate::error::{BetreeError, KeyText};
 use crate::format::catalog::{self, StoredTree};
 use crate::format::directory::Directory;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::log::Log;
-use crate::space::{BlockStore, Extent, Pointer, SpaceOptions, extents_of};
+use crate::space::{BlockStore, Extent, PinnedGeneration, Pointer, SpaceOptions, extents_of};
+use crate::throttle::Throttle;
 use slices::{Above, above_child};
 
 /// What was found in a store.
@@ -97,7 +100,7 @@ pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, 
     let space = SpaceOptions { access: Access::Buffered, ..SpaceOptions::default() };
     let (store, state) = BlockStore::open(environment, folder, space)?;
     let blocks = Blocks::new(Arc::new(store), PageCache::new(1 << 20, 16 << 10));
-    let mut walk = Walk { blocks: &blocks, report: VerifyReport::default(), reached: Vec::new() };
+    let mut walk = Walk::new(blocks.store(), &[], Throttle::none());
     if let Some(pointer) = state.superblock.catalog() {
         walk.catalog(&pointer);
     }
@@ -136,9 +139,55 @@ impl Range<'_> {
 }
 
 struct Walk<'b> {
-    blocks: &'b Blocks,
+    store: &'b BlockStore,
     report: VerifyReport,
     reached: Vec<Extent>,
+    /// The trees that are wanted; all if there are none here.
+    only: &'b [TreeId],
+    throttle: Throttle,
+    /// Bytes of the blocks that were read.
+    bytes: u64,
+}
+
+/// Checks an open store as of its newest durable generation, which is kept meanwhile.
+pub(crate) fn check_open(core: &Core, request: &CheckRequest<'_>) -> Result<CheckReport, BetreeError> {
+    core.check_open()?;
+    let pin = PinnedGeneration::newest(core.blocks.store());
+    let throttle = Throttle::new(&core.environment, request.bytes_per_second);
+    let mut walk = Walk::new(pin.store(), request.trees, throttle);
+    if let Some(pointer) = pin.superblock().catalog() {
+        walk.catalog(&pointer);
+    }
+    core.check_open()?;
+    let Walk { mut report, reached, bytes, .. } = walk;
+    if request.trees.is_empty()
+        && report.is_sound()
+        && let Err(error) = pin.check_reached(&reached)
+    {
+        report.damage.push(outside_trees(error.to_string()));
+    }
+    let told = report.damage.iter().take(CheckReport::PROBLEMS_MAX);
+    Ok(CheckReport {
+        trees: report.trees.len() as u64,
+        entries: report.trees.iter().map(|tree| tree.entries + tree.pending_entries).sum(),
+        bytes,
+        problems: told.map(|damage| damage.sentence(&report.trees)).collect(),
+    })
+}
+
+impl Damage {
+    /// The damage in one sentence.
+    fn sentence(&self, trees: &[TreeReport]) -> String {
+        let Some(tree) = self.tree else { return self.problem.clone() };
+        let name = trees.iter().find(|report| report.number == tree.get()).map_or("", |report| &report.name);
+        format!("{tree} ({name}), keys from {} to {}: {}", self.from, self.to, self.problem)
+    }
+}
+
+impl<'b> Walk<'b> {
+    fn new(store: &'b BlockStore, only: &'b [TreeId], throttle: Throttle) -> Walk<'b> {
+        Walk { store, report: VerifyReport::default(), reached: Vec::new(), only, throttle, bytes: 0 }
+    }
 }
 
 impl Walk<'_> {
@@ -153,11 +202,13 @@ impl Walk<'_> {
 
     /// A block, decoded.
     fn read<T>(
-        &self,
+        &mut self,
         pointer: &Pointer,
         decode: impl FnOnce(bytes::Bytes) -> Result<T, crate::FormatError>,
     ) -> Result<T, BetreeError> {
-        let bytes = self.blocks.store().read_block(pointer)?;
+        self.bytes += u64::from(pointer.disk_length());
+        self.throttle.spend(u64::from(pointer.disk_length()));
+        let bytes = self.store.read_block(pointer)?;
         let offset = pointer.address().byte_offset();
         decode(bytes).map_err(|source| BetreeError::Format { offset, source })
     }
@@ -165,7 +216,11 @@ impl Walk<'_> {
     fn catalog(&mut self, pointer: &Pointer) {
         self.reached.extend(extents_of([pointer]));
         match self.read(pointer, |bytes| catalog::decode(&bytes)) {
-            Ok(trees) => trees.into_iter().for_each(|tree| self.tree(&tree)),
+            Ok(trees) => {
+                let only = self.only;
+                let wanted = trees.iter().filter(|tree| only.is_empty() || only.contains(&tree.id));
+                wanted.for_each(|tree| self.tree(tree));
+            }
             Err(error) => self.report.damage.push(outside_trees(error.to_string())),
         }
     }

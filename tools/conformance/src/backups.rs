@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use pando_environment::Environment;
-use pando_storage::{
-    BackupExtent, BackupRequest, Durability, ErrorKind, KeyRange, Patience, emulate,
-};
+use pando_storage::{BackupExtent, BackupRequest, Durability, ErrorKind, KeyRange, Patience, emulate};
 
 use crate::subject::{Subject, commit};
 

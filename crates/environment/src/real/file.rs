@@ -5,8 +5,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, FallocateFlags, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::{Access, EnvironmentError, File, Operation};
@@ -20,7 +21,7 @@ const ALIGNMENT_SAFE: usize = 4_096;
 pub(super) struct RealFile {
     file: fs::File,
     path: PathBuf,
-    access: Access,
+    is_direct: AtomicBool,
     alignment: usize,
 }
 
@@ -30,7 +31,8 @@ impl RealFile {
             Access::Buffered => 1,
             Access::Direct => direct_alignment(&file),
         };
-        RealFile { file, path: path.to_owned(), access, alignment }
+        let is_direct = AtomicBool::new(access == Access::Direct);
+        RealFile { file, path: path.to_owned(), is_direct, alignment }
     }
 
     fn failed(&self, operation: Operation, offset: u64) -> impl FnOnce(io::Error) -> EnvironmentError {
@@ -101,7 +103,27 @@ impl File for RealFile {
     }
 
     fn access(&self) -> Access {
-        self.access
+        if self.is_direct.load(Ordering::Relaxed) { Access::Direct } else { Access::Buffered }
+    }
+
+    fn change_access(&self, access: Access) -> Result<Access, EnvironmentError> {
+        if access == Access::Direct && self.alignment == 1 {
+            // It was opened buffered, and is read and written without regard to any alignment.
+            return Ok(self.access());
+        }
+        let failed = |errno: Errno| EnvironmentError::io(Operation::Open, &self.path, errno);
+        let flags = rustix::fs::fcntl_getfl(&self.file).map_err(failed)?;
+        let wanted = match access {
+            Access::Direct => flags | OFlags::DIRECT,
+            Access::Buffered => flags - OFlags::DIRECT,
+        };
+        match rustix::fs::fcntl_setfl(&self.file, wanted) {
+            Ok(()) => self.is_direct.store(access == Access::Direct, Ordering::Relaxed),
+            // The file system has no direct I/O.
+            Err(Errno::INVAL) if access == Access::Direct => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        Ok(self.access())
     }
 
     fn alignment(&self) -> usize {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -358,7 +359,15 @@ impl FileSystem for SimulatedDisk {
         };
         let disk = self.itself.upgrade().expect("a disk that is called is alive");
         let process = state.process;
-        Ok(Arc::new(SimulatedFile { disk, inode, path: path.to_owned(), mode, access, alignment, process }))
+        Ok(Arc::new(SimulatedFile {
+            disk,
+            inode,
+            path: path.to_owned(),
+            mode,
+            is_direct: AtomicBool::new(access == Access::Direct),
+            alignment,
+            process,
+        }))
     }
 
     fn list(&self, folder: &Path) -> Result<Vec<String>, EnvironmentError> {

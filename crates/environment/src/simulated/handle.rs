@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::SimulatedDisk;
 use super::namespace::InodeNumber;
@@ -12,7 +13,7 @@ pub(super) struct SimulatedFile {
     pub(super) inode: InodeNumber,
     pub(super) path: PathBuf,
     pub(super) mode: OpenMode,
-    pub(super) access: Access,
+    pub(super) is_direct: AtomicBool,
     pub(super) alignment: usize,
     /// Which process opened it: a handle dies with its process.
     pub(super) process: u64,
@@ -69,7 +70,13 @@ impl File for SimulatedFile {
     }
 
     fn access(&self) -> Access {
-        self.access
+        if self.is_direct.load(Ordering::Relaxed) { Access::Direct } else { Access::Buffered }
+    }
+
+    fn change_access(&self, access: Access) -> Result<Access, EnvironmentError> {
+        let is_possible = access == Access::Buffered || self.alignment > 1;
+        self.is_direct.store(access == Access::Direct && is_possible, Ordering::Relaxed);
+        Ok(self.access())
     }
 
     fn alignment(&self) -> usize {

@@ -13,7 +13,10 @@ pub(super) enum Call {
     Checkpoint,
     /// `tree_estimate` and `bytes_on_disk`.
     TreeFigure,
+    /// `backup` and `check`.
     Backup,
+    /// `change_setting` and `change_tree_options`.
+    Change,
     Close,
     /// `get`, `get_many`, `scan` and `estimate` without patience.
     CachedRead,

@@ -146,6 +146,12 @@ impl PageCache {
         }
     }
 
+    /// Sets another limit; what is too much goes when the limit is shared out again.
+    pub(crate) fn change_limit(&self, limit: u64) {
+        self.limit.store(limit, Ordering::Relaxed);
+        self.directories.set_capacity(limit * DIRECTORY_SHARE / 100);
+    }
+
     /// Shares the limit out again: pages get what directories and `others` (the write buffers) leave, each tier its part.
     /// Called by background work now and then.
     pub(crate) fn rebalance(&self, others: u64) {

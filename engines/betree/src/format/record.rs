@@ -8,6 +8,7 @@
 //!     varint  value length, the value (puts only)
 //! kind 2, create tree: varint number, name, varint options; per option: name, value (texts with their length before them)
 //! kind 3, drop tree:   varint number
+//! kind 4, lay out tree: varint number, varint options; per option: name, value: these from now on
 //! ```
 
 use pando_storage::{KEY_BYTES_MAX, TreeId, VALUE_BYTES_MAX};
@@ -23,6 +24,7 @@ pub(crate) enum Kind {
     Commit = 1,
     CreateTree = 2,
     DropTree = 3,
+    LayOutTree = 4,
 }
 
 impl Kind {
@@ -32,6 +34,7 @@ impl Kind {
             1 => Some(Kind::Commit),
             2 => Some(Kind::CreateTree),
             3 => Some(Kind::DropTree),
+            4 => Some(Kind::LayOutTree),
             _ => None,
         }
     }
@@ -106,12 +109,41 @@ pub(crate) fn write_create_tree(tree: TreeId, name: &str, options: &[(String, St
     let mut payload = Vec::new();
     write_varint(&mut payload, u64::from(tree.get()));
     write_bytes(&mut payload, name.as_bytes());
-    write_varint(&mut payload, options.len() as u64);
-    for (name, value) in options {
-        write_bytes(&mut payload, name.as_bytes());
-        write_bytes(&mut payload, value.as_bytes());
-    }
+    write_options(&mut payload, options);
     payload
+}
+
+fn write_options(payload: &mut Vec<u8>, options: &[(String, String)]) {
+    write_varint(payload, options.len() as u64);
+    for (name, value) in options {
+        write_bytes(payload, name.as_bytes());
+        write_bytes(payload, value.as_bytes());
+    }
+}
+
+fn read_options(fields: &mut Fields<'_>) -> Result<Vec<(String, String)>, FormatError> {
+    let mut options = Vec::new();
+    for _ in 0..fields.count("option count", fields.remaining())? {
+        options.push((text(fields, "option name")?, text(fields, "option value")?));
+    }
+    Ok(options)
+}
+
+/// Writes the payload of another layout of a tree.
+pub(crate) fn write_lay_out_tree(tree: TreeId, options: &[(String, String)]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    write_varint(&mut payload, u64::from(tree.get()));
+    write_options(&mut payload, options);
+    payload
+}
+
+/// Reads the payload of another layout of a tree: its number and options.
+pub(crate) fn read_lay_out_tree(payload: &[u8]) -> Result<(TreeId, Vec<(String, String)>), FormatError> {
+    let mut fields = Fields::new(BLOCK, payload);
+    let tree = tree_number(&mut fields)?;
+    let options = read_options(&mut fields)?;
+    fields.finish()?;
+    Ok((tree, options))
 }
 
 /// Reads the payload of a tree's creation: its number, name and options.
@@ -121,10 +153,7 @@ pub(crate) fn read_create_tree(
     let mut fields = Fields::new(BLOCK, payload);
     let tree = tree_number(&mut fields)?;
     let name = text(&mut fields, "tree name")?;
-    let mut options = Vec::new();
-    for _ in 0..fields.count("option count", fields.remaining())? {
-        options.push((text(&mut fields, "option name")?, text(&mut fields, "option value")?));
-    }
+    let options = read_options(&mut fields)?;
     fields.finish()?;
     Ok((tree, name, options))
 }

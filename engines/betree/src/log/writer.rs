@@ -19,6 +19,7 @@ use super::segment_files::SegmentFiles;
 use super::segment_table::{HeaderState, SegmentTable};
 use super::wakers::{LogWaker, Wakers};
 use super::{LogError, LogPosition};
+use crate::waits::{WaitFor, Waits};
 
 /// How the log is kept; the defaults suit everything but tests.
 #[derive(Clone, Debug)]
@@ -104,6 +105,7 @@ pub(crate) struct Log {
     flusher: Mutex<Option<Task>>,
     flusher_waker: OnceLock<TaskWaker>,
     counters: Counters,
+    waits: Waits,
 }
 
 impl Log {
@@ -137,6 +139,7 @@ impl Log {
             flusher: Mutex::new(None),
             flusher_waker: OnceLock::new(),
             counters: Counters::default(),
+            waits: Waits::new(environment.clock()),
         }
     }
 
@@ -148,7 +151,7 @@ impl Log {
             return Err(LogError::TooLong { bytes: length, limit: RECORD_BYTES_MAX });
         }
         let (lsn, unwritten) = {
-            let mut appender = self.appender.lock();
+            let mut appender = self.waits.lock(WaitFor::LogAppend, &self.appender);
             self.check_open()?;
             if let Some(bytes) = appender.needs_segment(length) {
                 self.begin_segment(&mut appender, bytes)?;
@@ -179,7 +182,7 @@ impl Log {
     pub(crate) fn write_through(&self, lsn: Lsn) -> Result<(), LogError> {
         let lsn = lsn.min(self.appended_lsn());
         if self.logged_lsn() < lsn {
-            let writer = self.writer.lock();
+            let writer = self.waits.lock(WaitFor::LogWrite, &self.writer);
             // Whoever held the lock may have written this record too.
             if self.logged_lsn() < lsn {
                 self.write_batches(writer)?;
@@ -228,6 +231,13 @@ impl Log {
     /// Returns when every record up to `lsn` is on the device: it then survives a power cut. Callers share syncs.
     pub(crate) fn sync(&self, lsn: Lsn) -> Result<(), LogError> {
         let lsn = lsn.min(self.appended_lsn());
+        if self.durable_lsn() >= lsn {
+            return self.check_poison();
+        }
+        self.waits.timed(WaitFor::LogSync, || self.sync_up_to(lsn))
+    }
+
+    fn sync_up_to(&self, lsn: Lsn) -> Result<(), LogError> {
         while self.durable_lsn() < lsn {
             self.check_poison()?;
             let mut is_in_flight = self.sync_turn.lock();
@@ -342,6 +352,11 @@ impl Log {
         let released = self.table.lock().release_before(held.map_or(lsn, |held| held.min(lsn)));
         let mut files = self.files.lock();
         released.into_iter().try_for_each(|(number, length)| files.release(number, length))
+    }
+
+    /// Who waited for what.
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.waits
     }
 
     /// Counts and sizes.

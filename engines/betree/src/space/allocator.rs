@@ -4,7 +4,9 @@
 //!    caller lets the file [grow](Allocator::grown) and asks again.
 //! 2. [`allocate_fragments`](Allocator::allocate_fragments) is the last resort: several intervals, the longest first, each
 //!    filled with whole blocks, so that fragmentation alone never refuses a leaf.
-//! 3. [`defer`](Allocator::defer) keeps a freed extent until both superblock slots are at or past the generation that was
+//! 3. Free units may be *unbacked*: their room was given back to the device ([`punch`](super::shrink)), and is to be reserved
+//!    anew before they are written.
+//! 4. [`defer`](Allocator::defer) keeps a freed extent until both superblock slots are at or past the generation that was
 //!    being built when it was freed; [`release`](Allocator::release) then frees it.
 //!
 //! Invariants: free, pending and handed-out units never overlap; every free unit lies within the file.
@@ -14,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::interval_set::IntervalSet;
-use super::{Generation, UNIT_BYTES};
+use super::{Extent, Generation, UNIT_BYTES};
 
 /// Most fragments that one write is cut into.
 const FRAGMENTS_MAX: usize = 8;
@@ -26,6 +28,8 @@ pub(super) enum Purpose {
     Data,
     /// A checkpoint: it frees more than it takes.
     Checkpoint,
+    /// Data that is moved so that the end of the file becomes free: before the ceiling or nowhere, and the file does not grow.
+    Inward,
 }
 
 /// The length of a block that is to be placed, in bytes, and whether it must begin a unit.
@@ -51,10 +55,16 @@ pub(super) struct Allocator {
     /// By the generation that was being built when they were freed.
     pending: BTreeMap<Generation, Vec<Range<u64>>>,
     pending_units: u64,
+    /// Free units that have, or may have, no room on the device.
+    unbacked: IntervalSet,
+    /// Parts of them of which it is not known; to be punched so that it is.
+    doubted: Vec<Range<u64>>,
     /// The older superblock slot, as far as it is known.
     older_slot: Generation,
     /// Generations that are kept, each with how often.
     pins: BTreeMap<Generation, usize>,
+    /// While the file is to become shorter: what is written anew goes before this unit, if there is room.
+    ceiling: Option<u64>,
     /// The file's length in units.
     end: u64,
     reserve_units: u64,
@@ -68,8 +78,11 @@ impl Allocator {
             by_length: BTreeSet::new(),
             pending: BTreeMap::new(),
             pending_units: 0,
+            unbacked: IntervalSet::new(),
+            doubted: Vec::new(),
             older_slot: Generation::default(),
             pins: BTreeMap::new(),
+            ceiling: None,
             end,
             reserve_units,
         }
@@ -105,7 +118,7 @@ impl Allocator {
         let for_fit =
             if self.by_length.range((units, 0)..).next().is_some() { 0 } else { units - self.free_tail() };
         let kept = match purpose {
-            Purpose::Data => self.reserve_units,
+            Purpose::Data | Purpose::Inward => self.reserve_units,
             Purpose::Checkpoint => 0,
         };
         for_fit.max((units + kept).saturating_sub(self.free.total()))
@@ -117,10 +130,119 @@ impl Allocator {
         if self.growth_needed(units, purpose) > 0 {
             return None;
         }
-        let (_, start) = *self.by_length.range((units, 0)..).next()?;
+        let mut fitting = self.by_length.range((units, 0)..);
+        let start = match self.ceiling {
+            None => fitting.next()?.1,
+            Some(ceiling) => match fitting.clone().find(|(_, start)| start + units <= ceiling) {
+                Some((_, start)) => *start,
+                None if purpose == Purpose::Inward => return None,
+                None => fitting.next()?.1,
+            },
+        };
         let taken = start..start + units;
         self.take(taken.clone());
         Some(taken)
+    }
+
+    /// Takes a run of units that have room on the device, wherever it is: the last resort on a full one.
+    pub(super) fn allocate_backed(&mut self, units: u64, purpose: Purpose) -> Option<Range<u64>> {
+        if self.growth_needed(units, purpose) > 0 || purpose == Purpose::Inward {
+            return None;
+        }
+        let backed = self.free.iter().flat_map(|free| self.unbacked.gaps(free));
+        let found = backed.into_iter().find(|gap| gap.end - gap.start >= units)?;
+        let taken = found.start..found.start + units;
+        self.take(taken.clone());
+        Some(taken)
+    }
+
+    /// Of units that were taken: those without room on the device, which the caller is about to reserve.
+    pub(super) fn take_unbacked(&mut self, units: Range<u64>) -> Vec<Range<u64>> {
+        self.unbacked.take(units).0
+    }
+
+    /// These free units have no room on the device, or may have none.
+    pub(super) fn set_unbacked(&mut self, units: Range<u64>) {
+        for gap in self.unbacked.gaps(units) {
+            self.unbacked.insert(gap).expect("a gap of the set is not in it");
+        }
+    }
+
+    /// Free units that may have room on the device, or not.
+    pub(super) fn doubt(&mut self, units: Range<u64>) {
+        self.set_unbacked(units.clone());
+        self.doubted.push(units);
+    }
+
+    /// Takes a run of at least so many free units that are doubted: they are to be punched.
+    pub(super) fn take_doubted(&mut self, least: u64) -> Option<Range<u64>> {
+        while let Some(units) = self.doubted.pop() {
+            let part = self.free.overlap(&units).filter(|part| part.end - part.start >= least);
+            if let Some(part) = part {
+                self.take(part.clone());
+                return Some(part);
+            }
+        }
+        None
+    }
+
+    /// Takes the longest run of at least so many free units that have room on the device, as long as `keep` such units stay.
+    pub(super) fn take_to_punch(&mut self, least: u64, keep: u64) -> Option<Range<u64>> {
+        let backed = self.free.total() - self.unbacked.total();
+        let most = backed.checked_sub(keep.max(self.reserve_units)).filter(|most| *most >= least)?;
+        let intervals = self.by_length.iter().rev().take_while(|(length, _)| *length >= least);
+        let gaps = intervals.flat_map(|(length, start)| self.unbacked.gaps(*start..*start + *length));
+        let longest =
+            gaps.max_by_key(|gap| gap.end - gap.start).filter(|gap| gap.end - gap.start >= least)?;
+        let taken = longest.start..longest.end.min(longest.start + most);
+        self.take(taken.clone());
+        Some(taken)
+    }
+
+    /// Cuts free units off the end of the file, all but `keep`; the new length.
+    pub(super) fn cut_tail(&mut self, keep: u64) -> Option<u64> {
+        let cut = self.free_tail().min(self.free.total().saturating_sub(self.reserve_units));
+        let cut = cut.checked_sub(keep).filter(|cut| *cut > 0)?;
+        let end = self.end - cut;
+        self.take(end..self.end);
+        self.unbacked.take(end..self.end);
+        self.end = end;
+        Some(end)
+    }
+
+    pub(super) fn reserve_units(&self) -> u64 {
+        self.reserve_units
+    }
+
+    /// The unit after the last that is not free.
+    pub(super) fn used_end(&self) -> u64 {
+        self.end - self.free_tail()
+    }
+
+    /// From now on what is written goes before this unit, if there is room; `None`: wherever it fits best.
+    pub(super) fn set_ceiling(&mut self, ceiling: Option<u64>) {
+        self.ceiling = ceiling;
+    }
+
+    /// Whether one of the extents reaches beyond the ceiling.
+    pub(super) fn is_far_out(&self, extents: &[Extent]) -> bool {
+        self.ceiling.is_some_and(|ceiling| extents.iter().any(|extent| extent.end() > ceiling))
+    }
+
+    /// Whether something freed beyond the ceiling waits for checkpoints.
+    pub(super) fn is_pending_far_out(&self) -> bool {
+        let mut pending = self.pending.values().flatten();
+        self.ceiling.is_some_and(|ceiling| pending.any(|units| units.end > ceiling))
+    }
+
+    /// Free units without room on the device.
+    pub(super) fn unbacked_units(&self) -> u64 {
+        self.unbacked.total()
+    }
+
+    /// The free intervals of at least so many units.
+    pub(super) fn long_free(&self, least: u64) -> Vec<Range<u64>> {
+        self.free.iter().filter(|units| units.end - units.start >= least).collect()
     }
 
     /// Takes several intervals that hold the blocks in their order, the longest first.
@@ -320,6 +442,33 @@ mod tests {
         assert_eq!((allocator.free_units(), allocator.pending_units()), (5, 4));
         allocator.release(generation(4));
         assert_eq!((allocator.free_units(), allocator.pending_units()), (9, 0));
+    }
+
+    #[test]
+    fn what_was_punched_is_told_when_it_is_taken_and_the_reserve_keeps_its_room() {
+        let mut allocator = allocator(&[(0, 100), (200, 250), (990, 1_000)], 20);
+        assert_eq!(allocator.take_to_punch(60, 30), Some(0..100));
+        allocator.set_unbacked(0..100);
+        allocator.free_now(0..100);
+        assert_eq!(allocator.take_to_punch(50, 30), None, "only 60 units have room, and 30 stay");
+        assert_eq!(allocator.take_to_punch(20, 30), Some(200..230));
+        allocator.free_now(200..230);
+        assert_eq!(allocator.unbacked_units(), 100);
+        assert_eq!(allocator.allocate(60, Purpose::Data), Some(0..60));
+        assert_eq!(allocator.take_unbacked(0..60).first(), Some(&(0..60)));
+        assert_eq!(allocator.allocate_backed(40, Purpose::Data), Some(200..240));
+        assert_eq!(allocator.allocate_backed(20, Purpose::Data), None);
+        assert_eq!(allocator.allocate(40, Purpose::Data), Some(60..100));
+    }
+
+    #[test]
+    fn the_free_end_of_the_file_is_cut_off_but_for_what_is_to_be_kept() {
+        let mut allocator = allocator(&[(100, 200), (900, 1_000)], 10);
+        assert_eq!((allocator.used_end(), allocator.cut_tail(100)), (900, None));
+        assert_eq!(allocator.cut_tail(30), Some(930));
+        assert_eq!((allocator.end(), allocator.free_units()), (930, 130));
+        allocator.grown(1_000);
+        assert_eq!(allocator.free_tail(), 100);
     }
 
     #[test]

@@ -20,14 +20,19 @@ use super::interval_set::IntervalSet;
 use super::space_change::units_of;
 use super::superblock::FeatureMasks;
 use super::superblock_slots::{HEAD_UNITS, Slot, read_slots, write_slot};
+use super::traffic::Traffic;
 use super::{
     BlockKind, Checkpoint, Compression, Extent, ExtentWriter, FileId, Generation, Pointer, Shutdown,
     SpaceError, StoreId, Superblock, UNIT_BYTES,
 };
 use crate::log::LogPosition;
+use crate::waits::{WaitFor, Waits};
 
 /// The name of the data file while a store is made.
 const UNFINISHED_SUFFIX: &str = ".new";
+
+/// By how much the data file grows at least, and how much of it is kept in reserve, in bytes.
+const GROWTH_BYTES: u64 = 4 << 20;
 
 /// How space is managed; the defaults suit everything but tests.
 #[derive(Clone, Debug)]
@@ -42,12 +47,24 @@ pub(crate) struct SpaceOptions {
     pub(crate) access: Access,
 }
 
+impl SpaceOptions {
+    /// For a file that grows by so many bytes at least; a small step has a small reserve.
+    pub(crate) fn growing_by(bytes: u64, access: Access) -> SpaceOptions {
+        SpaceOptions {
+            growth_bytes_min: bytes,
+            reserve_bytes: bytes.min(GROWTH_BYTES),
+            access,
+            ..SpaceOptions::default()
+        }
+    }
+}
+
 impl Default for SpaceOptions {
     fn default() -> Self {
         SpaceOptions {
-            growth_bytes_min: 4 << 20,
+            growth_bytes_min: GROWTH_BYTES,
             growth_bytes_max: 64 << 20,
-            reserve_bytes: 4 << 20,
+            reserve_bytes: GROWTH_BYTES,
             access: Access::Direct,
         }
     }
@@ -72,6 +89,8 @@ pub(crate) struct SpaceStatistics {
     pub(crate) writes: u64,
     pub(crate) write_bytes: u64,
     pub(crate) checkpoints: u64,
+    /// Free, and given back to the device (or perhaps, since before the store was opened).
+    pub(crate) hole_bytes: u64,
     /// Generations that are kept for backups and checks.
     pub(crate) pins: u64,
 }
@@ -101,6 +120,8 @@ pub(crate) struct BlockStore {
     is_checkpointing: AtomicBool,
     poison: OnceLock<Arc<SpaceError>>,
     counters: Counters,
+    traffic: Traffic,
+    waits: Waits,
     // Released last: while any part of the store lives, nobody else opens the folder.
     _lock: FolderLock,
 }
@@ -176,6 +197,8 @@ impl BlockStore {
             is_checkpointing: AtomicBool::new(false),
             poison: OnceLock::new(),
             counters: Counters::default(),
+            traffic: Traffic::default(),
+            waits: Waits::new(environment.clock()),
             _lock: lock,
         };
         store.load_map(end)?;
@@ -206,6 +229,7 @@ impl BlockStore {
         for units in taken.gaps(0..end) {
             allocator.free_now(units);
         }
+        BlockStore::doubt_room(&mut allocator);
         Ok(())
     }
 
@@ -229,11 +253,16 @@ impl BlockStore {
         ExtentWriter::new(self, tree, self.generation(), Purpose::Data)
     }
 
+    /// A writer of blocks that are moved before the [ceiling](BlockStore::plan_ceiling): it finds no room elsewhere.
+    pub(crate) fn inward_writer(&self, tree: TreeId) -> ExtentWriter<'_> {
+        ExtentWriter::new(self, tree, self.generation(), Purpose::Inward)
+    }
+
     /// No reader in memory reaches the extent any more, and no later capture contains it. It is reused as soon as no
     /// superblock leads to it. `birth` is the generation that its blocks were born in.
     pub(crate) fn free(&self, extent: Extent, birth: Generation) {
         let building = self.generation();
-        let mut allocator = self.allocator.lock();
+        let mut allocator = self.waits.lock(WaitFor::Room, &self.allocator);
         if birth == building {
             allocator.free_now(units_of(extent));
         } else {
@@ -266,6 +295,16 @@ impl BlockStore {
         self.allocator.lock().release(older_slot);
     }
 
+    /// What was read and written, by cause and tree.
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// Who waited for what.
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.waits
+    }
+
     /// Sizes and counts.
     pub(crate) fn statistics(&self) -> SpaceStatistics {
         let allocator = self.allocator.lock();
@@ -279,6 +318,7 @@ impl BlockStore {
             writes: count(&self.counters.writes),
             write_bytes: count(&self.counters.write_bytes),
             checkpoints: count(&self.counters.checkpoints),
+            hole_bytes: allocator.unbacked_units() * UNIT_BYTES,
             pins: allocator.pins() as u64,
         }
     }
@@ -295,13 +335,27 @@ impl BlockStore {
         if units == 0 {
             return Ok(Vec::new());
         }
-        let mut allocator = self.allocator.lock();
-        let grown = self.grow(&mut allocator, units, purpose);
-        if let Some(units) = allocator.allocate(units, purpose) {
+        let mut allocator = self.waits.lock(WaitFor::Room, &self.allocator);
+        let grown = match purpose {
+            Purpose::Inward => Ok(()),
+            Purpose::Data | Purpose::Checkpoint => self.grow(&mut allocator, units, purpose),
+        };
+        if let Some(units) = self.allocate_with_room(&mut allocator, units, purpose) {
             return Ok(vec![Fragment { units, blocks: blocks.len() }]);
         }
+        if purpose == Purpose::Inward {
+            return Err(self.no_space(bytes, None));
+        }
         match allocator.allocate_fragments(blocks, purpose) {
-            Some(fragments) => Ok(fragments),
+            Some(fragments)
+                if fragments.iter().all(|part| self.reserve_room(&mut allocator, &part.units)) =>
+            {
+                Ok(fragments)
+            }
+            Some(fragments) => {
+                fragments.into_iter().for_each(|fragment| allocator.free_now(fragment.units));
+                Err(grown.err().unwrap_or_else(|| self.no_space(bytes, None)))
+            }
             None => Err(grown.err().unwrap_or_else(|| self.no_space(bytes, None))),
         }
     }
@@ -312,9 +366,7 @@ impl BlockStore {
         if needed == 0 {
             return Ok(());
         }
-        let (least, most) =
-            (self.options.growth_bytes_min / UNIT_BYTES, self.options.growth_bytes_max / UNIT_BYTES);
-        let step = (allocator.end() / 8).clamp(least, most.max(least)).max(needed);
+        let step = self.growth_step(allocator.end()).max(needed);
         let end = allocator.end();
         let grow_by = |units: u64| self.file.allocate(end * UNIT_BYTES, units * UNIT_BYTES);
         let grown = match grow_by(step) {
@@ -333,6 +385,13 @@ impl BlockStore {
         allocator.grown(end + grown);
         self.file_bytes.store((end + grown) * UNIT_BYTES, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// How many units a file of so many grows by at once.
+    pub(super) fn growth_step(&self, units: u64) -> u64 {
+        let (least, most) =
+            (self.options.growth_bytes_min / UNIT_BYTES, self.options.growth_bytes_max / UNIT_BYTES);
+        (units / 8).clamp(least, most.max(least))
     }
 
     fn no_space(&self, wanted_bytes: u64, source: Option<pando_environment::EnvironmentError>) -> SpaceError {
@@ -356,6 +415,10 @@ impl BlockStore {
 
     pub(super) fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    pub(super) fn set_file_bytes(&self, bytes: u64) {
+        self.file_bytes.store(bytes, Ordering::SeqCst);
     }
 
     pub(super) fn file_bytes(&self) -> u64 {

@@ -25,6 +25,7 @@ use super::{
     SpaceChange, SpaceError, Superblock, extents_of,
 };
 use crate::log::LogPosition;
+use crate::waits::WaitFor;
 
 /// Blocks of the space map belong to no tree.
 const NO_TREE: TreeId = TreeId::new(0);
@@ -153,7 +154,7 @@ impl<'a> Checkpoint<'a> {
     /// Makes the generation durable. After an error nothing has changed, and the contents' change belongs to the next
     /// attempt.
     pub(crate) fn commit(self, contents: &CheckpointContents) -> Result<CheckpointOutcome, SpaceError> {
-        let mut durable = self.store.durable.lock();
+        let mut durable = self.store.waits().lock(WaitFor::SpaceMap, &self.store.durable);
         let map = self.write_map(&durable, &contents.change)?;
         let outcome = self.write_superblock(&mut durable, contents, &map)?;
         self.install_map(&mut durable, map);
@@ -165,7 +166,8 @@ impl<'a> Checkpoint<'a> {
         self.check_change(durable, trees)?;
         let delta_bytes = space_map::delta_bytes_max(trees.added(), trees.removed(), 4);
         let mut written = Vec::new();
-        let result = if durable.map.wants_snapshot(delta_bytes) {
+        let is_in_the_way = self.store.allocator().lock().is_far_out(&durable.map_extents());
+        let result = if durable.map.wants_snapshot(delta_bytes) || is_in_the_way {
             self.write_snapshot(durable, trees, &mut written)
         } else {
             self.write_delta(durable, trees, delta_bytes, &mut written)

@@ -144,7 +144,7 @@ impl<'a> ExtentWriter<'a> {
 
     fn place_lengths(mut self, lengths: Vec<BlockLength>) -> Result<PlacedBlocks<'a>, SpaceError> {
         let fragments = self.store.allocate_for(&lengths, self.purpose)?;
-        if self.purpose == Purpose::Data {
+        if self.purpose != Purpose::Checkpoint {
             // Not earlier than the allocation: what a generation's map has, with a birth up to it, then is in that generation.
             self.birth = self.store.generation();
         }
@@ -366,6 +366,9 @@ impl PlacedBlocks<'_> {
                 self.store.write(&copy, start)?;
             }
             first += fragment.blocks;
+        }
+        for block in &blocks {
+            self.store.traffic().wrote(writer.tree, block.kind, block.disk_length);
         }
         self.fragments.clear();
         Ok(())

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
+use super::block_store::inconsistent;
 use super::interval_set::IntervalSet;
+use super::space_change::units_of;
 use super::{BlockStore, Extent, SpaceError, Superblock, UNIT_BYTES};
 
 /// See the [module](self).
@@ -37,6 +39,21 @@ impl PinnedGeneration {
     /// Every unit that the generation reaches.
     pub(crate) fn used(&self) -> &IntervalSet {
         &self.used
+    }
+
+    /// Checks that these extents and the space map's own are exactly what the generation uses, each once.
+    pub(crate) fn check_reached(&self, reachable: &[Extent]) -> Result<(), SpaceError> {
+        let mut missing = self.used.clone();
+        for extent in reachable.iter().chain(&self.map_extents) {
+            let units = units_of(*extent);
+            if missing.remove(&units).is_none() {
+                return Err(inconsistent("what is reached is in use, and reached once", units));
+            }
+        }
+        match missing.iter().next() {
+            Some(units) => Err(inconsistent("what is in use is reached", units)),
+            None => Ok(()),
+        }
     }
 
     /// The extents of the space map's own blocks, which no tree leads to.

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use pando_environment::AlignedBuffer;
+use pando_storage::TreeId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block_header::{BlockHeader, HEADER_BYTES};
@@ -119,6 +120,7 @@ impl BlockStore {
             Some(header) if header.raw_length != pointer.raw_length() => Some("raw length"),
             Some(_) => None,
         };
+        self.traffic().read(header.map_or(TreeId::new(0), |header| header.tree), pointer);
         match contradiction {
             Some(field) => Err(self.corrupt(pointer, BlockProblem::Header { field })),
             None => Ok(&bytes[HEADER_BYTES..]),

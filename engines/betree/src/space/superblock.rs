@@ -236,7 +236,7 @@ impl From<FormatError> for BlockProblem {
 
 /// The bytes as those of a superblock: of its length, with its magic and its checksum, so that the fuzzer gets beyond both.
 #[cfg(fuzzing)]
-pub(super) fn whole(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn whole(bytes: &[u8]) -> Vec<u8> {
     let mut block = [MAGIC.as_slice(), bytes].concat();
     block.resize(SUPERBLOCK_BYTES as usize, 0);
     let checksum = xxh3_128(&block[..BODY_BYTES]);

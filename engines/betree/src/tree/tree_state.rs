@@ -19,15 +19,13 @@ use super::growth::Growth;
 use super::settings::TreeSettings;
 use super::view::{Frozen, Partition, TreeView, Version};
 use crate::cache::Blocks;
-use crate::space::{Extent, Generation, Pointer, SpaceChange, extents_of};
+use crate::space::{Extent, Generation, Pointer, SpaceChange, UNIT_BYTES, extents_of};
 
 /// See the module's head.
 pub(crate) struct Tree {
     pub(crate) id: TreeId,
     pub(crate) name: String,
-    /// As they were given, to be stored.
-    pub(crate) options: Vec<(String, String)>,
-    pub(crate) settings: TreeSettings,
+    layout: ArcSwap<Layout>,
     pub(crate) growth: Growth,
     pub(crate) behind: Mutex<Behind>,
     view: ArcSwap<TreeView>,
@@ -35,6 +33,13 @@ pub(crate) struct Tree {
     pub(crate) installed: Mutex<Installed>,
     /// When it was dropped; 0 while it is live.
     dropped_at: AtomicU64,
+}
+
+/// How a tree is laid out from now on.
+struct Layout {
+    /// As they were given, to be stored.
+    options: Vec<(String, String)>,
+    settings: TreeSettings,
 }
 
 /// What belongs to the newest view of a tree.
@@ -66,6 +71,12 @@ impl Installed {
         }
     }
 
+    /// Bytes of the file that only readers of older versions still hold.
+    pub(crate) fn retired_bytes(&self) -> u64 {
+        let extents = self.retired.iter().flat_map(|retired| &retired.extents);
+        extents.map(|(extent, _)| (extent.end() - extent.start()) * UNIT_BYTES).sum()
+    }
+
     /// Whether some reader still holds a version that has been replaced.
     pub(crate) fn has_retired(&self) -> bool {
         !self.retired.is_empty()
@@ -95,8 +106,7 @@ impl Tree {
         Tree {
             id,
             name,
-            options,
-            settings,
+            layout: ArcSwap::from_pointee(Layout { options, settings }),
             growth: Growth::default(),
             behind: Mutex::default(),
             view: ArcSwap::from_pointee(view),
@@ -104,6 +114,21 @@ impl Tree {
             installed: Mutex::default(),
             dropped_at: AtomicU64::new(0),
         }
+    }
+
+    /// How it is laid out, for what is written from now on.
+    pub(crate) fn settings(&self) -> TreeSettings {
+        self.layout.load().settings
+    }
+
+    /// The options that say so, as they were given.
+    pub(crate) fn options(&self) -> Vec<(String, String)> {
+        self.layout.load().options.clone()
+    }
+
+    /// Lays out otherwise what is written from now on.
+    pub(crate) fn change_layout(&self, options: Vec<(String, String)>, settings: TreeSettings) {
+        self.layout.store(Arc::new(Layout { options, settings }));
     }
 
     /// The newest view, for a moment: cheap, and holding up nobody.

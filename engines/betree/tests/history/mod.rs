@@ -19,8 +19,8 @@ use std::sync::Arc;
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Begin, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Patience, StorageError,
-    Transaction, TreeId, TreeOptions,
+    Begin, CheckRequest, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Patience,
+    StorageError, Transaction, TreeId, TreeOptions,
 };
 
 pub const FOLDER: &str = "/store";
@@ -65,6 +65,8 @@ pub struct History {
     large_values: u64,
     /// Whether steps make backups, too; each finished one is restored after the end of a life.
     pub backups: Option<backups::Backups>,
+    /// Whether steps change the layouts of trees, too, and check the open store.
+    pub changes_layouts: bool,
     /// Slices that were waiting in inner nodes when the store was looked at after its end.
     pub slices_seen: u64,
 }
@@ -104,6 +106,7 @@ impl History {
             reader: None,
             next_tree: 0,
             backups: None,
+            changes_layouts: false,
             large_values: if seed.is_multiple_of(2) { 30 } else { 6 },
             slices_seen: 0,
         }
@@ -116,12 +119,21 @@ impl History {
 
     /// Opens the store and makes the anchor, if it is not there.
     pub fn open(&mut self) -> Result<(), StorageError> {
-        let engine = Betree::open(&self.simulation.environment, Path::new(FOLDER), tiny_options())?;
+        let engine = Betree::open(&self.simulation.environment, Path::new(FOLDER), self.options())?;
         self.engine = Some(engine);
         if !self.trees.contains_key(ANCHOR) {
             self.create(ANCHOR)?;
         }
         Ok(())
+    }
+
+    fn options(&self) -> Options {
+        let mut options = tiny_options();
+        if self.backups.is_some() {
+            // Small enough that the file is cut, and blocks are moved, all the time.
+            options.growth_bytes = 64 << 10;
+        }
+        options
     }
 
     pub fn engine(&self) -> &Arc<Betree> {
@@ -156,6 +168,9 @@ impl History {
         }
         if self.backups.is_some() && self.random.below(3) == 0 {
             return self.step_backup();
+        }
+        if self.changes_layouts && self.random.below(10) == 0 {
+            return self.change_some_layout();
         }
         match self.random.below(42) {
             0 | 1 if self.trees.len() < 4 => {
@@ -276,6 +291,23 @@ impl History {
         Ok(())
     }
 
+    fn change_some_layout(&mut self) -> Result<(), StorageError> {
+        let report = self.engine().check(&CheckRequest::default())?;
+        assert!(report.is_sound(), "{}: {report:?}", self.label);
+        let layouts: [&[(&str, &str)]; 5] = [
+            &[],
+            &[("pageSize", "128B"), ("compression", "none")],
+            &[("leafSize", "4KB"), ("compression", "zstd-3"), ("filterBits", "0")],
+            &[("bufferPercent", "0")],
+            &[("fanout", "8"), ("runSize", "512B")],
+        ];
+        let entries = layouts[self.random.below(5) as usize];
+        let entries = entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let ids: Vec<TreeId> = self.trees.values().copied().collect();
+        let tree = ids[self.random.below(ids.len() as u64) as usize];
+        self.engine().change_tree_options(tree, &TreeOptions { entries })
+    }
+
     /// A reader keeps its snapshot whatever happens meanwhile.
     fn turn_reader(&mut self) -> Result<(), StorageError> {
         match self.reader.take() {
@@ -339,7 +371,7 @@ impl History {
         let report = verify(environment, folder).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         assert!(report.is_sound(), "{}: {:?}", self.label, report.damage);
         self.slices_seen += report.trees.iter().map(|tree| tree.slices).sum::<u64>();
-        let engine = Betree::open(environment, folder, tiny_options());
+        let engine = Betree::open(environment, folder, self.options());
         self.engine = Some(engine.unwrap_or_else(|error| panic!("{}: {error:?}", self.label)));
         let survived = self.survived();
         assert!(

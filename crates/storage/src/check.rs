@@ -1,0 +1,37 @@
+//! Checking an open store as the contract has it: what is asked for, and what was found.
+
+use std::num::NonZeroU64;
+
+use crate::TreeId;
+
+/// A check to be made; see [`Engine::check`](crate::Engine::check).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CheckRequest<'a> {
+    /// The trees to be checked; all if there are none here.
+    pub trees: &'a [TreeId],
+    /// How much may be read in a second, about; `None`: as fast as it goes.
+    pub bytes_per_second: Option<NonZeroU64>,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Trees checked.
+    pub trees: u64,
+    /// Entries read: keys, or versions of keys.
+    pub entries: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// What is wrong, a sentence each with the keys concerned; at most [`PROBLEMS_MAX`](CheckReport::PROBLEMS_MAX).
+    pub problems: Vec<String>,
+}
+
+impl CheckReport {
+    /// Problems that are told; a store with more is not mended by knowing them all.
+    pub const PROBLEMS_MAX: usize = 1_000;
+
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+}

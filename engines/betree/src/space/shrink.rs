@@ -1,0 +1,127 @@
+//! Gives room back to the device: the free end of the file is cut off, and long free stretches within it become holes.
+//!
+//! 1. [`cut_free_end`](BlockStore::cut_free_end) cuts what is free at the end, but for what the file would soon grow by again.
+//! 2. [`punch_next`](BlockStore::punch_next) takes a free stretch of 1 MiB or more out of the allocator, gives its room back,
+//!    and returns it as free and *unbacked*. Before such units are written their room is reserved again, so that a full device
+//!    shows where room is asked for, and not in the middle of a write.
+//!
+//! 3. Where much is free and the end is not, a *ceiling* is set, behind which everything is moved away, step by step.
+//!
+//! What is free is reached by no superblock, no pinned generation and no reader, so that neither step needs an order of syncs:
+//! whatever of it a crash undoes, nothing refers to it. After an open every long free stretch counts as unbacked, since nothing
+//! remembers which are, and is punched (again) in due course.
+//!
+//! # Invariants
+//! - The reserve for checkpoints keeps its room on the device.
+//! - An error (a file system that cannot punch) leaves everything as it was.
+
+use std::ops::Range;
+
+use super::allocator::{Allocator, Purpose};
+use super::{BlockStore, SpaceError, UNIT_BYTES, extents_of};
+
+/// Shorter free stretches stay as they are, in units: 1 MiB.
+const HOLE_UNITS_MIN: u64 = 256;
+
+/// The most that is punched in one step, in units: 64 MiB.
+const HOLE_UNITS_MAX: u64 = 16 * 1024;
+
+impl BlockStore {
+    /// Cuts off what is free at the end of the file and not likely to be wanted soon; bytes cut.
+    pub(crate) fn cut_free_end(&self) -> Result<u64, SpaceError> {
+        self.check_poison()?;
+        let mut allocator = self.allocator().lock();
+        let end = allocator.end();
+        let step = self.growth_step(allocator.used_end());
+        if allocator.free_tail() <= 2 * step {
+            return Ok(0);
+        }
+        let Some(new_end) = allocator.cut_tail(step) else { return Ok(0) };
+        // Under the lock: nobody may be given what is being cut off, and the file may not grow meanwhile.
+        if let Err(error) = self.file().set_length(new_end * UNIT_BYTES) {
+            allocator.grown(end);
+            return Err(error.into());
+        }
+        self.set_file_bytes(new_end * UNIT_BYTES);
+        Ok((end - new_end) * UNIT_BYTES)
+    }
+
+    /// While much of the file is free: the unit before which everything would find room. From then on all that is written goes
+    /// before it, if there is room, and what lies behind it is to be [moved](crate::tree::relocate).
+    pub(crate) fn plan_ceiling(&self) -> Option<u64> {
+        let mut allocator = self.allocator().lock();
+        let used = allocator.end() - allocator.free_units() - allocator.pending_units();
+        let ideal = used + used / 8 + 2 * self.growth_step(used) + allocator.reserve_units();
+        let ceiling = (allocator.used_end() > ideal + ideal / 4).then_some(ideal);
+        allocator.set_ceiling(ceiling);
+        ceiling
+    }
+
+    /// Whether a checkpoint would make room behind the ceiling: it writes space map and catalog anew, and what was freed there
+    /// can be used again, or cut off, only after checkpoints.
+    pub(crate) fn wants_checkpoint(&self) -> bool {
+        let Some(durable) = self.durable.try_lock() else { return false };
+        let mut extents = durable.map_extents();
+        extents.extend(extents_of(durable.superblock().catalog().as_ref()));
+        let allocator = self.allocator().lock();
+        allocator.is_far_out(&extents) || allocator.is_pending_far_out()
+    }
+
+    /// Gives the room of one long free stretch back to the device; bytes given back, 0 where there is none.
+    pub(crate) fn punch_next(&self) -> Result<u64, SpaceError> {
+        self.check_poison()?;
+        let kept = self.growth_step(self.allocator().lock().end());
+        let mut allocator = self.allocator().lock();
+        let doubted = allocator.take_doubted(HOLE_UNITS_MIN);
+        let Some(units) = doubted.or_else(|| allocator.take_to_punch(HOLE_UNITS_MIN, kept)) else {
+            return Ok(0);
+        };
+        drop(allocator);
+        let hole = units.start..units.end.min(units.start + HOLE_UNITS_MAX);
+        let bytes = (hole.end - hole.start) * UNIT_BYTES;
+        let punched = self.file().punch_hole(hole.start * UNIT_BYTES, bytes);
+        let mut allocator = self.allocator().lock();
+        if punched.is_ok() {
+            allocator.set_unbacked(hole);
+        }
+        allocator.free_now(units);
+        punched?;
+        Ok(bytes)
+    }
+
+    /// Takes a run of units, with room on the device. Without room nothing has changed.
+    pub(super) fn allocate_with_room(
+        &self,
+        allocator: &mut Allocator,
+        units: u64,
+        purpose: Purpose,
+    ) -> Option<Range<u64>> {
+        let taken = allocator.allocate(units, purpose)?;
+        if self.reserve_room(allocator, &taken) {
+            return Some(taken);
+        }
+        allocator.free_now(taken);
+        allocator.allocate_backed(units, purpose)
+    }
+
+    /// Reserves the room of what is unbacked among taken units; false where the device has none, and then nothing has changed.
+    pub(super) fn reserve_room(&self, allocator: &mut Allocator, taken: &Range<u64>) -> bool {
+        let unbacked = allocator.take_unbacked(taken.clone());
+        let reserve = |units: &Range<u64>| {
+            self.file().allocate(units.start * UNIT_BYTES, (units.end - units.start) * UNIT_BYTES).is_ok()
+        };
+        if unbacked.iter().all(reserve) {
+            return true;
+        }
+        unbacked.into_iter().for_each(|units| allocator.set_unbacked(units));
+        false
+    }
+
+    /// After an open: nothing remembers which free stretches are holes.
+    pub(super) fn doubt_room(allocator: &mut Allocator) {
+        for units in allocator.long_free(HOLE_UNITS_MIN) {
+            let starts = (units.start..units.end).step_by(HOLE_UNITS_MAX as usize);
+            starts.for_each(|start| allocator.doubt(start..units.end.min(start + HOLE_UNITS_MAX)));
+        }
+    }
+}

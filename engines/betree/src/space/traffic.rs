@@ -1,0 +1,138 @@
+//! What is read from the data file and written to it: by cause, and by tree and cause.
+//!
+//! Blocks are counted, with the sectors that they take: several may go with one call to the device, whose calls
+//! [`SpaceStatistics`](super::block_store::SpaceStatistics) counts. Only what comes from the device counts as read; the cost is
+//! little beside that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pando_storage::TreeId;
+use parking_lot::RwLock;
+
+use super::{BlockKind, Pointer, SECTOR_BYTES};
+
+/// What blocks are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Pages and directories of leaves, and large values.
+    Leaves,
+    /// Pages, indexes and filters of runs.
+    Runs,
+    /// Inner nodes.
+    Nodes,
+    /// The list of trees.
+    Catalog,
+    /// The space map.
+    SpaceMap,
+}
+
+impl Cause {
+    const COUNT: usize = 5;
+
+    /// Those that trees have.
+    pub(crate) const OF_TREES: [Cause; 3] = [Cause::Leaves, Cause::Runs, Cause::Nodes];
+
+    pub(crate) const fn of(kind: BlockKind) -> Cause {
+        match kind {
+            BlockKind::LeafDirectory | BlockKind::Page | BlockKind::LargeValue => Cause::Leaves,
+            BlockKind::RunIndex | BlockKind::RunPage | BlockKind::Filter => Cause::Runs,
+            BlockKind::InnerNode => Cause::Nodes,
+            BlockKind::Catalog => Cause::Catalog,
+            BlockKind::SpaceRoot | BlockKind::SpaceSnapshot | BlockKind::SpaceDelta => Cause::SpaceMap,
+        }
+    }
+}
+
+/// Blocks and bytes of one cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flow {
+    pub(crate) blocks_read: u64,
+    pub(crate) bytes_read: u64,
+    pub(crate) blocks_written: u64,
+    pub(crate) bytes_written: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    blocks_read: AtomicU64,
+    bytes_read: AtomicU64,
+    blocks_written: AtomicU64,
+    bytes_written: AtomicU64,
+}
+
+impl Counts {
+    fn flow(&self) -> Flow {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Flow {
+            blocks_read: load(&self.blocks_read),
+            bytes_read: load(&self.bytes_read),
+            blocks_written: load(&self.blocks_written),
+            bytes_written: load(&self.bytes_written),
+        }
+    }
+
+    fn read(&self, bytes: u64) {
+        self.blocks_read.fetch_add(1, Ordering::Relaxed);
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn wrote(&self, bytes: u64) {
+        self.blocks_written.fetch_add(1, Ordering::Relaxed);
+        self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+type ByCause = [Counts; Cause::COUNT];
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    all: ByCause,
+    trees: RwLock<hashbrown::HashMap<u32, Arc<ByCause>>>,
+}
+
+impl Traffic {
+    /// A block of a tree (0: of none) came from the device.
+    pub(super) fn read(&self, tree: TreeId, pointer: &Pointer) {
+        let (cause, bytes) = (Cause::of(pointer.kind()) as usize, sectors(pointer.disk_length()));
+        self.all[cause].read(bytes);
+        self.with_tree(tree, |counts| counts[cause].read(bytes));
+    }
+
+    /// A block was written.
+    pub(super) fn wrote(&self, tree: TreeId, kind: BlockKind, disk_length: u32) {
+        let (cause, bytes) = (Cause::of(kind) as usize, sectors(disk_length));
+        self.all[cause].wrote(bytes);
+        self.with_tree(tree, |counts| counts[cause].wrote(bytes));
+    }
+
+    fn with_tree(&self, tree: TreeId, count: impl Fn(&ByCause)) {
+        if tree.get() == 0 {
+            return;
+        }
+        if let Some(counts) = self.trees.read().get(&tree.get()) {
+            return count(counts);
+        }
+        count(self.trees.write().entry(tree.get()).or_default());
+    }
+
+    /// A tree is gone for good.
+    pub(crate) fn forget(&self, tree: TreeId) {
+        self.trees.write().remove(&tree.get());
+    }
+
+    /// Everything of one cause since the store was opened.
+    pub(crate) fn of_cause(&self, cause: Cause) -> Flow {
+        self.all[cause as usize].flow()
+    }
+
+    /// What a tree has had of one cause since the store was opened.
+    pub(crate) fn of_tree(&self, tree: TreeId, cause: Cause) -> Flow {
+        self.trees.read().get(&tree.get()).map_or_else(Flow::default, |counts| counts[cause as usize].flow())
+    }
+}
+
+fn sectors(disk_length: u32) -> u64 {
+    u64::from(disk_length).next_multiple_of(SECTOR_BYTES)
+}

@@ -1,0 +1,101 @@
+//! What the engine says of its traffic: by cause, by tree, and in relation to what was committed.
+
+use pando_storage::{Statistics, TreeId, Wait};
+
+use crate::core::Core;
+use crate::error::BetreeError;
+use crate::space::{Cause, Flow};
+use crate::tree::estimate::estimate_all;
+use crate::tree::node::Child;
+
+/// The figures' names: blocks read, bytes read, blocks written, bytes written.
+const fn names_of(cause: Cause) -> [&'static str; 4] {
+    match cause {
+        Cause::Leaves => {
+            ["leaves.blocks_read", "leaves.bytes_read", "leaves.blocks_written", "leaves.bytes_written"]
+        }
+        Cause::Runs => ["runs.blocks_read", "runs.bytes_read", "runs.blocks_written", "runs.bytes_written"],
+        Cause::Nodes => {
+            ["nodes.blocks_read", "nodes.bytes_read", "nodes.blocks_written", "nodes.bytes_written"]
+        }
+        Cause::Catalog => {
+            ["catalog.blocks_read", "catalog.bytes_read", "catalog.blocks_written", "catalog.bytes_written"]
+        }
+        Cause::SpaceMap => [
+            "space_map.blocks_read",
+            "space_map.bytes_read",
+            "space_map.blocks_written",
+            "space_map.bytes_written",
+        ],
+    }
+}
+
+fn set_flow(figures: &mut Statistics, cause: Cause, flow: Flow) {
+    let values = [flow.blocks_read, flow.bytes_read, flow.blocks_written, flow.bytes_written];
+    for (name, value) in names_of(cause).into_iter().zip(values) {
+        figures.set(name, value);
+    }
+}
+
+impl Core {
+    /// Traffic of the whole store, what is written for each byte committed, and what snapshots keep.
+    pub(crate) fn add_traffic(&self, figures: &mut Statistics) {
+        let store = self.blocks.store();
+        for cause in [Cause::Leaves, Cause::Runs, Cause::Nodes, Cause::Catalog, Cause::SpaceMap] {
+            set_flow(figures, cause, store.traffic().of_cause(cause));
+        }
+        let committed = self.counters.write_bytes.get();
+        let written = store.statistics().write_bytes + self.log().statistics().write_bytes;
+        figures.set("commits.bytes", committed);
+        figures.set("write_amplification.permille", written.saturating_mul(1_000) / committed.max(1));
+        let held = self
+            .trees_in_order()
+            .iter()
+            .filter_map(|tree| Some(tree.installed.try_lock()?.retired_bytes()))
+            .sum();
+        figures.set("history.held_bytes", held);
+        let now = self.environment.clock().monotonic();
+        let oldest = self.snapshots.all().iter().map(|live| now.since(live.began)).max().unwrap_or_default();
+        figures.set("history.oldest_snapshot_millis", u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX));
+    }
+
+    /// What is known of one tree.
+    pub(crate) fn tree_statistics(&self, id: TreeId) -> Result<Statistics, BetreeError> {
+        self.check_open()?;
+        let tree = self.live_tree(id)?;
+        let mut figures = Statistics::new();
+        for cause in Cause::OF_TREES {
+            set_flow(&mut figures, cause, self.blocks.store().traffic().of_tree(id, cause));
+        }
+        let view = tree.view();
+        let height = view.version.root.as_ref().map_or(0, |root| match root {
+            Child::Leaf(_) => 1,
+            Child::Inner(slot) => u64::from(slot.height()) + 1,
+        });
+        let estimate = estimate_all(&view, &tree.growth);
+        figures.set("height", height);
+        figures.set("entries", estimate.entries);
+        figures.set("content_bytes", estimate.bytes);
+        figures.set("buffered_bytes", view.buffered_bytes() as u64);
+        figures.set("partitions", view.partitions.len() as u64);
+        if let Some(installed) = tree.installed.try_lock() {
+            figures.set("history.held_bytes", installed.retired_bytes());
+        }
+        Ok(figures)
+    }
+
+    /// Who waited for what, the longest first.
+    pub(crate) fn all_waits(&self) -> Vec<Wait> {
+        let room = Wait {
+            name: "commit.room",
+            count: self.counters.delays.get(),
+            micros: self.counters.delay_nanos.get() / 1_000,
+        };
+        let log = self.log();
+        let mut waits: Vec<Wait> = self.waits.all().chain(self.blocks.store().waits().all()).collect();
+        waits.extend(log.waits().all());
+        waits.extend((room.count > 0).then_some(room));
+        waits.sort_by_key(|wait| std::cmp::Reverse(wait.micros));
+        waits
+    }
+}

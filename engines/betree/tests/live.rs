@@ -1,0 +1,358 @@
+//! What can be asked of a store and changed while it is open: settings, layouts of trees, figures, waits, checks.
+
+mod history;
+
+use std::path::Path;
+
+use history::{Ending, FOLDER, History, tiny_options};
+use pando_betree::{Betree, Options, verify};
+use pando_environment::simulated::{Fault, FaultRule};
+use pando_environment::{Environment, Operation, Simulation};
+use pando_storage::{
+    Begin, CheckRequest, Durability, Engine, ErrorKind, Patience, StorageError, TreeId, TreeOptions,
+};
+
+fn open(simulation: &Simulation, options: Options) -> std::sync::Arc<Betree> {
+    Betree::open(&simulation.environment, Path::new(FOLDER), options).expect("it opens")
+}
+
+fn fill(engine: &Betree, tree: TreeId, from: u32, count: u32) {
+    for chunk in (from..from + count).collect::<Vec<u32>>().chunks(100) {
+        let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
+        for number in chunk {
+            let value: Vec<u8> = (0..200_u32).map(|at| (number.wrapping_mul(at + 7) >> 3) as u8).collect();
+            writer.put(tree, &number.to_be_bytes(), &value).expect("the put succeeds");
+        }
+        writer.commit(Durability::Logged).expect("the commit succeeds");
+    }
+}
+
+fn setting(engine: &Betree, wanted: &str) -> String {
+    let settings = engine.settings();
+    settings.into_iter().find(|(name, _)| *name == wanted).expect("there is such a setting").1
+}
+
+fn figure(engine: &Betree, name: &str) -> u64 {
+    engine.statistics().get(name).unwrap_or_else(|| panic!("there is no figure {name}"))
+}
+
+fn kind(outcome: Result<(), StorageError>) -> ErrorKind {
+    outcome.expect_err("it must be refused").kind()
+}
+
+#[test]
+fn a_smaller_cache_is_smaller_at_once() {
+    let simulation = Environment::simulated(1);
+    let mut options = tiny_options();
+    options.cache_bytes = 8 << 20;
+    let engine = open(&simulation, options);
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("a tree is made");
+    fill(&engine, tree, 0, 8_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    let reader = engine.begin(Begin::READ).expect("a reader begins");
+    for number in 0..8_000_u32 {
+        let found = reader.get(tree, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
+        assert_eq!(found.map(|value| value.len()), Some(200));
+    }
+    let before = figure(&engine, "cache.page_bytes");
+    assert!(before > 1 << 20, "{before} bytes in the cache");
+    engine.change_setting("cache", "1MB").expect("the cache is changed");
+    let after = figure(&engine, "cache.page_bytes");
+    assert!(after <= 1 << 20, "{after} bytes in a cache of 1 MiB");
+    assert_eq!(
+        (setting(&engine, "cache"), figure(&engine, "cache.limit_bytes")),
+        ("1048576".into(), 1 << 20)
+    );
+    assert_eq!(figure(&engine, "buffers.budget_bytes"), 1 << 18);
+    engine.change_setting("bufferBudget", "512KB").expect("the budget is changed");
+    assert_eq!(figure(&engine, "buffers.budget_bytes"), 1 << 19);
+    fill(&engine, tree, 8_000, 500);
+    assert_eq!(engine.tree_estimate(tree).expect("an estimate").entries / 1_000, 8);
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_and_change_nothing() {
+    let simulation = Environment::simulated(2);
+    let engine = open(&simulation, Options::default());
+    let before = engine.settings();
+    for (name, value) in [
+        ("cache", "1KB"),
+        ("cache", "much"),
+        ("bufferBudget", "1"),
+        ("logBudget", "0"),
+        ("checkpointPeriod", "0"),
+        ("checkpointPeriod", "86401"),
+        ("directIo", "sometimes"),
+        ("mergeThreads", "3"),
+        ("leafSize", "1MB"),
+        ("colour", "blue"),
+    ] {
+        assert_eq!(kind(engine.change_setting(name, value)), ErrorKind::InvalidInput, "{name} {value}");
+    }
+    assert_eq!(engine.settings(), before);
+}
+
+#[test]
+fn a_shorter_checkpoint_period_holds_from_now_on() {
+    let simulation = Environment::simulated(3);
+    let engine = open(&simulation, Options::default());
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("a tree is made");
+    fill(&engine, tree, 0, 10);
+    let pass = |seconds| {
+        simulation.clock.advance(std::time::Duration::from_secs(seconds));
+        simulation.tasks.run_until_idle();
+        figure(&engine, "checkpoints.count")
+    };
+    let before = pass(5);
+    engine.change_setting("checkpointPeriod", "3").expect("the period is changed");
+    assert_eq!(pass(5), before + 1);
+}
+
+#[test]
+fn direct_io_can_be_turned_off_and_on_beneath_readers_and_writers() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let engine = Betree::open(&Environment::real(), folder.path(), tiny_options()).expect("it opens");
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("a tree is made");
+    for round in 0..6_u32 {
+        let wanted = ["off", "auto"][round as usize % 2];
+        engine.change_setting("directIo", wanted).expect("the file system lets it");
+        assert_eq!(setting(&engine, "directIo"), wanted);
+        fill(&engine, tree, round * 500, 500);
+        engine.checkpoint().expect("a checkpoint is made");
+        let reader = engine.begin(Begin::READ).expect("a reader begins");
+        for number in (0..(round + 1) * 500).step_by(7) {
+            let found = reader.get(tree, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
+            assert!(found.is_some(), "{number}");
+        }
+    }
+    engine.close().expect("it closes");
+    drop(engine);
+    assert!(verify(&Environment::real(), folder.path()).expect("it is checked").is_sound());
+}
+
+/// Bytes of a page of the tree `t`, on average.
+fn page_bytes(simulation: &Simulation) -> u64 {
+    let report = verify(&simulation.environment, Path::new(FOLDER)).expect("it is checked");
+    assert!(report.is_sound(), "{:?}", report.damage);
+    let tree = report.trees.iter().find(|tree| tree.name == "t").expect("the tree is there");
+    tree.raw_bytes / tree.pages
+}
+
+#[test]
+fn another_layout_of_a_tree_holds_for_what_is_written_from_then_on_and_survives_crashes() {
+    let simulation = Environment::simulated(4);
+    let layout = |size: &str| TreeOptions { entries: vec![("pageSize".to_owned(), size.to_owned())] };
+    let mut options = tiny_options();
+    options.cache_bytes = 4 << 20;
+    let mut engine = open(&simulation, options.clone());
+    let tree = engine.create_tree("t", &layout("512B")).expect("a tree is made");
+    let reopen = |engine: std::sync::Arc<Betree>, crash: bool| {
+        if crash {
+            simulation.disk.crash(99);
+        } else {
+            engine.close().expect("it closes");
+        }
+        drop(engine);
+        simulation.tasks.forget_all();
+        simulation.disk.kill();
+    };
+    fill(&engine, tree, 0, 1_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    reopen(engine, false);
+    let small = page_bytes(&simulation);
+    engine = open(&simulation, options.clone());
+    let refused = engine.change_tree_options(tree, &layout("1B"));
+    assert_eq!(kind(refused), ErrorKind::InvalidInput);
+    engine.change_tree_options(tree, &layout("1KB")).expect("the layout is changed");
+    // The change is in the log only.
+    let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
+    writer.put(tree, b"x", b"y").expect("the put succeeds");
+    let receipt = writer.commit(Durability::Logged).expect("the commit succeeds");
+    engine.wait_durable(receipt, Durability::Synced).expect("it is synced");
+    reopen(engine, true);
+    engine = open(&simulation, options.clone());
+    fill(&engine, tree, 0, 1_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    reopen(engine, false);
+    let large = page_bytes(&simulation);
+    assert!(large > small * 5 / 4, "{small} bytes a page, then {large}");
+    // And it is in the catalog.
+    engine = open(&simulation, options);
+    fill(&engine, tree, 0, 1_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    reopen(engine, false);
+    assert!(page_bytes(&simulation) > small * 5 / 4);
+}
+
+#[test]
+fn figures_say_what_was_written_for_what_and_for_whom() {
+    let simulation = Environment::simulated(5);
+    let engine = open(&simulation, tiny_options());
+    let [one, two] =
+        ["one", "two"].map(|name| engine.create_tree(name, &TreeOptions::default()).expect("a tree is made"));
+    fill(&engine, one, 0, 3_000);
+    fill(&engine, two, 0, 300);
+    // Scattered keys wait in runs.
+    for number in 0..3_000_u32 {
+        let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
+        let key = number.wrapping_mul(2_654_435_761).to_be_bytes();
+        writer.put(one, &key, b"value").expect("the put succeeds");
+        writer.commit(Durability::Logged).expect("the commit succeeds");
+    }
+    engine.checkpoint().expect("a checkpoint is made");
+    for cause in ["leaves", "runs", "nodes", "catalog", "space_map"] {
+        assert!(figure(&engine, &format!("{cause}.bytes_written")) > 0, "{cause}");
+    }
+    let of = |tree, name| engine.tree_statistics(tree).expect("it has figures").get(name).expect("a figure");
+    let (first, second) = (of(one, "leaves.bytes_written"), of(two, "leaves.bytes_written"));
+    assert_eq!(first + second, figure(&engine, "leaves.bytes_written"));
+    assert!(first > 4 * second && second > 0, "{first} and {second}");
+    assert!(figure(&engine, "write_amplification.permille") > 1_000);
+    assert!(figure(&engine, "commits.bytes") >= 3_300 * 204);
+    // What a reader holds is told until it ends.
+    let reader = engine.begin(Begin::READ).expect("a reader begins");
+    assert!(reader.get(one, &7_u32.to_be_bytes(), Patience::MayBlock).expect("it is read").is_some());
+    simulation.clock.advance(std::time::Duration::from_secs(5));
+    assert_eq!(figure(&engine, "history.oldest_snapshot_millis"), 5_000);
+    drop(reader);
+    assert_eq!(figure(&engine, "history.oldest_snapshot_millis"), 0);
+    let waits = engine.waits();
+    assert!(waits.iter().any(|wait| wait.name == "log.sync" && wait.count > 0), "{waits:?}");
+    assert!(waits.is_sorted_by(|a, b| a.micros >= b.micros));
+    engine.drop_tree(two).expect("it is dropped");
+    assert_eq!(engine.tree_statistics(two).expect_err("it is gone").kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn an_open_store_is_checked_and_damage_is_named_with_its_tree() {
+    let simulation = Environment::simulated(6);
+    let engine = open(&simulation, tiny_options());
+    let [one, two] =
+        ["one", "two"].map(|name| engine.create_tree(name, &TreeOptions::default()).expect("a tree is made"));
+    fill(&engine, one, 0, 2_000);
+    fill(&engine, two, 0, 2_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    let check = |trees: &[TreeId]| {
+        engine.check(&CheckRequest { trees, bytes_per_second: None }).expect("it is checked")
+    };
+    let sound = check(&[]);
+    assert!(sound.is_sound() && sound.trees == 2 && sound.entries >= 4_000, "{sound:?}");
+    assert_eq!(check(&[two]).trees, 1);
+    let path = Path::new(FOLDER).join("data.0000");
+    // A page of each tree: the header names its tree at byte 8.
+    for tree in [one, two] {
+        simulation.disk.corrupt(&path, |bytes| {
+            let is_page =
+                |at: &usize| bytes[*at..*at + 5] == *b"PBLK\x02" && bytes[*at + 8] == tree.get() as u8;
+            let pages: Vec<usize> = (128 << 10..bytes.len() - 512).step_by(512).filter(is_page).collect();
+            for at in pages {
+                bytes[at + 60] ^= 1;
+            }
+        });
+        let found = check(&[tree]);
+        assert!(!found.is_sound(), "{found:?}");
+        let name = if tree == one { "(one)" } else { "(two)" };
+        assert!(
+            found.problems.iter().all(|problem| problem.contains(name) && problem.contains("0x")),
+            "{found:?}"
+        );
+    }
+    assert!(check(&[]).problems.len() > 2);
+}
+
+/// Lets background work run for so many seconds.
+fn pass(simulation: &Simulation, seconds: u64) {
+    for _ in 0..seconds {
+        simulation.clock.advance(std::time::Duration::from_secs(1));
+        simulation.tasks.run_until_idle();
+    }
+}
+
+#[test]
+fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
+    let simulation = Environment::simulated(7);
+    let mut options = tiny_options();
+    (options.cache_bytes, options.log_budget_bytes) = (4 << 20, 64 << 20);
+    options.checkpoint_period = std::time::Duration::from_secs(2);
+    options.growth_bytes = 256 << 10;
+    let engine = open(&simulation, options.clone());
+    let layout: TreeOptions = TreeOptions {
+        entries: [("compression", "none"), ("pageSize", "16KB"), ("leafSize", "256KB")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+    };
+    let [first, second, third] =
+        ["a", "b", "c"].map(|name| engine.create_tree(name, &layout).expect("a tree is made"));
+    fill(&engine, first, 0, 60_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    fill(&engine, second, 0, 2_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    fill(&engine, third, 0, 60_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    pass(&simulation, 10);
+    let full = figure(&engine, "data.file_bytes");
+    assert!(full > 20 << 20, "{full} bytes");
+    // The end of the file becomes free, and goes.
+    engine.drop_tree(third).expect("it is dropped");
+    pass(&simulation, 20);
+    let cut = figure(&engine, "data.file_bytes");
+    assert!(cut + (6 << 20) < full, "{full} bytes, then {cut}");
+    // The beginning becomes free, and becomes a hole.
+    let holes = figure(&engine, "data.hole_bytes");
+    engine.drop_tree(first).expect("it is dropped");
+    pass(&simulation, 20);
+    let more = figure(&engine, "data.hole_bytes") + cut - figure(&engine, "data.file_bytes");
+    assert!(more > holes + (4 << 20), "{holes} bytes of holes, then {more} given back");
+    // What lay behind it has moved, so that the file is as short as what is in it.
+    pass(&simulation, 40);
+    let (short, moved) = (figure(&engine, "data.file_bytes"), figure(&engine, "data.moved_bytes"));
+    assert!(moved > 0 && short < 3 << 20, "{short} bytes after {moved} were moved");
+    assert!(engine.check(&CheckRequest::default()).expect("it is checked").is_sound());
+    // A device without room says so where room is asked for, and nothing is lost.
+    simulation.disk.inject(FaultRule::new(Operation::Allocate, Fault::NoSpace).always());
+    let tight = engine.create_tree("tight", &layout).expect("a tree is made");
+    fill(&engine, tight, 0, 1_000);
+    if let Err(error) = engine.checkpoint() {
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    }
+    pass(&simulation, 3);
+    simulation.disk.clear_faults();
+    let fourth = engine.create_tree("d", &layout).expect("a tree is made");
+    fill(&engine, fourth, 0, 20_000);
+    engine.checkpoint().expect("holes are filled again");
+    let reader = engine.begin(Begin::READ).expect("a reader begins");
+    for (tree, count) in [(second, 2_000_u32), (tight, 1_000), (fourth, 20_000)] {
+        for number in (0..count).step_by(37) {
+            let found = reader.get(tree, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
+            assert!(found.is_some_and(|value| value.len() == 200), "{number}");
+        }
+    }
+    drop(reader);
+    engine.close().expect("it closes");
+    drop(engine);
+    let report = verify(&simulation.environment, Path::new(FOLDER)).expect("it is checked");
+    assert!(report.is_sound(), "{:?}", report.damage);
+    let engine = open(&simulation, options);
+    pass(&simulation, 10);
+    assert!(engine.check(&CheckRequest::default()).expect("it is checked").is_sound());
+}
+
+#[test]
+fn a_history_goes_on_beneath_checks_and_changing_layouts() {
+    for seed in 200..206 {
+        let mut history = History::new(seed);
+        history.backups = Some(history::backups::Backups::default());
+        history.changes_layouts = true;
+        history.open().expect("a store is made");
+        for round in 0..3 {
+            history.run(150).expect("nothing fails");
+            history.check_now();
+            if round == 1 {
+                history.end(Ending::PowerCut { seed });
+                history.recover();
+            } else {
+                history.close_and_reopen();
+            }
+        }
+    }
+}
