@@ -30,6 +30,7 @@ use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, Mutex, RawRwLock, RwL
 use crate::catalog_entry::{self, CATALOG_TREE, Entry, Raising};
 use crate::collection::Parts;
 use crate::index::{RaisedFlags, Truncation};
+use crate::tree_layout::tree_options;
 use crate::{CatalogError, Collection, Index, Namespace};
 
 /// All descriptions, by database and collection.
@@ -164,7 +165,7 @@ impl Catalog {
         }
     }
 
-    fn existing(&self, namespace: &Namespace) -> Result<Arc<Collection>, CatalogError> {
+    pub(crate) fn existing(&self, namespace: &Namespace) -> Result<Arc<Collection>, CatalogError> {
         self.collection(namespace.database(), namespace.collection())
             .ok_or_else(|| CatalogError::CollectionNotFound { namespace: namespace.to_string() })
     }
@@ -182,7 +183,8 @@ impl Catalog {
             return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
         }
         self.check_case(namespace.database())?;
-        let (primary_name, primary) = self.store.create_tree("collection")?;
+        let layout = tree_options(&options, self.store.engine.name())?;
+        let (primary_name, primary) = self.store.create_tree("collection", &layout)?;
         let parts = Parts {
             namespace: namespace.clone(),
             uuid,
@@ -319,9 +321,13 @@ impl Catalog {
 
 impl Store {
     /// A new tree with a name that was never used.
-    pub(crate) fn create_tree(&self, kind: &str) -> Result<(String, TreeId), StorageError> {
+    pub(crate) fn create_tree(
+        &self,
+        kind: &str,
+        options: &TreeOptions,
+    ) -> Result<(String, TreeId), StorageError> {
         let name = format!("{kind}-{}", self.next_number.fetch_add(1, Ordering::Relaxed));
-        let tree = self.engine.create_tree(&name, &TreeOptions::default())?;
+        let tree = self.engine.create_tree(&name, options)?;
         Ok((name, tree))
     }
 

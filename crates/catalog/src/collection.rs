@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::Direction;
 use pando_storage::{
-    Begin, Bytes, Cursor, Direction as ScanDirection, Estimate, KeyRange, Patience, StorageError,
-    Transaction, TreeId,
+    Begin, Bytes, Cursor, Direction as ScanDirection, Estimate, KeyRange, Patience, SharedEngine,
+    StorageError, Transaction, TreeId,
 };
 use parking_lot::RwLock;
 
@@ -194,6 +194,10 @@ impl Collection {
         }
         transaction.rollback();
         Ok(counted)
+    }
+
+    pub(crate) fn engine(&self) -> &SharedEngine {
+        &self.store.engine
     }
 
     pub(crate) fn primary_tree(&self) -> TreeId {

@@ -21,6 +21,7 @@ use pando_storage::{Begin, Direction, Durability, KeyRange, Patience};
 use crate::documents::{put_entry, with_truncation};
 use crate::index::RaisedFlags;
 use crate::index_keys::{self, IndexKey};
+use crate::tree_layout::tree_options;
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
 
 /// Entries that are gathered before they are sorted and put: at ~100 bytes each a few megabytes.
@@ -61,7 +62,8 @@ impl Catalog {
         collection: &Collection,
         description: IndexDescription,
     ) -> Result<Arc<Index>, CatalogError> {
-        let (tree_name, tree) = self.store().create_tree("index")?;
+        let layout = tree_options(&description.specification, self.engine().name())?;
+        let (tree_name, tree) = self.store().create_tree("index", &layout)?;
         let index = Arc::new(Index::new(description, tree, tree_name));
         match (Build { catalog: self, collection, index: &index }).run() {
             Ok(()) => Ok(index),

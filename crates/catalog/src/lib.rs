@@ -38,6 +38,7 @@ pub mod index_keys;
 mod namespace;
 mod primary_key;
 mod scans;
+mod tree_layout;
 mod verify;
 
 pub use catalog::{Catalog, Lease};
@@ -54,7 +55,7 @@ pub use verify::{CollectionReport, verify_collection};
 // The layers above speak of transactions and errors in the contract's words, and depend on the catalog alone.
 pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
-    BackupExtent, BackupReport, BackupRequest, Begin, Bytes, CommitReceipt, Cursor, Direction, Durability,
-    DurabilityWaker, Engine, ErrorKind, Estimate, KeyRange, LiveTransaction, Lsn, Mode, Patience, Savepoint,
-    SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeOptions,
+    BackupExtent, BackupReport, BackupRequest, Begin, Bytes, CheckRequest, CommitReceipt, Cursor, Direction,
+    Durability, DurabilityWaker, Engine, ErrorKind, Estimate, KeyRange, LiveTransaction, Lsn, Mode, Patience,
+    Savepoint, SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeOptions, Wait,
 };

@@ -1,4 +1,4 @@
-//! `collMod`: changes an index's visibility. Other changes that MongoDB knows are refused until they are carried out.
+//! `collMod`: changes an index's visibility, and, by `storageEngine`, how a collection or an index is laid out. Other changes that MongoDB knows are refused until they are carried out.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use pando_catalog::{Collection, Index, Namespace};
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::shell_text::document_text;
 
-use super::index_key_pattern;
 use super::index_specification::{UnknownOptions, normalise};
+use super::{index_key_pattern, storage_engine_options};
 use crate::arguments::{Argument, Arguments, collection_name};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -15,7 +15,8 @@ use crate::{CommandError, ErrorCode, Request};
 /// A change of an index.
 struct IndexChange<'a> {
     which: Which<'a>,
-    hidden: bool,
+    hidden: Option<bool>,
+    layout: Option<&'a RawDocument>,
 }
 
 /// How a request names an index.
@@ -32,12 +33,14 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     let name = collection_name(request.command()?.1)?;
-    let mut change = None;
+    let (mut change, mut layout) = (None, None);
+    let engine = context.catalog().engine().name();
     let (mut foreign, mut not_yet) = (None, None);
     for argument in Arguments::of_command("collMod", request.body) {
         let argument = argument?;
         match argument.name {
             "index" => change = argument.document()?,
+            "storageEngine" => layout = layout_change(&argument, engine)?,
             "validator" if argument.document()?.is_some_and(|validator| !validator.is_empty()) => {
                 not_yet = Some(argument.name);
             }
@@ -73,8 +76,13 @@ pub(crate) fn run(
             format!("the option '{option}' of collMod is not supported yet"),
         ));
     }
+    let change = change.map(|change| parse(change, engine)).transpose()?;
+    if let Some(layout) = layout {
+        let options = storage_engine_options::merged(collection.options(), layout)?;
+        context.catalog().change_layout(&namespace, options)?;
+    }
     match change {
-        Some(change) => change_index(context, &collection, &namespace, &parse(change)?, reply),
+        Some(change) => change_index(context, &collection, &namespace, &change, reply),
         None => Ok(()),
     }
 }
@@ -92,14 +100,25 @@ fn not_for_this_collection(argument: &Argument<'_>) -> CommandError {
     CommandError::failed(ErrorCode::InvalidOptions, reason)
 }
 
-fn parse(change: &RawDocument) -> Result<IndexChange<'_>, CommandError> {
-    let (mut name, mut key, mut hidden, mut not_yet) = (None, None, None, None);
+/// The settings of `storageEngine`, if they can be meant for this server.
+fn layout_change<'a>(argument: &Argument<'a>, engine: &str) -> Result<Option<&'a RawDocument>, CommandError> {
+    let layout = argument.document()?;
+    if let Some(layout) = layout {
+        storage_engine_options::check(layout, engine)
+            .map_err(|(code, reason)| CommandError::failed(code, reason))?;
+    }
+    Ok(layout)
+}
+
+fn parse<'a>(change: &'a RawDocument, engine: &str) -> Result<IndexChange<'a>, CommandError> {
+    let (mut name, mut key, mut hidden, mut not_yet, mut layout) = (None, None, None, None, None);
     for argument in Arguments::inside("collMod.index", change) {
         let argument = argument?;
         match argument.name {
             "name" => name = argument.string()?,
             "keyPattern" => key = argument.document()?,
             "hidden" => hidden = argument.lenient_boolean()?,
+            "storageEngine" => layout = layout_change(&argument, engine)?,
             "expireAfterSeconds" => match argument.integer()? {
                 Some(seconds) if seconds < 0 => {
                     return Err(invalid("TTL index 'expireAfterSeconds' option cannot be less than 0"));
@@ -125,9 +144,9 @@ fn parse(change: &RawDocument) -> Result<IndexChange<'_>, CommandError> {
             format!("changing '{option}' of an index is not supported yet"),
         ));
     }
-    match hidden {
-        Some(hidden) => Ok(IndexChange { which, hidden }),
-        None => Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field")),
+    match (hidden, layout) {
+        (Some(_), _) | (_, Some(_)) => Ok(IndexChange { which, hidden, layout }),
+        (None, None) => Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field")),
     }
 }
 
@@ -146,24 +165,41 @@ fn change_index(
         Which::ByName(name) => name == "_id_",
         Which::ByKey(key) => index_key_pattern::is_of_id(key),
     };
+    if is_of_id && change.hidden.is_none() {
+        return Err(CommandError::failed(
+            ErrorCode::BadValue,
+            "documents lie in the tree of _id: change the collection's own storageEngine",
+        ));
+    }
     if is_of_id {
         return Err(CommandError::failed(ErrorCode::BadValue, "can't hide _id index"));
     }
     let index = find(collection, namespace, &change.which)?;
+    if let Some(layout) = change.layout {
+        let specification = storage_engine_options::merged(index.specification(), layout)?;
+        let engine = context.catalog().engine().name();
+        let specification = normalise(&specification, UnknownOptions::Refused, engine)?;
+        context.catalog().change_index_layout(namespace, index.name(), specification.to_raw())?;
+    }
+    let Some(hidden) = change.hidden else { return Ok(()) };
+    let collection = context.catalog().collection(context.database, namespace.collection());
+    let collection =
+        collection.ok_or_else(|| CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
+    let index = find(&collection, namespace, &change.which)?;
     let was = matches!(index.specification().get("hidden")?, Some(value) if value.to_bool());
-    if was == change.hidden {
+    if was == hidden {
         return Ok(());
     }
     let mut specification = Document::from_raw(index.specification())?;
     specification.remove("hidden");
-    if change.hidden {
+    if hidden {
         specification.push("hidden", Value::Boolean(true));
     }
     let engine = context.catalog().engine().name();
     let specification = normalise(&specification.to_raw(), UnknownOptions::Refused, engine)?;
     context.catalog().set_index_specification(namespace, index.name(), specification.to_raw())?;
     reply.append("hidden_old", RawValue::Boolean(was));
-    reply.append("hidden_new", RawValue::Boolean(change.hidden));
+    reply.append("hidden_new", RawValue::Boolean(hidden));
     Ok(())
 }
 

@@ -1,12 +1,45 @@
-//! The option `storageEngine` of collections and indexes: settings for one engine or another. They are checked and kept; none
-//! of them means anything to an engine of Pando.
+//! The option `storageEngine` of collections and indexes: settings for one engine or another. They are checked and kept;
+//! those for the engine of this server say how the tree is laid out, and the engine refuses what it does not know.
 
-use pando_document::{RawDocument, RawValue};
+use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf, RawValue, Value};
 
 use crate::ErrorCode;
 
 /// The engine of MongoDB, for which drivers and restored collections bring settings.
 const FOREIGN_ENGINE: &str = "wiredTiger";
+
+/// `document` (the options of a collection, the specification of an index) with some settings of its `storageEngine` changed,
+/// engine by engine and name by name. A setting that becomes `null` goes back to its default.
+pub(super) fn merged(document: &RawDocument, changes: &RawDocument) -> Result<RawDocumentBuf, DocumentError> {
+    let mut whole = Document::from_raw(document)?;
+    let mut engines = take_document(&mut whole, "storageEngine");
+    for change in changes.iter() {
+        let (engine, settings) = change?;
+        let RawValue::Document(settings) = settings else { continue };
+        let mut kept = take_document(&mut engines, engine);
+        for setting in settings.iter() {
+            let (name, value) = setting?;
+            kept.remove(name);
+            if !value.is_null() {
+                kept.push(name, value.to_owned());
+            }
+        }
+        if !kept.is_empty() {
+            engines.push(engine, Value::Document(kept));
+        }
+    }
+    if !engines.is_empty() {
+        whole.push("storageEngine", Value::Document(engines));
+    }
+    Ok(whole.to_raw())
+}
+
+fn take_document(of: &mut Document, name: &str) -> Document {
+    match of.remove(name) {
+        Some(Value::Document(document)) => document,
+        _ => Document::new(),
+    }
+}
 
 /// Checks that there is a document of settings for each engine, and that the engine can be meant.
 pub(super) fn check(options: &RawDocument, own_engine: &str) -> Result<(), (ErrorCode, String)> {

@@ -1,8 +1,9 @@
 //! `collStats`: how much a collection holds and takes. Counts and sizes come from directories, so they are estimates.
 
-use pando_catalog::CollectionSize;
+use pando_catalog::{Collection, CollectionSize};
 use pando_document::{DocumentWriter, RawValue};
 
+use super::statistics_document::write_statistics;
 use crate::arguments::{Arguments, collection_name_or};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -27,9 +28,31 @@ pub(crate) fn run(
     let namespace = context.namespace(name)?;
     reply.append_str("ns", &namespace.to_string());
     match context.catalog().collection(context.database, name) {
-        Some(collection) => write_size(&collection.size()?, scale, reply),
+        Some(collection) => {
+            write_size(&collection.size()?, scale, reply);
+            write_trees(context, &collection, reply)?;
+        }
         None => write_nothing(scale, reply),
     }
+    Ok(())
+}
+
+/// The engine's figures: of the documents under the engine's name, as MongoDB does, and of each index within `indexDetails`.
+fn write_trees(
+    context: &Context<'_>,
+    collection: &Collection,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let engine = context.catalog().engine();
+    let figures = collection.tree_statistics()?;
+    if let Some((_, documents)) = figures.first() {
+        write_statistics(engine.name(), documents, reply);
+    }
+    let mut details = reply.document("indexDetails");
+    for (name, figures) in figures.iter().skip(1) {
+        write_statistics(name, figures, &mut details);
+    }
+    details.finish();
     Ok(())
 }
 

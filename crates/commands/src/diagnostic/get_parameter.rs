@@ -2,6 +2,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
+use super::set_parameter::parameter_name;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -12,7 +13,7 @@ const PARAMETERS: [&str; 1] = ["featureCompatibilityVersion"];
 
 /// Answers the parameters that the request names.
 pub(crate) fn run(
-    _context: &mut Context<'_>,
+    context: &mut Context<'_>,
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
@@ -28,6 +29,17 @@ pub(crate) fn run(
         if all || request.body.get(name)?.is_some() {
             found += 1;
             write_parameter(name, reply);
+        }
+    }
+    let engine = context.catalog().engine();
+    for (setting, value) in engine.settings() {
+        let name = parameter_name(engine.name(), setting);
+        if all || request.body.get(&name)?.is_some() {
+            found += 1;
+            match value.parse::<i64>() {
+                Ok(number) => reply.append_i64(&name, number),
+                Err(_) => reply.append_str(&name, &value),
+            }
         }
     }
     if found == 0 {

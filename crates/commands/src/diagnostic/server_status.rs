@@ -2,6 +2,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
+use super::statistics_document::{write_statistics, write_waits};
 use crate::context::Context;
 use crate::identity::{MONGODB_VERSION, PANDO_VERSION};
 use crate::{CommandError, Request};
@@ -39,6 +40,9 @@ pub(crate) fn run(
     storage.append_bool("supportsCommittedReads", true);
     storage.append_bool("persistent", true);
     storage.finish();
+    let engine = context.catalog().engine();
+    write_statistics(engine.name(), &engine.statistics(), reply);
+    write_waits(&engine.waits(), reply);
     let mut metrics = reply.document("metrics");
     let mut cursors = metrics.document("cursor");
     let mut open = cursors.document("open");

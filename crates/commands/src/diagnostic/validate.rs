@@ -1,7 +1,7 @@
 //! `validate`: whether the documents of a collection and the entries of its indexes agree. Reads all of them.
 //!
-//! How thoroughly the client wants it makes no difference, nor whether it wants repairs: what is found is told, as with
-//! `pando verify`, and nothing is changed.
+//! With `full`, the engine checks every block of the collection's trees first; what is damaged there is told with its keys. Whether
+//! the client wants repairs makes no difference: nothing is changed.
 
 use pando_catalog::{Collection, CollectionReport, verify_collection};
 use pando_document::{DocumentWriter, RawValue};
@@ -19,10 +19,11 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
-    let mut metadata_only = false;
+    let (mut metadata_only, mut full) = (false, false);
     for argument in Arguments::of_command("validate", request.body) {
         let argument = argument?;
         // Fields that nobody knows are passed over here, as MongoDB does.
+        full |= argument.name == "full" && argument.value.to_bool();
         metadata_only |= argument.name == "metadata" && argument.value.to_bool();
     }
     let namespace = context.namespace(name)?;
@@ -34,18 +35,19 @@ pub(crate) fn run(
     };
     reply.append_str("ns", &namespace.to_string());
     let mut report = CollectionReport::default();
-    if !metadata_only {
+    let damage = if full && !metadata_only { collection.check_trees()?.problems } else { Vec::new() };
+    if !metadata_only && damage.is_empty() {
         let transaction = context.begin_read()?;
         report = verify_collection(&collection, &*transaction)
             .map_err(|error| write_failure(error, &namespace.to_string()))?;
         transaction.rollback();
         write_counts(&collection, &report, reply);
     }
-    reply.append_bool("valid", report.problem_count == 0);
+    reply.append_bool("valid", report.problem_count == 0 && damage.is_empty());
     reply.append_bool("repaired", false);
     reply.array("warnings").finish();
     let mut errors = reply.array("errors");
-    for problem in &report.problems {
+    for problem in damage.iter().chain(&report.problems) {
         errors.push(RawValue::String(problem));
     }
     errors.finish();

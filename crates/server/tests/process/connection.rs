@@ -70,7 +70,15 @@ impl Connection {
         self.reply().expect("a reply, not the end of the connection").1
     }
 
+    /// The reply of a command that succeeds.
+    pub fn ok(&mut self, database: &str, command: Document) -> Document {
+        let shown = command.to_string();
+        let reply = self.ask(database, command);
+        assert_eq!(reply.get_f64("ok").unwrap(), 1.0, "{shown}: {reply}");
+        reply
+    }
+
     pub fn ping(&mut self) {
-        assert_eq!(self.ask("admin", doc! { "ping": 1 }).get_f64("ok").unwrap(), 1.0);
+        self.ok("admin", doc! { "ping": 1 });
     }
 }

@@ -1,6 +1,7 @@
 //! The program itself: started as a user starts it, talked to over its sockets, ended by signals.
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
+mod administration;
 mod connection;
 mod damaged_input;
 mod files_in_and_out;

@@ -1,0 +1,44 @@
+//! `pandoVerify`: reads every block of the store that is in use, at a pace, while the server goes on. Pando's own command.
+//!
+//! `{pandoVerify: 1, bytesPerSecond: 50000000}`; without a pace, as fast as it goes. Damage is told with the tree and the keys
+//! that it concerns.
+
+use std::num::NonZeroU64;
+
+use pando_catalog::CheckRequest;
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::{CommandError, Request};
+
+/// Reads and tells.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_patience()?;
+    let mut bytes_per_second = None;
+    for argument in Arguments::of_command("pandoVerify", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "bytesPerSecond" => {
+                bytes_per_second =
+                    argument.at_least(1)?.and_then(|bytes| NonZeroU64::new(bytes.unsigned_abs()));
+            }
+            _ => argument.refuse_unless_generic()?,
+        }
+    }
+    let report = context.catalog().engine().check(&CheckRequest { trees: &[], bytes_per_second })?;
+    for (name, number) in [("trees", report.trees), ("entries", report.entries), ("bytes", report.bytes)] {
+        reply.append_i64(name, i64::try_from(number).unwrap_or(i64::MAX));
+    }
+    reply.append_bool("valid", report.is_sound());
+    let mut problems = reply.array("problems");
+    for problem in &report.problems {
+        problems.push(RawValue::String(problem));
+    }
+    problems.finish();
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! `setParameter`: changes settings of the engine while the server runs.
+//!
+//! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold until the server is
+//! stopped; what holds from the start stands in the configuration.
+
+use pando_document::{DocumentWriter, Number, RawValue};
+
+use crate::context::Context;
+use crate::generic_arguments::is_generic;
+use crate::{CommandError, ErrorCode, Request};
+
+/// The name of a parameter for a setting of an engine.
+pub(crate) fn parameter_name(engine: &str, setting: &str) -> String {
+    let mut name = engine.to_owned();
+    let mut letters = setting.chars();
+    name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+    name.extend(letters);
+    name
+}
+
+/// Changes one setting, as MongoDB does: the first that is named. What it was before is in the reply.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_patience()?;
+    let engine = context.catalog().engine();
+    let settings = engine.settings();
+    let mut changed = 0;
+    for field in request.body.iter().skip(1) {
+        let (name, value) = field?;
+        if is_generic(name) {
+            continue;
+        }
+        let setting = settings.iter().find(|(setting, _)| parameter_name(engine.name(), setting) == name);
+        let Some((setting, was)) = setting else {
+            return Err(CommandError::failed(
+                ErrorCode::InvalidOptions,
+                format!("attempted to set unrecognized parameter [{name}], use help:true to see options "),
+            ));
+        };
+        let Some(value) = text_of(value) else {
+            return Err(CommandError::failed(
+                ErrorCode::BadValue,
+                format!("{name} must be a string or a whole number"),
+            ));
+        };
+        engine.change_setting(setting, &value)?;
+        if changed == 0 {
+            reply.append_str("was", was);
+        }
+        changed += 1;
+    }
+    if changed == 0 {
+        return Err(CommandError::failed(
+            ErrorCode::InvalidOptions,
+            "no option found to set, use help:true to see options ",
+        ));
+    }
+    Ok(())
+}
+
+fn text_of(value: RawValue<'_>) -> Option<String> {
+    match value {
+        RawValue::String(text) => Some(text.to_owned()),
+        RawValue::Double(double) => Some(Number::Double(double).to_i64_exact()?.to_string()),
+        number => number.as_i64_exact().map(|number| number.to_string()),
+    }
+}

@@ -1,0 +1,123 @@
+//! Settings, figures, layouts and checks of a running server.
+
+use bson::{Bson, Document, doc};
+
+use crate::connection::Connection;
+use crate::running_server::{Server, run};
+
+/// A server with a collection `test.c` of so many documents.
+fn filled(folder: &std::path::Path, documents: i32) -> (Server, Connection) {
+    let server = Server::over(folder);
+    let mut connection = Connection::tcp(&server);
+    let batch: Vec<Bson> =
+        (0..documents).map(|id| doc! { "_id": id, "text": "x".repeat(200), "n": id % 97 }.into()).collect();
+    connection.ok("test", doc! { "insert": "c", "documents": batch });
+    let index = doc! { "key": { "n": 1 }, "name": "n", "storageEngine": { "betree": { "pageSize": "4KB" } } };
+    connection.ok("test", doc! { "createIndexes": "c", "indexes": [index] });
+    (server, connection)
+}
+
+fn document<'d>(of: &'d Document, path: &[&str]) -> &'d Document {
+    path.iter().fold(of, |of, name| of.get_document(name).unwrap_or_else(|_| panic!("no {name} in {of}")))
+}
+
+#[test]
+fn settings_are_changed_and_shown_while_the_server_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, mut connection) = filled(folder.path(), 500);
+    let shown = connection.ok("admin", doc! { "getParameter": "*" });
+    assert!(shown.get_i64("betreeCache").unwrap() > 1 << 20, "{shown}");
+    assert_eq!(shown.get_str("betreeDirectIo").unwrap(), "auto");
+    for (name, value, told) in [
+        ("betreeCache", Bson::from("32MB"), Bson::Int64(32 << 20)),
+        ("betreeBufferBudget", "4MB".into(), Bson::Int64(4 << 20)),
+        ("betreeLogBudget", "64MB".into(), Bson::Int64(64 << 20)),
+        ("betreeCheckpointPeriod", 7.into(), Bson::Int64(7)),
+        ("betreeDirectIo", "off".into(), "off".into()),
+    ] {
+        connection.ok("admin", doc! { "setParameter": 1, name: value });
+        assert_eq!(connection.ok("admin", doc! { "getParameter": 1, name: 1 }).get(name), Some(&told));
+    }
+    let status = connection.ok("admin", doc! { "serverStatus": 1 });
+    let cache = document(&status, &["betree", "cache"]);
+    assert_eq!(cache.get_i64("limit_bytes").unwrap(), 32 << 20, "{cache}");
+    for (name, value) in
+        [("betreeCache", Bson::from("1KB")), ("betreeCheckpointPeriod", 0.into()), ("betreeColour", 1.into())]
+    {
+        let refused = connection.ask("admin", doc! { "setParameter": 1, name: value });
+        assert_eq!(refused.get_f64("ok").unwrap(), 0.0, "{name}: {refused}");
+    }
+    assert_eq!(connection.ok("test", doc! { "count": "c" }).get_i32("n").unwrap(), 500);
+}
+
+#[test]
+fn figures_waits_and_checks_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, mut connection) = filled(folder.path(), 500);
+    connection
+        .ok("test", doc! { "insert": "c", "documents": [{ "_id": -1 }], "writeConcern": { "j": true } });
+    let status = connection.ok("admin", doc! { "serverStatus": 1 });
+    assert!(document(&status, &["betree", "commits"]).get_i64("count").unwrap() > 0);
+    assert!(document(&status, &["betree", "leaves"]).get_i64("bytes_written").is_ok());
+    for wait in status.get_array("waits").unwrap() {
+        let wait = wait.as_document().unwrap();
+        assert!(
+            wait.get_str("name").is_ok()
+                && wait.get_i64("count").unwrap() > 0
+                && wait.get_i64("micros").is_ok()
+        );
+    }
+    let sizes = connection.ok("test", doc! { "collStats": "c" });
+    assert!(document(&sizes, &["betree"]).get_i64("entries").unwrap() >= 400, "{sizes}");
+    assert!(document(&sizes, &["indexDetails", "n"]).get_i64("buffered_bytes").is_ok(), "{sizes}");
+    let validated = connection.ok("test", doc! { "validate": "c", "full": true });
+    assert!(
+        validated.get_bool("valid").unwrap() && validated.get_i32("nrecords").unwrap() == 501,
+        "{validated}"
+    );
+    let uri = format!("mongodb://{}", server.address);
+    let (status, said, complaints) = run(&["verify", "--uri", &uri, "--bytes-per-second", "100000000"]);
+    assert!(status.success() && said.contains("sound"), "{said}{complaints}");
+}
+
+#[test]
+fn the_layout_of_collections_and_indexes_is_given_and_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, mut connection) = filled(folder.path(), 500);
+    let engine = |settings: Document| doc! { "storageEngine": { "betree": settings } };
+    let with = |mut command: Document, more: Document| {
+        command.extend(more);
+        command
+    };
+    connection.ok("test", with(doc! { "create": "d" }, engine(doc! { "compression": "lz4", "fanout": 16 })));
+    for settings in [
+        doc! { "compression": "gzip" },
+        doc! { "colour": "blue" },
+        doc! { "fanout": 1 },
+        doc! { "fanout": [] },
+    ] {
+        let refused = connection.ask("test", with(doc! { "create": "e" }, engine(settings.clone())));
+        assert_eq!(refused.get_f64("ok").unwrap(), 0.0, "{refused}");
+        let refused = connection.ask("test", with(doc! { "collMod": "d" }, engine(settings)));
+        assert_eq!(refused.get_f64("ok").unwrap(), 0.0, "{refused}");
+    }
+    connection
+        .ok("test", with(doc! { "collMod": "d" }, engine(doc! { "pageSize": "8KB", "fanout": Bson::Null })));
+    let listed = connection.ok("test", doc! { "listCollections": 1, "filter": { "name": "d" } });
+    let first =
+        document(&listed, &["cursor"]).get_array("firstBatch").unwrap()[0].as_document().unwrap().clone();
+    let kept = document(&first, &["options", "storageEngine", "betree"]);
+    assert_eq!(kept, &doc! { "compression": "lz4", "pageSize": "8KB" });
+    let change = doc! { "name": "n", "storageEngine": { "betree": { "compression": "none" } } };
+    connection.ok("test", doc! { "collMod": "c", "index": change });
+    let listed = connection.ok("test", doc! { "listIndexes": "c" });
+    let index =
+        document(&listed, &["cursor"]).get_array("firstBatch").unwrap()[1].as_document().unwrap().clone();
+    assert_eq!(
+        document(&index, &["storageEngine", "betree"]),
+        &doc! { "pageSize": "4KB", "compression": "none" }
+    );
+    let of_id = doc! { "name": "_id_", "storageEngine": { "betree": { "compression": "none" } } };
+    assert_eq!(connection.ask("test", doc! { "collMod": "c", "index": of_id }).get_f64("ok").unwrap(), 0.0);
+    assert_eq!(connection.ok("test", doc! { "count": "c" }).get_i32("n").unwrap(), 500);
+}
