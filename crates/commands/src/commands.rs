@@ -185,7 +185,7 @@ impl Commands {
         reply: &mut Vec<u8>,
         wait: &mut Option<(CommitReceipt, Durability)>,
     ) -> Result<(), CommandError> {
-        if let Some(parked) = connection.take_parked(request.body) {
+        if let Some(parked) = connection.take_parked(request) {
             return self.resume(connection, parked, patience, reply);
         }
         let generic = GenericArguments::read(request)?;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pando_document::{RawDocument, RawDocumentBuf};
+use pando_document::RawDocumentBuf;
 
+use crate::Request;
 use crate::parked::Parked;
 
 /// The state of one connection: made by the server at accept, handed to every request of it.
@@ -85,8 +86,13 @@ impl ConnectionState {
     }
 
     /// What this request has worked out before, if it was the last one and is handled again.
-    pub(crate) fn take_parked(&mut self, body: &RawDocument) -> Option<Box<Parked>> {
-        self.parked.take().filter(|parked| parked.is_of(body))
+    pub(crate) fn take_parked(&mut self, request: &Request<'_>) -> Option<Box<Parked>> {
+        self.parked.take().filter(|parked| parked.is_of(request))
+    }
+
+    /// Gives up what a request has worked out that cannot go on soon: the snapshot that it holds keeps old versions alive.
+    pub fn let_go(&mut self) {
+        self.parked = None;
     }
 
     /// Its number, as `hello` shows it.

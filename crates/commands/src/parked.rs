@@ -2,7 +2,8 @@
 //!
 //! 1. A command that cannot go on without a read leaves here what it has worked out, with a copy of its request.
 //! 2. The same request, handled again on the same connection, goes on with that: nothing is parsed, looked up or begun twice.
-//!    A different request finds nothing; what waited is dropped, and so is its snapshot.
+//!    A different request finds nothing; what waited is dropped, and so is its snapshot. So it is when the connection cannot go on
+//!    because its client does not read ([`ConnectionState::let_go`](crate::ConnectionState::let_go)).
 //!
 //! Only point lookups are worth it: with data larger than memory nearly all of them come by here, and a second look at the
 //! request costs them as much as the first.
@@ -11,6 +12,7 @@ use std::fmt;
 
 use pando_document::RawDocument;
 
+use crate::Request;
 use crate::crud::point_lookup::PointLookup;
 
 /// What waits; see the module's head.
@@ -25,9 +27,9 @@ impl Parked {
         Parked { body: body.as_bytes().to_vec(), lookup }
     }
 
-    /// Whether it is this request's.
-    pub fn is_of(&self, body: &RawDocument) -> bool {
-        self.body == body.as_bytes()
+    /// Whether it is this request's. A find comes without document sequences.
+    pub fn is_of(&self, request: &Request<'_>) -> bool {
+        request.sequences.is_empty() && self.body == request.body.as_bytes()
     }
 
     /// What to go on with.

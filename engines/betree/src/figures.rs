@@ -70,6 +70,7 @@ impl Core {
         figures.set("cache.decoded_hits", decoded_hits);
         figures.set("cache.compressed_hits", compressed_hits);
         figures.set("cache.misses", cache.misses.get());
+        figures.set("cache.merge_reads", cache.merge_reads.get());
         figures.set("cache.limit_bytes", self.options.cache_bytes);
         figures.set("buffers.bytes", self.buffered_bytes() as u64);
         figures.set("buffers.budget_bytes", self.buffer_budget() as u64);

@@ -39,7 +39,7 @@ const BURST_BYTES: usize = 256 * 1024;
 const READ_STEP_BYTES: usize = 64 * 1024;
 /// Room beyond a frame's end, so that the read which completes it comes back short, and thereby says that nothing follows.
 const READ_BEYOND_BYTES: usize = 512;
-/// Reads of blocks that a request waits for one after the other in the event loop. Each time it is handled from its beginning,
+/// Reads of blocks that a request waits for one after the other in the event loop. Most are handled from their beginning each time,
 /// so that one which needs many is better off with a thread: a document by its index takes four.
 const ROUNDS_MAX: u8 = 4;
 /// Longer requests are not handled from their beginning again and again.
@@ -176,7 +176,12 @@ impl<S: Send + 'static> Connection<S> {
                     }
                     return Ok(Next::Rest);
                 }
-                Phase::Serving if !self.output.is_empty() => return Ok(Next::Rest),
+                Phase::Serving if !self.output.is_empty() => {
+                    if let Some(session) = &mut self.session {
+                        desk.handler.stalled(session);
+                    }
+                    return Ok(Next::Rest);
+                }
                 Phase::Serving => {}
             }
             self.serve_input(slot, desk)?;

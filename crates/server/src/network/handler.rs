@@ -42,7 +42,8 @@ pub enum Handled {
     Reply,
     /// The reply's document was appended, and must not be sent before the wait is over.
     ReplyLater(Wait),
-    /// Nothing was changed and nothing of use was appended: ask again with [`Attempt::MayBlock`], or after this read was made.
+    /// Nothing was changed and nothing of use was appended: ask again with [`Attempt::MayBlock`], or after this read was made. The
+    /// next request of the session is the same one; the handler may keep what it has worked out until then.
     WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 
@@ -77,6 +78,12 @@ pub trait Handler: Send + Sync + 'static {
         attempt: Attempt,
         reply: &mut Vec<u8>,
     ) -> Handled;
+
+    /// The connection cannot go on before its peer reads what was sent, which may take any time: a request that
+    /// [would have blocked](Handled::WouldBlock) is handled again only then, and must hold nothing meanwhile.
+    fn stalled(&self, session: &mut Self::Session) {
+        let _holds_nothing = session;
+    }
 
     /// A connection has ended.
     fn disconnected(&self, session: Self::Session) {

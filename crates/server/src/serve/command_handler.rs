@@ -76,6 +76,10 @@ impl Handler for CommandHandler {
         }
         self.run(connection, request.body, &sequences[..request.sequences.len()], patience, reply)
     }
+
+    fn stalled(&self, connection: &mut ConnectionState) {
+        connection.let_go();
+    }
 }
 
 /// A legacy command names its database in the namespace, and the only one that is let through is a hello, which asks no

@@ -101,7 +101,7 @@ impl Blocks {
         if let Some(page) = self.cache.decoded(&key) {
             return Ok(page);
         }
-        if let Some(found) = self.cache.compressed(&key) {
+        if let Some(found) = self.cache.compressed(&key, pointer.raw_length() as usize) {
             let page = self.decode_stored(pointer, &found.page)?;
             if found.promotion == Promotion::Keep {
                 self.cache.promote(key, page.clone());
@@ -109,7 +109,7 @@ impl Blocks {
             return Ok(page);
         }
         self.miss(pointer, patience)?;
-        let tier = self.cache.tier_for_read();
+        let tier = self.cache.tier_for_read(pointer.raw_length() as usize);
         let page =
             self.store.with_stored(pointer, |payload| self.take_in(pointer, payload, Some(tier)))??;
         Ok(page)
@@ -158,11 +158,16 @@ impl Blocks {
         }
         let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
         if !missing.is_empty() {
-            self.cache.misses.add(missing.len() as u64);
+            let reads = match retention {
+                Retention::Keep => &self.cache.misses,
+                Retention::Bypass => &self.cache.merge_reads,
+            };
+            reads.add(missing.len() as u64);
             let pointers: Vec<Pointer> = missing.iter().map(|at| entries[*at].pointer).collect();
             let mut read = Vec::with_capacity(missing.len());
             self.store.read_neighbours(&pointers, |pointer, payload| {
-                let tier = (retention == Retention::Keep).then(|| self.cache.tier_for_read());
+                let tier = (retention == Retention::Keep)
+                    .then(|| self.cache.tier_for_read(pointer.raw_length() as usize));
                 read.push(self.take_in(pointer, payload, tier));
             })?;
             for (at, page) in missing.into_iter().zip(read) {

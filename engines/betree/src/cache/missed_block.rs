@@ -43,16 +43,18 @@ impl MissedBlock {
                 let raw = self.store.decompress(&self.pointer, payload)?;
                 self.cache.insert_directory(key, Arc::new(decode_directory(&self.pointer, &raw)?));
             }
-            BlockKind::Page | BlockKind::RunPage => match self.cache.tier_for_read() {
-                Tier::Decoded => {
-                    let raw = self.store.decompress(&self.pointer, payload)?;
-                    self.cache.insert_decoded(key, decode_page(&self.pointer, raw)?);
+            BlockKind::Page | BlockKind::RunPage => {
+                match self.cache.tier_for_read(self.pointer.raw_length() as usize) {
+                    Tier::Decoded => {
+                        let raw = self.store.decompress(&self.pointer, payload)?;
+                        self.cache.insert_decoded(key, decode_page(&self.pointer, raw)?);
+                    }
+                    // Whoever waits for it decodes it, with buffers that are warm.
+                    Tier::Compressed => {
+                        self.cache.insert_compressed(key, StoredPage::awaited(self.pointer.codec(), payload));
+                    }
                 }
-                // Whoever waits for it decodes it, with buffers that are warm.
-                Tier::Compressed => {
-                    self.cache.insert_compressed(key, StoredPage::awaited(self.pointer.codec(), payload));
-                }
-            },
+            }
             // The cache has no others.
             _ => {}
         }

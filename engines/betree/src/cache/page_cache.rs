@@ -19,7 +19,8 @@
 //! - A block is known by address *and* checksum: space that is used again never answers for what stood there before.
 //! - Decoded pages lie in the cache's own entries, not behind a pointer of their own: a hit follows one pointer less.
 //! - Weights are the bytes that the value really takes, and what the cache itself takes for an entry.
-//! - A block heavier than its shard's capacity is not kept: the limit holds even so.
+//! - A block heavier than most of a shard is not kept decoded, and one heavier than most of a shard of the other tier not at all:
+//!   the limit holds even so.
 //! - The first use of what was read for somebody who waits is the miss, and counts neither as a hit nor for its staying.
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use super::stored_page::StoredPage;
 use crate::counter::Counter;
 use crate::format::directory::Directory;
 use crate::format::page::Page;
+use crate::page_memory;
 use crate::space::Pointer;
 
 /// Hundredths of the limit that directories may take.
@@ -45,6 +47,10 @@ const ENTRY_BYTES: usize = 120;
 const HOT_ALLOCATION: f64 = 0.85;
 /// The use of a compressed page that brings it into the decoded tier when that is full.
 const USES_TO_STAY: u8 = 2;
+
+/// Shards of a tier hold at least so many pages, even when the tier is as small as it gets: what a page more would take in each shard is
+/// memory that stays empty.
+const SHARD_PAGES_MIN: u64 = 32;
 
 /// What a block is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,13 +122,18 @@ pub(crate) struct PageCache {
     /// What the tiers' capacities were last set to.
     decoded_limit: AtomicU64,
     compressed_limit: AtomicU64,
+    /// Into so many parts the decoded tier is divided, each with its own limit.
+    decoded_shards: u64,
     /// Thousandths of the pages' memory for those that are decoded.
     decoded_share: AtomicU16,
     /// The counts as of the last decision about the shares.
     last: Mutex<Period>,
     pub(crate) decoded_hits: Counter,
     pub(crate) compressed_hits: Counter,
+    /// Pages that readers waited for.
     pub(crate) misses: Counter,
+    /// Pages that merges read, which go by the cache.
+    pub(crate) merge_reads: Counter,
 }
 
 impl PageCache {
@@ -131,18 +142,21 @@ impl PageCache {
         let directories = limit * DIRECTORY_SHARE / 100;
         let pages = (limit / page_bytes.max(64) as u64).clamp(16, 1 << 20) as usize;
         let decoded = DecodedShare::FIRST.of(limit);
+        let decoded_shards = shards(DecodedShare::MIN.of(limit), page_bytes);
         PageCache {
-            decoded: tier(pages, decoded, PageWeight),
-            compressed: tier(pages * 2, limit - decoded, StoredWeight),
+            decoded: tier(pages, decoded, decoded_shards, PageWeight),
+            compressed: tier(pages * 2, limit - decoded, shards(limit / 16, page_bytes), StoredWeight),
             directories: Cache::with_weighter((pages / 32).max(16), directories, DirectoryWeight),
             limit: AtomicU64::new(limit),
             decoded_limit: AtomicU64::new(decoded),
             compressed_limit: AtomicU64::new(limit - decoded),
+            decoded_shards,
             decoded_share: AtomicU16::new(DecodedShare::FIRST.thousandths()),
             last: Mutex::new(Period::default()),
             decoded_hits: Counter::default(),
             compressed_hits: Counter::default(),
             misses: Counter::default(),
+            merge_reads: Counter::default(),
         }
     }
 
@@ -204,8 +218,8 @@ impl PageCache {
         Some(page)
     }
 
-    /// A compressed page, and whether it is to be kept decoded.
-    pub(super) fn compressed(&self, key: &BlockKey) -> Option<Stored> {
+    /// A compressed page of so many raw bytes, and whether it is to be kept decoded.
+    pub(super) fn compressed(&self, key: &BlockKey, raw_bytes: usize) -> Option<Stored> {
         let page = self.compressed.peek(key)?;
         if page.is_fresh() {
             page.note_use();
@@ -214,7 +228,7 @@ impl PageCache {
         self.compressed_hits.add(1);
         let is_used_enough = page.note_use() >= USES_TO_STAY;
         let promotion =
-            if is_used_enough || self.has_decoded_room() { Promotion::Keep } else { Promotion::No };
+            if is_used_enough || self.has_decoded_room(raw_bytes) { Promotion::Keep } else { Promotion::No };
         // For the tier to know that it is in use. A page that is about to be decoded may grow old here.
         if promotion == Promotion::No {
             let _touched = self.compressed.get(key);
@@ -249,12 +263,13 @@ impl PageCache {
         self.decoded.insert(key, page);
     }
 
-    /// Keeps a compressed page decoded. Where nothing has to go for it, it will not soon be missed compressed.
+    /// Keeps a compressed page decoded. Where nothing had to go for it, it will not soon be missed compressed.
     pub(super) fn promote(&self, key: BlockKey, page: Page) {
-        if self.has_decoded_room() {
+        let has_room = self.has_decoded_room(page.heap_bytes());
+        self.decoded.insert(key, page);
+        if has_room && self.decoded.contains_key(&key) {
             self.compressed.remove(&key);
         }
-        self.decoded.insert(key, page);
     }
 
     pub(super) fn insert_compressed(&self, key: BlockKey, page: StoredPage) {
@@ -271,14 +286,14 @@ impl PageCache {
         self.directories.remove(key);
     }
 
-    /// Where a page goes that was read from the device.
-    pub(super) fn tier_for_read(&self) -> Tier {
-        if self.has_decoded_room() { Tier::Decoded } else { Tier::Compressed }
+    /// Where a page of so many raw bytes goes that was read from the device.
+    pub(super) fn tier_for_read(&self, raw_bytes: usize) -> Tier {
+        if self.has_decoded_room(raw_bytes) { Tier::Decoded } else { Tier::Compressed }
     }
 
-    /// Where a page can be added without another having to go.
-    pub(crate) fn tier_with_room(&self) -> Option<Tier> {
-        if self.has_decoded_room() {
+    /// Where a page of so many raw bytes can be added without another having to go.
+    pub(crate) fn tier_with_room(&self, raw_bytes: usize) -> Option<Tier> {
+        if self.has_decoded_room(raw_bytes) {
             Some(Tier::Decoded)
         } else {
             let limit = self.compressed_limit.load(Ordering::Relaxed);
@@ -286,8 +301,12 @@ impl PageCache {
         }
     }
 
-    fn has_decoded_room(&self) -> bool {
-        self.decoded.weight() < self.decoded_limit.load(Ordering::Relaxed) / 10 * 9
+    /// Whether there is room for one more such page in every shard: a shard that is full but for less than a page stays so.
+    fn has_decoded_room(&self, raw_bytes: usize) -> bool {
+        let limit = self.decoded_limit.load(Ordering::Relaxed);
+        let page = (page_memory::footprint(raw_bytes) + size_of::<Page>() + ENTRY_BYTES) as u64;
+        let spare = (page * self.decoded_shards).max(limit / 10);
+        page <= limit / self.decoded_shards / 2 && self.decoded.weight() + spare <= limit
     }
 
     /// Bytes in use by decoded pages.
@@ -314,15 +333,26 @@ impl PageCache {
 fn tier<V: Clone, W: Weighter<BlockKey, V> + Clone>(
     values: usize,
     bytes: u64,
+    shards: u64,
     weighter: W,
 ) -> Cache<BlockKey, V, W> {
     let options = OptionsBuilder::new()
         .estimated_items_capacity(values)
         .weight_capacity(bytes)
+        .shards(shards as usize)
         .hot_allocation(HOT_ALLOCATION)
         .build()
         .expect("both sizes of a tier are given");
     Cache::with_options(options, weighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
+}
+
+/// Into how many shards a tier is divided that may have as few bytes as these: four for each processor, unless they would be too
+/// small.
+fn shards(bytes: u64, page_bytes: usize) -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let most = (bytes / page_bytes.max(64) as u64 / SHARD_PAGES_MIN).max(1);
+    let fitting = 1 << most.ilog2();
+    (processors * 4).next_power_of_two().min(fitting)
 }
 
 /// Sets a capacity. That locks every shard: not for a hundredth of the whole more or less.
@@ -332,3 +362,6 @@ fn set_limit(current: &AtomicU64, wanted: u64, whole: u64, set: impl FnOnce(u64)
         set(wanted);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,7 @@ impl DecodedShare {
     /// Before anything is known: little, for a tier that is to shrink leaves its memory in pieces.
     pub(super) const FIRST: DecodedShare = DecodedShare(125);
     /// Neither tier is ever without anything, or nothing could be learnt of it.
-    const MIN: DecodedShare = DecodedShare(60);
+    pub(super) const MIN: DecodedShare = DecodedShare(60);
     const MAX: DecodedShare = DecodedShare(940);
     /// Small, because what is taken from the compressed tier may have to be read again.
     const STEP_UP: u16 = 30;

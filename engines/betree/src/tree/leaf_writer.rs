@@ -174,7 +174,7 @@ impl<'s> LeafWriter<'s> {
         let block = leaf.extent.append(BlockKind::Page, self.settings.compression, &raw)?;
         let tier = match self.page_residency {
             Residency::Keep(tier) => Some(tier),
-            Residency::Leave => self.blocks.cache().tier_with_room(),
+            Residency::Leave => self.blocks.cache().tier_with_room(raw.len()),
         };
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, leaf.extent.stored(block)));
         let separator = std::mem::take(&mut self.separator);

@@ -1,0 +1,90 @@
+//! The limit is kept and used, whatever the sizes of pages and shards.
+
+use pando_storage::CommitTimestamp;
+
+use super::*;
+use crate::format::page_builder::PageBuilder;
+use crate::space::Codec;
+
+fn key(number: u64) -> BlockKey {
+    BlockKey { address: number * 8, checksum: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+}
+
+/// A page of one entry with a value of so many bytes.
+fn page(value_bytes: usize) -> Page {
+    let mut builder = PageBuilder::new();
+    builder.push(b"key", CommitTimestamp::ZERO, Some(&vec![7; value_bytes]));
+    Page::decode(page_memory::copy(&builder.finish())).unwrap()
+}
+
+/// Reads pages for the first time, as many as ten times the limit holds.
+fn read_through(cache: &PageCache, limit: u64, page_bytes: usize) {
+    let page = page(page_bytes - 100);
+    let payload = vec![7; page_bytes / 2];
+    for number in 0..10 * limit / page_bytes as u64 {
+        match cache.tier_for_read(page_bytes) {
+            Tier::Decoded => cache.insert_decoded(key(number), page.clone()),
+            Tier::Compressed => cache.insert_compressed(key(number), StoredPage::used(Codec::Lz4, &payload)),
+        }
+    }
+}
+
+#[test]
+fn memory_is_used_whatever_the_size_of_pages() {
+    for (limit, page_bytes) in [
+        (100 << 20, 16 << 10),
+        (8 << 20, 16 << 10),
+        (2 << 20, 16 << 10),
+        (64 << 20, 900 << 10),
+        (64 << 20, 2 << 20),
+        (1 << 20, 1 << 10),
+    ] {
+        let cache = PageCache::new(limit, 16 << 10);
+        read_through(&cache, limit, page_bytes);
+        let used = cache.decoded_bytes() + cache.compressed_bytes();
+        assert!(used <= limit, "{used} of {limit}");
+        assert!(used >= limit / 10 * 6, "{used} of {limit} with pages of {page_bytes}");
+        assert!(cache.compressed_bytes() > cache.decoded_bytes(), "most is compressed at first");
+    }
+}
+
+#[test]
+fn a_page_that_is_too_large_for_the_decoded_tier_stays_compressed() {
+    let cache = PageCache::new(64 << 20, 16 << 10);
+    let bytes = 3 << 20;
+    assert_eq!(cache.tier_for_read(bytes), Tier::Compressed);
+    cache.insert_compressed(key(1), StoredPage::used(Codec::Lz4, &vec![7; bytes / 4]));
+    for _ in 0..5 {
+        let found = cache.compressed(&key(1), bytes).expect("it stays");
+        if found.promotion == Promotion::Keep {
+            cache.promote(key(1), page(bytes - 100));
+        }
+    }
+    assert_eq!(cache.tier_of(&key(1)), Some(Tier::Compressed));
+}
+
+#[test]
+fn a_page_that_is_used_again_is_decoded_and_takes_its_room_once() {
+    let cache = PageCache::new(64 << 20, 16 << 10);
+    cache.insert_compressed(key(1), StoredPage::awaited(Codec::Lz4, &[7; 5_000]));
+    let first = cache.compressed(&key(1), 16_000).expect("it was just put there");
+    assert_eq!(
+        (first.promotion, cache.compressed_hits.get()),
+        (Promotion::No, 0),
+        "the first use is the miss"
+    );
+    let second = cache.compressed(&key(1), 16_000).expect("it is still there");
+    assert_eq!((second.promotion, cache.compressed_hits.get()), (Promotion::Keep, 1));
+    cache.promote(key(1), page(15_900));
+    assert_eq!(cache.pages(), (1, 0));
+}
+
+#[test]
+fn buffers_take_their_memory_from_both_tiers() {
+    let limit = 64 << 20;
+    let cache = PageCache::new(limit, 16 << 10);
+    read_through(&cache, limit, 16 << 10);
+    cache.rebalance(limit / 2);
+    let used = cache.decoded_bytes() + cache.compressed_bytes();
+    assert!(used <= limit / 2, "{used}");
+}
