@@ -25,6 +25,8 @@ const MANY: u64 = 64;
 const SOME: u64 = 16;
 /// Share of a cache that holds everything: twice the data, for what surrounds it.
 const ALL_CACHED: u64 = 2;
+/// Where betree keeps the segments of its log, in its folder.
+const BETREE_LOG: &str = "wal";
 /// Queries of one reader, where beginning one is not to be measured.
 const QUERIES_A_SNAPSHOT: u32 = 1_000;
 
@@ -130,8 +132,9 @@ fn drain(bench: &Bench, whole: bool, prefix: &str, outcome: &mut Outcome) -> Res
     if whole {
         let mb = folder_bytes(bench.folder()) as f64 / 1e6;
         outcome.figures.set(format!("{prefix}.disk_mb"), mb);
-        if let Some(log_bytes) = bench.peer.counters().get("log.file_bytes") {
-            outcome.figures.set(format!("{prefix}.log_mb"), *log_bytes as f64 / 1e6);
+        let segments = bench.folder().join(BETREE_LOG);
+        if segments.is_dir() {
+            outcome.figures.set(format!("{prefix}.log_mb"), folder_bytes(&segments) as f64 / 1e6);
         }
     }
     Ok(())

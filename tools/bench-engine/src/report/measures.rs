@@ -101,7 +101,7 @@ pub const SECTIONS: &[Section] = &[
             row("memory at most while loading, MB", "capped.loaded_mb", Count, &[]),
             row("memory at most, 64 threads reading, MB", "capped.peak_mb", Count, &[]),
             row("on disk after the load, drained, MB", "derived.disk_mb", Count, &[Lowest]),
-            row("of it log that is kept for reuse, MB", "capped.log_mb", Count, &[]),
+            row("of it betree's log segments, MB", "capped.log_mb", Count, &[]),
         ],
     },
     Section {

@@ -35,6 +35,7 @@ pub fn run(bench: &Bench, tree: Tree, rows: usize, time: Duration) -> Result<Fig
     let mut figures = Figures::default();
     figures.set("rows", seen as f64 / usage.seconds);
     figures.set("us", usage.seconds * 1e6 / scans as f64);
+    figures.set("cpu_us_a_row", usage.cpu_seconds * 1e6 / seen as f64);
     figures.set("reads", usage.reads / scans as f64);
     figures.set("read_kb", usage.read_bytes / 1024.0 / scans as f64);
     figures.set("read_share", usage.share);
