@@ -27,7 +27,8 @@
 //! ```
 //!
 //! A folder is used by one process at a time. Writes are on the device when a call returns, unless the options say otherwise.
-//! Everything that a MongoDB client can ask a server can be asked here by [`Database::run_command`].
+//! Everything that a MongoDB client can ask a server can be asked here by [`Database::run_command`], and without values in between
+//! by a [`RawSession`].
 //!
 //! # Not here
 //! What commands mean (crate `pando-commands`), and the server around them (crate `pando-server`), which opens its engine
@@ -39,6 +40,7 @@ mod database;
 mod engine_choice;
 mod error;
 mod options;
+mod raw_session;
 mod restore;
 mod store;
 mod verify;
@@ -49,7 +51,8 @@ pub use database::Database;
 pub use engine_choice::{EngineName, open_commands};
 pub use error::{Error, WriteErrorDetail};
 pub use options::{DurabilityChoice, EngineOptions, Options};
-pub use pando_commands::{Commands, CommandsOptions};
+pub use pando_commands::{Commands, CommandsOptions, DocumentSequence, Request};
+pub use raw_session::RawSession;
 pub use restore::restore_store;
 pub use store::Pando;
 pub use verify::{StoreReport, VerifyDepth, verify_store};

@@ -9,7 +9,7 @@ use pando_document::RawDocument;
 use pando_environment::Environment;
 use parking_lot::Mutex;
 
-use crate::{Database, DurabilityChoice, Error, Options, open_commands};
+use crate::{Database, DurabilityChoice, Error, Options, RawSession, open_commands};
 
 /// An open store. Cheap to clone; all clones are one store, which stays open until [`Pando::close`] or until the last is dropped.
 #[derive(Clone)]
@@ -58,6 +58,13 @@ impl Pando {
             .collect())
     }
 
+    /// A connection that takes commands as bytes.
+    pub fn raw_session(&self) -> RawSession {
+        // The state of a connection is its number and name, which no command of this process changes.
+        let connection = self.shared.connection.lock().clone();
+        RawSession::new(self.clone(), connection)
+    }
+
     /// Ends cleanly; other handles of this store answer with an error from now on, and the folder is free for another process once
     /// the last of them is dropped. A store that is dropped without it is opened again by replaying its log, and loses nothing either.
     pub fn close(self) -> Result<(), Error> {
@@ -88,6 +95,10 @@ impl Pando {
                 reply: Box::new(reply),
             }),
         }
+    }
+
+    pub(crate) fn commands(&self) -> &Commands {
+        &self.shared.commands
     }
 
     /// The write concern that the options mean.

@@ -1,8 +1,10 @@
-//! Where a server listens, and a stream to it: TCP, or the unix socket of a server on this machine.
+//! Where a server listens, and a stream to it: TCP, or the unix socket of a server on this machine. An engine in this process
+//! has an address, too, and no stream.
 //!
 //! Over loopback a request and its reply pass the whole of the kernel's TCP twice, which on few cores costs as much as a cached
 //! point query itself; a unix socket leaves that out, as an application beside its server would.
 
+use crate::client::EmbeddedStore;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use std::fmt;
@@ -13,12 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Where a server listens. Cheap to clone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Address {
     /// A TCP port.
     Tcp(SocketAddr),
     /// A socket in the file system.
     Unix(Arc<Path>),
+    /// Nowhere: an engine in this process.
+    Embedded(Arc<EmbeddedStore>),
 }
 
 impl Address {
@@ -31,6 +35,9 @@ impl Address {
                 Ok(Stream::Tcp(stream))
             }
             Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            Address::Embedded(_) => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "an engine in this process has no socket"))
+            }
         }
     }
 }
@@ -46,6 +53,7 @@ impl fmt::Display for Address {
         match self {
             Address::Tcp(address) => address.fmt(f),
             Address::Unix(path) => path.display().fmt(f),
+            Address::Embedded(store) => store.fmt(f),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Arguments stand in groups (server, load, run) that the subcommands share, so that a name means the same in each; what
 //! only one workload has stands in its file of [`crate::command`].
 
+pub mod launch;
 pub mod sysbench;
 
 use crate::client::{Pace, Spacing};
@@ -12,6 +13,7 @@ use crate::run::Plan;
 use crate::workload::load::Durability;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The highest rate of an open loop.
@@ -31,6 +33,7 @@ pub fn command() -> Command {
         .subcommand(crate::command::load::command())
         .subcommand(crate::command::compare::command())
         .subcommand(crate::command::report::command())
+        .subcommand(crate::command::suite::command())
 }
 
 /// An argument with a value.
@@ -40,8 +43,12 @@ pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Ar
 
 /// Where the server is, and where the report goes.
 pub fn server_arguments() -> Vec<Arg> {
-    vec![
-        option("uri", "URI", "The server").default_value("mongodb://127.0.0.1:27017"),
+    let mut arguments = vec![
+        option("uri", "URI", "The server, or embedded:ENGINE for an engine in this process")
+            .default_value("mongodb://127.0.0.1:27017"),
+        option("embedded-cache", "MB", "Of embedded: targets: memory for cached pages, in 10^6 bytes")
+            .default_value("256")
+            .value_parser(value_parser!(u64).range(1..=10_000_000)),
         option(
             "mysql-engine",
             "NAME",
@@ -72,7 +79,9 @@ pub fn server_arguments() -> Vec<Arg> {
             "Write a JSON file per run into this folder, and files in the original's columns",
         )
         .value_parser(value_parser!(PathBuf)),
-    ]
+    ];
+    arguments.extend(launch::arguments());
+    arguments
 }
 
 /// How to load.
@@ -195,8 +204,18 @@ pub struct ServerOptions {
     pub process: Option<ProcessId>,
     /// Its data folder, if given.
     pub data_folder: Option<PathBuf>,
+    /// Memory for cached pages of an engine in this process, in bytes.
+    pub embedded_cache_bytes: u64,
     /// The folder for files, if any.
     pub out: Option<PathBuf>,
+    /// What is written beside the figures.
+    pub labels: BTreeMap<String, String>,
+    /// The server to start, if any.
+    pub launch: launch::LaunchOptions,
+    /// Readaheads in kilobytes, with a set of runs for each; none if it stays as it is.
+    pub readahead_sweep: Vec<u32>,
+    /// How stacks are found, if the server is to be recorded.
+    pub profile: Option<String>,
     /// The server, if it speaks MySQL's protocol and the workload does, too.
     #[cfg(feature = "mysql")]
     pub sql: Option<crate::sql::SqlServer>,
@@ -253,9 +272,14 @@ pub fn measure_options_of_sql(matches: &ArgMatches, server: &crate::sql::SqlServ
 /// The arguments of the server group.
 pub fn server_options(matches: &ArgMatches) -> ServerOptions {
     ServerOptions {
+        labels: launch::labels(matches),
+        launch: launch::options(matches),
+        readahead_sweep: matches.get_many("readahead-sweep").unwrap_or_default().copied().collect(),
+        profile: matches.get_one("profile").cloned(),
         uri: value(matches, "uri"),
         process: matches.get_one::<u32>("server-pid").copied().map(ProcessId::new),
         data_folder: matches.get_one("data-dir").cloned(),
+        embedded_cache_bytes: value::<u64>(matches, "embedded-cache") * 1_000_000,
         out: matches.get_one("out").cloned(),
         #[cfg(feature = "mysql")]
         sql: None,

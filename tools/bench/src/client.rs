@@ -4,6 +4,7 @@
 //! - [`Script`]: what a client does, request by request; [`Connection`] is its socket, and what it waits for.
 //! - [`Worker`]: a thread that drives many connections with one epoll loop; each query costs one read and one write.
 //! - [`Task`]: what a client does that has a thread of its own; [`Crew`] is all of these.
+//! - [`EmbeddedStore`]: an engine in this process, whose clients have no socket.
 //! - [`Pace`]: a closed loop, or an open one with its [`Schedule`](schedule::Schedule).
 //! - [`Tally`]: what was counted in the measured window.
 //! - [`NullServer`]: answers everything at once with the same reply, to measure the client itself.
@@ -13,6 +14,7 @@
 
 mod connection;
 mod crew;
+mod embedded;
 mod null_server;
 mod reply;
 mod schedule;
@@ -26,6 +28,7 @@ mod worker;
 
 pub use connection::Connection;
 pub use crew::Crew;
+pub use embedded::{EmbeddedClient, EmbeddedSession, EmbeddedStore, SCHEME as EMBEDDED_SCHEME};
 pub use null_server::{NullReply, NullServer};
 pub use reply::{Outcome, outcome_of};
 pub use schedule::{Pace, Spacing};

@@ -19,6 +19,8 @@
 //! | [`pressure`] | `/proc/pressure/*`: time in which somebody waited for CPU, disk or memory |
 //! | [`folder`] | the data folder |
 //! | [`facts`] | what the machine is |
+//! | [`open_files`] | `/proc/PID/fdinfo`, `/proc/PID/maps`: buffered, direct, mapped |
+//! | [`readahead`] | the readahead of a device, for some runs |
 //!
 //! A server on another machine has no process here; its columns stay empty.
 
@@ -30,19 +32,24 @@ mod facts;
 mod folder;
 mod listener;
 mod machine;
+mod open_files;
 mod pressure;
 mod process_io;
 mod process_memory;
 mod process_stat;
 mod process_switches;
+mod readahead;
 
-pub use disk::DiskCounts;
+pub use disk::{Device, DiskCounts};
 pub use facts::Facts;
 pub use folder::FolderSize;
 pub use machine::Shares;
+#[cfg(test)]
+pub use open_files::OpenFiles;
 pub use pressure::Pressure;
 pub use process_stat::ProcessId;
 pub use process_switches::of_this_thread as switches_of_this_thread;
+pub use readahead::Readahead;
 
 use crate::address::Address;
 use disk::DiskSource;

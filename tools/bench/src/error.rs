@@ -33,6 +33,9 @@ pub enum BenchError {
         /// Why.
         source: std::io::Error,
     },
+    /// An engine in this process refused to open, or has stopped.
+    #[error("the embedded engine: {0}")]
+    Embedded(#[from] pandodb::Error),
     /// A connection broke.
     #[error("a connection to the server broke")]
     Connection(#[source] std::io::Error),
@@ -143,6 +146,71 @@ pub enum BenchError {
         what: &'static str,
         /// Why.
         source: std::io::Error,
+    },
+    /// Somebody asked for the end.
+    #[error("interrupted: runs that were finished are kept")]
+    Interrupted,
+    /// A server that this tool started has ended by itself.
+    #[error("the server ended by itself ({status}): `{command}`; the end of its log:{log}")]
+    ServerDied {
+        /// What started it.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// The end of its log, line by line.
+        log: String,
+    },
+    /// A server that this tool started does not answer.
+    #[error("the server did not answer within {seconds} s ({last}): `{command}`; the end of its log:{log}")]
+    ServerSlow {
+        /// What started it.
+        command: String,
+        /// How long it had.
+        seconds: u64,
+        /// What the last attempt said.
+        last: String,
+        /// The end of its log, line by line.
+        log: String,
+    },
+    /// A control group with caps cannot be made.
+    #[error(
+        "this user may not make a control group here ({path}); cap the server by `{advice}`, and measure it by --uri"
+    )]
+    Cap {
+        /// What could not be written.
+        path: PathBuf,
+        /// What to run instead.
+        advice: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A setting of the kernel cannot be changed.
+    #[error("cannot write {path}; as root: {advice}")]
+    KernelSetting {
+        /// The file.
+        path: PathBuf,
+        /// What to run instead.
+        advice: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Some runs of a suite failed; what was measured is kept.
+    #[error(
+        "{failed} of {all} runs of the suite failed: they are named above, and made again by the next call"
+    )]
+    Suite {
+        /// How many failed.
+        failed: usize,
+        /// Of how many.
+        all: usize,
+    },
+    /// Another program that this tool needs cannot be run.
+    #[error("`{program}` failed: {cause}")]
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// Why, and what to do.
+        cause: String,
     },
     /// A thread of the tool panicked: a bug.
     #[error("a thread of this tool ended unexpectedly: please report it")]

@@ -1,4 +1,5 @@
-//! The benchmark lab: workloads against any server that speaks MongoDB's wire protocol, with what they cost.
+//! The benchmark lab: workloads against any server that speaks MongoDB's wire protocol, or an engine in this process, with what
+//! they cost.
 //!
 //! # Terms
 //! - *Client*: a connection and what it does; it has one request under way at a time.
@@ -30,17 +31,28 @@ mod command;
 mod counters;
 mod error;
 mod histogram;
+mod interrupt;
+mod launch;
 mod random;
 mod report;
 mod run;
 #[cfg(feature = "mysql")]
 mod sql;
+mod suite;
 mod target;
+mod why;
 mod workload;
 
 use std::process::ExitCode;
 
+/// As in the server, so that an engine in this process runs as it does there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
+    if let Err(error) = interrupt::listen() {
+        return told(&error);
+    }
     let arguments = command::linkbench::with_long_options(std::env::args_os());
     let matches = cli::command().get_matches_from(arguments);
     let outcome = match matches.subcommand() {
@@ -51,16 +63,20 @@ fn main() -> ExitCode {
         Some(("linkbench", matches)) => command::linkbench::run(matches),
         Some(("compare", matches)) => command::compare::run(matches),
         Some(("report", matches)) => command::report::run(matches),
+        Some(("suite", matches)) => command::suite::run(matches),
         Some((_, matches)) => command::point::run(matches),
         None => return ExitCode::from(2),
     };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("pando-bench: {error}");
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            eprintln!("  because: {cause}");
-            source = cause.source();
-        }
-        ExitCode::from(2)
-    })
+    outcome.unwrap_or_else(|error| told(&error))
+}
+
+/// Says what went wrong, with its causes.
+fn told(error: &error::BenchError) -> ExitCode {
+    eprintln!("pando-bench: {error}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        eprintln!("  because: {cause}");
+        source = cause.source();
+    }
+    ExitCode::from(2)
 }

@@ -5,16 +5,20 @@
 //! - [`table`]: aligned columns.
 //! - [`file`]: one self-describing JSON document per run.
 //! - [`page`]: all runs of a folder as one HTML page.
+//! - [`posts`]: what the posts published.
 //! - [`compare`]: two sets of runs beside each other.
+//! - [`durability`]: what an acknowledged write means.
 //! - [`csv`]: the columns of the original tools.
 
 mod chart;
 pub mod compare;
 pub mod csv;
 mod dips;
+pub mod durability;
 pub mod figures;
 pub mod file;
 pub mod page;
+pub mod posts;
 pub mod table;
 pub mod warnings;
 

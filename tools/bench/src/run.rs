@@ -7,9 +7,12 @@
 //! 4. The window closes at its end, or when all clients are over, whichever is first. The workers' tallies are added up.
 
 use crate::address::Address;
-use crate::client::{Clients, Connection, Crew, Misses, Orders, Pace, Tally, Task, Window, Worker};
+use crate::client::{
+    Clients, Connection, Crew, EmbeddedClient, Misses, Orders, Pace, Tally, Task, Window, Worker,
+};
 use crate::counters::{Sources, Usage};
 use crate::error::BenchError;
+use crate::interrupt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -75,7 +78,7 @@ impl Measured {
 /// Threads at work. The receiver is disconnected when the last of them is over.
 struct Underway {
     workers: Vec<JoinHandle<Result<Tally, BenchError>>>,
-    crew: Option<(Arc<Crew>, Vec<JoinHandle<Result<(), BenchError>>>)>,
+    crews: Vec<(Arc<Crew>, Vec<JoinHandle<Result<(), BenchError>>>)>,
     over: Receiver<()>,
     /// Operations that each worker has done, as of its last second.
     done: Vec<Arc<AtomicU64>>,
@@ -100,16 +103,24 @@ pub fn run(
         misses: counting.misses,
     };
     let mut groups: Vec<Vec<Connection>> = (0..parts).map(|_| Vec::new()).collect();
-    for (client, script) in clients.scripts.into_iter().enumerate() {
-        groups[client % parts as usize].push(Connection::open(address.clone(), script)?);
-    }
-    groups.retain(|group| !group.is_empty());
+    let mut crews = Vec::new();
     // Tasks beside scripts have a pace of their own.
-    let pace = if groups.is_empty() { plan.pace } else { Pace::Closed };
+    let pace = if clients.scripts.is_empty() { plan.pace } else { Pace::Closed };
+    if let Address::Embedded(store) = &address {
+        let client = |script| -> Box<dyn Task> { Box::new(EmbeddedClient::new(store, script)) };
+        crews.push((plan.pace, clients.scripts.into_iter().map(client).collect::<Vec<_>>()));
+    } else {
+        for (client, script) in clients.scripts.into_iter().enumerate() {
+            groups[client % parts as usize].push(Connection::open(address.clone(), script)?);
+        }
+    }
+    crews.push((pace, clients.tasks));
+    groups.retain(|group| !group.is_empty());
+    crews.retain(|(_, tasks)| !tasks.is_empty());
     let start = Instant::now();
-    let crew_orders = Orders { pace, ..orders(start, 0) };
-    let window = crew_orders.window;
-    let underway = start_all(groups, |part| orders(start, part), crew_orders, clients.tasks)?;
+    let window = orders(start, 0).window;
+    let crews = crews.into_iter().map(|(pace, tasks)| (Orders { pace, ..orders(start, 0) }, tasks)).collect();
+    let underway = start_all(groups, |part| orders(start, part), crews)?;
     let (usage, usage_per_second) = watch(window, &underway, sources)?;
     let mut tally = Tally::new(counting.kinds, counting.misses);
     let mut over_at = Some(window.from);
@@ -117,6 +128,10 @@ pub fn run(
         // The run ended early only if every worker did.
         over_at = over_at.and_then(|so_far| Some(part.over_at?.max(so_far)));
         tally.add(part);
+    }
+    if matches!(address, Address::Embedded(_)) {
+        // Clients and engine are the same threads: there is no client whose cost could be told.
+        tally.threads.clear();
     }
     let planned = f64::from(plan.duration_s);
     let seconds = over_at.map_or(planned, |over| over.duration_since(window.from).as_secs_f64().max(1e-6));
@@ -128,8 +143,7 @@ pub fn run(
 fn start_all(
     groups: Vec<Vec<Connection>>,
     orders: impl Fn(u32) -> Orders,
-    crew_orders: Orders,
-    tasks: Vec<Box<dyn Task>>,
+    crews_to_be: Vec<(Orders, Vec<Box<dyn Task>>)>,
 ) -> Result<Underway, BenchError> {
     let (begun, over) = channel();
     let (mut workers, mut done) = (Vec::new(), Vec::new());
@@ -139,17 +153,18 @@ fn start_all(
         done.push(counter);
         workers.push(spawn("clients", begun.clone(), move || worker.run())?);
     }
-    if tasks.is_empty() {
-        return Ok(Underway { workers, crew: None, over, done });
+    let mut crews = Vec::new();
+    for (orders, tasks) in crews_to_be {
+        let crew = Arc::new(Crew::new(orders, tasks.len()));
+        done.push(crew.done());
+        let mut handles = Vec::new();
+        for task in tasks {
+            let crew = crew.clone();
+            handles.push(spawn("client", begun.clone(), move || crew.follow(task))?);
+        }
+        crews.push((crew, handles));
     }
-    let crew = Arc::new(Crew::new(crew_orders, tasks.len()));
-    done.push(crew.done());
-    let mut handles = Vec::new();
-    for task in tasks {
-        let crew = crew.clone();
-        handles.push(spawn("client", begun.clone(), move || crew.follow(task))?);
-    }
-    Ok(Underway { workers, crew: Some((crew, handles)), over, done })
+    Ok(Underway { workers, crews, over, done })
 }
 
 /// A thread that holds its end of the channel until it is over.
@@ -171,7 +186,7 @@ fn join(underway: Underway) -> Result<Vec<Tally>, BenchError> {
     for handle in underway.workers {
         tallies.push(handle.join().map_err(|_| BenchError::ThreadPanicked)??);
     }
-    if let Some((crew, handles)) = underway.crew {
+    for (crew, handles) in underway.crews {
         for handle in handles {
             handle.join().map_err(|_| BenchError::ThreadPanicked)??;
         }
@@ -186,13 +201,10 @@ fn watch(
     underway: &Underway,
     sources: Option<&mut Sources>,
 ) -> Result<(Option<Usage>, Vec<Usage>), BenchError> {
-    let is_over = |moment: Instant| {
-        let waited = underway.over.recv_timeout(moment.saturating_duration_since(Instant::now()));
-        matches!(waited, Err(RecvTimeoutError::Disconnected))
-    };
-    let mut all_over = is_over(window.from);
+    let is_over = |moment: Instant| is_over_by(underway, moment);
+    let mut all_over = is_over(window.from)?;
     let Some(sources) = sources else {
-        let _ = all_over || is_over(window.to());
+        let _ = all_over || is_over(window.to())?;
         return Ok((None, Vec::new()));
     };
     let first = sources.sample()?;
@@ -201,7 +213,7 @@ fn watch(
         if all_over {
             break;
         }
-        all_over = is_over(window.from + SECOND * second);
+        all_over = is_over(window.from + SECOND * second)?;
         let sample = sources.sample()?;
         per_second.push(sources.between(&last, &sample));
         last = sample;
@@ -210,6 +222,19 @@ fn watch(
         }
     }
     Ok((Some(sources.between(&first, &last)), per_second))
+}
+
+/// Waits for a moment; whether all clients are over before. Somebody who asks for the end is heard within a second.
+fn is_over_by(underway: &Underway, moment: Instant) -> Result<bool, BenchError> {
+    loop {
+        interrupt::check()?;
+        let left = moment.saturating_duration_since(Instant::now());
+        match underway.over.recv_timeout(left.min(SECOND)) {
+            Err(RecvTimeoutError::Disconnected) => return Ok(true),
+            _ if left <= SECOND => return Ok(false),
+            _ => {}
+        }
+    }
 }
 
 fn print_progress(second: u32, underway: &Underway) {

@@ -69,7 +69,8 @@ pub struct Reply {
 impl Connection {
     /// Connects a client that follows this script.
     pub fn open(address: impl Into<Address>, script: Box<dyn Script>) -> Result<Connection, BenchError> {
-        let stream = Session::open(address)?.into_stream().into_watched().map_err(BenchError::Connection)?;
+        let stream = Session::open(address)?.into_stream().ok_or(BenchError::Closed)?;
+        let stream = stream.into_watched().map_err(BenchError::Connection)?;
         let now = Instant::now();
         Ok(Connection {
             stream,

@@ -1,28 +1,46 @@
 //! A blocking connection: one request, one reply.
 
+use super::EmbeddedSession;
 use super::reply::{Outcome, body_of_reply, outcome_of};
 use crate::address::{Address, Stream};
 use crate::error::BenchError;
-use pando_document::{Document, doc};
+use pando_document::{Document, RawDocument, doc};
 use pando_wire::{FrameBuffer, MsgFlags, OpMsgWriter};
 use std::io::Write;
 
 /// A connection that has greeted the server.
 #[derive(Debug)]
 pub struct Session {
-    stream: Stream,
-    input: FrameBuffer,
+    link: Link,
     output: Vec<u8>,
     last_request_id: i32,
+}
+
+/// The way to the server.
+#[derive(Debug)]
+enum Link {
+    Socket(Box<Socket>),
+    /// The engine is in this process.
+    Embedded(EmbeddedSession),
+}
+
+#[derive(Debug)]
+struct Socket {
+    stream: Stream,
+    input: FrameBuffer,
 }
 
 impl Session {
     /// Connects and says hello, by OP_MSG.
     pub fn open(address: impl Into<Address>) -> Result<Session, BenchError> {
-        let address = address.into();
-        let stream = address.connect().map_err(|source| BenchError::Connect { address, source })?;
-        let mut session =
-            Session { stream, input: FrameBuffer::new(), output: Vec::new(), last_request_id: 0 };
+        let link = match address.into() {
+            Address::Embedded(store) => Link::Embedded(store.session()),
+            address => {
+                let stream = address.connect().map_err(|source| BenchError::Connect { address, source })?;
+                Link::Socket(Box::new(Socket { stream, input: FrameBuffer::new() }))
+            }
+        };
+        let mut session = Session { link, output: Vec::new(), last_request_id: 0 };
         let client = doc! {
             "driver": { "name": "pando-bench", "version": env!("CARGO_PKG_VERSION") },
             "os": { "type": "Linux" },
@@ -53,9 +71,17 @@ impl Session {
         self.last_request_id = self.last_request_id.wrapping_add(1);
         self.output.clear();
         append(&mut self.output, self.last_request_id)?;
-        self.stream.write_all(&self.output).map_err(BenchError::Connection)?;
-        let frame = self.next_frame()?;
-        let body = body_of_reply(&frame, self.last_request_id)?;
+        let mut reply = Vec::new();
+        let body = match &mut self.link {
+            Link::Socket(socket) => {
+                reply = socket.exchange(&self.output)?;
+                body_of_reply(&reply, self.last_request_id)?
+            }
+            Link::Embedded(session) => {
+                session.handle(&self.output, &mut reply)?;
+                RawDocument::from_bytes(&reply)?
+            }
+        };
         match outcome_of(body)? {
             Outcome::Succeeded => Ok(Document::from_raw(body)?),
             Outcome::Refused { code, message } => {
@@ -64,8 +90,19 @@ impl Session {
         }
     }
 
-    /// Waits for a frame. It is copied: this connection is not on the path that is measured.
-    fn next_frame(&mut self) -> Result<Vec<u8>, BenchError> {
+    /// The socket, for a client that goes on without blocking; nothing if the engine is in this process.
+    pub fn into_stream(self) -> Option<Stream> {
+        match self.link {
+            Link::Socket(socket) => Some(socket.stream),
+            Link::Embedded(_) => None,
+        }
+    }
+}
+
+impl Socket {
+    /// Sends a request and waits for a frame. It is copied: this connection is not on the path that is measured.
+    fn exchange(&mut self, request: &[u8]) -> Result<Vec<u8>, BenchError> {
+        self.stream.write_all(request).map_err(BenchError::Connection)?;
         loop {
             if let Some(frame) = self.input.next_frame()? {
                 return Ok(frame.to_vec());
@@ -74,10 +111,5 @@ impl Session {
                 return Err(BenchError::Closed);
             }
         }
-    }
-
-    /// The socket, for a client that goes on without blocking.
-    pub fn into_stream(self) -> Stream {
-        self.stream
     }
 }

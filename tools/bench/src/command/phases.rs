@@ -4,9 +4,10 @@
 //! is written at once: what has been measured is kept if a later run fails or the tool is interrupted.
 
 use super::{Found, find_server};
-use crate::cli::{LoadWhen, MeasureOptions};
-use crate::client::{Misses, NullReply, NullServer, Pace};
-use crate::counters::{FolderSize, Sources};
+use crate::address::Address;
+use crate::cli::{LoadWhen, MeasureOptions, ServerOptions};
+use crate::client::{EmbeddedStore, Misses, NullReply, NullServer, Pace};
+use crate::counters::{FolderSize, Readahead, Sources};
 use crate::error::BenchError;
 use crate::report::file::{RunFacts, RunFile};
 use crate::report::table::{Row, megabytes, render, render_kinds};
@@ -14,11 +15,15 @@ use crate::report::{Figures, warnings};
 use crate::run::settle::{self, Settled};
 use crate::run::{self, Counting, Measured, Plan};
 use crate::target::Target;
+use crate::why::profile::Recording;
+use crate::why::sizes::Sizes;
+use crate::why::{Why, status};
 use crate::workload::Workload;
 use crate::workload::load::{Loading, TimedStep};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// How long the tool's own ceiling is measured.
 const CEILING_SECONDS: u32 = 2;
@@ -51,6 +56,53 @@ pub fn measure_files(workload: &dyn Workload, options: &MeasureOptions) -> Resul
     if options.null_server {
         return measure_this_tool(workload, options);
     }
+    if options.server.readahead_sweep.is_empty() {
+        return measure_server(workload, options);
+    }
+    let mut finished = Finished::default();
+    for (place, kilobytes) in options.server.readahead_sweep.iter().enumerate() {
+        let _readahead = set_readahead(&options.server, *kilobytes)?;
+        println!("\nreadahead {kilobytes} KB");
+        let mut options = options.clone();
+        if place > 0 && options.load_when == LoadWhen::Always {
+            options.load_when = LoadWhen::Never;
+        }
+        let swept = measure_server(workload, &options)?;
+        finished.flagged |= swept.flagged;
+        finished.runs.extend(swept.runs);
+    }
+    Ok(finished)
+}
+
+/// Sets the readahead of the device under a server's data.
+fn set_readahead(options: &ServerOptions, kilobytes: u32) -> Result<Readahead, BenchError> {
+    let folder = match (&options.data_folder, options.launch.is_given()) {
+        (Some(folder), true) => {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| BenchError::WriteReport { path: folder.clone(), source })?;
+            folder.clone()
+        }
+        (_, true) => {
+            let cause = "name the folder of the server that is to be started".to_owned();
+            return Err(BenchError::Option { option: "data-dir", cause });
+        }
+        (_, false) => {
+            println!(
+                "note: files that the server has open keep their readahead: --server-command starts it anew each time"
+            );
+            let found = find_server(options)?;
+            let folder = found.sources.data_folder().map(Path::to_owned);
+            folder.ok_or_else(|| BenchError::Option {
+                option: "readahead-sweep",
+                cause: "the server's data folder is not known: give --data-dir".to_owned(),
+            })?
+        }
+    };
+    Readahead::set(&folder, kilobytes)
+}
+
+/// All phases against one server.
+fn measure_server(workload: &dyn Workload, options: &MeasureOptions) -> Result<Finished, BenchError> {
     let mut found = find_server(&options.server)?;
     if let Some(loading) = workload.loading() {
         if should_load(loading, &found.target, options.load_when)? {
@@ -65,9 +117,17 @@ pub fn measure_files(workload: &dyn Workload, options: &MeasureOptions) -> Resul
     let mut finished = Finished::default();
     for plan in &options.plans {
         for _ in 0..options.repeats {
-            let run = one_run(workload, &mut found, *plan, options)?;
-            finished.flagged |= run.flagged;
-            finished.runs.push(run);
+            match one_run(workload, &mut found, *plan, options) {
+                Ok(run) => {
+                    finished.flagged |= run.flagged;
+                    finished.runs.push(run);
+                }
+                Err(error) => {
+                    // What was measured before is told, and is in its files.
+                    print_results(&finished.runs);
+                    return Err(error);
+                }
+            }
         }
     }
     print_results(&finished.runs);
@@ -90,7 +150,7 @@ fn one_run(
     plan: Plan,
     options: &MeasureOptions,
 ) -> Result<RunFile, BenchError> {
-    let ceiling = if options.with_ceiling { ceiling(plan, workload)? } else { None };
+    let ceiling = if options.with_ceiling { ceiling(plan, workload, &found.target)? } else { None };
     let counting = counting_of(workload);
     workload.prepare(&found.target)?;
     if let Some(clients) = workload.warm_up(&found.target, plan.clients)? {
@@ -106,8 +166,13 @@ fn one_run(
         plan.duration_s
     );
     let clients = workload.clients(&found.target, plan.clients)?;
+    let before = status::sample(&found.target);
+    let recording = start_recording(found, plan, options)?;
     let measured = run::run(plan, found.target.address(), clients, counting, Some(&mut found.sources))?;
+    let profile = recording.map(Recording::finish).transpose()?;
+    let status = status::changed(&before, &status::sample(&found.target));
     let settled = settle::settle(&mut found.sources, workload.settle_s())?;
+    let why = Why { profile, status, sizes: Some(Sizes::of(&found.target, found.sources.data_folder())) };
     let facts = RunFacts {
         workload: workload.name().to_owned(),
         summary: workload.summary(),
@@ -123,6 +188,7 @@ fn one_run(
             .chain(settled_line(workload, &measured, settled))
             .collect(),
         extras: workload.extras(),
+        why,
     };
     let file = found.circumstances.run_file(facts, Figures::new(&measured, &workload.kinds()));
     if let Some(folder) = &options.server.out {
@@ -139,6 +205,20 @@ fn one_run(
 fn settled_line(workload: &dyn Workload, measured: &Measured, settled: Option<Settled>) -> Option<String> {
     let done = measured.tally.operations();
     settled.map(|settled| settled.line(workload.operations(), done, measured.seconds))
+}
+
+fn start_recording(
+    found: &Found,
+    plan: Plan,
+    options: &MeasureOptions,
+) -> Result<Option<Recording>, BenchError> {
+    let Some(stacks) = &options.server.profile else { return Ok(None) };
+    let Some(server) = found.sources.server() else {
+        let cause =
+            "the server's process is not on this machine, or not to be found: give --server-pid".to_owned();
+        return Err(BenchError::Option { option: "profile", cause });
+    };
+    Recording::start(server, stacks, plan.warmup_s.saturating_add(plan.duration_s)).map(Some)
 }
 
 fn in_words(pace: Pace) -> String {
@@ -172,10 +252,22 @@ fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Resul
     Ok(Finished { runs: Vec::new(), flagged })
 }
 
-/// What the null server reaches with as many clients and threads.
-fn ceiling(plan: Plan, workload: &dyn Workload) -> Result<Option<f64>, BenchError> {
+/// What the null server reaches with as many clients and threads; for an engine in this process, what a store without work does.
+fn ceiling(plan: Plan, workload: &dyn Workload, target: &Target) -> Result<Option<f64>, BenchError> {
     let plan = Plan { warmup_s: 0, duration_s: CEILING_SECONDS, pace: Pace::Closed, ..plan };
-    Ok(run_on_null_server(plan, workload)?.map(|measured| measured.rate()))
+    let measured = if let Address::Embedded(_) = target.address() {
+        run_on_null_store(plan, workload)?
+    } else {
+        run_on_null_server(plan, workload)?
+    };
+    Ok(measured.map(|measured| measured.rate()))
+}
+
+fn run_on_null_store(plan: Plan, workload: &dyn Workload) -> Result<Option<Measured>, BenchError> {
+    let Some(NullReply::Document(reply)) = workload.null_reply() else { return Ok(None) };
+    let target = Target::at(Address::Embedded(Arc::new(EmbeddedStore::null(&reply))));
+    let clients = workload.null_clients(&target, plan.clients)?;
+    run::run(plan, target.address(), clients, counting_of(workload), None).map(Some)
 }
 
 fn run_on_null_server(plan: Plan, workload: &dyn Workload) -> Result<Option<Measured>, BenchError> {
@@ -212,6 +304,7 @@ pub(super) fn load(
     let (measured, steps) = load_measured(loading, &found.target, &mut found.sources)?;
     let steps = steps.iter().map(|step| format!("{}: {:.1} s", step.what, step.seconds));
     let lines = loading.lines(&measured).into_iter().chain(steps).collect();
+    let why = Why { sizes: Some(Sizes::of(&found.target, found.sources.data_folder())), ..Why::default() };
     let facts = RunFacts {
         workload: format!("{workload} load"),
         summary: loading.summary(),
@@ -223,6 +316,7 @@ pub(super) fn load(
         findings: Vec::new(),
         lines,
         extras: serde_json::Value::Null,
+        why,
     };
     let file = found.circumstances.run_file(facts, Figures::new(&measured, &loading.kinds()));
     println!("\nload; an operation is a document, a latency is a batch's");
@@ -285,6 +379,10 @@ fn print_results(files: &[RunFile]) {
             print!("\n{clients} clients, by kind of statement\n{kinds}");
         }
         file.lines.iter().for_each(|line| println!("{line}"));
+        println!("durability of {clients} clients: {}", file.durability);
+        if let Some(line) = file.why.sizes.and_then(|sizes| sizes.line()) {
+            println!("size after {clients} clients: {line}");
+        }
         let notes = file.figures.notes.iter().filter(|(_, count)| **count > 0);
         notes.for_each(|(name, count)| println!("note: {clients} clients: {name}: {count}"));
         file.findings.iter().for_each(|finding| println!("verified: {clients} clients: {finding}"));

@@ -1,6 +1,8 @@
 //! What the machine is: the facts without which a figure cannot be compared with another.
 
+use super::ProcessId;
 use super::disk::Device;
+use super::open_files::OpenFiles;
 use std::path::{Path, PathBuf};
 
 /// The machine and the device under the data folder. What cannot be found out is left out.
@@ -30,11 +32,14 @@ pub struct Facts {
     pub scheduler: Option<String>,
     /// The device's readahead, on which results with buffered reads hang.
     pub read_ahead_kb: Option<u64>,
+    /// How the server has its data files open: through the page cache, past it, or mapped into memory.
+    #[serde(default)]
+    pub open_files: Option<OpenFiles>,
 }
 
 impl Facts {
     /// Looks at this machine and at a server's data folder.
-    pub fn gather(data_folder: Option<&Path>) -> Facts {
+    pub fn gather(data_folder: Option<&Path>, server: Option<ProcessId>) -> Facts {
         let device = data_folder.and_then(Device::under);
         let queue = device.and_then(queue_folder);
         let of_queue = |file: &str| queue.as_ref().and_then(|folder| line_of(&folder.join(file)));
@@ -54,6 +59,7 @@ impl Facts {
             device: device.map(|device| device.to_string()),
             scheduler: of_queue("scheduler"),
             read_ahead_kb: of_queue("read_ahead_kb").and_then(|value| value.parse().ok()),
+            open_files: data_folder.zip(server).and_then(|(folder, server)| OpenFiles::of(server, folder)),
         }
     }
 }
@@ -69,7 +75,7 @@ fn value_of(text: &str, name: &str) -> Option<String> {
 }
 
 /// The queue of a device; a partition has its disk's.
-fn queue_folder(device: Device) -> Option<PathBuf> {
+pub fn queue_folder(device: Device) -> Option<PathBuf> {
     let folder = Path::new("/sys/dev/block").join(device.to_string());
     [folder.join("queue"), folder.join("../queue")].into_iter().find(|queue| queue.is_dir())
 }
@@ -106,7 +112,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_and_cores() {
-        let facts = Facts::gather(None);
+        let facts = Facts::gather(None, None);
         assert!(facts.kernel.is_some() && facts.cores > 0);
     }
 }

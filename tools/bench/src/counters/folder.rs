@@ -37,6 +37,14 @@ impl FolderSize {
     }
 }
 
+impl FolderSize {
+    /// What a file, or a folder with all that is in it, takes on the device.
+    pub fn of_entry(path: &Path) -> u64 {
+        let own = std::fs::metadata(path).map_or(0, |metadata| metadata.blocks() * BLOCK_BYTES);
+        own + FolderSize::of(path).allocated_bytes
+    }
+}
+
 /// The folder that a process's command line names as its data.
 pub fn of_process(process: ProcessId) -> Option<PathBuf> {
     let command_line = super::read(&process.path("cmdline")).ok()?;

@@ -14,6 +14,7 @@ const LISTENING: &str = "0A";
 pub fn process_behind(address: &Address) -> Option<ProcessId> {
     match address {
         Address::Tcp(address) => process_behind_port(*address),
+        Address::Embedded(_) => Some(ProcessId::new(std::process::id())),
         Address::Unix(path) => {
             let stream = UnixStream::connect(path).ok()?;
             let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;

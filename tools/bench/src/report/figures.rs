@@ -1,6 +1,6 @@
 //! Every number of a run. An operation is a query, a transaction, a request; in a load or an insert workload a document.
 
-use crate::client::{KindTally, Second};
+use crate::client::{KindTally, Second, ThreadUsage};
 use crate::counters::{Pressure, Shares, Usage};
 use crate::histogram::Latencies;
 use crate::run::Measured;
@@ -278,17 +278,20 @@ impl PerOperation {
         let disk = usage.and_then(|usage| Some(&usage.disk.as_ref()?.counts));
         let server = usage.and_then(|usage| usage.server.as_ref());
         let threads = &measured.tally.threads;
+        // An engine in this process has no threads of a client that would be apart.
+        let of_threads =
+            |of: fn(&ThreadUsage) -> f64| (!threads.is_empty()).then(|| each(threads.iter().map(of).sum()));
         PerOperation {
             disk_reads: disk.and_then(|disk| disk.reads).map(|reads| each(reads as f64)),
             disk_writes: disk.and_then(|disk| disk.writes).map(|writes| each(writes as f64)),
             read_kb: disk.map(|disk| each(disk.read_bytes as f64 / 1024.0)),
             written_kb: disk.map(|disk| each(disk.written_bytes as f64 / 1024.0)),
             server_switches: server.map(|server| each(server.switches as f64)),
-            client_switches: Some(each(threads.iter().map(|thread| thread.switches as f64).sum())),
+            client_switches: of_threads(|thread| thread.switches as f64),
             machine_switches: usage.map(|usage| each(usage.machine_switches as f64)),
             server_cpu_us: server.map(|server| each(server.cpu_us())),
             server_user_us: server.map(|server| each(server.user_us)),
-            client_cpu_us: Some(each(threads.iter().map(|thread| thread.cpu_us).sum())),
+            client_cpu_us: of_threads(|thread| thread.cpu_us),
             server_major_faults: server.map(|server| each(server.major_faults as f64)),
         }
     }
@@ -298,7 +301,7 @@ impl PerOperation {
 pub mod tests {
     use super::*;
     use crate::client::UnitEnd;
-    use crate::client::{Misses, Pace, Tally, ThreadUsage, Verdict};
+    use crate::client::{Misses, Pace, Tally, Verdict};
     use crate::counters::{DiskCounts, DiskUsage, ServerUsage};
     use crate::run::Plan;
     use std::time::Instant;

@@ -1,12 +1,15 @@
 //! One JSON document per run, with all that is needed to repeat it and to believe it.
 
-use super::{Figures, warnings};
+use super::{Figures, durability, warnings};
 use crate::client::{Misses, Pace};
 use crate::counters::{Facts, FolderSize, ProcessId};
 use crate::error::BenchError;
 use crate::run::Plan;
 use crate::target::{ServerFacts, without_password};
+use crate::why::Why;
+use crate::why::profile::flame_graph_path;
 use crate::workload::Finding;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -59,6 +62,15 @@ pub struct RunFile {
     pub warnings: Vec<String>,
     /// Whether they are no measurement.
     pub flagged: bool,
+    /// What the user wrote beside it: server, engine, cache, state of the data, durability, …
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// What an acknowledged write means.
+    #[serde(default)]
+    pub durability: String,
+    /// What is known of why.
+    #[serde(default)]
+    pub why: Why,
 }
 
 /// A plan, as the file has it.
@@ -108,6 +120,11 @@ impl RunFile {
         let text = serde_json::to_string(self).map_err(std::io::Error::other);
         text.and_then(|text| std::fs::write(&path, text + "\n"))
             .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+        if let Some(profile) = &self.why.profile {
+            let path = flame_graph_path(&path);
+            std::fs::write(&path, &profile.flame_graph)
+                .map_err(|source| BenchError::WriteReport { path, source })?;
+        }
         Ok(path)
     }
 
@@ -125,10 +142,14 @@ impl RunFile {
         let text = std::fs::read_to_string(path)
             .map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })?;
         let form = |line, cause| BenchError::FileForm { path: path.to_owned(), line, cause };
-        let file: RunFile = serde_json::from_str(&text)
+        let mut file: RunFile = serde_json::from_str(&text)
             .map_err(|error| form(error.line(), format!("this is no file of a run: {error}")))?;
         if file.form != FORM {
             return Err(form(1, format!("its form is {}, this tool reads {FORM}", file.form)));
+        }
+        if let Some(profile) = &mut file.why.profile {
+            // Without its graph, a profile has its symbols still.
+            profile.flame_graph = std::fs::read_to_string(flame_graph_path(path)).unwrap_or_default();
         }
         Ok(file)
     }
@@ -161,6 +182,8 @@ pub struct Circumstances {
     pub machine: Facts,
     /// Which counter the disk figures come from, as of the beginning.
     pub disk_source: String,
+    /// See [`RunFile::labels`].
+    pub labels: BTreeMap<String, String>,
 }
 
 /// What is said of one run.
@@ -186,6 +209,8 @@ pub struct RunFacts {
     pub lines: Vec<String>,
     /// See [`RunFile::extras`].
     pub extras: serde_json::Value,
+    /// See [`RunFile::why`].
+    pub why: Why,
 }
 
 impl Circumstances {
@@ -203,7 +228,10 @@ impl Circumstances {
             server_process: self.server_process,
             machine: self.machine.clone(),
             data_folder_size: self.machine.data_folder.as_deref().map(FolderSize::of),
-            warnings: warnings::warnings(&figures, &facts),
+            warnings: warnings::warnings(&figures, &facts, self),
+            durability: durability::stated(&facts.parameters, &self.server, &self.labels),
+            labels: self.labels.clone(),
+            why: facts.why,
             flagged,
             workload: facts.workload,
             summary: facts.summary,
@@ -223,6 +251,26 @@ pub mod tests {
     use super::super::figures::tests::{measured, tally};
     use super::*;
 
+    /// Of a server that is nowhere.
+    pub fn circumstances() -> Circumstances {
+        let server = ServerFacts {
+            version: Some("1".to_owned()),
+            git_version: None,
+            allocator: None,
+            replica_set: None,
+            wire_version: None,
+            settings: None,
+        };
+        Circumstances {
+            server_address: "127.0.0.1:1".to_owned(),
+            server,
+            server_process: None,
+            machine: Facts::gather(None, None),
+            disk_source: "none".to_owned(),
+            labels: BTreeMap::new(),
+        }
+    }
+
     /// The file of a run that reached this rate.
     pub fn file(workload: &str, clients: u32, rate: f64) -> RunFile {
         let plan = Plan { clients, threads: 1, warmup_s: 0, duration_s: 2, pace: Pace::Closed };
@@ -237,25 +285,11 @@ pub mod tests {
             findings: Vec::new(),
             lines: Vec::new(),
             extras: serde_json::Value::Null,
-        };
-        let server = ServerFacts {
-            version: Some("1".to_owned()),
-            git_version: None,
-            allocator: None,
-            replica_set: None,
-            wire_version: None,
-            settings: None,
-        };
-        let circumstances = Circumstances {
-            server_address: "127.0.0.1:1".to_owned(),
-            server,
-            server_process: None,
-            machine: Facts::gather(None),
-            disk_source: "none".to_owned(),
+            why: Why::default(),
         };
         let mut figures = Figures::new(&measured(tally(10), None), &[]);
         figures.rate = rate;
-        circumstances.run_file(facts, figures)
+        circumstances().run_file(facts, figures)
     }
 
     #[test]

@@ -1,15 +1,22 @@
 //! The report of a folder of runs: one HTML page with nothing from outside, for screens light and dark, phones and paper.
 //!
-//! 1. The machine and the servers, once.
-//! 2. For each workload, runs that did the same in one section: a table in the posts' shape (a row per server, a column per
-//!    number of clients), all figures, throughput over time with dips marked, latencies.
+//! 1. The machine, and what makes figures of this page not comparable ([`caveats`]).
+//! 2. For each workload: the post's tables with ours beside them ([`posts`]), rates by clients, the engine by cache matrix
+//!    ([`matrix`]), all figures, I/O per operation, throughput over time with dips marked, latencies, and why ([`why`]).
 //! 3. What makes figures doubtful stands with the run that it is about.
 
-use super::chart::{Axis, Chart, Line, Mark, escape, number};
+use super::chart::{self, Axis, Chart, Line, Mark, escape, number};
 use super::dips::{Steadiness, steadiness};
 use super::file::RunFile;
+use super::warnings::CEILING_SHARE_MAX;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+mod caveats;
+mod matrix;
+mod posts;
+mod table;
+mod why;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -20,6 +27,7 @@ pub fn render(files: &[RunFile]) -> String {
          <title>Benchmark report</title><style>{STYLE}</style></head><body><main><h1>Benchmark report</h1>"
     );
     html.push_str(&environment(files));
+    html.push_str(&caveats::render(files));
     let mut workloads: BTreeMap<&str, Vec<&RunFile>> = BTreeMap::new();
     files.iter().for_each(|file| workloads.entry(&file.workload).or_default().push(file));
     for (workload, files) in workloads {
@@ -29,10 +37,26 @@ pub fn render(files: &[RunFile]) -> String {
     html
 }
 
-/// A server by what it says of itself, and where it listens: two of them are told apart by that.
-fn server_name(file: &RunFile) -> String {
+/// A server by the name that its suite gives it, or by what it says of itself and where it listens.
+fn plain_server_name(file: &RunFile) -> String {
+    if let Some(name) = file.labels.get("server") {
+        return name.clone();
+    }
     let version = file.server.version.as_deref().unwrap_or("unknown version");
     format!("{version} at {}", file.server_address)
+}
+
+/// The same, and its cache where that is known.
+fn server_name(file: &RunFile) -> String {
+    let name = plain_server_name(file);
+    file.labels.get("cache").map_or(name.clone(), |cache| format!("{name}, {cache}"))
+}
+
+/// The median of some rates, as text.
+fn median_rate(files: &[&RunFile]) -> String {
+    let mut rates: Vec<f64> = files.iter().map(|file| file.figures.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).map_or("-".to_owned(), |rate| chart::number(*rate))
 }
 
 fn environment(files: &[RunFile]) -> String {
@@ -70,10 +94,17 @@ fn section(workload: &str, files: &[&RunFile]) -> String {
         let _ = write!(html, "<p>{}</p>", escape(summary));
     });
     html.push_str(&by_clients(files));
+    html.push_str(&posts::render(workload, files));
+    html.push_str(&matrix::engines_by_cache(files));
     html.push_str(&all_figures(files));
+    html.push_str(&matrix::io_per_operation(files));
+    if workload == "iibench" || workload.ends_with(" load") {
+        html.push_str(&matrix::rate_by_size(files));
+    }
     html.push_str(&throughput(files));
     html.push_str(&latencies(files));
     html.push_str(&kinds(files));
+    html.push_str(&why::render(files));
     html.push_str(&remarks(files));
     html.push_str("</section>");
     html
@@ -121,66 +152,56 @@ fn rates(files: &[&RunFile]) -> String {
     }
 }
 
+/// A column of the table of all figures.
+type Column = (&'static str, fn(&RunFile) -> String);
+
+const FIGURES: [Column; 22] = [
+    ("server", server_name),
+    ("clients", |file| file.plan.clients.to_string()),
+    ("loop", |file| file.plan.rate.map_or_else(|| "closed".to_owned(), |rate| format!("open, {rate}/s"))),
+    ("state", |file| state(file)),
+    ("ops/s", |file| format!("{:.0}", file.figures.rate)),
+    ("of ceiling", of_ceiling),
+    ("p50 us", |file| number(file.figures.latency_us.p50)),
+    ("p99 us", |file| number(file.figures.latency_us.p99)),
+    ("p999 us", |file| number(file.figures.latency_us.p999)),
+    ("max us", |file| number(file.figures.latency_us.max)),
+    ("disk r/op", |file| table::optional(file.figures.per_operation.disk_reads)),
+    ("rKB/op", |file| table::optional(file.figures.per_operation.read_kb)),
+    ("wKB/op", |file| table::optional(file.figures.per_operation.written_kb)),
+    ("cs/op", |file| table::optional(file.figures.per_operation.machine_switches)),
+    ("server us/op", |file| table::optional(file.figures.per_operation.server_cpu_us)),
+    ("client us/op", |file| table::optional(file.figures.per_operation.client_cpu_us)),
+    ("idle %", |file| table::short(file.figures.machine.map(|shares| shares.idle * 100.0))),
+    ("RSS MB", |file| megabytes(file.figures.server_resident_bytes)),
+    ("data MB", |file| megabytes(file.why.sizes.and_then(|sizes| sizes.data))),
+    ("indexes MB", |file| megabytes(file.why.sizes.and_then(|sizes| sizes.indexes))),
+    ("log MB", |file| megabytes(file.why.sizes.and_then(|sizes| sizes.log))),
+    ("durability", |file| file.durability.clone()),
+];
+
 fn all_figures(files: &[&RunFile]) -> String {
-    const HEADINGS: [&str; 16] = [
-        "server",
-        "clients",
-        "loop",
-        "ops/s",
-        "p50 us",
-        "p99 us",
-        "p999 us",
-        "max us",
-        "disk r/op",
-        "rKB/op",
-        "wKB/op",
-        "cs/op",
-        "server us/op",
-        "client us/op",
-        "idle %",
-        "RSS MB",
-    ];
-    let mut html = "<h3>All figures</h3><div class=\"wide\"><table><thead><tr>".to_owned();
-    HEADINGS.iter().for_each(|heading| {
-        let _ = write!(html, "<th>{heading}</th>");
-    });
-    html.push_str("</tr></thead><tbody>");
-    for file in files {
-        let (figures, each) = (&file.figures, &file.figures.per_operation);
-        let optional =
-            |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
-        let idle =
-            figures.machine.map_or_else(|| "-".to_owned(), |shares| format!("{:.1}", shares.idle * 100.0));
-        let memory = figures
-            .server_resident_bytes
-            .map_or_else(|| "-".to_owned(), |bytes| format!("{:.0}", bytes as f64 / 1e6));
-        let pace = file.plan.rate.map_or_else(|| "closed".to_owned(), |rate| format!("open, {rate}/s"));
-        let cells = [
-            escape(&server_name(file)),
-            file.plan.clients.to_string(),
-            pace,
-            format!("{:.0}", figures.rate),
-            number(figures.latency_us.p50),
-            number(figures.latency_us.p99),
-            number(figures.latency_us.p999),
-            number(figures.latency_us.max),
-            optional(each.disk_reads),
-            optional(each.read_kb),
-            optional(each.written_kb),
-            optional(each.machine_switches),
-            optional(each.server_cpu_us),
-            optional(each.client_cpu_us),
-            idle,
-            memory,
-        ];
-        html.push_str("<tr>");
-        cells.iter().for_each(|cell| {
-            let _ = write!(html, "<td>{cell}</td>");
-        });
-        html.push_str("</tr>");
-    }
-    html.push_str("</tbody></table></div>");
-    html
+    let rows: Vec<Vec<String>> =
+        files.iter().map(|file| FIGURES.iter().map(|(_, cell)| cell(file)).collect()).collect();
+    format!("<h3>All figures</h3>{}", table::render(&FIGURES.map(|(heading, _)| heading), &rows))
+}
+
+/// The first word of what the suite says: fresh, cold, warm.
+fn state(file: &RunFile) -> String {
+    let state = file.labels.get("state").map_or("-", String::as_str);
+    state.split(':').next().unwrap_or(state).to_owned()
+}
+
+/// The share of the tool's own ceiling; a rate above half of it says more about the tool.
+fn of_ceiling(file: &RunFile) -> String {
+    let Some(ceiling) = file.ceiling.filter(|ceiling| *ceiling > 0.0) else { return "-".to_owned() };
+    let share = file.figures.rate / ceiling;
+    let flag = if share > CEILING_SHARE_MAX { " (!)" } else { "" };
+    format!("{:.0} % of {}{flag}", share * 100.0, number(ceiling))
+}
+
+fn megabytes(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{:.0}", bytes as f64 / 1e6))
 }
 
 fn run_name(file: &RunFile) -> String {
@@ -293,6 +314,9 @@ fn remarks(files: &[&RunFile]) -> String {
         let source = file.figures.disk_source.iter().map(|source| format!("disk I/O from {source}"));
         let loop_kind = (file.plan.loop_kind == "closed")
             .then(|| "closed loop: a stall of the server shows once per client".to_owned());
+        let labels = file.labels.iter().map(|(name, text)| format!("{name}: {text}"));
+        let machine = &file.machine;
+        let files = machine.open_files.map(|files| files.line());
         let all =
             file.warnings.iter().cloned().chain(findings).chain(file.lines.iter().cloned()).chain(notes);
         let _ = write!(html, "<details><summary>{}", escape(&run_name(file)));
@@ -300,7 +324,7 @@ fn remarks(files: &[&RunFile]) -> String {
             html.push_str(" <b class=\"flag\">flagged</b>");
         }
         let _ = write!(html, " ({} warnings)</summary><ul>", file.warnings.len());
-        all.chain(source).chain(loop_kind).for_each(|remark| {
+        all.chain(labels).chain(files).chain(source).chain(loop_kind).for_each(|remark| {
             let _ = write!(html, "<li>{}</li>", escape(&remark));
         });
         let parameters = serde_json::to_string_pretty(&file.parameters).unwrap_or_default();
@@ -324,8 +348,61 @@ mod tests {
             assert!(page.contains(part), "{part}");
         }
         assert!(!page.contains("<script"), "what a server says is text");
-        for outside in ["http://", "https://", "src=", "@import", "url("] {
+        for outside in ["http://", "https://", "src=\"http", "@import", "url("] {
             assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn the_posts_tables_stand_beside_ours_and_caches_make_a_matrix() {
+        let with_cache = |workload: &str, cache: &str, rate: f64| {
+            let mut file = file(workload, 64, rate);
+            file.labels.insert("server".into(), "an engine".into());
+            file.labels.insert("cache".into(), cache.into());
+            file.labels.insert("state".into(), "cold: all of it".into());
+            file.figures.per_operation.read_kb = Some(2.0);
+            file.figures.per_operation.written_kb = Some(1.0);
+            file
+        };
+        let page = render(&[
+            with_cache("sysbench", "8/16", 33.0),
+            with_cache("sysbench", "16/32", 44.0),
+            with_cache("iibench", "8", 1000.0),
+            with_cache("point", "8", 1.0),
+            with_cache("kv", "8", 1.0),
+            with_cache("linkbench", "8", 1.0),
+        ]);
+        for part in [
+            "Post B",
+            "<td>107</td>",
+            "8/16, 64 clients",
+            "Engine by cache",
+            "Disk I/O per operation",
+            "Post E",
+            "2524",
+            "Post A",
+            "432390",
+            "Post C",
+            "Post D",
+            "<td>cold</td>",
+            "no writes",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_profile_is_a_picture_of_its_own_and_changed_numbers_are_a_table() {
+        let mut with = file("point", 8, 90.0);
+        with.why.status.insert("opcounters.query".into(), 77.0);
+        with.why.profile = Some(crate::why::profile::Profile {
+            samples: 5,
+            symbols: vec![("read<u8>".into(), 0.5)],
+            flame_graph: "<svg/>".into(),
+        });
+        let page = render(&[with]);
+        for part in ["read&lt;u8&gt;", "50.0 %", "opcounters.query", "data:image/svg+xml;base64,PHN2Zy8+"] {
+            assert!(page.contains(part), "{part}");
         }
     }
 

@@ -2,7 +2,8 @@
 //! not a measurement at all: it is *flagged*, and the tool ends with 1.
 
 use super::Figures;
-use super::file::RunFacts;
+use super::dips::steadiness;
+use super::file::{Circumstances, RunFacts};
 use crate::client::{Misses, Pace};
 use crate::workload::Finding;
 
@@ -13,7 +14,15 @@ const THREAD_BUSY_MAX: f64 = 0.90;
 /// Below this, the machine is what limits the rate, and client and server take from each other.
 const MACHINE_IDLE_MIN: f64 = 0.05;
 /// Beyond this share of the client's own ceiling, it is a part of what is measured.
-const CEILING_SHARE_MAX: f64 = 0.5;
+pub const CEILING_SHARE_MAX: f64 = 0.5;
+/// Beyond this readahead, a memory-mapped engine reads much more than it needs.
+const READAHEAD_KB_MAX: u64 = 32;
+/// Mapped files below this are not where an engine keeps its data.
+const MAPPED_BYTES_MIN: u64 = 1_000_000;
+/// Beyond this deviation of its seconds by their mean, a run is noisy.
+const VARIATION_MAX: f64 = 0.25;
+/// Shorter runs say nothing about it.
+const NOISE_SECONDS_MIN: usize = 10;
 /// Within this share of the rate that was asked for, an open loop has held its schedule.
 const RATE_ERROR_MAX: f64 = 0.01;
 
@@ -26,7 +35,7 @@ pub fn is_flagged(figures: &Figures, misses: Misses, findings: &[Finding]) -> bo
 }
 
 /// What to say beside the figures.
-pub fn warnings(figures: &Figures, facts: &RunFacts) -> Vec<String> {
+pub fn warnings(figures: &Figures, facts: &RunFacts, circumstances: &Circumstances) -> Vec<String> {
     let mut warnings = Vec::new();
     if is_flagged(figures, facts.misses, &facts.findings) {
         let (missed, failed) = (figures.missed, figures.failed);
@@ -57,7 +66,36 @@ pub fn warnings(figures: &Figures, facts: &RunFacts) -> Vec<String> {
         ));
     }
     warnings.extend(of_open_loop(figures, facts));
+    warnings.extend(of_readahead(circumstances));
+    warnings.extend(of_noise(figures));
     warnings
+}
+
+/// A memory-mapped engine reads by page faults, each of which brings the whole readahead.
+fn of_readahead(circumstances: &Circumstances) -> Option<String> {
+    let machine = &circumstances.machine;
+    let kilobytes = machine.read_ahead_kb.filter(|kilobytes| *kilobytes > READAHEAD_KB_MAX)?;
+    let mapped = machine.open_files.filter(|files| files.mapped_bytes > MAPPED_BYTES_MIN)?;
+    Some(format!(
+        "readahead is {kilobytes} KB and {:.0} MB of the data are memory-mapped: a read of one page may bring that much; \
+         see --readahead-sweep",
+        mapped.mapped_bytes as f64 / 1e6
+    ))
+}
+
+/// Seconds of a steady run differ little.
+fn of_noise(figures: &Figures) -> Option<String> {
+    let found = steadiness(&figures.timeline);
+    // The last second of a run that ended by itself is shorter than the others.
+    if figures.timeline.len() < NOISE_SECONDS_MIN || found.variation < VARIATION_MAX {
+        return None;
+    }
+    Some(format!(
+        "noisy: seconds differ by {:.0} % of their mean ({} dips, {} seconds without work): repeat it, or run it longer",
+        found.variation * 100.0,
+        found.dips.len(),
+        found.idle_seconds
+    ))
 }
 
 fn of_open_loop(figures: &Figures, facts: &RunFacts) -> Option<String> {
@@ -77,6 +115,7 @@ fn of_open_loop(figures: &Figures, facts: &RunFacts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::figures::tests::{measured, tally};
+    use super::super::file::tests::circumstances;
     use super::*;
     use crate::client::{Spacing, Tally, ThreadUsage};
 
@@ -92,6 +131,7 @@ mod tests {
             findings: Vec::new(),
             lines: Vec::new(),
             extras: serde_json::Value::Null,
+            why: crate::why::Why::default(),
         }
     }
 
@@ -105,7 +145,10 @@ mod tests {
     fn a_clean_run_is_silent() {
         let clean = figures(|_| {});
         assert!(!is_flagged(&clean, Misses::AreFaults, &[]));
-        assert_eq!(warnings(&clean, &facts(Some(100.0), Pace::Closed)), Vec::<String>::new());
+        assert_eq!(
+            warnings(&clean, &facts(Some(100.0), Pace::Closed), &circumstances()),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
@@ -113,7 +156,7 @@ mod tests {
         let missed = figures(|tally| tally.missed = 1);
         assert!(is_flagged(&missed, Misses::AreFaults, &[]));
         assert!(!is_flagged(&missed, Misses::AreExpected, &[]));
-        assert!(warnings(&missed, &facts(None, Pace::Closed))[0].starts_with("FLAGGED"));
+        assert!(warnings(&missed, &facts(None, Pace::Closed), &circumstances())[0].starts_with("FLAGGED"));
         let nothing = figures(|tally| tally.seconds.clear());
         assert!(is_flagged(&nothing, Misses::AreFaults, &[]), "nothing done is no measurement");
     }
@@ -127,14 +170,36 @@ mod tests {
     #[test]
     fn a_busy_thread_and_a_near_ceiling_are_told() {
         let busy = figures(|tally| tally.threads = vec![ThreadUsage { cpu_us: 1_900_000.0, switches: 0 }]);
-        assert!(warnings(&busy, &facts(None, Pace::Closed))[0].contains("95 % busy"));
-        assert!(warnings(&figures(|_| {}), &facts(Some(1.5), Pace::Closed))[0].contains("ceiling"));
+        assert!(warnings(&busy, &facts(None, Pace::Closed), &circumstances())[0].contains("95 % busy"));
+        assert!(
+            warnings(&figures(|_| {}), &facts(Some(1.5), Pace::Closed), &circumstances())[0]
+                .contains("ceiling")
+        );
     }
 
     #[test]
     fn a_schedule_that_was_not_held_is_told() {
         let late = figures(|tally| tally.not_begun = 7);
         let open = Pace::Open { rate: 100.0, spacing: Spacing::Even };
-        assert!(warnings(&late, &facts(None, open))[0].contains("7 units had not begun"));
+        assert!(warnings(&late, &facts(None, open), &circumstances())[0].contains("7 units had not begun"));
+    }
+
+    #[test]
+    fn much_readahead_under_a_mapped_engine_is_told() {
+        let mut mapped = circumstances();
+        mapped.machine.read_ahead_kb = Some(8192);
+        assert_eq!(of_readahead(&mapped), None);
+        let files = crate::counters::OpenFiles { files: 1, direct: 0, mapped_bytes: 1_000_000_000 };
+        mapped.machine.open_files = Some(files);
+        assert!(of_readahead(&mapped).is_some_and(|warning| warning.contains("8192 KB")));
+    }
+
+    #[test]
+    fn seconds_that_differ_much_are_told() {
+        let noisy = figures(|tally| {
+            let second = |operations| crate::client::Second { operations, ..Default::default() };
+            tally.seconds = (0..20).map(|place| second(if place % 2 == 0 { 10 } else { 100 })).collect();
+        });
+        assert!(of_noise(&noisy).is_some_and(|warning| warning.starts_with("noisy")));
     }
 }

@@ -1,0 +1,177 @@
+//! The arguments of a server that the tool starts itself, of what is recorded beside the figures, and of why they are so.
+
+use super::{option, value};
+use crate::error::BenchError;
+use crate::launch::caps::{IoCap, parse_bytes};
+use crate::launch::{Caps, Launch, Words};
+use crate::target::without_password;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a started server may take to end: a checkpoint of everything that is in memory.
+pub const STOP_WITHIN: Duration = Duration::from_secs(120);
+
+/// A server of one's own.
+pub fn arguments() -> Vec<Arg> {
+    vec![
+        option(
+            "server-command",
+            "COMMAND",
+            "Start this server, and end it afterwards; words: {port} {data} {cache_mb} …",
+        ),
+        option("server-stop", "COMMAND", "End it so [default: SIGTERM]"),
+        option("server-ready", "SECONDS", "How long it may take to answer")
+            .default_value("60")
+            .value_parser(value_parser!(u32).range(1..=86_400)),
+        option("cache-mb", "MB", "What {cache_mb} and its like stand for, in 10^6 bytes")
+            .value_parser(value_parser!(u64).range(1..=10_000_000)),
+        option("cap", "SIZE", "Memory and page cache of the started server together: 640MB")
+            .value_parser(|text: &str| parse_bytes(text)),
+        option("io-cap", "LIMITS", "Disk of the started server: 200riops|20MBps")
+            .value_parser(|text: &str| text.parse::<IoCap>()),
+        option(
+            "readahead-sweep",
+            "KB,KB",
+            "One set of runs for each readahead of the data's device [0,8,32]",
+        )
+        .num_args(0..=1)
+        .default_missing_value("0,8,32")
+        .value_delimiter(',')
+        .value_parser(value_parser!(u32).range(0..=1_048_576)),
+        option(
+            "label",
+            "NAME=TEXT",
+            "Write this beside the figures: server, engine, cache, state, durability, …",
+        )
+        .action(ArgAction::Append)
+        .value_parser(parse_label),
+        option(
+            "profile",
+            "STACKS",
+            "Record the server with perf: top symbols, and a flame graph by frame pointers or dwarf",
+        )
+        .num_args(0..=1)
+        .default_missing_value("fp")
+        .value_parser(clap::builder::PossibleValuesParser::new(["fp", "dwarf"])),
+    ]
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), without_password(value))),
+        _ => Err("a label is NAME=TEXT".to_owned()),
+    }
+}
+
+/// What is written beside the figures.
+pub fn labels(matches: &ArgMatches) -> BTreeMap<String, String> {
+    matches.get_many::<(String, String)>("label").unwrap_or_default().cloned().collect()
+}
+
+/// A server to start, as it was given.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchOptions {
+    command: Option<String>,
+    stop: Option<String>,
+    ready_within: Duration,
+    cache_mb: Option<u64>,
+    caps: Caps,
+    log: PathBuf,
+}
+
+/// What the arguments say.
+pub fn options(matches: &ArgMatches) -> LaunchOptions {
+    LaunchOptions {
+        command: matches.get_one("server-command").cloned(),
+        stop: matches.get_one("server-stop").cloned(),
+        ready_within: Duration::from_secs(u64::from(value::<u32>(matches, "server-ready"))),
+        cache_mb: matches.get_one("cache-mb").copied(),
+        caps: Caps {
+            memory_bytes: matches.get_one("cap").copied(),
+            io: matches.get_one("io-cap").copied().unwrap_or_default(),
+        },
+        log: log_path(matches),
+    }
+}
+
+impl LaunchOptions {
+    /// Whether a server is to be started.
+    pub fn is_given(&self) -> bool {
+        self.command.is_some()
+    }
+
+    /// The server to start, with words filled in; none if none was given.
+    pub fn resolve(&self, uri: &str, folder: Option<&Path>) -> Result<Option<Launch>, BenchError> {
+        let Some(command) = &self.command else {
+            if self.caps.is_none() {
+                return Ok(None);
+            }
+            let cause = "a server that runs already is not capped: give --server-command, or start it in a control group";
+            return Err(BenchError::Option { option: "cap", cause: cause.to_owned() });
+        };
+        let mut words = Words::new();
+        let port = uri.rsplit_once(':').and_then(|(_, port)| port.trim_end_matches('/').parse::<u16>().ok());
+        if let Some(port) = port {
+            words = words.with("port", port);
+        }
+        if let Some(folder) = folder {
+            words = words.with("data", folder.display());
+        }
+        if let Some(megabytes) = self.cache_mb {
+            words = words.with_cache(megabytes);
+        }
+        let stop = self.stop.as_ref();
+        Ok(Some(Launch {
+            start: words.fill("server-command", command)?,
+            stop: stop.map(|stop| words.fill("server-stop", stop)).transpose()?,
+            ready_within: self.ready_within,
+            stop_within: STOP_WITHIN,
+            log: self.log.clone(),
+            caps: self.caps,
+            data_folder: folder.map(Path::to_owned),
+        }))
+    }
+}
+
+/// Beside the results, or with the other temporary files.
+fn log_path(matches: &ArgMatches) -> PathBuf {
+    let folder = matches.get_one::<PathBuf>("out").cloned().unwrap_or_else(std::env::temp_dir);
+    folder.join(format!("server-{}.log", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(arguments: &str) -> Result<Option<Launch>, BenchError> {
+        let all = std::iter::once("x").chain(arguments.split(';').filter(|argument| !argument.is_empty()));
+        let command = clap::Command::new("x")
+            .args(super::arguments())
+            .arg(option("out", "DIR", "").value_parser(value_parser!(PathBuf)));
+        let matches = command.try_get_matches_from(all).expect("each is possible alone");
+        options(&matches).resolve("mongodb://127.0.0.1:7000/", Some(Path::new("/data")))
+    }
+
+    #[test]
+    fn a_command_gets_its_words_and_its_caps() {
+        let launch = of(
+            "--server-command;s {port} {data} {cache_mb};--cache-mb;64;--cap;640MB;--io-cap;200riops|20MBps",
+        )
+        .expect("all fit")
+        .expect("a server");
+        assert_eq!(launch.start, "s 7000 /data 64");
+        assert_eq!((launch.caps.memory_bytes, launch.caps.io.reads), (Some(640_000_000), Some(200)));
+        assert!(of("").expect("nothing is possible").is_none());
+    }
+
+    #[test]
+    fn a_cap_without_a_command_and_an_unknown_word_are_refused() {
+        assert!(matches!(of("--cap;1GB"), Err(BenchError::Option { option: "cap", .. })));
+        assert!(matches!(
+            of("--server-command;s {prot}"),
+            Err(BenchError::Option { option: "server-command", .. })
+        ));
+    }
+}

@@ -1,0 +1,77 @@
+//! What makes figures of one page not comparable, for all of it: said once, at its top.
+
+use crate::report::chart::escape;
+use crate::report::file::RunFile;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// The caveats; nothing if there are none.
+pub fn render(files: &[RunFile]) -> String {
+    let mut html = String::new();
+    for caveat in caveats(files) {
+        let _ = write!(html, "<li>{}</li>", escape(&caveat));
+    }
+    if html.is_empty() { html } else { format!("<section><h2>Caveats</h2><ul>{html}</ul></section>") }
+}
+
+fn caveats(files: &[RunFile]) -> Vec<String> {
+    let distinct = |of: &dyn Fn(&RunFile) -> Option<String>| -> BTreeSet<String> {
+        files.iter().filter_map(of).collect()
+    };
+    let mut caveats = Vec::new();
+    caveats.extend(
+        distinct(&|file| file.labels.get("scaled").cloned())
+            .into_iter()
+            .map(|scaled| format!("scaled down: {scaled}")),
+    );
+    let durability = distinct(&|file| (file.durability != "no writes").then(|| file.durability.clone()));
+    if durability.len() > 1 {
+        let all: Vec<String> = durability.into_iter().collect();
+        caveats.push(format!("servers promise different things of a write: {}", all.join("; ")));
+    }
+    let machines = distinct(&|file| Some(format!("{:?} {:?}", file.machine.kernel, file.machine.cpu_model)));
+    if machines.len() > 1 {
+        caveats.push(format!("the runs are from {} different machines or kernels", machines.len()));
+    }
+    let readaheads = distinct(&|file| file.machine.read_ahead_kb.map(|kb| format!("{kb} KB")));
+    if readaheads.len() > 1 {
+        let all: Vec<String> = readaheads.into_iter().collect();
+        caveats.push(format!("readahead differs: {}", all.join(", ")));
+    }
+    let mut count = |what: &str, is: &dyn Fn(&RunFile) -> bool| {
+        let found = files.iter().filter(|file| is(file)).count();
+        if found > 0 {
+            caveats.push(format!("{found} of {} runs {what}", files.len()));
+        }
+    };
+    count("are flagged: they are no measurement", &|file| file.flagged);
+    let warned = |file: &RunFile, word: &str| file.warnings.iter().any(|warning| warning.contains(word));
+    count("are bound by the client or its ceiling", &|file| {
+        warned(file, "own ceiling") || warned(file, "client thread was") || warned(file, "the client took")
+    });
+    count("are noisy", &|file| warned(file, "noisy"));
+    count("used all of the machine: client and server took CPU from each other", &|file| {
+        warned(file, "% idle")
+    });
+    caveats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::file::tests::file;
+
+    #[test]
+    fn what_differs_between_servers_and_what_is_doubtful_is_said_once() {
+        let mut files = vec![file("point", 8, 1.0), file("point", 8, 2.0), file("point", 8, 3.0)];
+        assert_eq!(caveats(&files), Vec::<String>::new());
+        files[0].durability = "synced".into();
+        files[1].durability = "not synced".into();
+        files[1].flagged = true;
+        files[2].labels.insert("scaled".into(), "checkpoints each 6 s instead of 60".into());
+        let all = caveats(&files);
+        assert_eq!(all.len(), 3, "{all:?}");
+        assert!(all[0].contains("6 s instead of 60") && all[1].contains("not synced; synced"), "{all:?}");
+        assert!(all[2].starts_with("1 of 3 runs are flagged"), "{all:?}");
+    }
+}

@@ -1,0 +1,116 @@
+//! The engine × cache matrix, I/O per operation, and the insert rate against the size of the data.
+
+use super::table;
+use super::{median_rate, plain_server_name, run_name};
+use crate::report::chart::{Axis, Chart, Line, escape, number};
+use crate::report::file::RunFile;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// The size of a bar chart in its own units.
+const WIDTH: f64 = 720.0;
+const BAR: f64 = 22.0;
+const GAP: f64 = 10.0;
+const MIDDLE: f64 = 440.0;
+const LABELS: f64 = 250.0;
+
+/// Rates by cache (rows) and server (columns), for each number of clients; nothing unless there are two caches.
+pub fn engines_by_cache(files: &[&RunFile]) -> String {
+    let cache = |file: &RunFile| file.labels.get("cache").cloned();
+    let caches: BTreeSet<String> = files.iter().filter_map(|file| cache(file)).collect();
+    if caches.len() < 2 {
+        return String::new();
+    }
+    let servers: BTreeSet<String> = files.iter().map(|file| plain_server_name(file)).collect();
+    let mut headings = vec!["cache, clients".to_owned()];
+    headings.extend(servers.iter().cloned());
+    let mut cells: BTreeMap<(u64, String, u32), BTreeMap<String, Vec<&RunFile>>> = BTreeMap::new();
+    for file in files {
+        let Some(cache) = cache(file) else { continue };
+        // Sizes stand in order of their numbers.
+        let size = cache.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
+        let row = cells.entry((size, cache, file.plan.clients)).or_default();
+        row.entry(plain_server_name(file)).or_default().push(file);
+    }
+    let rows: Vec<Vec<String>> = cells
+        .into_iter()
+        .map(|((_, cache, clients), by_server)| {
+            let mut row = vec![format!("{cache}, {clients} clients")];
+            row.extend(
+                servers
+                    .iter()
+                    .map(|name| by_server.get(name).map_or("-".to_owned(), |files| median_rate(files))),
+            );
+            row
+        })
+        .collect();
+    let what = files.first().map_or("operations", |file| file.operations.as_str());
+    format!("<h3>Engine by cache: {} per second</h3>{}", escape(what), table::render(&headings, &rows))
+}
+
+/// Kilobytes read (to the left) and written (to the right) per operation, a bar for each run.
+pub fn io_per_operation(files: &[&RunFile]) -> String {
+    let values: Vec<(String, f64, f64)> = files
+        .iter()
+        .filter_map(|file| {
+            let each = &file.figures.per_operation;
+            Some((run_name(file), each.read_kb?, each.written_kb?))
+        })
+        .collect();
+    let most = values.iter().map(|(_, read, written)| read.max(*written)).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return String::new();
+    }
+    let height = values.len() as f64 * (BAR + GAP) + GAP;
+    let mut svg = format!(
+        "<figure><svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"KB read and written per operation\">\
+         <line class=\"grid\" x1=\"{MIDDLE}\" x2=\"{MIDDLE}\" y1=\"0\" y2=\"{height:.0}\"/>"
+    );
+    // The numbers stand beyond the ends of the bars.
+    let (left, right) = ((MIDDLE - LABELS - 50.0) / most, (WIDTH - MIDDLE - 60.0) / most);
+    for (place, (name, read, written)) in values.iter().enumerate() {
+        let y = GAP + place as f64 * (BAR + GAP);
+        let text = y + BAR * 0.7;
+        let (from, to) = (MIDDLE - read * left, MIDDLE + written * right);
+        let short: String = name.chars().take(40).collect();
+        let _ = write!(
+            svg,
+            "<text class=\"tick\" x=\"0\" y=\"{text:.0}\">{}</text>\
+             <rect class=\"bar c0\" x=\"{from:.1}\" y=\"{y:.0}\" width=\"{:.1}\" height=\"{BAR}\"/>\
+             <rect class=\"bar c1\" x=\"{MIDDLE}\" y=\"{y:.0}\" width=\"{:.1}\" height=\"{BAR}\"/>\
+             <text class=\"tick\" x=\"{:.1}\" y=\"{text:.0}\" text-anchor=\"end\">{}</text>\
+             <text class=\"tick\" x=\"{:.1}\" y=\"{text:.0}\">{}</text>",
+            escape(&short),
+            MIDDLE - from,
+            to - MIDDLE,
+            from - 4.0,
+            number(*read),
+            to + 4.0,
+            number(*written)
+        );
+    }
+    svg.push_str(
+        "</svg><figcaption><span class=\"key c0\"></span>KB read <span class=\"key c1\"></span>KB written</figcaption></figure>",
+    );
+    format!("<h3>Disk I/O per operation</h3>{svg}")
+}
+
+/// Documents per second over documents that are in: the curve that shows when indexes do not fit in the cache any more.
+pub fn rate_by_size(files: &[&RunFile]) -> String {
+    let line = |file: &&RunFile| {
+        let mut sum = 0.0;
+        let points = file.figures.timeline.iter().map(|second| {
+            sum += second.operations as f64;
+            (sum, second.operations as f64)
+        });
+        Line { name: run_name(file), points: points.collect() }
+    };
+    let lines: Vec<Line> = files.iter().map(line).filter(|line| line.points.len() > 2).collect();
+    let title = "documents per second by documents that are in".to_owned();
+    let chart =
+        Chart { title: title.clone(), x_name: "documents", x_axis: Axis::Linear, lines, marks: Vec::new() };
+    match chart.render() {
+        svg if svg.is_empty() => svg,
+        svg => format!("<h3>Insert rate: {title}</h3>{svg}"),
+    }
+}

@@ -1,0 +1,178 @@
+//! The posts' tables with ours beside them, in the same shape.
+
+use super::table::{self, short};
+use super::{median_rate, server_name};
+use crate::report::chart::escape;
+use crate::report::file::RunFile;
+use crate::report::posts::{POSTS, TABLES};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Costs of inserts are given per so many documents, as post E's table turns out to be.
+const NORM_DOCUMENTS: f64 = 200.0;
+
+/// What the post of a workload published, and ours beside it; nothing if the workload is of no post.
+pub fn render(workload: &str, files: &[&RunFile]) -> String {
+    let Some(post) = POSTS.iter().find(|post| post.workload == workload) else { return String::new() };
+    let mut html =
+        format!("<h3>Post {}: {}</h3><p>Its conclusions:</p><ul>", post.letter, escape(post.title));
+    post.conclusions.iter().for_each(|conclusion| {
+        let _ = write!(html, "<li>{}</li>", escape(conclusion));
+    });
+    html.push_str("</ul>");
+    let ours = match workload {
+        "point" => vec![by_clients(files), cpu_by_clients(files)],
+        "sysbench" => vec![by_cache(files)],
+        "iibench" => vec![per_documents(files)],
+        "linkbench" => vec![by_clients(files)],
+        _ => vec![reads(files)],
+    };
+    let mut ours = ours.into_iter();
+    for theirs in TABLES.iter().filter(|table| table.post == post.letter) {
+        let rows: Vec<Vec<String>> =
+            theirs.rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+        let _ = write!(
+            html,
+            "<div class=\"beside\"><div><h4>The post: {}</h4>{}<p><small>{}</small></p></div><div><h4>Here</h4>{}</div></div>",
+            escape(theirs.title),
+            table::render(theirs.headings, &rows),
+            escape(theirs.note),
+            ours.next().unwrap_or_default()
+        );
+    }
+    html
+}
+
+type Groups<'a, K> = BTreeMap<String, BTreeMap<K, Vec<&'a RunFile>>>;
+
+fn grouped<'a, K: Ord + Clone>(
+    files: &[&'a RunFile],
+    key: impl Fn(&RunFile) -> K,
+) -> (Vec<K>, Groups<'a, K>) {
+    let mut keys: Vec<K> = files.iter().map(|file| key(file)).collect();
+    keys.sort();
+    keys.dedup();
+    let mut groups: Groups<'a, K> = BTreeMap::new();
+    for file in files {
+        groups.entry(server_name(file)).or_default().entry(key(file)).or_default().push(file);
+    }
+    (keys, groups)
+}
+
+/// Post A's first table, and post D's series.
+fn by_clients(files: &[&RunFile]) -> String {
+    let (clients, groups) = grouped(files, |file| file.plan.clients);
+    let most = clients.last().copied().unwrap_or(0);
+    let mut headings = vec!["server".to_owned()];
+    headings.extend(clients.iter().map(|count| format!("@{count}")));
+    headings.extend([format!("disk reads/op @{most}"), format!("switches/s @{most}")]);
+    let row = |(server, cells): (&String, &BTreeMap<u32, Vec<&RunFile>>)| {
+        let mut row = vec![server.clone()];
+        row.extend(
+            clients.iter().map(|count| cells.get(count).map_or("-".to_owned(), |files| median_rate(files))),
+        );
+        let last = cells.get(&most).and_then(|files| files.first());
+        let each = last.map(|file| &file.figures.per_operation);
+        row.push(short(each.and_then(|each| each.disk_reads)));
+        let switches =
+            last.and_then(|file| Some(file.figures.per_operation.machine_switches? * file.figures.rate));
+        row.push(switches.map_or("-".to_owned(), |switches| format!("{switches:.0}")));
+        row
+    };
+    table::render(&headings, &groups.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Post A's second table: percent of a core, server and client.
+fn cpu_by_clients(files: &[&RunFile]) -> String {
+    let (clients, groups) = grouped(files, |file| file.plan.clients);
+    let mut headings = vec!["server".to_owned()];
+    headings.extend(clients.iter().map(|count| format!("@{count}")));
+    headings.push("server us/query".to_owned());
+    headings.push("client us/query".to_owned());
+    let percent = |file: &RunFile, us: Option<f64>| {
+        us.map_or("-".to_owned(), |us| format!("{:.0}", us * file.figures.rate / 1e4))
+    };
+    let row = |(server, cells): (&String, &BTreeMap<u32, Vec<&RunFile>>)| {
+        let mut row = vec![server.clone()];
+        row.extend(clients.iter().map(|count| {
+            cells.get(count).and_then(|files| files.first()).map_or("-".to_owned(), |file| {
+                let each = &file.figures.per_operation;
+                format!("{}+{}", percent(file, each.server_cpu_us), percent(file, each.client_cpu_us))
+            })
+        }));
+        let last = cells.values().next_back().and_then(|files| files.first());
+        let each = last.map(|file| &file.figures.per_operation);
+        row.push(short(each.and_then(|each| each.server_cpu_us)));
+        row.push(short(each.and_then(|each| each.client_cpu_us)));
+        row
+    };
+    table::render(&headings, &groups.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Post B's matrix, with its chart of I/O per operation as columns.
+fn by_cache(files: &[&RunFile]) -> String {
+    let headings = ["server", "cache", "tps", "rKB/op", "wKB/op", "dips"];
+    let row = |file: &&RunFile| {
+        let each = &file.figures.per_operation;
+        vec![
+            super::plain_server_name(file),
+            file.labels.get("cache").cloned().unwrap_or_else(|| "-".to_owned()),
+            format!("{:.1}", file.figures.rate),
+            short(each.read_kb),
+            short(each.written_kb),
+            crate::report::dips::steadiness(&file.figures.timeline).dips.len().to_string(),
+        ]
+    };
+    table::render(&headings, &files.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Post C's table.
+fn reads(files: &[&RunFile]) -> String {
+    let row = |file: &&RunFile| {
+        let rounds: Vec<f64> = file.figures.kinds.iter().map(|kind| kind.done as f64).collect();
+        vec![
+            server_name(file),
+            format!("{:.0}", file.figures.rate),
+            rounds.len().to_string(),
+            short(file.figures.per_operation.disk_reads),
+        ]
+    };
+    table::render(
+        &["system", "reads/s", "rounds", "disk reads/op"],
+        &files.iter().map(row).collect::<Vec<_>>(),
+    )
+}
+
+/// Post E's table: costs per 200 documents, in its units.
+fn per_documents(files: &[&RunFile]) -> String {
+    let headings = [
+        "engine, cache",
+        "docs/s",
+        "switches",
+        "(us+sy %) x 10^6",
+        "KB written",
+        "KB read",
+        "reads",
+        "end size",
+    ];
+    let row = |file: &&RunFile| {
+        let (figures, each) = (&file.figures, &file.figures.per_operation);
+        let norm = |value: Option<f64>| short(value.map(|value| value * NORM_DOCUMENTS));
+        // vmstat's percent, by the rate: of a second, so many documents cost that part.
+        let cpu = figures
+            .machine
+            .map(|shares| (shares.user + shares.system) * 100.0 * 1e6 / figures.rate.max(1e-9));
+        let folder = file.why.sizes.and_then(|sizes| sizes.folder);
+        vec![
+            server_name(file),
+            format!("{:.0}", figures.rate),
+            norm(each.machine_switches),
+            norm(cpu),
+            norm(each.written_kb),
+            norm(each.read_kb),
+            norm(each.disk_reads),
+            folder.map_or("-".to_owned(), |bytes| format!("{:.1} MB", bytes as f64 / 1e6)),
+        ]
+    };
+    table::render(&headings, &files.iter().map(row).collect::<Vec<_>>())
+}

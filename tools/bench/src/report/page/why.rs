@@ -1,0 +1,69 @@
+//! Why figures are what they are: profiles, and what servers counted of themselves.
+
+use super::{run_name, table};
+use crate::report::chart::{escape, number};
+use crate::report::file::RunFile;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::fmt::Write as _;
+
+/// So many symbols and numbers are shown; all are in the files.
+const SHOWN: usize = 25;
+
+/// The profiles of some runs, and the numbers of their servers that changed most.
+pub fn render(files: &[&RunFile]) -> String {
+    let mut html = String::new();
+    for file in files {
+        let parts = profile(file) + &status(file);
+        if !parts.is_empty() {
+            let _ = write!(html, "<h4>{}</h4>{parts}", escape(&run_name(file)));
+        }
+    }
+    if html.is_empty() { html } else { format!("<h3>Why</h3>{html}") }
+}
+
+fn profile(file: &RunFile) -> String {
+    let Some(profile) = &file.why.profile else { return String::new() };
+    let rows: Vec<Vec<String>> = profile
+        .symbols
+        .iter()
+        .take(SHOWN)
+        .map(|(symbol, share)| vec![symbol.clone(), format!("{:.1} %", share * 100.0)])
+        .collect();
+    let mut html = format!(
+        "<details><summary>Top symbols of {} samples of the server</summary>{}</details>",
+        profile.samples,
+        table::render(&["symbol", "share"], &rows)
+    );
+    if !profile.flame_graph.is_empty() {
+        // As a picture, its style is its own and does not reach the page.
+        let _ = write!(
+            html,
+            "<details><summary>Flame graph</summary><div class=\"wide\"><img class=\"flame\" alt=\"flame graph of the server\" \
+             src=\"data:image/svg+xml;base64,{}\"></div></details>",
+            STANDARD.encode(&profile.flame_graph)
+        );
+    }
+    html
+}
+
+/// The numbers of serverStatus that changed, those first that changed most per operation.
+fn status(file: &RunFile) -> String {
+    let mut changes: Vec<(&String, f64)> =
+        file.why.status.iter().map(|(path, change)| (path, *change)).collect();
+    if changes.is_empty() {
+        return String::new();
+    }
+    changes.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let operations = file.figures.operations.max(1) as f64;
+    let rows: Vec<Vec<String>> = changes
+        .iter()
+        .take(SHOWN)
+        .map(|(path, change)| vec![(*path).clone(), number(*change), number(change / operations)])
+        .collect();
+    format!(
+        "<details><summary>{} numbers of serverStatus changed</summary>{}</details>",
+        changes.len(),
+        table::render(&["number", "change, warm-up included", "per operation"], &rows)
+    )
+}

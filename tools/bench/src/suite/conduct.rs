@@ -1,0 +1,457 @@
+//! Going through the cells: servers start, come into the state that a cell asks for, are measured, and end.
+//!
+//! Each cell is a call of this program, so that one which hangs or dies takes nothing else with it, and what it measured is what
+//! its command line would measure alone. A cell that fails is told, and the suite goes on with the next.
+
+use super::file::{State, Suite, program};
+use super::kept::{Done, Kept, ServerMark, results_in};
+use super::matrix::Cell;
+use super::page_cache;
+use crate::address::Address;
+use crate::cli::launch::STOP_WITHIN;
+use crate::error::BenchError;
+use crate::interrupt::{self, Undo};
+use crate::launch::caps::parse_bytes;
+use crate::launch::{Caps, Launch, StartedServer, Words, end_of};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often to look at a call under way.
+const STEP: Duration = Duration::from_millis(100);
+
+/// Where things are.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The folder of results and of what is kept.
+    pub out: PathBuf,
+    /// The folder of the servers' data.
+    pub data: PathBuf,
+    /// Where programs are, if not in the search path.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// Arguments that every call of a workload gets besides.
+    pub further: Vec<String>,
+}
+
+/// A suite under way.
+pub struct Conductor<'a> {
+    suite: &'a Suite,
+    places: &'a Places,
+    kept: Kept,
+    running: Option<Running>,
+    began: Instant,
+}
+
+/// The server that runs now.
+struct Running {
+    server: StartedServer,
+    /// Which one, with which cache.
+    key: String,
+    uri: String,
+}
+
+/// How a suite ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// Cells that were measured now or before.
+    pub done: usize,
+    /// Of these, those that are no measurement.
+    pub flagged: usize,
+    /// Cells that failed.
+    pub failed: usize,
+}
+
+impl<'a> Conductor<'a> {
+    /// Prepares the folders, and reads what earlier calls did.
+    pub fn new(suite: &'a Suite, places: &'a Places) -> Result<Conductor<'a>, BenchError> {
+        for folder in [&places.out, &results_in(&places.out), &places.data] {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| BenchError::WriteReport { path: folder.clone(), source })?;
+        }
+        let kept = Kept::read(&places.out)?;
+        Ok(Conductor { suite, places, kept, running: None, began: Instant::now() })
+    }
+
+    /// Goes through all cells.
+    pub fn conduct(mut self) -> Result<Outcome, BenchError> {
+        let cells = self.suite.cells();
+        let mut outcome = Outcome { done: 0, flagged: 0, failed: 0 };
+        for (place, cell) in cells.iter().enumerate() {
+            if let Some(done) = self.kept.done.get(&cell.key()) {
+                outcome.done += 1;
+                outcome.flagged += usize::from(done.flagged);
+                continue;
+            }
+            interrupt::check()?;
+            println!("[{}/{}] {}; {}", place + 1, cells.len(), cell.name(), self.left(&cells[place..]));
+            match self.measure(cell) {
+                Ok(done) => {
+                    outcome.done += 1;
+                    outcome.flagged += usize::from(done.flagged);
+                    let flag = if done.flagged { ", FLAGGED: no measurement" } else { "" };
+                    println!("        done in {}{flag}", in_words(done.seconds));
+                    self.kept.done.insert(cell.key(), done);
+                    self.kept.write(&self.places.out)?;
+                }
+                Err(BenchError::Interrupted) => return Err(BenchError::Interrupted),
+                Err(error) => {
+                    outcome.failed += 1;
+                    println!("        FAILED: {}", with_causes(&error));
+                    // What state the server is in now is not known.
+                    self.stop()?;
+                }
+            }
+        }
+        self.stop()?;
+        Ok(outcome)
+    }
+
+    /// How long it has been, and how long it will be.
+    fn left(&self, cells: &[Cell]) -> String {
+        let mut loads: Vec<String> = Vec::new();
+        let mut seconds = 0.0;
+        for cell in cells.iter().filter(|cell| !self.kept.done.contains_key(&cell.key())) {
+            seconds += self.expected_seconds(cell);
+            let key = cell.data_key();
+            if cell.has_load() && !self.kept.loaded.contains_key(&key) && !loads.contains(&key) {
+                loads.push(key);
+            }
+        }
+        let known: Vec<f64> = self.kept.loaded.values().copied().collect();
+        if !known.is_empty() {
+            seconds += loads.len() as f64 * known.iter().sum::<f64>() / known.len() as f64;
+        }
+        let loading = if known.is_empty() && !loads.is_empty() { " and loading" } else { "" };
+        format!(
+            "{} so far, about {}{loading} left",
+            in_words(self.began.elapsed().as_secs_f64()),
+            in_words(seconds)
+        )
+    }
+
+    /// As long as cells of the same run took, or as its arguments say.
+    fn expected_seconds(&self, cell: &Cell) -> f64 {
+        let name = format!(", {}, ", cell.run.name());
+        let same: Vec<f64> = self
+            .kept
+            .done
+            .values()
+            .filter(|done| done.name.contains(&name))
+            .map(|done| done.seconds)
+            .collect();
+        let planned = cell.planned_seconds() + f64::from(self.suite.settle_s);
+        if same.is_empty() { planned } else { same.iter().sum::<f64>() / same.len() as f64 }
+    }
+
+    fn measure(&mut self, cell: &Cell) -> Result<Done, BenchError> {
+        let began = Instant::now();
+        let state = self.bring_into_state(cell)?;
+        // Loading is not what a later cell like this will take.
+        let loading = self.load_if_missing(cell)?;
+        let state = if cell.run.state == State::Cold { self.make_cold(cell)? } else { state };
+        std::thread::sleep(Duration::from_secs(u64::from(self.suite.settle_s)));
+        let mut arguments = cell.arguments();
+        arguments.extend(["--repeats".to_owned(), "1".to_owned()]);
+        if cell.has_load() {
+            arguments.extend(["--load".to_owned(), "no".to_owned()]);
+        }
+        let (status, files) = self.call(cell, arguments, &state)?;
+        let seconds = (began.elapsed() - loading).as_secs_f64();
+        // 1 is the code of a run that was measured and is flagged.
+        Ok(Done { name: cell.name(), seconds, flagged: !status.success(), files })
+    }
+
+    /// Before data is loaded: the server runs, with an empty folder if that is asked for.
+    fn bring_into_state(&mut self, cell: &Cell) -> Result<String, BenchError> {
+        let key = format!("{} {}", cell.server.name, cell.cache.name());
+        let is_running = self.running.as_ref().is_some_and(|running| running.key == key);
+        if cell.run.state == State::Fresh {
+            self.stop()?;
+            let folder = self.data_folder(cell);
+            if folder.exists() {
+                std::fs::remove_dir_all(&folder)
+                    .map_err(|source| BenchError::WriteReport { path: folder, source })?;
+            }
+            // Whatever this server had loaded is gone.
+            let its_own = cell.server.data_owner();
+            self.kept.loaded.retain(|key, _| !key.starts_with(&its_own));
+            self.kept.write(&self.places.out)?;
+        } else if !is_running {
+            self.stop()?;
+        }
+        self.start(cell)?;
+        Ok(match cell.run.state {
+            State::Fresh => "fresh: a new server with an empty folder, loaded right before".to_owned(),
+            _ => "warm: a warm-up before the window".to_owned(),
+        })
+    }
+
+    /// Loads, unless the data is there; gives how long that took.
+    fn load_if_missing(&mut self, cell: &Cell) -> Result<Duration, BenchError> {
+        let key = cell.data_key();
+        if !cell.has_load() || self.kept.loaded.contains_key(&key) {
+            return Ok(Duration::ZERO);
+        }
+        let began = Instant::now();
+        println!("        loading");
+        let mut arguments = cell.arguments();
+        arguments.extend(["--load".to_owned(), "only".to_owned()]);
+        self.call(cell, arguments, "load")?;
+        // Another load of the same collections is gone.
+        let family = cell.data_family();
+        self.kept.loaded.retain(|other, _| !other.starts_with(&family));
+        self.kept.loaded.insert(key, began.elapsed().as_secs_f64());
+        self.kept.write(&self.places.out)?;
+        Ok(began.elapsed())
+    }
+
+    /// Restarts the server with nothing of its data in the page cache.
+    fn make_cold(&mut self, cell: &Cell) -> Result<String, BenchError> {
+        self.stop()?;
+        let how = page_cache::drop_of(&self.data_folder(cell))?;
+        self.start(cell)?;
+        Ok(format!("cold: server started anew, {how}"))
+    }
+
+    fn data_folder(&self, cell: &Cell) -> PathBuf {
+        self.places.data.join(slug(&cell.server.name))
+    }
+
+    /// Starts the server with the cell's cache, unless it runs so.
+    fn start(&mut self, cell: &Cell) -> Result<(), BenchError> {
+        let key = format!("{} {}", cell.server.name, cell.cache.name());
+        if let Some(running) = &mut self.running {
+            if running.key == key && running.server.check().is_ok() {
+                return Ok(());
+            }
+            self.stop()?;
+        }
+        let Some(start) = &cell.server.start else { return Ok(()) };
+        let folder = self.data_folder(cell);
+        let port = free_port()?;
+        let mut words =
+            Words::new().with("port", port).with("data", folder.display()).with_cache(cell.cache.mb);
+        if let Some(name) = &cell.server.program {
+            let path = program(name, &self.places.programs).unwrap_or_else(|| PathBuf::from(name));
+            words = words.with("program", path.display());
+        }
+        self.set_up(cell, &folder, &words)?;
+        let launch = Launch {
+            start: words.fill("start", start)?,
+            stop: cell.server.stop.as_ref().map(|stop| words.fill("stop", stop)).transpose()?,
+            ready_within: Duration::from_secs(cell.server.ready_s),
+            stop_within: STOP_WITHIN,
+            log: self.places.out.join(format!("{}.log", slug(&cell.server.name))),
+            caps: caps_of(cell)?,
+            data_folder: Some(folder),
+        };
+        let address = Address::from(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let answers = || {
+            let connected = address.connect();
+            connected.map(drop).map_err(|source| BenchError::Connect { address: address.clone(), source })
+        };
+        let server = StartedServer::start(&launch, &answers)?;
+        self.kept.server = ServerMark::of(server.process());
+        self.kept.write(&self.places.out)?;
+        let uri = words.fill("uri", &cell.server.uri)?;
+        self.running = Some(Running { server, key, uri });
+        Ok(())
+    }
+
+    fn set_up(&self, cell: &Cell, folder: &Path, words: &Words) -> Result<(), BenchError> {
+        if folder.exists() {
+            return Ok(());
+        }
+        let unwritable = |source| BenchError::WriteReport { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+        let Some(setup) = &cell.server.setup else { return Ok(()) };
+        let output = Command::new("sh")
+            .arg("-c")
+            .arg(words.fill("setup", setup)?)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| BenchError::Resource { what: "a shell", source })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        // A folder that is half set up must not pass for one that is ready.
+        std::fs::remove_dir_all(folder).map_err(unwritable)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let cause = format!("{}: {}", output.status, said.lines().last().unwrap_or_default());
+        Err(BenchError::Program { program: "setup", cause })
+    }
+
+    fn stop(&mut self) -> Result<(), BenchError> {
+        if let Some(running) = self.running.take() {
+            running.server.stop();
+            self.kept.server = None;
+            self.kept.write(&self.places.out)?;
+        }
+        Ok(())
+    }
+
+    /// Calls this program; gives how it ended, and its files, which are in the folder of results then.
+    fn call(
+        &mut self,
+        cell: &Cell,
+        mut arguments: Vec<String>,
+        state: &str,
+    ) -> Result<(ExitStatus, Vec<String>), BenchError> {
+        let folder = self.places.out.join("under-way");
+        let unwritable = |source| BenchError::WriteReport { path: folder.clone(), source };
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(unwritable)?;
+        }
+        std::fs::create_dir_all(&folder).map_err(unwritable)?;
+        let uri = self.running.as_ref().map_or(&cell.server.uri, |running| &running.uri);
+        arguments.extend(["--uri".to_owned(), uri.clone()]);
+        arguments.extend(["--out".to_owned(), folder.display().to_string()]);
+        arguments.extend(["--data-dir".to_owned(), self.data_folder(cell).display().to_string()]);
+        for (name, text) in self.labels(cell, state) {
+            arguments.extend(["--label".to_owned(), format!("{name}={text}")]);
+        }
+        arguments.extend(self.places.further.clone());
+        let log = folder.join("output.txt");
+        let status = self.run_tool(&arguments, &log)?;
+        if !status.success() && status.code() != Some(1) {
+            return Err(BenchError::Program {
+                program: "pando-bench",
+                cause: format!("{status}: {}{}", arguments.join(" "), end_of(&log)),
+            });
+        }
+        Ok((status, self.keep_files(&folder)?))
+    }
+
+    fn labels(&self, cell: &Cell, state: &str) -> Vec<(&'static str, String)> {
+        let mut labels = vec![
+            ("suite", self.suite.name.clone()),
+            ("server", cell.server.name.clone()),
+            ("engine", cell.server.engine.clone()),
+            ("cache", cell.cache.name()),
+            ("run", cell.run.name().to_owned()),
+            ("state", state.to_owned()),
+            ("repeat", cell.repeat.to_string()),
+        ];
+        labels.extend(self.suite.post.clone().map(|post| ("post", post)));
+        labels.extend(self.suite.scaled.clone().map(|scaled| ("scaled", scaled)));
+        labels.extend(cell.server.durability.clone().map(|durability| ("durability", durability)));
+        let caps = [cell.cache.cap.clone(), cell.cache.io_cap.clone()];
+        let caps: Vec<String> = caps.into_iter().flatten().collect();
+        if !caps.is_empty() {
+            labels.push(("cap", caps.join(", ")));
+        }
+        labels
+    }
+
+    fn run_tool(&mut self, arguments: &[String], log: &Path) -> Result<ExitStatus, BenchError> {
+        let unwritable = |source| BenchError::WriteReport { path: log.to_owned(), source };
+        let resource = |source| BenchError::Resource { what: "another process of this program", source };
+        let output = File::create(log).map_err(unwritable)?;
+        let tool = std::env::current_exe().map_err(resource)?;
+        let mut child = Command::new(tool)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().map_err(unwritable)?)
+            .stderr(output)
+            .process_group(0)
+            .spawn()
+            .map_err(resource)?;
+        let group = Pid::from_raw(child.id().cast_signed());
+        let _registered = group.map(Undo::EndGroup).map(interrupt::register);
+        let signal = |signal| group.map(|group| kill_process_group(group, signal));
+        let began = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().map_err(resource)? {
+                return Ok(status);
+            }
+            let too_long = began.elapsed() > Duration::from_secs(self.suite.limit_s);
+            if interrupt::requested() || too_long {
+                signal(Signal::KILL);
+                child.wait().map_err(resource)?;
+                interrupt::check()?;
+                let cause = format!("it took longer than limit_s = {} and was ended", self.suite.limit_s);
+                return Err(BenchError::Program { program: "pando-bench", cause });
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    /// Moves a call's files to the results; its output stays beside them under the name of its first file.
+    fn keep_files(&self, folder: &Path) -> Result<Vec<String>, BenchError> {
+        let results = results_in(&self.places.out);
+        let unwritable = |source| BenchError::WriteReport { path: results.clone(), source };
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unwritable)? {
+            let entry = entry.map_err(unwritable)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name != "output.txt" && !name.starts_with("server-") {
+                let free = free_name(&results, &name);
+                std::fs::rename(entry.path(), results.join(&free)).map_err(unwritable)?;
+                files.push(free);
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+impl Drop for Conductor<'_> {
+    fn drop(&mut self) {
+        if self.stop().is_err() {
+            eprintln!("{} could not be written", self.places.out.display());
+        }
+    }
+}
+
+/// Two cells may end within one second, and their files have names by the second.
+fn free_name(folder: &Path, name: &str) -> String {
+    if !folder.join(name).exists() {
+        return name.to_owned();
+    }
+    let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
+    let others = (2..).map(|number: u32| format!("{stem}-{number}.{extension}"));
+    others.into_iter().find(|name| !folder.join(name).exists()).unwrap_or_default()
+}
+
+fn caps_of(cell: &Cell) -> Result<Caps, BenchError> {
+    let wrong = |cause| BenchError::Option { option: "cap", cause };
+    Ok(Caps {
+        memory_bytes: cell.cache.cap.as_deref().map(parse_bytes).transpose().map_err(wrong)?,
+        io: cell.cache.io_cap.as_deref().map_or(Ok(Default::default()), str::parse).map_err(wrong)?,
+    })
+}
+
+fn free_port() -> Result<u16, BenchError> {
+    let resource = |source| BenchError::Resource { what: "a free port", source };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(resource)?;
+    Ok(listener.local_addr().map_err(resource)?.port())
+}
+
+/// A name that a file may have.
+fn slug(name: &str) -> String {
+    name.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '-' }).collect()
+}
+
+fn with_causes(error: &BenchError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(&format!(", because: {cause}"));
+        source = cause.source();
+    }
+    text
+}
+
+fn in_words(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}

@@ -1,0 +1,328 @@
+//! The file of a suite, and what must be right in it before anything starts.
+
+use crate::error::BenchError;
+use crate::launch::caps::{IoCap, parse_bytes};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A suite.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// Its name.
+    pub name: String,
+    /// Which post it is for: A to E.
+    pub post: Option<String>,
+    /// What it measures, in a sentence.
+    pub about: String,
+    /// What is smaller than in the post, in a sentence; it stands in every result.
+    pub scaled: Option<String>,
+    /// How often each cell is measured.
+    #[serde(default = "one")]
+    pub repeats: u32,
+    /// Seconds of rest before each cell.
+    #[serde(default)]
+    pub settle_s: u32,
+    /// After so many seconds a cell is ended and has failed.
+    #[serde(default = "six_hours")]
+    pub limit_s: u64,
+    /// The servers.
+    #[serde(rename = "server")]
+    pub servers: Vec<ServerEntry>,
+    /// The runs.
+    #[serde(rename = "run")]
+    pub runs: Vec<RunEntry>,
+}
+
+/// A server.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerEntry {
+    /// Its name in results.
+    pub name: String,
+    /// Its storage engine, in results.
+    pub engine: String,
+    /// The program that must be there; `{program}` in commands is where it is.
+    pub program: Option<String>,
+    /// What is run once in a new data folder.
+    pub setup: Option<String>,
+    /// Starts it; none for engines in this process.
+    pub start: Option<String>,
+    /// Ends it [SIGTERM].
+    pub stop: Option<String>,
+    /// Where it is to be found, with `{port}`.
+    pub uri: String,
+    /// Its caches.
+    #[serde(rename = "cache")]
+    pub caches: Vec<CacheEntry>,
+    /// How long it may take to answer, in seconds.
+    #[serde(default = "two_minutes")]
+    pub ready_s: u64,
+    /// What an acknowledged write means.
+    pub durability: Option<String>,
+    /// Arguments of every workload against it.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, toml::Value>,
+}
+
+/// A cache size.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheEntry {
+    /// The engine's cache, in 10^6 bytes.
+    pub mb: u64,
+    /// Memory and page cache together.
+    pub cap: Option<String>,
+    /// Its disk.
+    pub io_cap: Option<String>,
+    /// Its name in results [the size].
+    pub name: Option<String>,
+}
+
+/// A workload with its parameters.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunEntry {
+    /// Its name in results [the workload].
+    pub name: Option<String>,
+    /// The subcommand.
+    pub workload: String,
+    /// In which state the server is to be.
+    pub state: State,
+    /// Numbers of clients.
+    pub clients: Vec<u32>,
+    /// Its arguments.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, toml::Value>,
+    /// The servers that it is for [all].
+    pub servers: Option<Vec<String>>,
+}
+
+/// In which state a server is when a cell begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Its folder was emptied before, and the data loaded right before.
+    Fresh,
+    /// It was started anew, and no page of its data is in the kernel's cache.
+    Cold,
+    /// It has been running, and the warm-up comes before the window.
+    Warm,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn six_hours() -> u64 {
+    6 * 3600
+}
+
+fn two_minutes() -> u64 {
+    120
+}
+
+impl RunEntry {
+    /// Its name in results.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.workload)
+    }
+}
+
+impl CacheEntry {
+    /// Its name in results.
+    pub fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{} MB", self.mb))
+    }
+}
+
+impl Suite {
+    /// Reads and checks a file.
+    pub fn read(path: &Path) -> Result<Suite, BenchError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })?;
+        Suite::parse(&text, path)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Suite, BenchError> {
+        let wrong = |line, cause| BenchError::FileForm { path: path.to_owned(), line, cause };
+        let suite: Suite = toml::from_str(text).map_err(|error| {
+            let before = error.span().map_or(0, |span| span.start);
+            let line = text[..before.min(text.len())].matches('\n').count() + 1;
+            wrong(line, error.message().to_owned())
+        })?;
+        suite.check().map_err(|cause| wrong(0, cause))?;
+        Ok(suite)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.repeats == 0 || self.servers.is_empty() || self.runs.is_empty() {
+            return Err("a suite has at least one repeat, one [[server]] and one [[run]]".to_owned());
+        }
+        for server in &self.servers {
+            check_server(server).map_err(|cause| format!("server `{}`: {cause}", server.name))?;
+            let same = self.servers.iter().filter(|other| other.name == server.name).count();
+            if same > 1 {
+                return Err(format!("server `{}`: there are {same} of this name", server.name));
+            }
+        }
+        for run in &self.runs {
+            self.check_run(run).map_err(|cause| format!("run `{}`: {cause}", run.name()))?;
+        }
+        Ok(())
+    }
+
+    fn check_run(&self, run: &RunEntry) -> Result<(), String> {
+        const WORKLOADS: [&str; 5] = ["point", "sysbench", "kv", "linkbench", "iibench"];
+        if !WORKLOADS.contains(&run.workload.as_str()) {
+            return Err(format!("`{}` is no workload: {}", run.workload, WORKLOADS.join(", ")));
+        }
+        if run.clients.is_empty() || run.clients.contains(&0) {
+            return Err("clients is a list of numbers above 0".to_owned());
+        }
+        for name in run.servers.iter().flatten() {
+            if !self.servers.iter().any(|server| server.name == *name) {
+                return Err(format!("there is no server `{name}`"));
+            }
+        }
+        for taken in
+            ["uri", "out", "clients", "repeats", "load", "data-dir", "server-command", "cap", "label"]
+        {
+            if run.arguments.contains_key(taken) {
+                return Err(format!("`{taken}` is not an argument here: the suite itself says it"));
+            }
+        }
+        if run.workload == "iibench" && run.state != State::Fresh {
+            return Err("iibench begins with an empty collection: its state is fresh".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn check_server(server: &ServerEntry) -> Result<(), String> {
+    if server.caches.is_empty() {
+        return Err("it needs a cache: cache = [{ mb = 100 }]".to_owned());
+    }
+    if !cfg!(feature = "mysql") && server.uri.starts_with("mysql://") {
+        return Err("MySQL's protocol is in builds with --features mysql".to_owned());
+    }
+    let is_embedded = server.uri.starts_with(crate::client::EMBEDDED_SCHEME);
+    if is_embedded == server.start.is_some() {
+        return Err(
+            "a server has a `start` command, an engine in this process (embedded:) has none".to_owned()
+        );
+    }
+    for cache in &server.caches {
+        if cache.mb == 0 {
+            return Err("a cache of 0 MB".to_owned());
+        }
+        if is_embedded && (cache.cap.is_some() || cache.io_cap.is_some()) {
+            return Err("an engine in this process cannot be capped".to_owned());
+        }
+        cache.cap.as_deref().map(parse_bytes).transpose().map_err(|cause| format!("cap: {cause}"))?;
+        cache
+            .io_cap
+            .as_deref()
+            .map(str::parse::<IoCap>)
+            .transpose()
+            .map_err(|cause| format!("io_cap: {cause}"))?;
+    }
+    Ok(())
+}
+
+/// Arguments of a table, as on the command line: `name = true` is a flag, a list is joined by commas; `D` is LinkBench's own.
+pub fn as_arguments(table: &BTreeMap<String, toml::Value>) -> Vec<String> {
+    let text = |value: &toml::Value| match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut arguments = Vec::new();
+    for (name, value) in table {
+        match value {
+            toml::Value::Boolean(true) => arguments.push(format!("--{name}")),
+            toml::Value::Boolean(false) => {}
+            toml::Value::Array(values) if name == "D" => {
+                values.iter().for_each(|value| arguments.extend(["-D".to_owned(), text(value)]));
+            }
+            toml::Value::Array(values) => {
+                let joined: Vec<String> = values.iter().map(text).collect();
+                arguments.extend([format!("--{name}"), joined.join(",")]);
+            }
+            value => arguments.extend([format!("--{name}"), text(value)]),
+        }
+    }
+    arguments
+}
+
+/// Where a program is: what was given for it, or in the search path.
+pub fn program(name: &str, given: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
+    if let Some(path) = given.get(name) {
+        return path.is_file().then(|| path.clone());
+    }
+    if name.contains('/') {
+        return Path::new(name).is_file().then(|| PathBuf::from(name));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        name = "a"
+        about = "b"
+        [[server]]
+        name = "one"
+        engine = "betree"
+        start = "pando serve --data {data}"
+        uri = "mongodb://127.0.0.1:{port}"
+        cache = [{ mb = 64, cap = "128MB", io_cap = "200riops" }]
+        [[run]]
+        workload = "point"
+        state = "cold"
+        clients = [1, 8]
+        arguments = { docs = 100, java-rng = true, dist = "uniform" }
+    "#;
+
+    fn parse(text: &str) -> Result<Suite, String> {
+        Suite::parse(text, Path::new("x.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_suite_is_read_with_its_defaults() {
+        let suite = parse(GOOD).expect("it is good");
+        assert_eq!((suite.repeats, suite.runs[0].state, suite.servers[0].caches[0].mb), (1, State::Cold, 64));
+        let arguments = as_arguments(&suite.runs[0].arguments);
+        assert_eq!(arguments, ["--dist", "uniform", "--docs", "100", "--java-rng"]);
+    }
+
+    #[test]
+    fn unknown_keys_and_impossible_values_are_refused_with_their_place() {
+        for (from, to, expected) in [
+            ("about =", "aboot =", "x.toml, line 3"),
+            ("state = \"cold\"", "state = \"luke\"", "luke"),
+            ("clients = [1, 8]", "clients = [0]", "numbers above 0"),
+            ("workload = \"point\"", "workload = \"pint\"", "is no workload"),
+            ("mb = 64", "mb = 0", "a cache of 0 MB"),
+            ("cap = \"128MB\"", "cap = \"128XB\"", "is no unit"),
+            ("io_cap = \"200riops\"", "io_cap = \"fast\"", "is no cap"),
+            ("docs = 100", "uri = \"x\"", "the suite itself says it"),
+            ("mongodb://127.0.0.1:{port}", "embedded:betree", "has none"),
+            ("clients = [1, 8]", "clients = [1]\nservers = [\"two\"]", "there is no server `two`"),
+        ] {
+            let error = parse(&GOOD.replace(from, to)).expect_err(to);
+            assert!(error.contains(expected), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn programs_are_found_in_the_search_path_or_where_they_were_said_to_be() {
+        assert!(program("sh", &BTreeMap::new()).is_some());
+        assert_eq!(program("no-such-program", &BTreeMap::new()), None);
+        let given = BTreeMap::from([("sh".to_owned(), PathBuf::from("/nowhere/sh"))]);
+        assert_eq!(program("sh", &given), None, "what was given counts, even if it is not there");
+    }
+}

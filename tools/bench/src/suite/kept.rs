@@ -1,0 +1,140 @@
+//! What a suite has done so far, in `DIR/suite.json`: written after each step, so that an interruption costs one cell.
+
+use crate::error::BenchError;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What is kept between calls.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub struct Kept {
+    /// Cells that are done, by their keys.
+    pub done: BTreeMap<String, Done>,
+    /// The data that is loaded, by its key, and how many seconds that took.
+    pub loaded: BTreeMap<String, f64>,
+    /// A server that is running, if the call that started it was killed.
+    pub server: Option<ServerMark>,
+}
+
+/// A cell that is done.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Done {
+    /// For people.
+    pub name: String,
+    /// How long it took, server and load included.
+    pub seconds: f64,
+    /// Whether it is no measurement; its files are there to see why.
+    pub flagged: bool,
+    /// Its files in the folder of results.
+    pub files: Vec<String>,
+}
+
+/// A process that is told from others that get its number later by when it began.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ServerMark {
+    process: u32,
+    began_ticks: u64,
+}
+
+impl ServerMark {
+    /// Of a process that runs.
+    pub fn of(process: u32) -> Option<ServerMark> {
+        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // Field 22, counted behind the name in parentheses, which is field 2.
+        let behind = text.rsplit_once(')')?.1;
+        let began_ticks = behind.split_whitespace().nth(19)?.parse().ok()?;
+        Some(ServerMark { process, began_ticks })
+    }
+
+    /// Ends it, if it is that one still.
+    fn end(&self) -> bool {
+        let is_it = ServerMark::of(self.process).is_some_and(|found| found == *self);
+        let process = i32::try_from(self.process).ok().and_then(Pid::from_raw);
+        is_it && process.is_some_and(|group| kill_process_group(group, Signal::TERM).is_ok())
+    }
+}
+
+impl Kept {
+    /// Reads what an earlier call left; a server that it left behind is ended.
+    pub fn read(folder: &Path) -> Result<Kept, BenchError> {
+        let path = path_in(folder);
+        if !path.exists() {
+            return Ok(Kept::default());
+        }
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| BenchError::ReadFile { path: path.clone(), source })?;
+        let mut kept: Kept = serde_json::from_str(&text).map_err(|error| BenchError::FileForm {
+            path: path.clone(),
+            line: error.line(),
+            cause: format!("{error}; remove it to begin anew"),
+        })?;
+        if kept.server.take().is_some_and(|server| server.end()) {
+            println!("a server that an earlier call left behind is told to end");
+        }
+        // Files that somebody removed are to be measured again.
+        let results = results_in(folder);
+        kept.done.retain(|_, done| done.files.iter().all(|file| results.join(file).exists()));
+        Ok(kept)
+    }
+
+    /// Writes it, whole or not at all.
+    pub fn write(&self, folder: &Path) -> Result<(), BenchError> {
+        let path = path_in(folder);
+        let unwritable = |source| BenchError::WriteReport { path: path.clone(), source };
+        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::other).map_err(unwritable)?;
+        let beside = path.with_extension("json.new");
+        std::fs::write(&beside, text).map_err(unwritable)?;
+        std::fs::rename(&beside, &path).map_err(unwritable)
+    }
+}
+
+fn path_in(folder: &Path) -> PathBuf {
+    folder.join("suite.json")
+}
+
+/// Where whole results are.
+pub fn results_in(folder: &Path) -> PathBuf {
+    folder.join("results")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+
+    #[test]
+    fn what_is_done_is_kept_and_what_was_removed_is_done_again() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::create_dir(results_in(folder.path())).expect("it is empty");
+        std::fs::write(results_in(folder.path()).join("a.json"), "{}").expect("writable");
+        let mut kept = Kept::read(folder.path()).expect("nothing is there yet");
+        let done =
+            |file: &str| Done { name: file.into(), seconds: 1.0, flagged: false, files: vec![file.into()] };
+        kept.done.insert("a".into(), done("a.json"));
+        kept.done.insert("b".into(), done("b.json"));
+        kept.write(folder.path()).expect("writable");
+        let again = Kept::read(folder.path()).expect("it was written");
+        assert_eq!(again.done.keys().collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn a_server_that_was_left_behind_is_ended_and_another_process_is_not() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut child =
+            std::process::Command::new("sleep").arg("60").process_group(0).spawn().expect("it starts");
+        let mark = ServerMark::of(child.id()).expect("it runs");
+        let other = ServerMark { began_ticks: mark.began_ticks + 1, ..mark.clone() };
+        assert!(!other.end(), "it began at another time");
+        Kept { server: Some(mark), ..Kept::default() }.write(folder.path()).expect("writable");
+        Kept::read(folder.path()).expect("it was written");
+        assert!(!child.wait().expect("it ended").success());
+    }
+
+    #[test]
+    fn a_file_that_is_none_is_named() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(path_in(folder.path()), "{").expect("writable");
+        assert!(Kept::read(folder.path()).expect_err("it is broken").to_string().contains("begin anew"));
+    }
+}

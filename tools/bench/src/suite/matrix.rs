@@ -1,0 +1,235 @@
+//! The cells of a suite, in an order with few loads and few starts of servers: by server, cache, run, clients, repeat.
+
+use super::file::{CacheEntry, RunEntry, ServerEntry, State, Suite, as_arguments};
+use crate::client::EMBEDDED_SCHEME;
+use crate::error::BenchError;
+use std::collections::BTreeMap;
+
+/// Arguments on which the data hangs; runs that agree in them share it.
+const OF_THE_DATA: [&str; 19] = [
+    "database",
+    "databases",
+    "collections",
+    "docs",
+    "seed",
+    "java-rng",
+    "faithful",
+    "secondary-index",
+    "index-build",
+    "rows",
+    "id-gap",
+    "null-pct",
+    "shuffle-load",
+    "nodes",
+    "max-degree",
+    "scale",
+    "mysql-engine",
+    "D",
+    "c",
+];
+
+/// One call of a workload.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The server.
+    pub server: ServerEntry,
+    /// Its cache.
+    pub cache: CacheEntry,
+    /// The workload.
+    pub run: RunEntry,
+    /// Its clients.
+    pub clients: u32,
+    /// Which repeat, from 1.
+    pub repeat: u32,
+}
+
+impl Suite {
+    /// All cells.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for server in &self.servers {
+            for cache in &server.caches {
+                for run in self.runs.iter().filter(|run| run.is_for(server)) {
+                    for clients in &run.clients {
+                        for repeat in 1..=self.repeats {
+                            let (server, cache, run) = (server.clone(), cache.clone(), run.clone());
+                            cells.push(Cell { server, cache, run, clients: *clients, repeat });
+                        }
+                    }
+                }
+            }
+        }
+        cells
+    }
+}
+
+impl ServerEntry {
+    /// The beginning of the keys of all its data.
+    pub fn data_owner(&self) -> String {
+        format!("{} / ", self.name)
+    }
+}
+
+impl RunEntry {
+    fn is_for(&self, server: &ServerEntry) -> bool {
+        self.servers.as_ref().is_none_or(|servers| servers.contains(&server.name))
+    }
+}
+
+impl Cell {
+    /// What makes it this cell, all of it: a cell with another key is another measurement.
+    pub fn key(&self) -> String {
+        let Cell { server, cache, run, clients, repeat } = self;
+        // The other caches and clients of the suite are other cells' business.
+        let server = ServerEntry { caches: Vec::new(), ..server.clone() };
+        let run = RunEntry { clients: Vec::new(), servers: None, ..run.clone() };
+        serde_json::json!([server, cache, run, clients, repeat]).to_string()
+    }
+
+    /// Whose data it is: the server, and the workloads that use the same collections. Keys of data begin with it.
+    pub fn data_family(&self) -> String {
+        let family = if self.run.workload == "point" { "sysbench" } else { &self.run.workload };
+        format!("{}{family} / ", self.server.data_owner())
+    }
+
+    /// What makes its data.
+    pub fn data_key(&self) -> String {
+        let data: BTreeMap<&str, String> = self
+            .run
+            .arguments
+            .iter()
+            .chain(&self.server.arguments)
+            .filter(|(name, _)| OF_THE_DATA.contains(&name.as_str()))
+            .map(|(name, value)| (name.as_str(), value.to_string()))
+            .collect();
+        self.data_family() + &serde_json::json!([self.server.start, self.server.setup, data]).to_string()
+    }
+
+    /// For people.
+    pub fn name(&self) -> String {
+        let Cell { server, cache, run, clients, .. } = self;
+        format!("{}, {}, {}, {clients} clients", server.name, cache.name(), run.name())
+    }
+
+    /// Whether the data is loaded in a step of its own.
+    pub fn has_load(&self) -> bool {
+        // iibench is a load.
+        self.run.workload != "iibench"
+    }
+
+    /// Whether the engine is in the process that measures.
+    pub fn is_embedded(&self) -> bool {
+        self.server.uri.starts_with(EMBEDDED_SCHEME)
+    }
+
+    /// The workload with its own arguments.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![self.run.workload.clone()];
+        arguments.extend(["--clients".to_owned(), self.clients.to_string()]);
+        arguments.extend(as_arguments(&self.run.arguments));
+        arguments.extend(as_arguments(&self.server.arguments));
+        if self.is_embedded() {
+            arguments.extend(["--embedded-cache".to_owned(), self.cache.mb.to_string()]);
+        }
+        arguments
+    }
+
+    /// Whether the workload understands its arguments.
+    pub fn check(&self) -> Result<(), BenchError> {
+        let all = std::iter::once("pando-bench".to_owned()).chain(self.arguments());
+        let all = crate::command::linkbench::with_long_options(all.map(Into::into));
+        match crate::cli::command().try_get_matches_from(all) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let text = error.to_string();
+                let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+                let cause = format!("`{}`: {first}", self.name());
+                Err(BenchError::Option { option: "suite", cause })
+            }
+        }
+    }
+
+    /// How long it takes at least, as far as its arguments say.
+    pub fn planned_seconds(&self) -> f64 {
+        let seconds = |name: &str, default: f64| {
+            let value = self.run.arguments.get(name);
+            value.and_then(|value| value.as_integer()).map_or(default, |seconds| seconds as f64)
+        };
+        let start = if self.run.state == State::Warm { 0.0 } else { 5.0 };
+        let (window, warmup) = match self.run.workload.as_str() {
+            "kv" | "iibench" => (30.0, 0.0),
+            _ => (20.0, 3.0),
+        };
+        start + seconds("duration", window) + seconds("warmup", warmup) + 3.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suite() -> Suite {
+        toml::from_str(
+            r#"
+            name = "a"
+            about = "b"
+            repeats = 2
+            [[server]]
+            name = "one"
+            engine = "betree"
+            start = "x"
+            uri = "mongodb://127.0.0.1:{port}"
+            cache = [{ mb = 64 }, { mb = 128 }]
+            [[server]]
+            name = "two"
+            engine = "betree"
+            uri = "embedded:betree"
+            cache = [{ mb = 64 }]
+            [[run]]
+            workload = "point"
+            state = "warm"
+            clients = [1, 8]
+            arguments = { docs = 100, duration = 7 }
+            [[run]]
+            workload = "sysbench"
+            state = "cold"
+            clients = [4]
+            servers = ["two"]
+            arguments = { docs = 100 }
+            "#,
+        )
+        .expect("it is whole")
+    }
+
+    #[test]
+    fn the_matrix_is_whole_and_a_servers_cells_stand_together() {
+        let cells = suite().cells();
+        assert_eq!(cells.len(), 2 * 2 * 2 + 2 * 2 + 2);
+        assert!(cells[..8].iter().all(|cell| cell.server.name == "one"));
+        let mut keys: Vec<String> = cells.iter().map(Cell::key).collect();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), cells.len(), "each is another measurement");
+        assert_eq!(cells[8].data_key(), cells[13].data_key(), "point and sysbench share their documents");
+        assert_ne!(cells[0].data_key(), cells[8].data_key(), "servers do not");
+    }
+
+    #[test]
+    fn a_cell_is_another_one_if_its_arguments_change_but_not_if_its_neighbours_do() {
+        let (before, mut after) = (suite(), suite());
+        after.runs[0].clients.push(99);
+        after.servers[0].caches.pop();
+        assert_eq!(before.cells()[0].key(), after.cells()[0].key());
+        after.runs[0].arguments.insert("duration".into(), toml::Value::Integer(8));
+        assert_ne!(before.cells()[0].key(), after.cells()[0].key());
+    }
+
+    #[test]
+    fn arguments_that_a_workload_does_not_have_are_refused_before_anything_starts() {
+        let mut suite = suite();
+        assert!(suite.cells().iter().all(|cell| cell.check().is_ok()));
+        suite.runs[0].arguments.insert("rounds".into(), toml::Value::Integer(8));
+        let error = suite.cells()[0].check().expect_err("point has no rounds").to_string();
+        assert!(error.contains("--rounds") && error.contains("one, 64 MB, point"), "{error}");
+    }
+}

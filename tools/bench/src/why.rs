@@ -1,0 +1,27 @@
+//! Why a figure is what it is: what the server counted of itself, and where its processors were.
+//!
+//! - [`status`]: the numbers of serverStatus that changed.
+//! - [`profile`]: a record by `perf`: top symbols and a flame graph.
+//! - [`sizes`]: how large data, indexes and log are.
+
+pub mod profile;
+pub mod sizes;
+pub mod status;
+
+use profile::Profile;
+use sizes::Sizes;
+use std::collections::BTreeMap;
+
+/// What is known of one run beside its figures.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Why {
+    /// Numbers of serverStatus, by their path, and how much they changed between the run's beginning and its end, warm-up included.
+    #[serde(default)]
+    pub status: BTreeMap<String, f64>,
+    /// Where the server's processors were.
+    #[serde(default)]
+    pub profile: Option<Profile>,
+    /// How large what the server keeps is, after the run.
+    #[serde(default)]
+    pub sizes: Option<Sizes>,
+}

@@ -1,0 +1,70 @@
+//! Numbers of serverStatus, and which of them a run changed. Servers of another protocol, and those without the command, have none.
+
+use crate::client::Session;
+use crate::target::Target;
+use pando_document::{Document, Value, doc};
+use std::collections::BTreeMap;
+
+/// Numbers that every run changes, and that say nothing.
+const CLOCKS: [&str; 5] = ["uptime", "uptimeMillis", "uptimeEstimate", "localTime", "pid"];
+/// Documents in documents are followed so far.
+const DEPTH_MAX: usize = 12;
+
+/// All numbers of a serverStatus by their paths.
+pub type Status = BTreeMap<String, f64>;
+
+/// Asks the server; empty if it does not answer this.
+pub fn sample(target: &Target) -> Status {
+    let mut status = Status::new();
+    let asked = Session::open(target.address())
+        .and_then(|mut session| session.command("admin", doc! { "serverStatus": 1 }));
+    if let Ok(reply) = asked {
+        flatten(&reply, "", 0, &mut status);
+    }
+    status
+}
+
+fn flatten(document: &Document, above: &str, depth: usize, status: &mut Status) {
+    for (name, value) in document.iter() {
+        if depth == 0 && CLOCKS.contains(&name) || depth > DEPTH_MAX {
+            continue;
+        }
+        let path = if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
+        match value {
+            Value::Document(inner) => flatten(inner, &path, depth + 1, status),
+            Value::Int32(number) => drop(status.insert(path, f64::from(*number))),
+            Value::Int64(number) => drop(status.insert(path, *number as f64)),
+            Value::Double(number) if number.is_finite() => drop(status.insert(path, *number)),
+            _ => {}
+        }
+    }
+}
+
+/// The numbers that changed, and by how much.
+pub fn changed(before: &Status, after: &Status) -> Status {
+    let change = |(path, after): (&String, &f64)| {
+        let change = after - before.get(path).copied().unwrap_or(0.0);
+        (change != 0.0).then(|| (path.clone(), change))
+    };
+    after.iter().filter_map(change).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_told_by_its_path_and_clocks_are_not() {
+        let status = |reads: i64, writes: i32| {
+            let document = doc! {
+                "uptime": reads, "host": "a",
+                "cache": { "pages": { "read": reads, "written": writes } },
+            };
+            let mut status = Status::new();
+            flatten(&document, "", 0, &mut status);
+            status
+        };
+        let changes = changed(&status(10, 5), &status(25, 5));
+        assert_eq!(changes.into_iter().collect::<Vec<_>>(), [("cache.pages.read".to_owned(), 15.0)]);
+    }
+}

@@ -1,0 +1,141 @@
+//! A suite from end to end: a real server that it starts and ends, an engine in this process, an interruption, and bad input.
+
+#[path = "support/program.rs"]
+mod program;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn suite_text(duration: u32) -> String {
+    format!(
+        r#"
+        name = "test"
+        post = "A"
+        about = "both ways to an engine"
+        scaled = "everything"
+        [[server]]
+        name = "over TCP"
+        engine = "betree"
+        program = "pando"
+        start = "{{program}} serve --data {{data}} --listen 127.0.0.1:{{port}} --cache {{cache_mb}}MB"
+        uri = "mongodb://127.0.0.1:{{port}}"
+        durability = "as Pando says"
+        cache = [{{ mb = 32 }}]
+        [[server]]
+        name = "in process"
+        engine = "betree"
+        uri = "embedded:betree"
+        cache = [{{ mb = 32 }}]
+        [[run]]
+        workload = "point"
+        state = "cold"
+        clients = [1, 2]
+        arguments = {{ collections = 1, docs = 200, duration = {duration}, warmup = 0 }}
+        "#
+    )
+}
+
+fn suite(folder: &Path, text: &str) -> Command {
+    let file = folder.join("suite.toml");
+    std::fs::write(&file, text).expect("writable");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pando-bench"));
+    command.arg("suite").arg(file).arg("--no-ceiling").arg("--out").arg(folder.join("out"));
+    command.arg("--program").arg(format!("pando={}", program::pando().display()));
+    command
+}
+
+fn text_of(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn results(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder.join("out/results")).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json")).count()
+}
+
+/// Whether a process has this folder on its command line.
+fn is_served(folder: &Path) -> bool {
+    let of_process = |entry: std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains("serve") && line.contains(&*folder.to_string_lossy())
+    };
+    std::fs::read_dir("/proc").expect("it is there").flatten().any(of_process)
+}
+
+#[test]
+fn a_suite_measures_every_cell_once_and_ends_its_servers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let first = suite(folder.path(), &suite_text(1)).output().expect("the tool starts");
+    let text = text_of(&first);
+    assert!(first.status.success(), "{text}");
+    assert!(text.contains("[4/4] in process, 32 MB, point, 2 clients") && text.contains("left"), "{text}");
+    assert_eq!(results(folder.path()), 4, "{text}");
+    assert!(!is_served(folder.path()), "the server was ended");
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).expect("a page");
+    assert!(
+        page.contains("over TCP") && page.contains("in process") && page.contains("as Pando says"),
+        "{page}"
+    );
+    let again = suite(folder.path(), &suite_text(1)).output().expect("the tool starts");
+    assert!(
+        again.status.success() && !text_of(&again).contains("[1/4]"),
+        "nothing is left: {}",
+        text_of(&again)
+    );
+    assert_eq!(results(folder.path()), 4);
+}
+
+#[test]
+fn an_interrupted_suite_keeps_what_it_has_and_ends_its_server() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let child = suite(folder.path(), &suite_text(4)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("the tool starts");
+    let began = Instant::now();
+    while results(folder.path()) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(120), "the first cell ends");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
+    assert!(told.success());
+    let output = child.wait_with_output().expect("it ends");
+    let text = text_of(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("interrupted: runs that were finished are kept"), "{text}");
+    assert!(!is_served(folder.path()), "the server was ended");
+    let kept = results(folder.path());
+    assert!((1..4).contains(&kept), "{kept}");
+    let again = suite(folder.path(), &suite_text(4)).output().expect("the tool starts");
+    assert!(again.status.success(), "{}", text_of(&again));
+    assert_eq!(results(folder.path()), 4);
+}
+
+#[test]
+fn a_server_that_dies_or_a_folder_that_cannot_be_written_is_told_and_the_rest_is_measured() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let broken = suite_text(1).replace("serve --data", "serve --no-such-option --data");
+    let output = suite(folder.path(), &broken).output().expect("the tool starts");
+    let text = text_of(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("the server ended by itself") && text.contains("--no-such-option"), "{text}");
+    assert!(text.contains("2 of 4 runs of the suite failed"), "{text}");
+    assert_eq!(results(folder.path()), 2, "the engine in process was measured");
+}
+
+#[test]
+fn bad_suites_are_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (from, to, expected) in [
+        ("about =", "aboot =", "unknown field `aboot`"),
+        ("clients = [1, 2]", "clients = [0]", "numbers above 0"),
+        ("docs = 200", "dogs = 200", "--dogs"),
+        ("program = \"pando\"", "program = \"no-such-server\"", "needs `no-such-server`, which is not there"),
+    ] {
+        let output =
+            suite(folder.path(), &suite_text(1).replace(from, to)).output().expect("the tool starts");
+        let text = text_of(&output);
+        assert!(output.status.code() == Some(2) && text.contains(expected), "{to}: {text}");
+    }
+    assert_eq!(results(folder.path()), 0);
+}
