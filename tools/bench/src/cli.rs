@@ -4,6 +4,7 @@
 //! only one workload has stands in its file of [`crate::command`].
 
 pub mod launch;
+pub mod scale;
 pub mod sysbench;
 
 use crate::client::{Pace, Spacing};
@@ -34,6 +35,7 @@ pub fn command() -> Command {
         .subcommand(crate::command::compare::command())
         .subcommand(crate::command::report::command())
         .subcommand(crate::command::suite::command())
+        .subcommand(crate::command::self_check::command())
 }
 
 /// An argument with a value.

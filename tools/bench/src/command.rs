@@ -8,6 +8,7 @@ pub mod load;
 pub mod phases;
 pub mod point;
 pub mod report;
+pub mod self_check;
 pub mod suite;
 pub mod sysbench;
 

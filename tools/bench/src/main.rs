@@ -36,6 +36,7 @@ mod launch;
 mod random;
 mod report;
 mod run;
+mod self_check;
 #[cfg(feature = "mysql")]
 mod sql;
 mod suite;
@@ -54,6 +55,10 @@ fn main() -> ExitCode {
         return told(&error);
     }
     let arguments = command::linkbench::with_long_options(std::env::args_os());
+    let arguments = match cli::scale::with_scale(arguments.into_iter().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => return told(&error),
+    };
     let matches = cli::command().get_matches_from(arguments);
     let outcome = match matches.subcommand() {
         Some(("load", matches)) => command::load::run(matches),
@@ -64,6 +69,7 @@ fn main() -> ExitCode {
         Some(("compare", matches)) => command::compare::run(matches),
         Some(("report", matches)) => command::report::run(matches),
         Some(("suite", matches)) => command::suite::run(matches),
+        Some(("self-check", matches)) => command::self_check::run(matches),
         Some((_, matches)) => command::point::run(matches),
         None => return ExitCode::from(2),
     };

@@ -27,6 +27,8 @@ pub fn arguments() -> Vec<Arg> {
             .value_parser(value_parser!(u32).range(1..=86_400)),
         option("cache-mb", "MB", "What {cache_mb} and its like stand for, in 10^6 bytes")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
+        option("scale", "FACTOR", "The post's data and cache, so much smaller: 0.001")
+            .value_parser(value_parser!(f64)),
         option("cap", "SIZE", "Memory and page cache of the started server together: 640MB")
             .value_parser(|text: &str| parse_bytes(text)),
         option("io-cap", "LIMITS", "Disk of the started server: 200riops|20MBps")

@@ -68,7 +68,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
 }
 
 /// What the arguments say.
-fn workload(matches: &ArgMatches) -> KeyValue {
+pub fn workload(matches: &ArgMatches) -> KeyValue {
     let rows = Rows {
         count: cli::value(matches, "rows"),
         gap: cli::value(matches, "id-gap"),

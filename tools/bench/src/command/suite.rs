@@ -32,6 +32,13 @@ pub fn command() -> Command {
                 .action(ArgAction::Append)
                 .value_parser(parse_program),
         )
+        .arg(cli::option("servers", "NAME,NAME", "Only these servers of the suite").value_delimiter(','))
+        .arg(
+            Arg::new("without-caps")
+                .long("without-caps")
+                .action(ArgAction::SetTrue)
+                .help("Leave the suite's memory and disk caps out, where control groups may not be made"),
+        )
         .arg(
             Arg::new("check")
                 .long("check")
@@ -53,7 +60,13 @@ fn parse_program(text: &str) -> Result<(String, PathBuf), String> {
 
 /// Runs the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
-    let suite = Suite::read(&cli::value::<PathBuf>(matches, "suite"))?;
+    let mut suite = Suite::read(&cli::value::<PathBuf>(matches, "suite"))?;
+    if let Some(names) = matches.get_many::<String>("servers") {
+        suite.keep_servers(&names.cloned().collect::<Vec<_>>())?;
+    }
+    if matches.get_flag("without-caps") {
+        suite.without_caps();
+    }
     let out = absolute(&cli::value::<PathBuf>(matches, "out"))?;
     let data =
         matches.get_one::<PathBuf>("stores").map_or_else(|| Ok(out.join("stores")), |path| absolute(path))?;
@@ -87,6 +100,13 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
 /// What can be known before the first server starts.
 fn check(suite: &Suite, places: &Places) -> Result<(), BenchError> {
     for server in &suite.servers {
+        if !cfg!(feature = "mysql") && server.uri.starts_with("mysql://") {
+            let cause = format!(
+                "server `{}` speaks MySQL's protocol: build with --features mysql, or name the others by --servers",
+                server.name
+            );
+            return Err(BenchError::Option { option: "servers", cause });
+        }
         if let Some(name) = server.program.as_deref().filter(|name| program(name, &places.programs).is_none())
         {
             let cause = format!(

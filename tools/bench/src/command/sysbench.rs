@@ -86,7 +86,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
 }
 
 /// What the arguments say.
-fn workload(matches: &ArgMatches) -> Sysbench {
+pub fn workload(matches: &ArgMatches) -> Sysbench {
     let number = |name| cli::value::<u32>(matches, name);
     let faithful = matches.get_flag("faithful");
     let writes = |name| if matches.get_flag("read-only") { 0 } else { number(name) };

@@ -9,6 +9,7 @@ use super::matrix::Cell;
 use super::page_cache;
 use crate::address::Address;
 use crate::cli::launch::STOP_WITHIN;
+use crate::counters::Readahead;
 use crate::error::BenchError;
 use crate::interrupt::{self, Undo};
 use crate::launch::caps::parse_bytes;
@@ -45,6 +46,8 @@ pub struct Conductor<'a> {
     kept: Kept,
     running: Option<Running>,
     began: Instant,
+    /// Set back when the suite is over.
+    _readahead: Option<Readahead>,
 }
 
 /// The server that runs now.
@@ -74,7 +77,9 @@ impl<'a> Conductor<'a> {
                 .map_err(|source| BenchError::WriteReport { path: folder.clone(), source })?;
         }
         let kept = Kept::read(&places.out)?;
-        Ok(Conductor { suite, places, kept, running: None, began: Instant::now() })
+        let readahead =
+            suite.readahead_kb.map(|kilobytes| Readahead::set(&places.data, kilobytes)).transpose()?;
+        Ok(Conductor { suite, places, kept, running: None, began: Instant::now(), _readahead: readahead })
     }
 
     /// Goes through all cells.

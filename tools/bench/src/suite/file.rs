@@ -24,6 +24,8 @@ pub struct Suite {
     /// Seconds of rest before each cell.
     #[serde(default)]
     pub settle_s: u32,
+    /// The readahead of the device under the servers' data, in kilobytes [as it is].
+    pub readahead_kb: Option<u32>,
     /// After so many seconds a cell is ended and has failed.
     #[serde(default = "six_hours")]
     pub limit_s: u64,
@@ -138,6 +140,29 @@ impl CacheEntry {
 }
 
 impl Suite {
+    /// Keeps only these servers.
+    pub fn keep_servers(&mut self, names: &[String]) -> Result<(), BenchError> {
+        let wrong = |cause| BenchError::Option { option: "servers", cause };
+        if let Some(name) = names.iter().find(|name| !self.servers.iter().any(|server| server.name == **name))
+        {
+            let all: Vec<&str> = self.servers.iter().map(|server| server.name.as_str()).collect();
+            return Err(wrong(format!("there is no server `{name}`; there are: {}", all.join(", "))));
+        }
+        self.servers.retain(|server| names.contains(&server.name));
+        Ok(())
+    }
+
+    /// Leaves the caps out, and says so in every result.
+    pub fn without_caps(&mut self) {
+        for cache in self.servers.iter_mut().flat_map(|server| &mut server.caches) {
+            cache.cap = None;
+            cache.io_cap = None;
+        }
+        let scaled = self.scaled.take().map_or_else(String::new, |scaled| scaled + "; ");
+        self.scaled =
+            Some(scaled + "without the suite's caps: the page cache is as large as the machine's memory");
+    }
+
     /// Reads and checks a file.
     pub fn read(path: &Path) -> Result<Suite, BenchError> {
         let text = std::fs::read_to_string(path)
@@ -203,9 +228,6 @@ impl Suite {
 fn check_server(server: &ServerEntry) -> Result<(), String> {
     if server.caches.is_empty() {
         return Err("it needs a cache: cache = [{ mb = 100 }]".to_owned());
-    }
-    if !cfg!(feature = "mysql") && server.uri.starts_with("mysql://") {
-        return Err("MySQL's protocol is in builds with --features mysql".to_owned());
     }
     let is_embedded = server.uri.starts_with(crate::client::EMBEDDED_SCHEME);
     if is_embedded == server.start.is_some() {
@@ -316,6 +338,26 @@ mod tests {
             let error = parse(&GOOD.replace(from, to)).expect_err(to);
             assert!(error.contains(expected), "{to}: {error}");
         }
+    }
+
+    #[test]
+    fn every_suite_of_the_repository_is_whole_and_its_workloads_understand_their_arguments() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("suites");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).expect("it is there").flatten() {
+            let path = entry.path();
+            let text = std::fs::read_to_string(&path).expect("readable");
+            let suite = Suite::parse(&text, &path).unwrap_or_else(|error| panic!("{error}"));
+            for cell in suite.cells() {
+                cell.check().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            }
+            assert!(
+                path.to_string_lossy().contains("small") == suite.scaled.is_some(),
+                "what is smaller is said"
+            );
+            count += 1;
+        }
+        assert_eq!(count, 10, "each post in two sizes");
     }
 
     #[test]

@@ -1,0 +1,69 @@
+//! Whether this tool is as lean and as true as it says: what it costs, measured against its own null server in one process.
+//!
+//! | part | question | bound |
+//! |---|---|---|
+//! | [`floor`] | what does a point query cost the client above a bare loop of reads and writes of the same bytes? | 4 us |
+//! | [`counters`] | how much slower are runs whose counters are read? | 1 % |
+//! | [`open_loop`] | does an open loop at half of what the closed one reaches hold its schedule? | within 1 % |
+//! | [`seed`] | do two runs of one seed send the same requests? | all |
+//!
+//! Comparisons alternate within one call, since other work on the machine disturbs any single figure. How the client compares with
+//! drivers is `tests/measurements/drivers.mjs` and the Rust test crate, since drivers are no part of this tool.
+
+pub mod counters;
+pub mod floor;
+pub mod open_loop;
+pub mod seed;
+
+use crate::client::{Misses, NullReply, NullServer, Pace};
+use crate::command::point;
+use crate::error::BenchError;
+use crate::run::{Counting, Plan};
+use crate::workload::Workload;
+use crate::workload::point::PointQuery;
+
+/// How long and how often to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Clients.
+    pub clients: u32,
+    /// Seconds of one measurement.
+    pub seconds: u32,
+    /// Measurements of each kind.
+    pub rounds: u32,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// In words, with its figures.
+    pub text: String,
+    /// Whether it is within its bound.
+    pub holds: bool,
+}
+
+impl Effort {
+    fn plan(self, pace: Pace) -> Plan {
+        Plan { clients: self.clients, threads: 1, warmup_s: 0, duration_s: self.seconds, pace }
+    }
+}
+
+const QUERIES: Counting = Counting { kinds: 0, misses: Misses::AreFaults };
+
+/// Point queries with their defaults.
+fn queries() -> PointQuery {
+    point::workload(&point::command().get_matches_from(["point"]))
+}
+
+/// A null server that is content with point queries.
+fn null_server(workload: &PointQuery) -> Result<NullServer, BenchError> {
+    match workload.null_reply() {
+        Some(NullReply::Document(reply)) => NullServer::start(&reply),
+        _ => Err(BenchError::Closed),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
