@@ -13,6 +13,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// An address that nobody answers for would be tried for minutes.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a server listens. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -30,7 +34,7 @@ impl Address {
     pub fn connect(&self) -> io::Result<Stream> {
         match self {
             Address::Tcp(address) => {
-                let stream = TcpStream::connect(address)?;
+                let stream = TcpStream::connect_timeout(address, CONNECT_WITHIN)?;
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }
@@ -97,6 +101,14 @@ impl Write for Stream {
 }
 
 impl Stream {
+    /// How long a read may wait; forever without a time.
+    pub fn set_read_timeout(&self, within: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(within),
+            Stream::Unix(stream) => stream.set_read_timeout(within),
+        }
+    }
+
     /// The same stream for an event loop.
     pub fn into_watched(self) -> io::Result<WatchedStream> {
         Ok(match self {

@@ -33,6 +33,11 @@ struct Found {
 
 /// Greets the server, finds its process, and says on the screen what was found.
 fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
+    if let Some(folder) = &options.out {
+        // Better now than when the first run is over.
+        std::fs::create_dir_all(folder)
+            .map_err(|source| BenchError::WriteReport { path: folder.clone(), source })?;
+    }
     let started = match options.launch.resolve(&options.uri, options.data_folder.as_deref())? {
         Some(launch) => Some(StartedServer::start(&launch, &|| greet(options).map(|_| ()))?),
         None => None,

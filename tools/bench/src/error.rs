@@ -33,6 +33,16 @@ pub enum BenchError {
         /// Why.
         source: std::io::Error,
     },
+    /// Somebody accepts connections and says nothing.
+    #[error(
+        "{address} accepts connections, but did not answer hello within {seconds} s: is it overloaded, or another kind of server?"
+    )]
+    Silent {
+        /// The server's address.
+        address: Address,
+        /// How long it had.
+        seconds: u64,
+    },
     /// An engine in this process refused to open, or has stopped.
     #[error("the embedded engine: {0}")]
     Embedded(#[from] pandodb::Error),

@@ -49,9 +49,11 @@ fn text_of(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// The runs that were kept; loads are kept, too.
 fn results(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder.join("out/results")).into_iter().flatten().flatten();
-    entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json")).count()
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.ends_with(".json") && !name.contains("-load-")).count()
 }
 
 /// Whether a process has this folder on its command line.

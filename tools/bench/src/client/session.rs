@@ -6,7 +6,11 @@ use crate::address::{Address, Stream};
 use crate::error::BenchError;
 use pando_document::{Document, RawDocument, doc};
 use pando_wire::{FrameBuffer, MsgFlags, OpMsgWriter};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::time::Duration;
+
+/// A server that accepts and is silent for so long is none.
+const HELLO_WITHIN: Duration = Duration::from_secs(20);
 
 /// A connection that has greeted the server.
 #[derive(Debug)]
@@ -33,10 +37,13 @@ struct Socket {
 impl Session {
     /// Connects and says hello, by OP_MSG.
     pub fn open(address: impl Into<Address>) -> Result<Session, BenchError> {
-        let link = match address.into() {
+        let address = address.into();
+        let link = match &address {
             Address::Embedded(store) => Link::Embedded(store.session()),
-            address => {
-                let stream = address.connect().map_err(|source| BenchError::Connect { address, source })?;
+            _ => {
+                let unreachable = |source| BenchError::Connect { address: address.clone(), source };
+                let stream = address.connect().map_err(unreachable)?;
+                stream.set_read_timeout(Some(HELLO_WITHIN)).map_err(unreachable)?;
                 Link::Socket(Box::new(Socket { stream, input: FrameBuffer::new() }))
             }
         };
@@ -45,7 +52,16 @@ impl Session {
             "driver": { "name": "pando-bench", "version": env!("CARGO_PKG_VERSION") },
             "os": { "type": "Linux" },
         };
-        session.command("admin", doc! { "hello": 1, "client": client })?;
+        match session.command("admin", doc! { "hello": 1, "client": client }) {
+            Err(BenchError::Connection(error)) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(BenchError::Silent { address, seconds: HELLO_WITHIN.as_secs() });
+            }
+            greeted => drop(greeted?),
+        }
+        if let Link::Socket(socket) = &session.link {
+            // Other commands, such as building an index, take as long as they take.
+            socket.stream.set_read_timeout(None).map_err(BenchError::Connection)?;
+        }
         Ok(session)
     }
 

@@ -192,11 +192,9 @@ fn one_run(
     };
     let file = found.circumstances.run_file(facts, Figures::new(&measured, &workload.kinds()));
     if let Some(folder) = &options.server.out {
-        let path = file.write(folder)?;
-        println!("written  {}", path.display());
-        for csv in workload.csv(&file.figures, options.interval_s) {
-            csv.write(&path)?;
-        }
+        // What was measured is told, even if the disk is full.
+        write_files(workload, &file, folder, options.interval_s)
+            .inspect_err(|_| print_results(std::slice::from_ref(&file)))?;
     }
     Ok(file)
 }
@@ -205,6 +203,17 @@ fn one_run(
 fn settled_line(workload: &dyn Workload, measured: &Measured, settled: Option<Settled>) -> Option<String> {
     let done = measured.tally.operations();
     settled.map(|settled| settled.line(workload.operations(), done, measured.seconds))
+}
+
+fn write_files(
+    workload: &dyn Workload,
+    file: &RunFile,
+    folder: &Path,
+    interval_s: u32,
+) -> Result<(), BenchError> {
+    let path = file.write(folder)?;
+    println!("written  {}", path.display());
+    workload.csv(&file.figures, interval_s).iter().try_for_each(|csv| csv.write(&path))
 }
 
 fn start_recording(

@@ -1,5 +1,6 @@
-//! How much slower runs are whose counters are read. Two figures: rates with and without, in turn; and what one reading of all
-//! counters costs, once a second, which other work on the machine does not disturb.
+//! How much slower runs are whose counters are read. Three figures: rates with and without, in turn; the CPU of this process per query with
+//! and without, which other work on the machine disturbs less; and what one reading of all counters costs, once a second, which nothing
+//! disturbs and which decides.
 
 use super::{Answer, Effort, QUERIES, median, null_server, queries};
 use crate::client::{Pace, ThreadUsage};
@@ -8,6 +9,7 @@ use crate::error::BenchError;
 use crate::run;
 use crate::target::Target;
 use crate::workload::Workload;
+use rustix::time::{ClockId, clock_gettime};
 
 /// How much slower a run may be, as a share.
 const BOUND: f64 = 0.01;
@@ -21,16 +23,21 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     let target = Target::at(server.address());
     let folder = std::env::current_dir().ok();
     let mut sources = Sources::find(server.address(), None, folder);
-    let mut rate = |counted: bool| -> Result<f64, BenchError> {
+    let mut measure = |counted: bool| -> Result<(f64, f64), BenchError> {
         let clients = workload.null_clients(&target, effort.clients)?;
         let sources = counted.then_some(&mut sources);
-        Ok(run::run(effort.plan(Pace::Closed), server.address(), clients, QUERIES, sources)?.rate())
+        let before = process_cpu_us();
+        let measured = run::run(effort.plan(Pace::Closed), server.address(), clients, QUERIES, sources)?;
+        let cpu = process_cpu_us() - before;
+        Ok((measured.rate(), cpu / measured.tally.operations().max(1) as f64))
     };
-    let mut ratios = Vec::new();
+    let (mut rates, mut costs) = (Vec::new(), Vec::new());
     for round in 0..effort.rounds {
         // Who goes first changes: a machine that slows down meanwhile must not count for one side.
-        let (first, second) = (rate(round % 2 == 0)?, rate(round % 2 != 0)?);
-        ratios.push(if round % 2 == 0 { first / second } else { second / first });
+        let (first, second) = (measure(round % 2 == 0)?, measure(round % 2 != 0)?);
+        let (with, without) = if round % 2 == 0 { (first, second) } else { (second, first) };
+        rates.push(with.0 / without.0);
+        costs.push(with.1 / without.1);
     }
     let before = ThreadUsage::now()?;
     for _ in 0..READINGS {
@@ -39,11 +46,18 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     let reading_us = ThreadUsage::now()?.since(&before).cpu_us / f64::from(READINGS);
     let share = reading_us / 1e6;
     let text = format!(
-        "rate with counters by rate without: median {:.4} of {} pairs; a reading of all counters costs {reading_us:.0} us of CPU, once \
-         a second: {:.3} % of a core (bound 1 %)",
-        median(ratios),
+        "with counters by without, medians of {} pairs: rate {:.4}, CPU a query {:.4}; a reading of all counters costs {reading_us:.0} us of \
+         CPU, once a second: {:.3} % of a core (bound 1 %)",
         effort.rounds,
+        median(rates),
+        median(costs),
         share * 100.0
     );
     Ok(Answer { text, holds: share < BOUND })
+}
+
+/// CPU that this process has used so far.
+fn process_cpu_us() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }

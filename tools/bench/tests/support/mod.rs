@@ -1,6 +1,8 @@
 //! A real server for the tests, and the tool against it.
 
-mod program;
+#![allow(dead_code, reason = "each test program has a copy of this module and uses a part of it")]
+
+pub mod program;
 
 use program::pando;
 use std::net::{TcpListener, TcpStream};
@@ -39,6 +41,16 @@ impl Server {
             std::thread::sleep(Duration::from_millis(20));
         }
         server
+    }
+
+    /// Where it is. Not every test asks.
+    pub fn uri(&self) -> String {
+        format!("mongodb://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it is this test's own process");
     }
 
     /// Calls the tool against it, with files under `out` in its folder; gives what it printed.

@@ -1,0 +1,90 @@
+//! Report pages in a real headless browser: nothing is wider than a phone, charts are drawn, pictures and paper come out.
+//!
+//! Needs `chromium` in the search path (Debian's package `chromium`), or what `CHROMIUM` names.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The width of a small phone.
+const PHONE: u32 = 360;
+
+fn bench(arguments: &[&str], folder: &Path) {
+    let output = Command::new(env!("CARGO_BIN_EXE_pando-bench")).args(arguments).current_dir(folder).output();
+    let output = output.expect("the tool starts");
+    assert!(output.status.success(), "{arguments:?}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A page with a load, runs of two client numbers, and statements by kind.
+fn page(folder: &Path) -> PathBuf {
+    let common =
+        ["--uri", "embedded:memory", "--data-dir", "data", "--out", "out", "--warmup", "0", "--no-ceiling"];
+    let point = ["point", "--collections", "1", "--docs", "200", "--clients", "1,2", "--duration", "2"];
+    let sysbench = ["sysbench", "--collections", "1", "--docs", "200", "--clients", "2", "--duration", "3"];
+    for arguments in [&point[..], &sysbench[..]] {
+        bench(
+            &[arguments, &common[..], &["--label", "server=memory", "--label", "cache=8 GB"]].concat(),
+            folder,
+        );
+    }
+    bench(&["report", "out"], folder);
+    folder.join("out/report.html")
+}
+
+fn chromium(folder: &Path, arguments: &[&str]) -> String {
+    let program = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
+    let profile = format!("--user-data-dir={}", folder.join("profile").display());
+    let output = Command::new(&program)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--allow-file-access-from-files",
+        ])
+        .arg(profile)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap_or_else(|error| {
+            panic!(
+                "this test opens pages in a browser: install `{program}`, or name one by CHROMIUM ({error})"
+            )
+        });
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What a script finds in the page, which is shown in a frame so wide.
+fn found_in(folder: &Path, page: &Path, width: u32, script: &str) -> String {
+    let frame = format!(
+        "<iframe id=\"f\" width=\"{width}\" height=\"800\" src=\"file://{}\"></iframe><pre id=\"found\"></pre><script>\
+         f.onload = () => {{ const page = f.contentDocument; found.textContent = String({script}); }};</script>",
+        page.display()
+    );
+    std::fs::write(folder.join("frame.html"), frame).expect("writable");
+    let address = format!("file://{}", folder.join("frame.html").display());
+    let dom = chromium(folder, &["--virtual-time-budget=5000", "--dump-dom", &address]);
+    let behind = dom.split("<pre id=\"found\">").nth(1).unwrap_or_default();
+    behind.split("</pre>").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_report_page_reads_well_on_phones_screens_and_paper() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let page = page(folder.path());
+    let width = found_in(folder.path(), &page, PHONE, "page.documentElement.scrollWidth");
+    assert_eq!(width, PHONE.to_string(), "nothing sticks out on a phone");
+    // A drawn line has an extent; charts that could not be drawn have none.
+    let script = "[...page.querySelectorAll('polyline')].filter(line => line.getBBox().width > 100).length";
+    let lines: u32 = found_in(folder.path(), &page, 1200, script).parse().expect("a number");
+    assert!(lines >= 4, "{lines} lines are drawn");
+    let script = "getComputedStyle(page.body).backgroundColor != getComputedStyle(page.body).color";
+    assert_eq!(found_in(folder.path(), &page, 1200, script), "true");
+    let address = format!("file://{}", page.display());
+    chromium(folder.path(), &["--window-size=1200,2000", "--screenshot=screen.png", &address]);
+    chromium(folder.path(), &["--print-to-pdf=paper.pdf", &address]);
+    for (file, least) in [("screen.png", 20_000), ("paper.pdf", 10_000)] {
+        let size = std::fs::metadata(folder.path().join(file)).expect("the browser wrote it").len();
+        assert!(size > least, "{file}: {size} bytes");
+    }
+}
