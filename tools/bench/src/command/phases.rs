@@ -213,7 +213,7 @@ fn write_files(
 ) -> Result<(), BenchError> {
     let path = file.write(folder)?;
     println!("written  {}", path.display());
-    workload.csv(&file.figures, interval_s).iter().try_for_each(|csv| csv.write(&path))
+    workload.csv(&file.figures, interval_s).iter().try_for_each(|csv| csv.write(&path).map(drop))
 }
 
 fn start_recording(
