@@ -70,24 +70,33 @@ impl Core {
     /// Merges a partition that has grown old, if there is one.
     pub(crate) fn merge_one_aged(&self) -> Result<Progress, BetreeError> {
         let aged = Lsn::new(self.ages.aged.load(Ordering::Relaxed));
-        loop {
-            let Some(tree) = self.ages.trees.lock().last().cloned() else { return Ok(Progress::Nothing) };
-            let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
+        let old = self.ages.trees.lock().clone();
+        for tree in old.into_iter().rev() {
+            let Some(merging) = tree.try_lock_merging() else { continue };
             let view = tree.view_to_keep();
             let is_old =
                 |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= aged);
             if let Some(at) = view.partitions.iter().position(is_old) {
-                self.merge_partition(&tree, &merging, &view, at)?;
+                self.merge_partition(&tree, &merging, &view, at).inspect_err(|_| self.ages.put_off(&tree))?;
                 self.counters.aged_merges.add(1);
                 return Ok(Progress::Merged);
             }
             let mut trees = self.ages.trees.lock();
             trees.retain(|other| !Arc::ptr_eq(other, &tree));
         }
+        Ok(Progress::Nothing)
     }
 }
 
 impl Ages {
+    /// Has the others tried before this one, which failed.
+    fn put_off(&self, tree: &Arc<Tree>) {
+        let mut trees = self.trees.lock();
+        if let Some(at) = trees.iter().position(|other| Arc::ptr_eq(other, tree)) {
+            trees[..=at].rotate_right(1);
+        }
+    }
+
     /// Adds a sample; the record up to which everything is too old now, if that is a newer one than before.
     fn add(&self, now: Sample, log_budget: u64) -> Option<Lsn> {
         let mut samples = self.samples.lock();

@@ -68,6 +68,8 @@ pub(crate) struct CheckpointState {
 pub(crate) struct Last {
     /// Where the image ended.
     lsn: Lsn,
+    /// The steps of background work that it contains: they add no record, but replace blocks.
+    steps: u64,
     at: Monotonic,
     catalog: Option<Pointer>,
     /// Of attempts that failed.
@@ -97,6 +99,11 @@ impl CheckpointState {
     /// Why the last checkpoint failed, if it did.
     pub(crate) fn failure(&self) -> Option<BetreeError> {
         self.failure.lock().clone()
+    }
+
+    /// Whether one is being made, or kept from being made.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.last.try_lock().is_none()
     }
 
     /// Keeps checkpoints from being made, as long as the result lives; waits for one that is under way.
@@ -174,7 +181,13 @@ impl Core {
         // What was freed can be used again, or given back, only after two further checkpoints.
         let waits = self.blocks.store().statistics().pending_bytes >= PENDING_BYTES_MIN;
         let moves = self.checkpoint.moved.load(Ordering::Relaxed) || self.blocks.store().wants_checkpoint();
-        age >= self.options.checkpoint_period && (last.lsn < self.last_lsn() || waits || moves)
+        let changed = last.lsn < self.last_lsn() || last.steps != self.background_steps();
+        age >= self.options.checkpoint_period && (changed || waits || moves)
+    }
+
+    /// Merges and digests since the store was opened.
+    fn background_steps(&self) -> u64 {
+        self.counters.merges.get() + self.counters.digests.get()
     }
 
     pub(crate) fn log_bytes_since_checkpoint(&self) -> u64 {
@@ -188,13 +201,26 @@ impl Core {
     /// Makes a checkpoint; waits for one that is under way. Says `Clean` only after all buffers are merged.
     pub(crate) fn checkpoint(&self, shutdown: Shutdown) -> Result<(), BetreeError> {
         let mut last = self.waits.lock(WaitFor::Checkpoint, &self.checkpoint.last);
+        self.checkpoint_locked(&mut last, shutdown)
+    }
+
+    /// Makes a checkpoint, unless the log is short enough by the time that no other is under way.
+    pub(crate) fn checkpoint_of_full_log(&self) -> Result<(), BetreeError> {
+        let mut last = self.waits.lock(WaitFor::Checkpoint, &self.checkpoint.last);
+        if !self.is_log_full() {
+            return Ok(());
+        }
+        self.checkpoint_locked(&mut last, Shutdown::Running)
+    }
+
+    fn checkpoint_locked(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
         let began = self.environment.clock().monotonic();
         let merged = if self.checkpoint.replayed.load(Ordering::Relaxed) {
             self.merge_everything()
         } else {
             self.merge_aged(last.lsn)
         };
-        let outcome = merged.and_then(|()| self.make_image(&mut last, shutdown));
+        let outcome = merged.and_then(|()| self.make_image(last, shutdown));
         match &outcome {
             Ok(()) => self.counters.checkpoints.add(1),
             Err(_) => self.counters.failed_checkpoints.add(1),
@@ -226,6 +252,8 @@ impl Core {
     fn make_image(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
         let log_bytes = self.log_bytes_since_checkpoint();
         let moved = self.checkpoint.moved.swap(false, Ordering::Relaxed);
+        // Read before any tree is captured: what comes later may be in the image, and costs another at worst.
+        let steps = self.background_steps();
         let end = {
             let _gate = self.gate.write();
             self.last_lsn()
@@ -243,6 +271,7 @@ impl Core {
         match outcome {
             Ok(()) => {
                 last.lsn = end;
+                last.steps = steps;
                 last.at = self.environment.clock().monotonic();
                 self.checkpoint.log_bytes.fetch_sub(log_bytes, Ordering::Relaxed);
                 self.checkpoint.replayed.store(false, Ordering::Relaxed);

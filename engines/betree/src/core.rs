@@ -273,12 +273,16 @@ impl Core {
 
     /// Has a tree merged that has a full partition.
     pub(crate) fn ask_for_merge(&self, tree: &Arc<Tree>) {
+        self.note_full(tree);
+        self.wake_mergers();
+    }
+
+    /// Lists a tree that has a full partition.
+    pub(crate) fn note_full(&self, tree: &Arc<Tree>) {
         let mut full = self.full.lock();
         if !full.iter().any(|other| Arc::ptr_eq(other, tree)) {
             full.push(Arc::clone(tree));
         }
-        drop(full);
-        self.wake_mergers();
     }
 
     /// Bytes that all write buffers together may take: a quarter of the cache unless set, twice that while the log is replayed and

@@ -85,22 +85,21 @@ impl Core {
         };
         while is_quiet() {
             let Some(wanted) = idle.wanted.lock().pop() else { return Ok(Progress::Nothing) };
-            let progress = match &wanted {
-                Drain::Late(tree) => {
-                    let progress = self.digest_late(tree)?;
-                    if progress == Progress::Merged {
-                        idle.wanted.lock().push(wanted);
-                    }
-                    progress
-                }
+            let digested = match &wanted {
+                Drain::Late(tree) => self.digest_late(tree),
                 Drain::Child(tree, wanted) => match tree.try_lock_merging() {
                     Some(merging) => {
-                        self.digest_at(tree, &merging, &wanted.key, wanted.height, Digest::Child)?
+                        self.digest_at(tree, &merging, &wanted.key, wanted.height, Digest::Child)
                     }
-                    None => Progress::Nothing,
+                    None => Ok(Progress::Nothing),
                 },
-                Drain::Buffer(tree, buffer) => self.drain_buffer(tree, buffer)?,
+                Drain::Buffer(tree, buffer) => Ok(self.drain_buffer(tree, buffer)?),
             };
+            // Nobody waits for it: after a failure it is left until the next look.
+            let Ok(progress) = digested else { break };
+            if progress == Progress::Merged && matches!(wanted, Drain::Late(_)) {
+                idle.wanted.lock().push(wanted);
+            }
             if progress == Progress::Merged {
                 self.counters.drains.add(1);
                 return Ok(Progress::Merged);
@@ -164,12 +163,9 @@ impl Core {
             messages: &Messages::default(),
             retained: &retained,
         };
-        let outcome = digest(input, Place { key, height }, what);
-        self.set_merge_failure(outcome.as_ref().err());
-        if outcome.is_err() {
-            self.counters.failed_merges.add(1);
-        }
-        let mut flushed = outcome?;
+        // How it ends says nothing about flushes: what commits wait for is neither failed nor mended by it.
+        let mut flushed =
+            digest(input, Place { key, height }, what).inspect_err(|_| self.counters.failed_merges.add(1))?;
         drop(before);
         let late = std::mem::take(&mut flushed.late);
         tree.behind.lock().note(0, flushed.figures.moved, late);

@@ -311,3 +311,6 @@ fn describe(live: &Live, now: pando_environment::Monotonic) -> LiveTransaction {
         snapshot: live.snapshot,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,18 +64,9 @@ impl Core {
 
     /// Merges one partition, or does another step of background work, if one is due.
     pub(crate) fn merge_one(&self) -> Result<Progress, BetreeError> {
-        if self.digest_one()? == Progress::Merged {
+        // A digest that fails keeps no flush from being tried.
+        if matches!(self.digest_one(), Ok(Progress::Merged)) || self.merge_one_full()? == Progress::Merged {
             return Ok(Progress::Merged);
-        }
-        if let Some(tree) = self.take_full()
-            && let Some(merging) = tree.try_lock_merging()
-        {
-            let outcome = self.merge_largest(&tree, &merging, self.options.partition_bytes(&tree.settings()));
-            drop(merging);
-            if outcome.is_err() || self.has_full_partition(&tree) {
-                self.full.lock().push(Arc::clone(&tree));
-            }
-            return outcome;
         }
         if self.buffered_bytes() > self.merge_from()
             && let Some(tree) = self.take_heavy()
@@ -100,6 +91,28 @@ impl Core {
             let Some(at) = view.partitions.iter().position(due) else { return Ok(()) };
             self.merge_partition(tree, &merging, &view, at)?;
         }
+    }
+
+    /// Merges a full partition, if there is one in a tree that nobody is merging.
+    fn merge_one_full(&self) -> Result<Progress, BetreeError> {
+        let listed = self.full.lock().len();
+        for _ in 0..listed {
+            let Some(tree) = self.take_full() else { break };
+            let Some(merging) = tree.try_lock_merging() else {
+                self.note_full(&tree);
+                continue;
+            };
+            let outcome = self.merge_largest(&tree, &merging, self.options.partition_bytes(&tree.settings()));
+            drop(merging);
+            if outcome.is_err() || self.has_full_partition(&tree) {
+                self.note_full(&tree);
+            }
+            // Somebody may have merged it since it was listed: then the next one is full, perhaps.
+            if outcome? == Progress::Merged {
+                return Ok(Progress::Merged);
+            }
+        }
+        Ok(Progress::Nothing)
     }
 
     /// A tree that has a full partition and that nobody is merging. Those that somebody is at stay in the list.
@@ -128,7 +141,9 @@ impl Core {
                 if pending { usize::MAX } else { active }
             };
             let trees = self.trees();
-            let mut weighed: Vec<_> = trees.values().map(|tree| (weight(tree), tree)).collect();
+            // Those that are being merged have the largest buffers, and would be all that is chosen.
+            let idle = trees.values().filter(|tree| tree.try_lock_merging().is_some());
+            let mut weighed: Vec<_> = idle.map(|tree| (weight(tree), tree)).collect();
             weighed.sort_unstable_by_key(|(weight, _)| std::cmp::Reverse(*weight));
             let least = weighed.first()?.0 / 2;
             let chosen = weighed.iter().take(HEAVY_MAX).filter(|(weight, _)| *weight > least);

@@ -17,7 +17,6 @@ use crate::core::Core;
 use crate::error::BetreeError;
 use crate::merging::Progress;
 use crate::pace::Debt;
-use crate::space::Shutdown;
 use crate::tree::buffer::SLOT_BYTES;
 
 /// Sleeping for less costs more than it brings: the next commit finds the slot taken instead.
@@ -42,7 +41,7 @@ impl Core {
         if self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
             self.wake_checkpointer();
         }
-        if self.is_log_long() && self.log().live_bytes() >= self.options.log_budget_bytes {
+        if self.is_log_full() {
             self.wait_for_checkpoint()?;
         }
         Ok(())
@@ -73,6 +72,11 @@ impl Core {
         self.log_bytes_since_checkpoint() >= self.options.log_budget_bytes / 2
     }
 
+    /// Whether commits have to wait for a checkpoint.
+    pub(crate) fn is_log_full(&self) -> bool {
+        self.is_log_long() && self.log().live_bytes() >= self.options.log_budget_bytes
+    }
+
     /// Sleeps until the commit's slot begins.
     fn keep_pace(&self, bytes: u64, debt: Debt) {
         let now = self.environment.clock().monotonic().since(Monotonic::default());
@@ -89,6 +93,7 @@ impl Core {
         self.counters.stalls.add(1);
         let mut waiting = Waiting::begin(self, self.counters.merges.get());
         while self.buffered_bytes() >= self.buffer_limit() {
+            self.check_open()?;
             if !waiting.is_over(self, self.counters.merges.get()) {
                 self.fail_if_stalled()?;
                 self.wake_mergers();
@@ -111,9 +116,11 @@ impl Core {
     fn wait_for_checkpoint(&self) -> Result<(), BetreeError> {
         self.counters.stalls.add(1);
         let mut waiting = Waiting::begin(self, self.counters.checkpoints.get());
-        while self.is_log_long() && self.log().live_bytes() >= self.options.log_budget_bytes {
-            if waiting.is_over(self, self.counters.checkpoints.get()) {
-                let made = self.checkpoint(Shutdown::Running);
+        while self.is_log_full() {
+            self.check_open()?;
+            // One that takes long is no reason for a second: all who wait would make theirs, one after the other.
+            if waiting.is_over(self, self.counters.checkpoints.get()) && !self.checkpoint.is_under_way() {
+                let made = self.checkpoint_of_full_log();
                 return made.map_err(|error| BetreeError::Stalled(Box::new(error)));
             }
             if let Some(error) = self.checkpoint.failure() {
@@ -149,21 +156,20 @@ impl Core {
 struct Waiting {
     count: u64,
     since: Monotonic,
+    is_over: bool,
 }
 
 impl Waiting {
     fn begin(core: &Core, count: u64) -> Waiting {
-        Waiting { count, since: core.environment.clock().monotonic() }
+        Waiting { count, since: core.environment.clock().monotonic(), is_over: !core.runs_by_itself }
     }
 
-    /// Whether nobody else will do it: then it is the caller's turn.
+    /// Whether nobody else will do it: then it is the caller's turn, until there is room.
     fn is_over(&mut self, core: &Core, count: u64) -> bool {
-        if !core.runs_by_itself {
-            return true;
-        }
-        if count != self.count {
+        if !self.is_over && count != self.count {
             *self = Waiting::begin(core, count);
         }
-        core.environment.clock().monotonic().since(self.since) > PATIENCE
+        self.is_over |= core.environment.clock().monotonic().since(self.since) > PATIENCE;
+        self.is_over
     }
 }

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
-use pando_storage::{Begin, Durability, Engine, Patience, TreeId, TreeOptions};
+use pando_storage::{
+    Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, ScanEnd, TreeId,
+    TreeOptions,
+};
 
 const FOLDER: &str = "/store";
 const SECOND: Duration = Duration::from_secs(1);
@@ -114,15 +117,64 @@ fn without_reads_nothing_goes_down_early_and_commits_end_it() {
     let store = Store::new();
     let numbers = store.load(10_000);
     store.pass_seconds(5);
+    let (buffered, slices) = (store.figure("buffers.bytes"), store.figure("merges.slices"));
+    assert!(buffered > 10_000, "{buffered} bytes in buffers");
+    store.pass_seconds(5);
+    assert_eq!(store.figure("buffers.bytes"), buffered, "nobody reads: what is buffered stays");
+    assert_eq!(store.figure("merges.slices"), slices, "and so does what waits in nodes");
     store.get_all(&numbers);
-    let slices = store.figure("merges.drains");
+    let drains = store.figure("merges.drains");
     for round in 0..5 {
         // A commit every second: it is never quiet.
         store.simulation.clock.advance(SECOND);
         store.put(store.tree, &[round]);
     }
-    assert_eq!(store.figure("merges.drains"), slices);
+    assert_eq!(store.figure("merges.drains"), drains);
     assert_eq!(store.figure("debt.node_bytes"), 0, "but what was late went down when it was quiet");
+    store.close();
+}
+
+#[test]
+fn what_went_down_when_it_was_quiet_is_made_durable_once() {
+    let store = Store::new();
+    let numbers = store.load(5_000);
+    store.pass_seconds(300);
+    let checkpoints = store.figure("checkpoints.count");
+    store.pass_seconds(300);
+    assert_eq!(store.figure("checkpoints.count"), checkpoints, "nothing changed");
+    for _ in 0..6 {
+        store.get_all(&numbers);
+        store.pass_seconds(2);
+    }
+    assert_eq!(store.figure("buffers.bytes"), 0, "reads had it merged");
+    store.pass_seconds(120);
+    let after = store.figure("checkpoints.count");
+    assert!(after > checkpoints, "{checkpoints} checkpoints before and after");
+    store.pass_seconds(300);
+    assert_eq!(store.figure("checkpoints.count"), after, "nothing changed since");
+    store.close();
+}
+
+#[test]
+fn a_scan_reads_a_child_once_in_however_many_pieces() {
+    let store = Store::new();
+    let numbers = store.load(10_000);
+    store.pass_seconds(5);
+    let (buffered, drains) = (store.figure("buffers.bytes"), store.figure("merges.drains"));
+    assert!(buffered > 10_000, "{buffered} bytes in buffers");
+    let reader = store.engine.begin(Begin::READ).expect("a reader begins");
+    for direction in [Direction::Forward, Direction::Backward] {
+        let limits = BatchLimits { entries_max: usize::MAX, bytes_max: usize::MAX };
+        let mut batch = Batch::new();
+        let end = reader
+            .scan(store.tree, &KeyRange::all(), direction, limits, Patience::MayBlock, &mut batch)
+            .expect("a scan succeeds");
+        assert_eq!((end, batch.len()), (ScanEnd::Done, numbers.len()));
+    }
+    drop(reader);
+    store.pass_seconds(5);
+    assert_eq!(store.figure("merges.drains"), drains, "two reads are no reason to send anything down");
+    assert_eq!(store.figure("buffers.bytes"), buffered);
     store.close();
 }
 

@@ -81,6 +81,8 @@ struct Piece {
     pages: Vec<(Pointer, Page)>,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
+    /// Whether the scan begins with it.
+    is_first: bool,
 }
 
 /// Where a page stands that covers a place, and which keys it covers.
@@ -136,10 +138,20 @@ fn next_piece(
             Bound::Unbounded => Target::Last,
         },
     };
+    let is_first = held.is_empty();
+    // A scan reads a child once, in however many pieces: it counts where it begins, and where it enters the child.
+    let enters = |child: PathBounds<'_>| match target {
+        _ if is_first => true,
+        Target::Covering(key) => child.0 == Some(key),
+        Target::Before(key) => child.1 == Some(key),
+        Target::First | Target::Last => true,
+    };
     let mut pages = Vec::new();
     let mut bounds = (None, None);
     let place = find_leaf(&view.version, blocks, target, request.patience, |node, at, of_child| {
-        node.note_read(at);
+        if enters(of_child) {
+            node.note_read(at);
+        }
         for slice in node.slices(at) {
             let damaged = |error| Damaged::new(error, of_child.0, of_child.1);
             let index = blocks.slice_index(slice, request.patience).map_err(damaged)?;
@@ -168,7 +180,8 @@ fn next_piece(
     };
     pages.push((pointer, page));
     let (lower, upper) = within(bounds, place.bounds);
-    Ok(Piece { pages, lower: lower.map(<[u8]>::to_vec), upper: upper.map(<[u8]>::to_vec) })
+    let (lower, upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
+    Ok(Piece { pages, lower, upper, is_first })
 }
 
 fn held_page(held: &[(Pointer, Page)], pointer: &Pointer) -> Option<Page> {
@@ -237,6 +250,14 @@ fn scan_piece(
         if crosses(from, to) {
             continue;
         }
+        let enters = match request.direction {
+            Direction::Forward => from == Bound::Included(&*view.partitions[at].lower),
+            Direction::Backward => view.upper_of(at).is_some_and(|end| to == Bound::Excluded(end)),
+        };
+        let active = &view.partitions[at].active;
+        if (piece.is_first || enters) && !active.is_empty() {
+            active.note_read();
+        }
         if scan_part(view, at, request, (from, to), &piece.pages, batch) == ScanEnd::More {
             return ScanEnd::More;
         }
@@ -254,9 +275,6 @@ fn scan_part(
     batch: &mut Batch,
 ) -> ScanEnd {
     let partition = &view.partitions[partition];
-    if !partition.active.is_empty() {
-        partition.active.note_read();
-    }
     let active = (!partition.active.is_empty()).then(|| partition.active.read());
     let frozen = partition.frozen.as_ref().map(|frozen| frozen.buffer.read());
     let buffers = active.as_deref().into_iter().chain(frozen.as_deref());

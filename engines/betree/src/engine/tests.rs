@@ -1,0 +1,60 @@
+//! How failures of background work reach commits, seen from inside.
+
+use std::path::Path;
+
+use pando_environment::simulated::{Fault, FaultRule};
+use pando_environment::{Environment, Operation, Random, SeededRandom};
+use pando_storage::{Begin, Durability, Engine, TreeOptions};
+
+use crate::engine::Betree;
+use crate::merging::Progress;
+use crate::options::Options;
+
+#[test]
+fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
+    let entries = [("pageSize", "512B"), ("leafSize", "8KB"), ("fanout", "8"), ("bufferPercent", "20")];
+    let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+    (options.cache_bytes, options.partition_bytes) = (1 << 20, 64 << 10);
+    let simulation = Environment::simulated(7);
+    let engine = Betree::open(&simulation.environment, Path::new("/store"), options).expect("it opens");
+    let id = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
+    let core = &engine.core;
+    let tree = core.live_tree(id).expect("the tree is there");
+    let random = SeededRandom::new(3);
+    let make_late = || {
+        while tree.behind.lock().bytes() == 0 {
+            let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
+            for _ in 0..100 {
+                let key = [random.next_u64(), 0, 0].map(u64::to_be_bytes).concat();
+                writer.put_blind(id, &key, &[7; 20]).expect("a write succeeds");
+            }
+            writer.commit(Durability::Logged).expect("the commit succeeds");
+            core.merge_one().expect("the disk has room");
+        }
+        tree.behind.lock().note(1 << 20, 0, Vec::new());
+        core.note_behind(&tree);
+    };
+
+    // Some places have nothing to send down any more: then nothing is written, and nothing fails.
+    let error = loop {
+        make_late();
+        simulation.disk.inject(FaultRule::new(Operation::Write, Fault::NoSpace).on("data").always());
+        let outcome = core.digest_one();
+        simulation.disk.clear_faults();
+        if let Err(error) = outcome {
+            break error;
+        }
+    };
+    assert_eq!(core.counters.failed_merges.get(), 1);
+    assert!(core.merge_failure().is_none(), "commits wait for flushes only");
+
+    loop {
+        make_late();
+        core.set_merge_failure(Some(&error));
+        if core.digest_one().expect("there is room again") == Progress::Merged {
+            break;
+        }
+    }
+    assert!(core.merge_failure().is_some(), "no flush has succeeded since");
+}
