@@ -24,7 +24,7 @@ IGNORED = {
     # Collections have random ids.
     "listCollections": ["cursor.firstBatch.*.info.uuid"],
     # How large files are is the engine's affair, and so is what it tells about itself.
-    "collStats": ["storageSize", "freeStorageSize", "totalIndexSize", "totalSize", "indexSizes", "wiredTiger", "indexDetails",
+    "collStats": ["storageSize", "freeStorageSize", "totalIndexSize", "totalSize", "indexSizes", "wiredTiger", "betree", "indexDetails",
                   "numOrphanDocs"],
     "dbStats": ["storageSize", "indexSize", "totalSize", "fsUsedSize", "fsTotalSize", "freeStorageSize", "indexFreeStorageSize",
                 "totalFreeStorageSize"],
