@@ -30,6 +30,16 @@ def bench(oracle, folder, arguments, expected=0):
     return ended.stdout + ended.stderr, files
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_left(oracle_server):
+    """Other tests list the databases of this server, and compare."""
+    yield
+    with oracle_server.client() as client:
+        for name in client.list_database_names():
+            if name not in ("admin", "config", "local"):
+                client.drop_database(name)
+
+
 @pytest.fixture(scope="module")
 def replica_set():
     oracle = Oracle().start_replica_set()
