@@ -126,6 +126,7 @@ impl Core {
         self.look_for_aged();
         self.look_for_idle();
         self.give_room_back();
+        self.shorten_log();
         if !self.is_checkpoint_due() {
             return Step::Wait(TICK.min(self.options.checkpoint_period));
         }
@@ -151,6 +152,19 @@ impl Core {
             Ok(bytes) => self.counters.returned_bytes.add(bytes),
             Err(_) => self.counters.failed_returns.add(1),
         }
+    }
+
+    /// Where nobody writes, and the last image contains everything, a short segment takes the place of long ones, which the next two
+    /// checkpoints release. Where that fails, the log goes on as it was, or says to the next commit what is wrong with it.
+    fn shorten_log(&self) {
+        if self.is_at_rest() {
+            let _tried = self.log().shorten();
+        }
+    }
+
+    /// Whether nobody writes, and no buffer has anything that is not in its final place.
+    fn is_at_rest(&self) -> bool {
+        self.is_quiet() && self.buffered_bytes() == 0
     }
 
     /// Moves blocks that lie far out in the file, if much of it is free and nobody waits for merges; bytes moved.
@@ -182,7 +196,8 @@ impl Core {
         let waits = self.blocks.store().statistics().pending_bytes >= PENDING_BYTES_MIN;
         let moves = self.checkpoint.moved.load(Ordering::Relaxed) || self.blocks.store().wants_checkpoint();
         let changed = last.lsn < self.last_lsn() || last.steps != self.background_steps();
-        age >= self.options.checkpoint_period && (changed || waits || moves)
+        let log_is_long = self.is_at_rest() && self.log().has_older_segments();
+        age >= self.options.checkpoint_period && (changed || waits || moves || log_is_long)
     }
 
     /// Merges and digests since the store was opened.
@@ -202,6 +217,21 @@ impl Core {
     pub(crate) fn checkpoint(&self, shutdown: Shutdown) -> Result<(), BetreeError> {
         let mut last = self.waits.lock(WaitFor::Checkpoint, &self.checkpoint.last);
         self.checkpoint_locked(&mut last, shutdown)
+    }
+
+    /// Makes the last checkpoint, after all buffers are merged. The log of a closed store is short.
+    pub(crate) fn checkpoint_at_end(&self) -> Result<(), BetreeError> {
+        self.log().sync(self.log().appended_lsn())?;
+        // Where there is no room for another segment, the old ones stay.
+        let is_shorter = matches!(self.log().shorten(), Ok(true));
+        if is_shorter || self.log().has_older_segments() {
+            // The older superblock leads to the old ones until both are new.
+            self.checkpoint(Shutdown::Running)?;
+        }
+        self.checkpoint(Shutdown::Clean)?;
+        // What the checkpoints released was kept to be used again.
+        let _tried = self.log().shorten();
+        Ok(())
     }
 
     /// Makes a checkpoint, unless the log is short enough by the time that no other is under way.

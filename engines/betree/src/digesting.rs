@@ -76,14 +76,16 @@ impl Core {
         }
     }
 
+    /// Whether nobody has committed between the last two looks, nor since.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.idle.is_quiet.load(Ordering::Relaxed)
+            && self.counters.commits.get() == self.idle.commits.load(Ordering::Relaxed)
+    }
+
     /// Does something that is wanted, if it is quiet.
     pub(crate) fn drain_one(&self) -> Result<Progress, BetreeError> {
         let idle = &self.idle;
-        let is_quiet = || {
-            idle.is_quiet.load(Ordering::Relaxed)
-                && self.counters.commits.get() == idle.commits.load(Ordering::Relaxed)
-        };
-        while is_quiet() {
+        while self.is_quiet() {
             let Some(wanted) = idle.wanted.lock().pop() else { return Ok(Progress::Nothing) };
             let digested = match &wanted {
                 Drain::Late(tree) => self.digest_late(tree),

@@ -141,7 +141,7 @@ impl Betree {
                 return Ok(());
             }
         }
-        let outcome = core.merge_everything().and_then(|()| core.checkpoint(Shutdown::Clean));
+        let outcome = core.merge_everything().and_then(|()| core.checkpoint_at_end());
         self.tasks.lock().clear();
         let closed = core.log().close();
         outcome?;

@@ -79,12 +79,13 @@ impl Store {
         found.unwrap_or_else(|| panic!("there is no figure {wanted}")).1
     }
 
-    fn close(self) {
+    fn close(self) -> Simulation {
         self.engine.close().expect("the store closes");
         drop(self.engine);
         let report =
             verify(&self.simulation.environment, Path::new(FOLDER)).expect("the store can be checked");
         assert!(report.is_sound(), "{:?}", report.damage);
+        self.simulation
     }
 }
 
@@ -224,4 +225,40 @@ fn what_is_late_follows_its_flush_in_short_steps() {
     let late = store.figure("debt.node_bytes");
     assert!(late < 200 << 10, "{late} bytes are late after a load of 1.5 MB");
     store.close();
+}
+
+impl Store {
+    /// Bytes of the log's files.
+    fn log_bytes(simulation: &Simulation) -> u64 {
+        let folder = Path::new(FOLDER).join("wal");
+        let names = simulation.environment.files().list(&folder).expect("there is a log");
+        names.iter().map(|name| simulation.disk.content(&folder.join(name)).len() as u64).sum()
+    }
+}
+
+#[test]
+fn the_log_of_a_store_takes_little_room_when_nobody_writes_and_when_it_is_closed() {
+    let store = Store::new();
+    store.load(10_000);
+    assert!(store.figure("log.file_bytes") >= 128 << 10);
+    // What is buffered is old after ten minutes; then come checkpoints, each a minute after the last.
+    store.pass_seconds(900);
+    assert_eq!(store.figure("log.file_bytes"), 8 << 10);
+    assert_eq!(Store::log_bytes(&store.simulation), 8 << 10);
+    let checkpoints = store.figure("checkpoints.count");
+    store.pass_seconds(300);
+    assert_eq!(store.figure("checkpoints.count"), checkpoints, "there is nothing left to do");
+    let numbers = store.load(5_000);
+    let simulation = store.close();
+    for _ in 0..5 {
+        assert_eq!(Store::log_bytes(&simulation), 8 << 10);
+        let engine = Betree::open(&simulation.environment, Path::new(FOLDER), Options::default());
+        let engine = engine.expect("the store opens");
+        let reader = engine.begin(Begin::READ).expect("a reader begins");
+        let tree = engine.list_trees().expect("the trees are listed")[0].id;
+        let found = reader.get(tree, &key(numbers[0]), Patience::MayBlock).expect("a get succeeds");
+        assert!(found.is_some());
+        drop(reader);
+        engine.close().expect("the store closes");
+    }
 }

@@ -63,6 +63,11 @@ impl Appender {
         self.end
     }
 
+    /// The segment that records are appended to.
+    pub(super) const fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
     pub(super) const fn appended_bytes(&self) -> u64 {
         self.appended_bytes
     }

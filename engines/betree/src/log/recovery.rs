@@ -71,6 +71,16 @@ impl Log {
         if let Some((file, _)) = &last {
             file.sync_data()?;
         }
+        // Else who opens a store again and again and writes nothing would have another empty segment each time.
+        if let Some((file, salt)) = &last
+            && end.offset() == SEGMENT_HEADER_BYTES
+            && file.length()? <= files.short_bytes()
+        {
+            files.remove_unused(&table.numbers())?;
+            let segment = continue_segment(&mut files, Arc::clone(file), end)?;
+            let appender = Appender::new(store, Arc::clone(&segment), *salt, end, bytes);
+            return Log::start(environment, options, appender, segment, files, table);
+        }
         let first = last.as_ref().map_or(from.segment(), |_| end.segment() + 1);
         let (segment, salt, start) = match files.begin(first, &table.numbers()) {
             Ok(segment) => {
@@ -87,6 +97,17 @@ impl Log {
             Err(error) => return Err(error),
         };
         let appender = Appender::new(store, Arc::clone(&segment), salt, start, bytes);
+        Log::start(environment, options, appender, segment, files, table)
+    }
+
+    fn start(
+        environment: &Environment,
+        options: LogOptions,
+        appender: Appender,
+        segment: Arc<Segment>,
+        files: SegmentFiles,
+        table: SegmentTable,
+    ) -> Result<Arc<Log>, LogError> {
         let log = Arc::new(Log::begin(environment, options, appender, segment, files, table));
         flusher::start(&log)?;
         Ok(log)
@@ -117,8 +138,8 @@ fn write_header(segment: &Segment, header: SegmentHeader) -> Result<(), LogError
     Ok(segment.file.sync_data()?)
 }
 
-/// Where a full disk has no room for a new segment, the log goes on in its last one: then reads go on, and deletes may make
-/// room. What a torn tail left behind the end is overwritten, since the salt stays the same.
+/// Goes on in the last segment: where a full disk has no room for a new one (then reads go on, and deletes may make room), and
+/// where it is short and has no record. What a torn tail left behind the end is overwritten, since the salt stays the same.
 fn continue_segment(
     files: &mut SegmentFiles,
     file: Arc<dyn File>,
@@ -127,9 +148,13 @@ fn continue_segment(
     let length = file.length()?;
     let mut at = end.offset();
     while at < length {
-        let bytes = (length - at).min(ZEROS_BYTES);
-        file.write_all_at(&vec![0; bytes as usize], at)?;
-        at += bytes;
+        let mut bytes = vec![0; (length - at).min(ZEROS_BYTES) as usize];
+        file.read_exact_at(&mut bytes, at)?;
+        if bytes.iter().any(|byte| *byte != 0) {
+            bytes.fill(0);
+            file.write_all_at(&bytes, at)?;
+        }
+        at += bytes.len() as u64;
     }
     file.sync_data()?;
     files.continue_at(end.segment());

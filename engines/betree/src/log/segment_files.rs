@@ -3,6 +3,9 @@
 //! Spare files carry the numbers after the active segment's, in order. They are made (or renamed from released segments)
 //! with their room reserved and the folder synced, so that taking one needs no call to the device; their headers are
 //! blank or name another number, so recovery passes them over.
+//!
+//! The first file is short, and each further one [`GROWTH`] times as long as the one before, up to the usual length: a log that is
+//! hardly written takes little room, and one that is written much changes its segment seldom.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,12 +19,19 @@ use super::segment::{SEGMENT_HEADER_BYTES, Segment, file_name, number_of, segmen
 
 /// Files are as long as a multiple of this many bytes.
 const LENGTH_UNIT: u64 = 4_096;
+/// A segment is so many times as long as the one before.
+const GROWTH: u64 = 4;
+/// The first is this part of the usual length.
+const FIRST_PART: u64 = 64;
 
 /// See the [module](self).
 pub(super) struct SegmentFiles {
     environment: Environment,
     folder: PathBuf,
+    /// The usual length of a file.
     segment_bytes: u64,
+    /// The length of the next one that is made.
+    next_bytes: u64,
     spares_max: usize,
     /// The segment that records are appended to.
     active: u64,
@@ -48,6 +58,7 @@ impl SegmentFiles {
             environment,
             folder,
             segment_bytes,
+            next_bytes: first_bytes(segment_bytes),
             spares_max,
             active: 0,
             spares: VecDeque::new(),
@@ -57,7 +68,8 @@ impl SegmentFiles {
     /// The files of a folder that is only read, whether it is there or not.
     pub(super) fn existing(environment: &Environment, folder: PathBuf) -> SegmentFiles {
         let (environment, spares) = (environment.clone(), VecDeque::new());
-        SegmentFiles { environment, folder, segment_bytes: 0, spares_max: 0, active: 0, spares }
+        let (segment_bytes, next_bytes) = (0, 0);
+        SegmentFiles { environment, folder, segment_bytes, next_bytes, spares_max: 0, active: 0, spares }
     }
 
     fn files(&self) -> &dyn FileSystem {
@@ -110,7 +122,16 @@ impl SegmentFiles {
         self.take(SEGMENT_HEADER_BYTES)
     }
 
-    /// After recovery, where there is no room for a further segment: appending goes on in this one.
+    /// Removes the files that are no segments of the log.
+    pub(super) fn remove_unused(&self, live: &[u64]) -> Result<(), LogError> {
+        let unused = self.list()?.into_iter().filter(|number| !live.contains(number));
+        for number in unused {
+            self.files().remove(&segment_path(&self.folder, number))?;
+        }
+        Ok(())
+    }
+
+    /// After recovery, where appending goes on in the last segment. Files behind it come to be used when there is need.
     pub(super) fn continue_at(&mut self, number: u64) {
         self.active = number;
         self.spares.clear();
@@ -129,6 +150,7 @@ impl SegmentFiles {
         }
         self.active += 1;
         let taken = self.spares.pop_front().expect("a spare was made where there was none");
+        self.next_bytes = (taken.length * GROWTH).clamp(self.short_bytes(), self.segment_bytes);
         assert_eq!(taken.number, self.active, "spare segments bear the next numbers");
         Ok(taken)
     }
@@ -138,10 +160,34 @@ impl SegmentFiles {
         if self.spares.is_empty() { self.make_spare() } else { Ok(()) }
     }
 
+    /// The length of the first segment of a log.
+    pub(super) fn short_bytes(&self) -> u64 {
+        first_bytes(self.segment_bytes)
+    }
+
+    /// Bytes of the files that wait to become segments.
+    pub(super) fn spare_bytes(&self) -> u64 {
+        self.spares.iter().map(|spare| spare.length).sum()
+    }
+
+    /// Removes the files that wait; the next segment is as short as the first.
+    pub(super) fn shorten(&mut self) -> Result<(), LogError> {
+        self.next_bytes = self.short_bytes();
+        if self.spares.is_empty() {
+            return Ok(());
+        }
+        while let Some(spare) = self.spares.pop_back() {
+            self.files().remove(&segment_path(&self.folder, spare.number))?;
+        }
+        Ok(self.files().sync_dir(&self.folder)?)
+    }
+
     /// A segment that is not part of the log any more: a spare, or removed.
     pub(super) fn release(&mut self, number: u64, length: u64) -> Result<(), LogError> {
         let path = segment_path(&self.folder, number);
-        if self.spares.len() >= self.spares_max || length != self.segment_bytes {
+        // One that is longer than usual was made for one record.
+        let is_usual = (self.next_bytes..=self.segment_bytes).contains(&length);
+        if self.spares.len() >= self.spares_max || !is_usual {
             self.files().remove(&path)?;
             return Ok(self.files().sync_dir(&self.folder)?);
         }
@@ -164,16 +210,16 @@ impl SegmentFiles {
         let file = self
             .files()
             .open(&path, OpenMode::CreateOrOpen, Access::Buffered)
-            .map_err(|error| self.no_space(self.segment_bytes, error))?;
-        if let Err(error) = file.allocate(0, self.segment_bytes) {
+            .map_err(|error| self.no_space(self.next_bytes, error))?;
+        if let Err(error) = file.allocate(0, self.next_bytes) {
             // An empty file under the next number would be taken for a segment's beginning by nobody, but it would be
             // in the way.
             drop(file);
             self.files().remove(&path)?;
-            return Err(self.no_space(self.segment_bytes, error));
+            return Err(self.no_space(self.next_bytes, error));
         }
         self.files().sync_dir(&self.folder)?;
-        let (length, written_to) = (self.segment_bytes, AtomicU64::new(0));
+        let (length, written_to) = (self.next_bytes, AtomicU64::new(0));
         self.spares.push_back(Arc::new(Segment { number, file, length, written_to }));
         Ok(())
     }
@@ -182,9 +228,10 @@ impl SegmentFiles {
     fn open_spare(&self, number: u64) -> Result<Arc<Segment>, LogError> {
         let file = self.open(number)?;
         let mut length = file.length()? / LENGTH_UNIT * LENGTH_UNIT;
-        if length < self.segment_bytes {
-            file.allocate(0, self.segment_bytes).map_err(|error| self.no_space(self.segment_bytes, error))?;
-            length = self.segment_bytes;
+        let short = self.short_bytes();
+        if length < short {
+            file.allocate(0, short).map_err(|error| self.no_space(short, error))?;
+            length = short;
         }
         Ok(Arc::new(Segment { number, file, length, written_to: AtomicU64::new(0) }))
     }
@@ -207,4 +254,8 @@ impl SegmentFiles {
     pub(super) fn path(&self, number: u64) -> PathBuf {
         self.folder.join(file_name(number))
     }
+}
+
+fn first_bytes(segment_bytes: u64) -> u64 {
+    (segment_bytes / FIRST_PART).next_multiple_of(LENGTH_UNIT).max(2 * LENGTH_UNIT)
 }

@@ -83,11 +83,15 @@ impl SegmentTable {
         found
     }
 
-    /// Removes the segments that no position at `lsn` lies in; their numbers and lengths, oldest first. The last one stays,
-    /// and so does one that ends exactly before `lsn`: its end may stand for the beginning of the next.
-    pub(super) fn release_before(&mut self, lsn: Lsn) -> Vec<(u64, u64)> {
+    /// Removes the segments before that of a position, unless they have records from `held` on; their numbers and lengths,
+    /// oldest first. The last one stays, and so does one that ends exactly before `held`: its end may stand for the beginning of
+    /// the next.
+    pub(super) fn release_before(&mut self, position: LogPosition, held: Option<Lsn>) -> Vec<(u64, u64)> {
         let mut released = Vec::new();
-        while self.segments.len() > 1 && self.segments[1].index[0].lsn() < lsn {
+        while self.segments.len() > 1
+            && self.segments[0].number < position.segment()
+            && held.is_none_or(|held| self.segments[1].index[0].lsn() < held)
+        {
             if let Some(segment) = self.segments.pop_front() {
                 released.push((segment.number, segment.length));
             }
@@ -98,6 +102,18 @@ impl SegmentTable {
     /// Bytes of the records in live segments.
     pub(super) fn live_bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.end.offset().saturating_sub(SEGMENT_HEADER_BYTES)).sum()
+    }
+
+    /// Whether there is more than the segment that is written.
+    pub(super) fn has_older(&self) -> bool {
+        self.segments.len() > 1
+    }
+
+    /// The header of the last segment was synced by itself.
+    pub(super) fn header_is_durable(&mut self, number: u64) {
+        if let Some(last) = self.segments.back_mut().filter(|last| last.number == number) {
+            last.header = HeaderState::Durable;
+        }
     }
 
     /// Bytes of the live segments' files.
@@ -157,9 +173,10 @@ mod tests {
     #[test]
     fn segments_are_released_when_the_next_one_begins_early_enough() {
         let mut table = table();
-        assert_eq!(table.release_before(Lsn::new(11)), []);
-        assert_eq!(table.release_before(Lsn::new(12)), [(1, 1 << 20)]);
-        assert_eq!(table.release_before(Lsn::new(99)), []);
+        assert_eq!(table.release_before(position(1, 310_000, 11), None), []);
+        assert_eq!(table.release_before(position(2, 1_000, 12), Some(Lsn::new(11))), []);
+        assert_eq!(table.release_before(position(2, 512, 11), None), [(1, 1 << 20)]);
+        assert_eq!(table.release_before(position(99, 512, 99), None), []);
         assert_eq!(table.numbers(), [2]);
         assert_eq!(table.live_bytes(), 488);
     }

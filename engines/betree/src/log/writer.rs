@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::appender::{Appender, Batch};
 use super::record::{RECORD_BYTES_MAX, RecordKind};
-use super::segment::{Salt, Segment};
+use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment};
 use super::segment_files::SegmentFiles;
 use super::segment_table::{HeaderState, SegmentTable};
 use super::wakers::{LogWaker, Wakers};
@@ -24,7 +24,7 @@ use crate::waits::{WaitFor, Waits};
 /// How the log is kept; the defaults suit everything but tests.
 #[derive(Clone, Debug)]
 pub(crate) struct LogOptions {
-    /// Length of a segment's file, in bytes; a longer record gets a longer file.
+    /// Length of a segment's file, in bytes; the first ones are shorter, and a longer record gets a longer file.
     pub(crate) segment_bytes: u64,
     /// Nothing stays unsynced for longer.
     pub(crate) flush_interval: Duration,
@@ -64,7 +64,7 @@ pub(crate) struct LogStatistics {
     pub(crate) writes: u64,
     pub(crate) write_bytes: u64,
     pub(crate) live_bytes: u64,
-    /// Of the live segments' files.
+    /// Of all its files.
     pub(crate) file_bytes: u64,
 }
 
@@ -346,12 +346,47 @@ impl Log {
         self.table.lock().live_bytes()
     }
 
-    /// No replay will begin before `lsn` any more: segments without later records are used again, or removed.
-    pub(crate) fn release_before(&self, lsn: Lsn) -> Result<(), LogError> {
+    /// No replay will begin in a segment before this position's any more: they are used again, or removed.
+    pub(crate) fn release_before(&self, position: LogPosition) -> Result<(), LogError> {
         let held = self.holds.lock().keys().next().copied();
-        let released = self.table.lock().release_before(held.map_or(lsn, |held| held.min(lsn)));
+        let released = self.table.lock().release_before(position, held);
         let mut files = self.files.lock();
         released.into_iter().try_for_each(|(number, length)| files.release(number, length))
+    }
+
+    /// Whether checkpoints could release a segment, if they contained all that has been appended.
+    pub(crate) fn has_older_segments(&self) -> bool {
+        self.holds.lock().is_empty() && self.table.lock().has_older()
+    }
+
+    /// Goes on in a short segment, if everything appended is durable and the files are longer than such a one; whether they were.
+    /// When checkpoints have released the long segments, the log takes little room.
+    pub(crate) fn shorten(&self) -> Result<bool, LogError> {
+        let writer = self.writer.lock();
+        let segment = {
+            let mut appender = self.appender.lock();
+            self.check_open()?;
+            let short = self.files.lock().short_bytes();
+            let is_at_rest = self.durable_lsn() == Lsn::new(appender.end().lsn().get() - 1);
+            if !is_at_rest || self.file_bytes() <= short {
+                return Ok(false);
+            }
+            self.files.lock().shorten()?;
+            if appender.segment().length <= short {
+                return Ok(true);
+            }
+            self.begin_segment(&mut appender, SEGMENT_HEADER_BYTES)?;
+            Arc::clone(appender.segment())
+        };
+        self.write_batches(writer)?;
+        self.sync_segment(&segment)?;
+        self.table.lock().header_is_durable(segment.number);
+        Ok(true)
+    }
+
+    fn file_bytes(&self) -> u64 {
+        let spare = self.files.lock().spare_bytes();
+        spare + self.table.lock().file_bytes()
     }
 
     /// Who waited for what.
@@ -361,6 +396,7 @@ impl Log {
 
     /// Counts and sizes.
     pub(crate) fn statistics(&self) -> LogStatistics {
+        let file_bytes = self.file_bytes();
         let table = self.table.lock();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         LogStatistics {
@@ -369,7 +405,7 @@ impl Log {
             writes: count(&self.counters.writes),
             write_bytes: count(&self.counters.write_bytes),
             live_bytes: table.live_bytes(),
-            file_bytes: table.file_bytes(),
+            file_bytes,
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) struct DurableState {
     superblock: Superblock,
     slot: Slot,
     /// Generation and log position of the other slot; `None` where it never held a superblock.
-    older: Option<(Generation, Lsn)>,
+    older: Option<(Generation, LogPosition)>,
     used: IntervalSet,
     root: Option<Pointer>,
     map: MapBlocks,
@@ -43,7 +43,7 @@ pub(super) struct DurableState {
 
 impl DurableState {
     pub(super) fn new(found: FoundSuperblocks) -> DurableState {
-        let older = found.other.map(|other| (other.generation, other.log_position.lsn()));
+        let older = found.other.map(|other| (other.generation, other.log_position));
         DurableState {
             root: found.newest.space_root,
             superblock: found.newest,
@@ -120,8 +120,8 @@ pub(crate) struct CheckpointContents {
 pub(crate) struct CheckpointOutcome {
     /// The generation that is durable now.
     pub(crate) generation: Generation,
-    /// Log records before this one are not needed any more, whichever slot the next open finds.
-    pub(crate) log_keep_from: Lsn,
+    /// No replay begins in a segment of the log before this position's, whichever slot the next open finds.
+    pub(crate) log_keep_from: LogPosition,
 }
 
 /// A checkpoint under way; dropping it ends it without effect.
@@ -293,11 +293,12 @@ impl<'a> Checkpoint<'a> {
         write_slot(store.file(), slot, &superblock).map_err(|error| store.poison(error.into()))?;
         store.sync()?;
         store.count_checkpoint();
-        durable.older = Some((durable.superblock.generation, durable.superblock.log_position.lsn()));
+        durable.older = Some((durable.superblock.generation, durable.superblock.log_position));
         durable.superblock = superblock;
         durable.slot = slot;
-        let older = durable.superblock.log_position.lsn();
-        let log_keep_from = durable.older.map_or(older, |(_, lsn)| lsn.min(contents.log_position.lsn()));
+        let newer = contents.log_position;
+        let older = durable.older.map_or(newer, |(_, position)| position);
+        let log_keep_from = if older.segment() < newer.segment() { older } else { newer };
         Ok(CheckpointOutcome { generation: self.generation, log_keep_from })
     }
 

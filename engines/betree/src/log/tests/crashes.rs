@@ -22,7 +22,7 @@ impl Default for LogPositionOrStart {
     }
 }
 
-/// Appends, writes through, syncs and releases at random until the power goes.
+/// Appends, writes through, syncs, releases and shortens at random until the power goes.
 fn run(log: &Log, random: &SeededRandom, rounds: u64, told: &mut Told) -> Result<(), LogError> {
     for _ in 0..rounds {
         for _ in 0..1 + random.below(8) {
@@ -46,7 +46,10 @@ fn run(log: &Log, random: &SeededRandom, rounds: u64, told: &mut Told) -> Result
             let keep = Lsn::new(told.durable);
             let position = log.position_of(keep);
             told.kept_from = LogPositionOrStart(position);
-            log.release_before(position.lsn())?;
+            log.release_before(position)?;
+        }
+        if random.below(8) == 0 {
+            log.shorten()?;
         }
     }
     Ok(())

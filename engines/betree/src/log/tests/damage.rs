@@ -107,7 +107,7 @@ fn random_damage_never_panics_and_never_yields_a_wrong_record() {
         drop(log);
         simulation.disk.kill();
         for _ in 0..1 + random.below(3) {
-            simulation.disk.corrupt(&segment_path(1 + random.below(2)), |bytes| {
+            simulation.disk.corrupt(&segment_path(1 + random.below(3)), |bytes| {
                 let start = random.below(bytes.len() as u64) as usize;
                 let end = (start + 1 + random.below(40) as usize).min(bytes.len());
                 bytes[start..end].iter_mut().for_each(|byte| *byte = random.below(256) as u8);

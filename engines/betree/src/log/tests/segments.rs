@@ -34,7 +34,7 @@ fn records_of_every_length_up_to_many_segments_come_back() {
     for (at, length) in lengths.into_iter().enumerate() {
         assert_eq!(records[at].1, vec![at as u8; length]);
     }
-    assert!(log.release_before(log.appended_lsn()).is_ok());
+    assert!(log.release_before(log.position_of(log.appended_lsn())).is_ok());
     assert!(matches!(log.append(KIND, &[&vec![0; RECORD_BYTES_MAX + 1]]), Err(LogError::TooLong { .. })));
     append(&log, 1);
 }
@@ -68,7 +68,7 @@ fn released_segments_are_used_again_and_their_old_records_never_come_back() {
         let last = append(&log, 50);
         log.sync(last).unwrap();
         let keep = Lsn::new(last.get().saturating_sub(20));
-        log.release_before(keep).unwrap();
+        log.release_before(log.position_of(keep)).unwrap();
         let files = simulation.environment.files().list(&Path::new(FOLDER).join("wal")).unwrap();
         assert!(files.len() <= 6, "{files:?}");
         assert!(log.live_bytes() <= 4 * (16 << 10));
@@ -90,6 +90,84 @@ fn released_segments_are_used_again_and_their_old_records_never_come_back() {
     }
     let statistics = log.statistics();
     assert!(statistics.file_bytes >= statistics.live_bytes);
+}
+
+fn file_lengths(simulation: &Simulation) -> Vec<u64> {
+    let folder = Path::new(FOLDER).join("wal");
+    let names = simulation.environment.files().list(&folder).unwrap();
+    names.iter().map(|name| simulation.disk.content(&folder.join(name)).len() as u64).collect()
+}
+
+#[test]
+fn segments_grow_with_what_is_written_and_a_log_at_rest_is_short_once_old_ones_are_released() {
+    let simulation = Environment::simulated(8);
+    let log = create(&simulation);
+    assert_eq!(file_lengths(&simulation), [8 << 10], "the first is short");
+    let last = append(&log, 200);
+    assert!(!log.shorten().unwrap(), "what is not durable keeps it as it is");
+    log.sync(last).unwrap();
+    assert!(file_lengths(&simulation).contains(&(16 << 10)));
+    assert!(log.shorten().unwrap());
+    assert_eq!(log.position_of(last), log.end());
+    log.release_before(log.end()).unwrap();
+    assert!(log.shorten().unwrap(), "released segments wait to be used");
+    assert_eq!(file_lengths(&simulation), [8 << 10]);
+    assert!(!log.shorten().unwrap(), "it is as short as can be");
+    assert_eq!(log.statistics().file_bytes, 8 << 10);
+    let from = log.end();
+    append(&log, 50);
+    log.close().unwrap();
+    let (_log, records) = open_from(&simulation.environment, from, last).unwrap();
+    assert_records(&records, 201, 50);
+}
+
+#[test]
+fn a_log_that_is_opened_again_and_again_without_a_record_stays_as_it_is() {
+    let simulation = Environment::simulated(9);
+    let mut log = create(&simulation);
+    let last = append(&log, 100);
+    log.sync(last).unwrap();
+    log.shorten().unwrap();
+    log.release_before(log.end()).unwrap();
+    log.shorten().unwrap();
+    let from = log.end();
+    for life in 0..10 {
+        if life % 3 == 0 {
+            simulation.disk.crash(life);
+        } else {
+            log.close().unwrap();
+        }
+        drop(log);
+        let (opened, records) = open_from(&simulation.environment, from, last).unwrap();
+        assert!(records.is_empty());
+        assert_eq!(opened.end(), from);
+        assert_eq!(file_lengths(&simulation), [8 << 10]);
+        log = opened;
+    }
+    append(&log, 10);
+    log.close().unwrap();
+    let (_log, records) = open_from(&simulation.environment, from, last).unwrap();
+    assert_records(&records, 101, 10);
+}
+
+#[test]
+fn what_a_torn_write_left_in_an_empty_segment_is_no_record_of_the_next_life() {
+    for seed in 0..60 {
+        let simulation = Environment::simulated(seed);
+        let log = create(&simulation);
+        // All of it is in the first segment, and none of it durable.
+        let last = append(&log, 6);
+        log.write_through(last).unwrap();
+        simulation.disk.crash(seed);
+        drop(log);
+        let (log, records) = open(&simulation).unwrap();
+        let first = records.len() as u64;
+        append(&log, 3);
+        log.sync(log.appended_lsn()).unwrap();
+        drop(log);
+        simulation.disk.crash(seed);
+        assert_records(&open(&simulation).unwrap().1, 1, first + 3);
+    }
 }
 
 #[test]
