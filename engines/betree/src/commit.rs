@@ -14,6 +14,7 @@ use pando_storage::{CommitReceipt, CommitTimestamp, Durability, Intent, Lsn, Tre
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
 use crate::format::record::{CommitWriter, Kind};
+use crate::log::Packed;
 use crate::waits::WaitFor;
 
 /// How many commits pass between two looks for the oldest snapshot.
@@ -40,8 +41,12 @@ pub(crate) fn commit(
         }
     }
     let payload = payload_of(&groups, writes.bytes() + sorted.len() * 8);
-    let lsn = append_and_apply(core, &groups, &payload)?;
-    core.checkpoint.add_log_bytes(payload.len() as u64);
+    // Replay takes as long as what has to be applied again, however few bytes that is in the log.
+    let replayed_bytes = payload.len() as u64;
+    let packed = Packed::of(payload, core.options.log_compression);
+    let lsn = append_and_apply(core, &groups, &packed)?;
+    core.checkpoint.add_log_bytes(replayed_bytes);
+    core.counters.payload_bytes.add(replayed_bytes);
     let timestamp = CommitTimestamp::new(lsn.get());
     core.intents.commit(intents, timestamp);
     core.publisher.publish(timestamp);
@@ -71,12 +76,12 @@ fn payload_of(groups: &[(TreeId, Vec<KeyWrite<'_>>)], bytes: usize) -> Vec<u8> {
 fn append_and_apply(
     core: &Core,
     groups: &[(TreeId, Vec<KeyWrite<'_>>)],
-    payload: &[u8],
+    packed: &Packed,
 ) -> Result<Lsn, BetreeError> {
     let _gate = core.waits.read(WaitFor::Gate, &core.gate);
     core.check_open()?;
     let trees = groups.iter().map(|(tree, _)| core.live_tree(*tree)).collect::<Result<Vec<_>, _>>()?;
-    let lsn = core.log().append(Kind::Commit.into(), &[payload])?;
+    let lsn = core.log().append_packed(Kind::Commit.into(), packed)?;
     for (tree, (_, group)) in trees.iter().zip(groups) {
         core.apply(tree, lsn, group);
     }

@@ -101,6 +101,8 @@ pub(crate) struct Counters {
     pub(crate) commits: Counter,
     pub(crate) writes: Counter,
     pub(crate) write_bytes: Counter,
+    /// Of commits' records, before they were compressed.
+    pub(crate) payload_bytes: Counter,
     pub(crate) gets: Counter,
     pub(crate) scans: Counter,
     pub(crate) conflicts: Counter,

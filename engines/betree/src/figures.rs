@@ -102,6 +102,7 @@ impl Core {
         let log = self.log().statistics();
         figures.set("log.writes", log.writes);
         figures.set("log.write_bytes", log.write_bytes);
+        figures.set("log.payload_bytes", self.counters.payload_bytes.get());
         figures.set("log.syncs", log.syncs);
         figures.set("log.sync_nanos", log.sync_nanos);
         figures.set("log.live_bytes", log.live_bytes);

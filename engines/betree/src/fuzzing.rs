@@ -41,6 +41,7 @@ pub fn decode_all(bytes: &[u8]) {
     let _created = record::read_create_tree(bytes);
     let _laid_out = record::read_lay_out_tree(bytes);
     let _dropped = record::read_drop_tree(bytes);
+    crate::log::unpack_for_fuzzing(bytes);
     space::decode_all(bytes);
     crate::backup::decode_for_fuzzing(bytes);
 }

@@ -68,5 +68,6 @@ pub use backup::{BackupError, BackupJob, BackupProgress, restore};
 pub use engine::Betree;
 pub use error::{BetreeError, KeyText};
 pub use format::FormatError;
+pub use log::LogCompression;
 pub use options::{DirectIo, Options};
 pub use verify::{Damage, TreeReport, VerifyReport, verify};

@@ -8,7 +8,8 @@
 //!   has covered (it survives a power cut).
 //!
 //! # The life of a record
-//! 1. [`Log::append`] gives it the next LSN and copies it into the active batch, under a mutex held for the copy.
+//! 1. Its payload is compressed where that is worth it ([`Packed`]). [`Log::append`] gives it the next LSN and copies it into the
+//!    active batch, under a mutex held for the copy.
 //! 2. [`Log::write_through`]: one thread at a time takes all batches and writes them; those who waited for it find theirs
 //!    written.
 //! 3. [`Log::sync`]: one sync is in flight at a time; what is appended meanwhile is covered by the next one. Callers wait,
@@ -30,12 +31,13 @@
 //! - An append that finds no room has no LSN, and nothing has changed.
 //!
 //! # Not here
-//! What payloads mean (`format::record`), which position a checkpoint records (the engine), compression of payloads.
+//! What payloads mean (`format::record`), which position a checkpoint records (the engine).
 
 mod appender;
 mod copy;
 mod error;
 mod flusher;
+mod packed;
 mod position;
 mod reader;
 mod record;
@@ -48,6 +50,10 @@ mod writer;
 
 pub(crate) use copy::{CopiedSegment, CopyProblem, LogHold, adopt};
 pub use error::{LogError, RecordProblem};
+pub use packed::LogCompression;
+pub(crate) use packed::Packed;
+#[cfg(fuzzing)]
+pub(crate) use packed::unpack_for_fuzzing;
 pub(crate) use position::LogPosition;
 pub(crate) use record::RecordKind;
 pub(crate) use recovery::{FOLDER as LOG_FOLDER, LogRecord};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::BetreeError;
+use crate::log::LogCompression;
 use crate::tree::settings::{TreeSettings, parse_size};
 
 /// Whether the data file is read and written past the kernel's page cache.
@@ -29,6 +30,8 @@ pub struct Options {
     pub checkpoint_period: Duration,
     /// Bytes by which the data file grows at least, at least 64 KiB. It is also what stays free when the file is cut.
     pub growth_bytes: u64,
+    /// Whether commits are compressed in the log.
+    pub log_compression: LogCompression,
     /// See [`DirectIo`].
     pub direct_io: DirectIo,
     /// Threads that flush buffers into runs and leaves; 0 means half the processors, at least one.
@@ -48,6 +51,7 @@ impl Default for Options {
             log_budget_bytes: 1 << 30,
             checkpoint_period: Duration::from_secs(60),
             growth_bytes: 4 << 20,
+            log_compression: LogCompression::Lz4,
             direct_io: DirectIo::Auto,
             merge_threads: 0,
             partition_bytes: 0,
@@ -56,7 +60,7 @@ impl Default for Options {
     }
 }
 
-const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, \
+const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, logCompression, \
                      compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits";
 
 impl Options {
@@ -91,6 +95,7 @@ impl Options {
                     self.checkpoint_period = Duration::from_secs(seconds as u64);
                 }
                 "directIo" => self.direct_io = parse_direct_io(value)?,
+                "logCompression" => self.log_compression = parse_log_compression(value)?,
                 "growthSize" => {
                     let range = 64 << 10..=1 << 30;
                     let size = parse_size("growthSize", value, range, "a size from 64KB to 1GB")?;
@@ -155,6 +160,17 @@ fn parse_direct_io(value: &str) -> Result<DirectIo, BetreeError> {
         other => {
             let expected = "auto, on or off";
             Err(BetreeError::BadOption { name: "directIo", value: other.to_owned(), expected })
+        }
+    }
+}
+
+fn parse_log_compression(value: &str) -> Result<LogCompression, BetreeError> {
+    match value {
+        "lz4" => Ok(LogCompression::Lz4),
+        "none" => Ok(LogCompression::None),
+        other => {
+            let expected = "lz4 or none";
+            Err(BetreeError::BadOption { name: "logCompression", value: other.to_owned(), expected })
         }
     }
 }

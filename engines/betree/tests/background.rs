@@ -31,6 +31,7 @@ impl Store {
             ("compression", "none"),
             ("bufferPercent", "20"),
             ("logBudget", "1MB"),
+            ("logCompression", "none"),
         ];
         let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut options = Options::default().with_entries(&entries).expect("the options are possible");

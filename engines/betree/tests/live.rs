@@ -309,7 +309,7 @@ fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
     assert!(moved > 0 && short < 3 << 20, "{short} bytes after {moved} were moved");
     assert!(engine.check(&CheckRequest::default()).expect("it is checked").is_sound());
     // A device without room says so where room is asked for, and nothing is lost.
-    simulation.disk.inject(FaultRule::new(Operation::Allocate, Fault::NoSpace).always());
+    simulation.disk.inject(FaultRule::new(Operation::Allocate, Fault::NoSpace).on("data.").always());
     let tight = engine.create_tree("tight", &layout).expect("a tree is made");
     fill(&engine, tight, 0, 1_000);
     if let Err(error) = engine.checkpoint() {

@@ -112,7 +112,14 @@ fn configurations() -> Vec<(&'static str, Options)> {
         ("8 percent", options(&with(&[("bufferPercent", "8")]), 16 << 10, 1_000)),
         ("50 percent", options(&with(&[("bufferPercent", "50"), ("compression", "lz4")]), 16 << 10, 600)),
         ("no cache", options(&with(&[("bufferPercent", "30"), ("filterBits", "0")]), 2 << 10, 2_000)),
-        ("no codec", options(&with(&[("bufferPercent", "30"), ("compression", "none")]), 1 << 20, 300)),
+        (
+            "no codec",
+            options(
+                &with(&[("bufferPercent", "30"), ("compression", "none"), ("logCompression", "none")]),
+                1 << 20,
+                300,
+            ),
+        ),
         (
             "large runs",
             options(

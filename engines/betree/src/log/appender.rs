@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pando_storage::Lsn;
 
 use super::LogPosition;
-use super::record::{RecordKind, record_bytes, write_record};
+use super::record::{Stored, record_bytes, write_record};
 use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use crate::space::StoreId;
 
@@ -103,7 +103,7 @@ impl Appender {
     }
 
     /// Appends a record that fits. `durable` is what is known to be on the device.
-    pub(super) fn append(&mut self, kind: RecordKind, payload: &[&[u8]], durable: Lsn) -> Lsn {
+    pub(super) fn append(&mut self, record: Stored<'_>, durable: Lsn) -> Lsn {
         let lsn = self.end.lsn();
         let offset = self.end.offset();
         let is_continued =
@@ -114,7 +114,7 @@ impl Appender {
         }
         let batch = self.batches.back_mut().expect("a batch was begun where there was none");
         let before = batch.bytes.len();
-        let chain = write_record(&mut batch.bytes, self.salt, self.end.chain(), lsn, durable, kind, payload);
+        let chain = write_record(&mut batch.bytes, self.salt, self.end.chain(), lsn, durable, record);
         batch.last = lsn;
         let written = batch.bytes.len() - before;
         let end = offset + written as u64;

@@ -30,6 +30,12 @@ pub enum RecordProblem {
     /// The segment in which replay begins is not there, or its header is damaged.
     #[error("the segment is missing or its header is damaged")]
     NoSegment,
+    /// The record's checksum holds, and its payload cannot be decompressed.
+    #[error("the payload of the record {lsn} cannot be decompressed")]
+    Payload {
+        /// The record.
+        lsn: Lsn,
+    },
     /// The segment belongs to another store.
     #[error("the segment belongs to another store")]
     OtherStore,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pando_environment::{EnvironmentError, File};
 use pando_storage::Lsn;
 
+use super::packed::Encoding;
 use super::record::{ALIGNMENT, HEADER_BYTES, RecordHeader, RecordKind, record_bytes};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, SegmentHeader};
 
@@ -25,7 +26,9 @@ pub(super) fn read_header(file: &dyn File) -> Result<FoundHeader, EnvironmentErr
 pub(super) struct ReadRecord<'a> {
     pub(super) lsn: Lsn,
     pub(super) kind: RecordKind,
-    pub(super) payload: &'a [u8],
+    pub(super) encoding: Encoding,
+    /// Its payload as it is stored.
+    pub(super) stored: &'a [u8],
     /// Its checksum: the chain of the next one.
     pub(super) checksum: u32,
     /// Where the next one begins.
@@ -66,12 +69,13 @@ impl SegmentReader {
         let salt = self.salt;
         let length = header.length as usize;
         let Some(bytes) = self.bytes(offset, HEADER_BYTES + length)? else { return Ok(None) };
-        let payload = &bytes[HEADER_BYTES..];
-        if !header.holds(salt, payload) {
+        let stored = &bytes[HEADER_BYTES..];
+        if !header.holds(salt, stored) {
             return Ok(None);
         }
         let end = offset + record_bytes(length) as u64;
-        Ok(Some(ReadRecord { lsn, kind: header.kind, payload, checksum: header.checksum, end }))
+        let RecordHeader { kind, encoding, checksum, .. } = header;
+        Ok(Some(ReadRecord { lsn, kind, encoding, stored, checksum, end }))
     }
 
     /// Looks behind a place where no good record stands for one that says that `lsn` was durable before it was written.

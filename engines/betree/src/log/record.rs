@@ -1,11 +1,12 @@
 //! A record on disk: 28 bytes of header, the payload, zeros up to a multiple of 8 bytes.
 //!
 //! Header, little-endian: `payload length u32, checksum u32, chain u32, not durable u32, lsn u64, kind u8, flags u8,
-//! reserved u16`. The checksum is crc32c of the segment's salt (8 bytes), the header without the checksum, and the
+//! reserved u16`. The flags say how the payload is stored ([`Encoding`]). The checksum is crc32c of the segment's salt (8 bytes), the header without the checksum, and the
 //! payload. *Not durable* counts the records before this one that no sync was known to cover when it was appended.
 
 use pando_storage::Lsn;
 
+use super::packed::Encoding;
 use super::segment::Salt;
 
 /// Bytes of a record's header.
@@ -49,6 +50,7 @@ pub(super) struct RecordHeader {
     pub(super) not_durable: u32,
     pub(super) lsn: Lsn,
     pub(super) kind: RecordKind,
+    pub(super) encoding: Encoding,
 }
 
 impl RecordHeader {
@@ -57,7 +59,8 @@ impl RecordHeader {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let is_plausible =
-            bytes[24] != 0 && bytes[25..28] == [0; 3] && u32_at(0) as usize <= RECORD_BYTES_MAX;
+            bytes[24] != 0 && bytes[26..28] == [0; 2] && u32_at(0) as usize <= RECORD_BYTES_MAX;
+        let encoding = Encoding::from_flags(bytes[25])?;
         is_plausible.then(|| RecordHeader {
             length: u32_at(0),
             checksum: u32_at(4),
@@ -65,6 +68,7 @@ impl RecordHeader {
             not_durable: u32_at(12),
             lsn: Lsn::new(u64::from_le_bytes(std::array::from_fn(|byte| bytes[16 + byte]))),
             kind: RecordKind::new(bytes[24]),
+            encoding,
         })
     }
 
@@ -76,6 +80,7 @@ impl RecordHeader {
         bytes[12..16].copy_from_slice(&self.not_durable.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.lsn.get().to_le_bytes());
         bytes[24] = self.kind.number();
+        bytes[25] = self.encoding as u8;
         bytes
     }
 
@@ -101,6 +106,15 @@ impl RecordHeader {
     }
 }
 
+/// What a record says, and how that is stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored<'a> {
+    pub(super) kind: RecordKind,
+    pub(super) encoding: Encoding,
+    /// The payload as it is stored, in parts one behind the other.
+    pub(super) payload: &'a [&'a [u8]],
+}
+
 /// Appends a record to `out` and returns its checksum, the chain of the next one.
 pub(super) fn write_record(
     out: &mut Vec<u8>,
@@ -108,9 +122,9 @@ pub(super) fn write_record(
     chain: u32,
     lsn: Lsn,
     durable: Lsn,
-    kind: RecordKind,
-    payload: &[&[u8]],
+    record: Stored<'_>,
 ) -> u32 {
+    let Stored { kind, encoding, payload } = record;
     let length: usize = payload.iter().map(|part| part.len()).sum();
     let not_durable = (lsn.get() - 1).saturating_sub(durable.get());
     let mut header = RecordHeader {
@@ -120,6 +134,7 @@ pub(super) fn write_record(
         not_durable: u32::try_from(not_durable).unwrap_or(u32::MAX),
         lsn,
         kind,
+        encoding,
     };
     header.checksum = header.checksum_over(salt, payload);
     let end = out.len() + record_bytes(length);
@@ -140,7 +155,8 @@ mod tests {
         let mut out = Vec::new();
         let (lsn, durable) = (Lsn::new(0x0102), Lsn::new(0x0100));
         let payload: [&[u8]; 2] = [b"hel", b"lo"];
-        write_record(&mut out, Salt::new(7), 0xaabb_ccdd, lsn, durable, RecordKind::new(3), &payload);
+        let record = Stored { kind: RecordKind::new(3), encoding: Encoding::Plain, payload: &payload };
+        write_record(&mut out, Salt::new(7), 0xaabb_ccdd, lsn, durable, record);
         out
     }
 

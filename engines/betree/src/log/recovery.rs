@@ -234,11 +234,16 @@ impl<'f> Recovery<'f> {
     }
 
     fn read_segment(&mut self, reader: &mut SegmentReader, replay: &mut Replay<'_>) -> Result<(), LogError> {
+        let mut room = Vec::new();
         while let Some(record) = reader.record(self.end.offset(), self.end.lsn(), self.end.chain())? {
-            self.bytes += record.end - self.end.offset();
+            let begins_at = self.end.offset();
+            self.bytes += record.end - begins_at;
             self.end = LogPosition::new(self.end.segment(), record.end, record.lsn.next(), record.checksum);
             self.table.advance(self.end);
-            let (lsn, kind, payload) = (record.lsn, record.kind, record.payload);
+            let (lsn, kind) = (record.lsn, record.kind);
+            let Some(payload) = record.encoding.unpack(record.stored, &mut room) else {
+                return Err(self.problem(self.end.segment(), begins_at, RecordProblem::Payload { lsn }));
+            };
             replay(LogRecord { lsn, kind, payload }).map_err(|source| LogError::Replay { lsn, source })?;
         }
         Ok(())

@@ -19,7 +19,7 @@ use crate::space::StoreId;
 pub(super) const SEGMENT_HEADER_BYTES: u64 = 512;
 
 const MAGIC: [u8; 8] = *b"PANDOLOG";
-const VERSION: u32 = 0;
+const VERSION: u32 = 1;
 const FIELD_BYTES: usize = 64;
 
 /// Random for each use of a segment's file: what seeds the checksums of its records.

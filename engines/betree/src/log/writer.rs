@@ -13,7 +13,8 @@ use pando_storage::Lsn;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::appender::{Appender, Batch};
-use super::record::{RECORD_BYTES_MAX, RecordKind};
+use super::packed::{Encoding, Packed};
+use super::record::{RECORD_BYTES_MAX, RecordKind, Stored};
 use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment};
 use super::segment_files::SegmentFiles;
 use super::segment_table::{HeaderState, SegmentTable};
@@ -146,7 +147,16 @@ impl Log {
     /// Appends a record, whose payload is the parts one behind the other, and returns its LSN. Only memory is touched,
     /// unless a segment must be made or too much is unwritten.
     pub(crate) fn append(&self, kind: RecordKind, payload: &[&[u8]]) -> Result<Lsn, LogError> {
-        let length: usize = payload.iter().map(|part| part.len()).sum();
+        self.append_stored(Stored { kind, encoding: Encoding::Plain, payload })
+    }
+
+    /// Appends a record as [`append`](Log::append) does, its payload as it was packed.
+    pub(crate) fn append_packed(&self, kind: RecordKind, packed: &Packed) -> Result<Lsn, LogError> {
+        self.append_stored(Stored { kind, encoding: packed.encoding, payload: &[&packed.bytes] })
+    }
+
+    fn append_stored(&self, record: Stored<'_>) -> Result<Lsn, LogError> {
+        let length: usize = record.payload.iter().map(|part| part.len()).sum();
         if length > RECORD_BYTES_MAX {
             return Err(LogError::TooLong { bytes: length, limit: RECORD_BYTES_MAX });
         }
@@ -156,7 +166,7 @@ impl Log {
             if let Some(bytes) = appender.needs_segment(length) {
                 self.begin_segment(&mut appender, bytes)?;
             }
-            let lsn = appender.append(kind, payload, self.durable_lsn());
+            let lsn = appender.append(record, self.durable_lsn());
             self.table.lock().advance(appender.end());
             (lsn, appender.unwritten_bytes())
         };

@@ -427,6 +427,7 @@ fn random_options(random: &SeededRandom) -> Options {
         ("leafSize", ["512B", "1KB", "4KB"][random.pick(3)]),
         ("fanout", ["4", "5", "9"][random.pick(3)]),
         ("compression", ["none", "lz4", "zstd"][random.pick(3)]),
+        ("logCompression", ["none", "lz4"][random.pick(2)]),
         ("mergeThreads", ["1", "2"][random.pick(2)]),
         ("bufferPercent", ["0", "8", "25", "50"][random.pick(4)]),
         ("runSize", ["256B", "700B", "3KB"][random.pick(3)]),

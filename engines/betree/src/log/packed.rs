@@ -1,0 +1,147 @@
+//! A record's payload as it stands in the log: as it is, or compressed by LZ4.
+//!
+//! Commits of many documents repeat the names of fields, and what stands in a document and in its index entries: compressed they
+//! take a quarter to two thirds. What is short, or does not become shorter by an eighth, is stored as it is.
+//!
+//! Compressed: `raw length u32`, an LZ4 block without its length before it.
+
+use super::record::RECORD_BYTES_MAX;
+
+/// A shorter payload is not compressed: setting out costs more than it saves.
+const PACKED_MIN: usize = 512;
+const LENGTH_BYTES: usize = 4;
+
+/// How a payload is stored; the flags of its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Encoding {
+    Plain = 0,
+    Lz4 = 1,
+}
+
+impl Encoding {
+    pub(super) const fn from_flags(flags: u8) -> Option<Encoding> {
+        match flags {
+            0 => Some(Encoding::Plain),
+            1 => Some(Encoding::Lz4),
+            _ => None,
+        }
+    }
+
+    /// The payload that is stored as these bytes, if there is one; `room` is used where it has to be made.
+    pub(super) fn unpack<'a>(self, stored: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        match self {
+            Encoding::Plain => Some(stored),
+            Encoding::Lz4 => {
+                let (length, block) = stored.split_first_chunk::<LENGTH_BYTES>()?;
+                let length = u32::from_le_bytes(*length) as usize;
+                // An LZ4 block of so many bytes has at most 255 times as many.
+                if length > RECORD_BYTES_MAX || length / 255 > block.len() {
+                    return None;
+                }
+                room.resize(length, 0);
+                let written = lz4_flex::block::decompress_into(block, room).ok()?;
+                (written == length).then_some(room.as_slice())
+            }
+        }
+    }
+}
+
+/// Whether payloads are compressed; an option of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogCompression {
+    /// They are stored as they are.
+    None,
+    /// By LZ4, where that makes them shorter.
+    Lz4,
+}
+
+/// A payload that is ready to be appended.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(super) bytes: Vec<u8>,
+    pub(super) encoding: Encoding,
+}
+
+impl Packed {
+    /// Compresses a payload, where that is worth it.
+    pub(crate) fn of(payload: Vec<u8>, compression: LogCompression) -> Packed {
+        if compression == LogCompression::Lz4
+            && (PACKED_MIN..=RECORD_BYTES_MAX).contains(&payload.len())
+            && let Some(bytes) = compressed(&payload)
+        {
+            return Packed { bytes, encoding: Encoding::Lz4 };
+        }
+        Packed { bytes: payload, encoding: Encoding::Plain }
+    }
+}
+
+fn compressed(payload: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(payload.len()).ok()?;
+    let mut bytes = vec![0; LENGTH_BYTES + lz4_flex::block::get_maximum_output_size(payload.len())];
+    let (head, block) = bytes.split_at_mut(LENGTH_BYTES);
+    head.copy_from_slice(&length.to_le_bytes());
+    let written = LENGTH_BYTES + lz4_flex::block::compress_into(payload, block).ok()?;
+    bytes.truncate(written);
+    (written < payload.len() - payload.len() / 8).then_some(bytes)
+}
+
+/// Unpacks the bytes in every way that there is.
+#[cfg(fuzzing)]
+pub(crate) fn unpack_for_fuzzing(bytes: &[u8]) {
+    let mut room = Vec::new();
+    for flags in 0..=u8::MAX {
+        let _payload = Encoding::from_flags(flags)
+            .and_then(|encoding| encoding.unpack(bytes, &mut room).map(<[u8]>::len));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unpacked(packed: &Packed) -> Option<Vec<u8>> {
+        packed.encoding.unpack(&packed.bytes, &mut Vec::new()).map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn what_becomes_shorter_is_compressed_and_comes_back_as_it_was() {
+        let payload: Vec<u8> = (0..3_000_u32).flat_map(|number| (number % 37).to_le_bytes()).collect();
+        let packed = Packed::of(payload.clone(), LogCompression::Lz4);
+        assert_eq!(packed.encoding, Encoding::Lz4);
+        assert!(packed.bytes.len() < payload.len() / 4);
+        assert_eq!(unpacked(&packed).as_deref(), Some(&*payload));
+        let plain = Packed::of(payload.clone(), LogCompression::None);
+        assert_eq!((plain.encoding, &plain.bytes), (Encoding::Plain, &payload));
+        assert_eq!(unpacked(&plain).as_deref(), Some(&*payload));
+    }
+
+    #[test]
+    fn what_is_short_or_hardly_becomes_shorter_stays_as_it_is() {
+        let noise: Vec<u8> =
+            (1..500_u64).flat_map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
+        for payload in [vec![0; PACKED_MIN - 1], noise] {
+            assert_eq!(Packed::of(payload, LogCompression::Lz4).encoding, Encoding::Plain);
+        }
+    }
+
+    #[test]
+    fn a_compressed_payload_has_the_bytes_that_the_format_says() {
+        let stored = [5, 0, 0, 0, 0x50, b'h', b'e', b'l', b'l', b'o'];
+        assert_eq!(Encoding::Lz4.unpack(&stored, &mut Vec::new()), Some(&b"hello"[..]));
+        assert_eq!(Encoding::Lz4 as u8, 1);
+        assert_eq!(Encoding::from_flags(1), Some(Encoding::Lz4));
+    }
+
+    #[test]
+    fn bytes_that_are_no_payload_are_refused_without_room_for_what_they_claim() {
+        let mut room = Vec::new();
+        assert_eq!(Encoding::Lz4.unpack(&[1, 0], &mut room), None);
+        assert_eq!(Encoding::Lz4.unpack(&[255; 40], &mut room), None);
+        assert_eq!(Encoding::Lz4.unpack(&[0, 0, 0, 16, 7, 7, 7], &mut room), None);
+        assert_eq!(room.capacity(), 0);
+        let packed = Packed::of(vec![9; 5_000], LogCompression::Lz4);
+        let cut = &packed.bytes[..packed.bytes.len() - 1];
+        assert_eq!(packed.encoding.unpack(cut, &mut room), None);
+    }
+}
