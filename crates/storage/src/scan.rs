@@ -121,12 +121,12 @@ impl BatchLimits {
     /// What it grows to.
     pub const LARGEST: BatchLimits = BatchLimits { entries_max: 1024, bytes_max: 256 * 1024 };
 
-    /// Four times as much, up to [`BatchLimits::LARGEST`].
+    /// Twice as much, up to [`BatchLimits::LARGEST`]: of what a scan that ends anywhere has fetched, most is wanted.
     #[must_use]
     pub fn grown(self) -> BatchLimits {
         BatchLimits {
-            entries_max: (self.entries_max * 4).min(BatchLimits::LARGEST.entries_max),
-            bytes_max: (self.bytes_max * 4).min(BatchLimits::LARGEST.bytes_max),
+            entries_max: (self.entries_max * 2).min(BatchLimits::LARGEST.entries_max),
+            bytes_max: (self.bytes_max * 2).min(BatchLimits::LARGEST.bytes_max),
         }
     }
 }
@@ -168,6 +168,30 @@ impl Batch {
         self.ends.push((key_end, self.bytes.len()));
     }
 
+    /// Adds an entry that lies in two pieces: the key's start, and what follows it of the key (of `key_bytes` in all) with the
+    /// value behind.
+    ///
+    /// # Panics
+    /// If the pieces are shorter than the key.
+    pub fn push_joined(&mut self, start: &[u8], rest: &[u8], key_bytes: usize) {
+        assert!(key_bytes <= start.len() + rest.len(), "the pieces hold the whole key");
+        let key_end = self.bytes.len() + key_bytes;
+        self.bytes.extend_from_slice(start);
+        self.bytes.extend_from_slice(rest);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    /// Makes room for so many more entries, and bytes of keys and values.
+    pub fn reserve(&mut self, entries: usize, bytes: usize) {
+        self.ends.reserve(entries);
+        self.bytes.reserve(bytes);
+    }
+
+    /// Bytes of keys and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Entries.
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -201,6 +225,9 @@ impl Batch {
     }
 }
 
+/// Bytes of an entry that a batch of expected entries has room for.
+const EXPECTED_BYTES: usize = 1024;
+
 /// Steps through a range in batches that grow from [`BatchLimits::FIRST`] to [`BatchLimits::LARGEST`].
 #[derive(Clone, Debug)]
 pub struct Cursor {
@@ -219,6 +246,15 @@ impl Cursor {
     pub fn new(tree: TreeId, range: KeyRange, direction: Direction) -> Cursor {
         let end = if range.is_empty() { ScanEnd::Done } else { ScanEnd::More };
         Cursor { tree, range, direction, limits: BatchLimits::FIRST, batch: Batch::new(), at: 0, end }
+    }
+
+    /// A cursor of which so many entries will be asked for, as a rule: the first batch has as many, if they are not too large.
+    #[must_use]
+    pub fn expecting(mut self, entries: usize) -> Cursor {
+        self.limits.entries_max = entries.clamp(1, BatchLimits::LARGEST.entries_max);
+        self.limits.bytes_max = (self.limits.entries_max * EXPECTED_BYTES)
+            .clamp(BatchLimits::FIRST.bytes_max, BatchLimits::LARGEST.bytes_max);
+        self
     }
 
     /// The next entry, or `None` at the end. After [`WouldBlock`](crate::ErrorKind::WouldBlock) the cursor stands where it
@@ -317,6 +353,18 @@ mod tests {
         assert!(!KeyRange::point(b"a").is_empty());
         assert!(!KeyRange::all().is_empty());
         assert!(KeyRange::prefix(b"a").contains(b"ab") && !KeyRange::prefix(b"a").contains(b"b"));
+    }
+
+    #[test]
+    fn an_entry_in_two_pieces_is_the_entry_whole() {
+        let (mut joined, mut whole) = (Batch::new(), Batch::new());
+        joined.reserve(2, 20);
+        joined.push_joined(b"ke", b"y and value", 3);
+        joined.push_joined(b"", b"", 0);
+        whole.push(b"key", b" and value");
+        whole.push(b"", b"");
+        assert_eq!(joined.iter().collect::<Vec<_>>(), whole.iter().collect::<Vec<_>>());
+        assert_eq!(joined.bytes(), 13);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 mod blocks;
 mod missed_block;
 mod page_cache;
+mod scan_reads;
 mod shares;
 mod stored_page;
 
 pub(crate) use blocks::{Blocks, NewPage, Retention};
 pub(crate) use page_cache::{PageCache, Tier};
+pub(crate) use scan_reads::{ScanPace, Stretch};

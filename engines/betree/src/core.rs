@@ -105,6 +105,7 @@ pub(crate) struct Counters {
     pub(crate) payload_bytes: Counter,
     pub(crate) gets: Counter,
     pub(crate) scans: Counter,
+    pub(crate) scan_rows: Counter,
     pub(crate) conflicts: Counter,
     pub(crate) merges: Counter,
     pub(crate) merged_entries: Counter,

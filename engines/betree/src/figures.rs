@@ -20,6 +20,7 @@ impl Core {
             ("commits.stalls", &counters.stalls),
             ("reads.gets", &counters.gets),
             ("reads.scans", &counters.scans),
+            ("reads.scan_rows", &counters.scan_rows),
             ("merges.count", &counters.merges),
             ("merges.failed", &counters.failed_merges),
             ("merges.digests", &counters.digests),
@@ -62,6 +63,7 @@ impl Core {
         figures.set("cache.page_bytes", decoded_bytes + compressed_bytes);
         figures.set("cache.decoded_page_bytes", decoded_bytes);
         figures.set("cache.compressed_page_bytes", compressed_bytes);
+        figures.set("cache.run_page_bytes", cache.run_bytes());
         figures.set("cache.pages", decoded + compressed);
         figures.set("cache.decoded_pages", decoded);
         figures.set("cache.compressed_pages", compressed);
@@ -71,6 +73,10 @@ impl Core {
         figures.set("cache.compressed_hits", compressed_hits);
         figures.set("cache.misses", cache.misses.get());
         figures.set("cache.merge_reads", cache.merge_reads.get());
+        figures.set("reads.scan_device_reads", cache.scan_reads.get());
+        figures.set("reads.scan_device_bytes", cache.scan_read_bytes.get());
+        figures.set("filters.leaf_negatives", cache.leaf_negatives.get());
+        figures.set("filters.spared_reads", cache.spared_reads.get());
         figures.set("cache.limit_bytes", self.options.cache_bytes);
         figures.set("buffers.bytes", self.buffered_bytes() as u64);
         figures.set("buffers.budget_bytes", self.buffer_budget() as u64);

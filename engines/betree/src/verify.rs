@@ -23,6 +23,7 @@ use crate::core::Core;
 use crate::error::{BetreeError, KeyText};
 use crate::format::catalog::{self, StoredTree};
 use crate::format::directory::Directory;
+use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::log::Log;
@@ -371,6 +372,9 @@ impl Walk<'_> {
             newest = newest.max(entry.timestamp());
             if !range.contains(&key) {
                 self.damage(tree, range, format!("entry {at} of a page lies outside the page's range"));
+            }
+            if !directory.filter().is_empty() && !directory.filter().may_contain(KeyHash::of(&key)) {
+                self.damage(tree, range, format!("the filter of a leaf misses entry {at} of a page"));
             }
             if above.get(&key).is_some_and(|oldest| *oldest <= entry.timestamp()) {
                 self.damage(tree, range, format!("entry {at} of a page is not older than one above it"));

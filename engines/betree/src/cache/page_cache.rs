@@ -8,12 +8,14 @@
 //! # Steps
 //! 1. What is read from the device goes where there is room: decoded if possible, else compressed.
 //! 2. A compressed page that is used again is decoded for good: the first time if there is room, else the second time.
-//! 3. How the memory is shared out is decided once a period, by what each tier saved ([`shares`](super::shares)).
+//! 3. How the memory is shared out is decided once a period, by what each tier saved ([`shares`](super::shares)); and at once where much is
+//!    decoded again and again while memory lies unused.
 //! 4. Within each tier `quick_cache` chooses what goes (S3-FIFO: a page read once by a scan leaves before one that was read
 //!    twice). A page for which another had to leave the decoded tier stays in the compressed one, too, where it grows old unused.
 //!
 //! Directories come first: without them a point query costs two device reads instead of one. They may take up to
-//! [`DIRECTORY_SHARE`] of the limit, pages have what directories leave.
+//! [`DIRECTORY_SHARE`] of the limit. Then come pages of runs, as they stand on disk, up to [`RUN_SHARE`]: they are a small part of a tree, and
+//! every scan of a range reads those above it. Pages of leaves have what both leave.
 //!
 //! # Invariants
 //! - A block is known by address *and* checksum: space that is used again never answers for what stood there before.
@@ -36,10 +38,12 @@ use crate::counter::Counter;
 use crate::format::directory::Directory;
 use crate::format::page::Page;
 use crate::page_memory;
-use crate::space::Pointer;
+use crate::space::{BlockKind, Pointer};
 
 /// Hundredths of the limit that directories may take.
 const DIRECTORY_SHARE: u64 = 40;
+/// Hundredths of the limit that compressed pages of runs may take.
+const RUN_SHARE: u64 = 25;
 /// What the cache takes for an entry beside the value: key, links, hash slot, and the counters of shared memory.
 const ENTRY_BYTES: usize = 120;
 /// The part of a tier for what was used again while it was there. The rest is for what has just come: with the usual 3 % of it, one
@@ -48,6 +52,10 @@ const HOT_ALLOCATION: f64 = 0.85;
 /// The use of a compressed page that brings it into the decoded tier when that is full.
 const USES_TO_STAY: u8 = 2;
 
+/// So often a compressed page is used and finds no room before it is looked whether there is memory to give. More than
+/// [`shares`](super::shares) needs to learn something.
+const USES_A_DECISION: u64 = 2_048;
+
 /// Shards of a tier hold at least so many pages, even when the tier is as small as it gets: what a page more would take in each shard is
 /// memory that stays empty.
 const SHARD_PAGES_MIN: u64 = 32;
@@ -55,13 +63,22 @@ const SHARD_PAGES_MIN: u64 = 32;
 /// What a block is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockKey {
+    /// In sectors, with [`RUN_PAGE`] set for a page of a run.
     address: u64,
     checksum: u64,
 }
 
+/// Addresses have 48 bits.
+const RUN_PAGE: u64 = 1 << 63;
+
 impl BlockKey {
     pub(super) fn of(pointer: &Pointer) -> BlockKey {
-        BlockKey { address: pointer.address().get(), checksum: pointer.checksum() }
+        let kind = if pointer.kind() == BlockKind::RunPage { RUN_PAGE } else { 0 };
+        BlockKey { address: pointer.address().get() | kind, checksum: pointer.checksum() }
+    }
+
+    fn is_of_run(&self) -> bool {
+        self.address & RUN_PAGE != 0
     }
 }
 
@@ -77,6 +94,12 @@ pub(super) struct Stored {
     pub(super) page: Arc<StoredPage>,
     /// Whether it is to be kept decoded from now on.
     pub(super) promotion: Promotion,
+}
+
+/// A page that a long scan passes.
+pub(super) enum Passed {
+    Decoded(Page),
+    Compressed(Stored),
 }
 
 /// What becomes of a compressed page that is decoded.
@@ -116,7 +139,10 @@ impl Weighter<BlockKey, Arc<Directory>> for DirectoryWeight {
 /// See the module's head.
 pub(crate) struct PageCache {
     decoded: Cache<BlockKey, Page, PageWeight>,
+    /// Of leaves.
     compressed: Cache<BlockKey, Arc<StoredPage>, StoredWeight>,
+    /// The compressed tier's pages of runs, which pages of leaves do not drive out.
+    runs: Cache<BlockKey, Arc<StoredPage>, StoredWeight>,
     directories: Cache<BlockKey, Arc<Directory>, DirectoryWeight>,
     limit: AtomicU64,
     /// What the tiers' capacities were last set to.
@@ -126,6 +152,10 @@ pub(crate) struct PageCache {
     decoded_shards: u64,
     /// Thousandths of the pages' memory for those that are decoded.
     decoded_share: AtomicU16,
+    /// What others took when the limit was last shared out, in bytes.
+    others: AtomicU64,
+    /// Compressed pages that were used and found no room to stay decoded.
+    without_room: AtomicU64,
     /// The counts as of the last decision about the shares.
     last: Mutex<Period>,
     pub(crate) decoded_hits: Counter,
@@ -134,6 +164,12 @@ pub(crate) struct PageCache {
     pub(crate) misses: Counter,
     /// Pages that merges read, which go by the cache.
     pub(crate) merge_reads: Counter,
+    /// Calls to the device that scans made for pages, and the bytes that these brought.
+    pub(crate) scan_reads: Counter,
+    pub(crate) scan_read_bytes: Counter,
+    /// Lookups that the filter of a leaf ended, and those among them whose page would have had to be read.
+    pub(crate) leaf_negatives: Counter,
+    pub(crate) spared_reads: Counter,
 }
 
 impl PageCache {
@@ -146,17 +182,29 @@ impl PageCache {
         PageCache {
             decoded: tier(pages, decoded, decoded_shards, PageWeight),
             compressed: tier(pages * 2, limit - decoded, shards(limit / 16, page_bytes), StoredWeight),
+            runs: tier(
+                (pages / 8).max(16),
+                limit * RUN_SHARE / 100,
+                shards(limit * RUN_SHARE / 100, page_bytes),
+                StoredWeight,
+            ),
             directories: Cache::with_weighter((pages / 32).max(16), directories, DirectoryWeight),
             limit: AtomicU64::new(limit),
             decoded_limit: AtomicU64::new(decoded),
             compressed_limit: AtomicU64::new(limit - decoded),
             decoded_shards,
             decoded_share: AtomicU16::new(DecodedShare::FIRST.thousandths()),
+            others: AtomicU64::new(0),
+            without_room: AtomicU64::new(0),
             last: Mutex::new(Period::default()),
             decoded_hits: Counter::default(),
             compressed_hits: Counter::default(),
             misses: Counter::default(),
             merge_reads: Counter::default(),
+            scan_reads: Counter::default(),
+            scan_read_bytes: Counter::default(),
+            leaf_negatives: Counter::default(),
+            spared_reads: Counter::default(),
         }
     }
 
@@ -164,14 +212,28 @@ impl PageCache {
     pub(crate) fn change_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
         self.directories.set_capacity(limit * DIRECTORY_SHARE / 100);
+        self.runs.set_capacity(limit * RUN_SHARE / 100);
     }
 
-    /// Shares the limit out again: pages get what directories and `others` (the write buffers) leave, each tier its part.
+    /// Where a page is kept compressed.
+    fn stored(&self, key: &BlockKey) -> &Cache<BlockKey, Arc<StoredPage>, StoredWeight> {
+        if key.is_of_run() { &self.runs } else { &self.compressed }
+    }
+
+    /// Bytes that it may take.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Shares the limit out again: pages of leaves get what directories, pages of runs and `others` (the write buffers) leave, each
+    /// tier its part.
     /// Called by background work now and then.
     pub(crate) fn rebalance(&self, others: u64) {
+        self.others.store(others, Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);
         let floor = limit / 8;
-        let pages = limit.saturating_sub(self.directories.weight() + others).max(floor);
+        let first = self.directories.weight() + self.runs.weight() + others;
+        let pages = limit.saturating_sub(first).max(floor);
         let share = DecodedShare::from_thousandths(self.decoded_share.load(Ordering::Relaxed));
         let share = share.after(&self.period());
         self.decoded_share.store(share.thousandths(), Ordering::Relaxed);
@@ -187,6 +249,19 @@ impl PageCache {
                 Tier::Compressed => set_limit(&self.compressed_limit, pages - decoded, limit, |to| {
                     self.compressed.set_capacity(to);
                 }),
+            }
+        }
+    }
+
+    /// A compressed page was used, and there is no room to keep it decoded. Where memory lies unused nevertheless, a period is too long
+    /// to wait for it.
+    fn note_without_room(&self) {
+        let count = self.without_room.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_multiple_of(USES_A_DECISION) {
+            let unused =
+                self.compressed_limit.load(Ordering::Relaxed).saturating_sub(self.compressed.weight());
+            if unused > self.limit.load(Ordering::Relaxed) / 8 {
+                self.rebalance(self.others.load(Ordering::Relaxed));
             }
         }
     }
@@ -220,20 +295,42 @@ impl PageCache {
 
     /// A compressed page of so many raw bytes, and whether it is to be kept decoded.
     pub(super) fn compressed(&self, key: &BlockKey, raw_bytes: usize) -> Option<Stored> {
-        let page = self.compressed.peek(key)?;
+        let page = self.stored(key).peek(key)?;
         if page.is_fresh() {
             page.note_use();
             return Some(Stored { page, promotion: Promotion::No });
         }
         self.compressed_hits.add(1);
         let is_used_enough = page.note_use() >= USES_TO_STAY;
-        let promotion =
-            if is_used_enough || self.has_decoded_room(raw_bytes) { Promotion::Keep } else { Promotion::No };
+        let promotion = self.promotion(raw_bytes, is_used_enough);
         // For the tier to know that it is in use. A page that is about to be decoded may grow old here.
         if promotion == Promotion::No {
-            let _touched = self.compressed.get(key);
+            let _touched = self.stored(key).get(key);
         }
         Some(Stored { page, promotion })
+    }
+
+    fn promotion(&self, raw_bytes: usize, is_used_enough: bool) -> Promotion {
+        if self.has_decoded_room(raw_bytes) {
+            return Promotion::Keep;
+        }
+        self.note_without_room();
+        if is_used_enough { Promotion::Keep } else { Promotion::No }
+    }
+
+    /// A page that a long scan comes by. It counts as a hit, but not for its staying, and it is kept decoded only where none has to
+    /// go for it: what a scan reads once leaves before what others read twice.
+    pub(super) fn passing(&self, key: &BlockKey, raw_bytes: usize) -> Option<Passed> {
+        if let Some(page) = self.decoded.peek(key) {
+            self.decoded_hits.add(1);
+            return Some(Passed::Decoded(page));
+        }
+        let page = self.stored(key).peek(key)?;
+        if !page.is_fresh() {
+            self.compressed_hits.add(1);
+        }
+        let promotion = self.promotion(raw_bytes, false);
+        Some(Passed::Compressed(Stored { page, promotion }))
     }
 
     pub(super) fn directory(&self, key: &BlockKey) -> Option<Arc<Directory>> {
@@ -247,7 +344,15 @@ impl PageCache {
 
     /// A compressed page without counting as a use of it.
     pub(super) fn peek_compressed(&self, key: &BlockKey) -> Option<Arc<StoredPage>> {
-        self.compressed.peek(key)
+        self.stored(key).peek(key)
+    }
+
+    /// The filter of a leaf has spared a lookup this page.
+    pub(crate) fn note_spared(&self, page: &Pointer) {
+        self.leaf_negatives.add(1);
+        if self.tier_of(&BlockKey::of(page)).is_none() {
+            self.spared_reads.add(1);
+        }
     }
 
     /// In which tier a page is.
@@ -255,7 +360,7 @@ impl PageCache {
         if self.decoded.contains_key(key) {
             Some(Tier::Decoded)
         } else {
-            self.compressed.contains_key(key).then_some(Tier::Compressed)
+            self.stored(key).contains_key(key).then_some(Tier::Compressed)
         }
     }
 
@@ -267,13 +372,14 @@ impl PageCache {
     pub(super) fn promote(&self, key: BlockKey, page: Page) {
         let has_room = self.has_decoded_room(page.heap_bytes());
         self.decoded.insert(key, page);
-        if has_room && self.decoded.contains_key(&key) {
+        // Pages of runs stay where nothing drives them out.
+        if has_room && !key.is_of_run() && self.decoded.contains_key(&key) {
             self.compressed.remove(&key);
         }
     }
 
     pub(super) fn insert_compressed(&self, key: BlockKey, page: StoredPage) {
-        self.compressed.insert(key, Arc::new(page));
+        self.stored(&key).insert(key, Arc::new(page));
     }
 
     pub(super) fn insert_directory(&self, key: BlockKey, directory: Arc<Directory>) {
@@ -282,7 +388,7 @@ impl PageCache {
 
     pub(super) fn forget(&self, key: &BlockKey) {
         self.decoded.remove(key);
-        self.compressed.remove(key);
+        self.stored(key).remove(key);
         self.directories.remove(key);
     }
 
@@ -301,6 +407,12 @@ impl PageCache {
         }
     }
 
+    /// The same for a page of a run.
+    pub(crate) fn tier_with_room_for_run(&self, raw_bytes: usize) -> Option<Tier> {
+        let has_room = self.runs.weight() < self.runs.capacity() / 10 * 9;
+        if has_room { Some(Tier::Compressed) } else { self.tier_with_room(raw_bytes) }
+    }
+
     /// Whether there is room for one more such page in every shard: a shard that is full but for less than a page stays so.
     fn has_decoded_room(&self, raw_bytes: usize) -> bool {
         let limit = self.decoded_limit.load(Ordering::Relaxed);
@@ -314,9 +426,14 @@ impl PageCache {
         self.decoded.weight()
     }
 
-    /// Bytes in use by compressed pages.
+    /// Bytes in use by compressed pages, those of runs among them.
     pub(crate) fn compressed_bytes(&self) -> u64 {
-        self.compressed.weight()
+        self.compressed.weight() + self.runs.weight()
+    }
+
+    /// Bytes in use by compressed pages of runs.
+    pub(crate) fn run_bytes(&self) -> u64 {
+        self.runs.weight()
     }
 
     /// Bytes in use by directories.
@@ -326,7 +443,7 @@ impl PageCache {
 
     /// Decoded pages, and compressed ones.
     pub(crate) fn pages(&self) -> (u64, u64) {
-        (self.decoded.len() as u64, self.compressed.len() as u64)
+        (self.decoded.len() as u64, (self.compressed.len() + self.runs.len()) as u64)
     }
 }
 

@@ -7,7 +7,7 @@
 //! varint  pages
 //! varint  entries of the whole leaf, varint bytes of its pages before compression
 //! varint  bytes of keys and values of the leaf
-//! varint  filter pointers, 0 (reserved)
+//! varint  blocks of the leaf's filter, 0 for none, then 32 B each (eight u32): see `filter`
 //! per page:
 //!   varint  length of the separator, then its bytes; empty for the first page
 //!   40 B    pointer of the page
@@ -15,9 +15,13 @@
 //! ```
 //! A *separator* is the shortest byte string that is greater than every key of the page before and not greater than any key
 //! of its own page. Page `i` covers the keys from its separator up to the next one.
+//!
+//! The filter is that of the leaf's keys, for trees that ask for it (`leafFilterBits`): a lookup of a key that is not there then ends
+//! at the directory, which is in memory as a rule, and reads no page. The directory of a slice's index has none here.
 
 use pando_storage::CommitTimestamp;
 
+use super::filter::Filter;
 use super::{FORMAT_VERSION, Fields, FormatError, varint_len, write_bytes, write_varint};
 use crate::space::{BlockKind, Pointer};
 use crate::tree::sorted_keys::SortedKeys;
@@ -48,6 +52,7 @@ pub(crate) struct Directory {
     pages: Vec<PageEntry>,
     entries: u64,
     content_bytes: u64,
+    filter: Filter,
 }
 
 impl Directory {
@@ -63,7 +68,17 @@ impl Directory {
         let separators = SortedKeys::new(separators).expect("separators of a directory ascend");
         assert!(separators.len() == pages.len() && !pages.is_empty(), "each page has a separator");
         let entries = pages.iter().map(|page| u64::from(page.entries)).sum();
-        Directory { separators, pages, entries, content_bytes }
+        Directory { separators, pages, entries, content_bytes, filter: Filter::default() }
+    }
+
+    /// The same with a filter of the leaf's keys.
+    pub(crate) fn with_filter(self, filter: Filter) -> Directory {
+        Directory { filter, ..self }
+    }
+
+    /// Which keys the leaf may have; without blocks where the tree has no leaf filters.
+    pub(crate) fn filter(&self) -> &Filter {
+        &self.filter
     }
 
     pub(crate) fn pages(&self) -> &[PageEntry] {
@@ -91,23 +106,26 @@ impl Directory {
 
     /// Memory that the directory takes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<Directory>() + self.separators.heap_bytes() + self.pages.capacity() * size_of::<PageEntry>()
+        size_of::<Directory>()
+            + self.separators.heap_bytes()
+            + self.pages.capacity() * size_of::<PageEntry>()
+            + self.filter.heap_bytes()
     }
 
-    /// An upper bound of the encoded length of a directory with these many pages and bytes of separators.
-    pub(crate) fn encoded_bytes_max(pages: usize, separator_bytes: usize) -> usize {
-        64 + separator_bytes + pages * (3 + Pointer::ENCODED_BYTES + 5 + 10)
+    /// An upper bound of the encoded length of a directory with these many pages and bytes of separators, and this filter.
+    pub(crate) fn encoded_bytes_max(pages: usize, separator_bytes: usize, filter: &Filter) -> usize {
+        64 + separator_bytes + pages * (3 + Pointer::ENCODED_BYTES + 5 + 10) + filter.encoded_bytes()
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out =
-            Vec::with_capacity(Directory::encoded_bytes_max(self.pages.len(), self.separators.heap_bytes()));
+        let (pages, separators) = (self.pages.len(), self.separators.heap_bytes());
+        let mut out = Vec::with_capacity(Directory::encoded_bytes_max(pages, separators, &self.filter));
         out.extend_from_slice(&[FORMAT_VERSION, 0]);
         write_varint(&mut out, self.pages.len() as u64);
         write_varint(&mut out, self.entries);
         write_varint(&mut out, self.pages.iter().map(|page| u64::from(page.pointer.raw_length())).sum());
         write_varint(&mut out, self.content_bytes);
-        write_varint(&mut out, 0);
+        self.filter.encode(&mut out);
         for (at, page) in self.pages.iter().enumerate() {
             write_bytes(&mut out, self.separator(at));
             out.extend_from_slice(&page.pointer.encode());
@@ -117,7 +135,7 @@ impl Directory {
         out
     }
 
-    /// The exact length of what [`encode`](Directory::encode) writes of pages whose pointers are not known yet.
+    /// The exact length of what [`encode`](Directory::encode) writes of pages whose pointers are not known yet, without a filter.
     pub(crate) fn encoded_bytes(pages: &[PageSketch<'_>], content_bytes: u64) -> usize {
         let entries: u64 = pages.iter().map(|page| u64::from(page.entries)).sum();
         let raw: u64 = pages.iter().map(|page| page.raw_bytes as u64).sum();
@@ -154,7 +172,13 @@ impl Directory {
         let entries = fields.varint("entry count")?;
         fields.varint("raw bytes")?;
         let content_bytes = fields.varint("content bytes")?;
-        fields.reserved("filter count")?;
+        let filter = match kind {
+            BlockKind::Page => Filter::decode(&mut fields)?,
+            _ => {
+                fields.reserved("filter count")?;
+                Filter::default()
+            }
+        };
         let mut separators = Vec::with_capacity(count);
         let mut pages = Vec::with_capacity(count);
         for at in 0..count {
@@ -176,7 +200,7 @@ impl Directory {
                 limit: found,
             });
         }
-        Ok(Directory { separators, pages, entries, content_bytes })
+        Ok(Directory { separators, pages, entries, content_bytes, filter })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The filter of a slice: whether a key may be in it, without reading it.
+//! The filter of a slice, or of a leaf: whether a key may be in it, without reading it.
 //!
 //! A split-block Bloom filter, as Apache Parquet's specification has it: blocks of 32 bytes, eight words of 32 bits each. A
 //! key belongs to one block and sets one bit in each of its words, so that a probe touches one cache line. With 10 bits a
@@ -63,6 +63,11 @@ impl Filter {
         }
         let block = &self.blocks[key.block(self.blocks.len())];
         block.iter().zip(key.masks()).all(|(word, mask)| word & mask != 0)
+    }
+
+    /// Whether it knows nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
     }
 
     /// Memory that it takes.

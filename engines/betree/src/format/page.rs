@@ -84,6 +84,14 @@ impl Entry {
     }
 }
 
+/// An entry as a page has it: the start of its key apart, the rest of the key with the value behind it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pieces<'p> {
+    pub(crate) start: &'p [u8],
+    pub(crate) rest: &'p [u8],
+    pub(crate) key_bytes: usize,
+}
+
 /// What a page knows of a key at a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -208,6 +216,11 @@ impl Page {
         self.entries as usize
     }
 
+    /// Bytes before compression.
+    pub(crate) fn raw_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Memory that the page takes: its buffer and what stands around it.
     pub(crate) fn heap_bytes(&self) -> usize {
         page_memory::footprint(self.bytes.len()) + size_of::<Page>()
@@ -219,16 +232,19 @@ impl Page {
         &self.bytes
     }
 
+    #[inline]
     fn prefix(&self) -> &[u8] {
         &self.bytes[HEADER_BYTES..self.heads_at as usize]
     }
 
+    #[inline]
     fn head(&self, at: usize) -> u32 {
         let start = self.heads_at as usize + at * HEAD_BYTES;
         let bytes = self.bytes[start..].first_chunk::<4>().expect("decode checked that the heads lie within");
         u32::from_be_bytes(*bytes)
     }
 
+    #[inline]
     fn slot(&self, at: usize) -> usize {
         const WITHIN: &str = "decode checked that the slots lie within";
         if self.wide {
@@ -241,6 +257,7 @@ impl Page {
     }
 
     /// The entry at a place below [`Page::len`].
+    #[inline]
     pub(crate) fn entry(&self, at: usize) -> Entry {
         let start = self.slot(at);
         let value_end = if at + 1 < self.len() { self.slot(at + 1) } else { self.bytes.len() };
@@ -260,6 +277,7 @@ impl Page {
     }
 
     /// A varint that `decode` has checked, and the place after it.
+    #[inline]
     fn varint_at(&self, mut at: usize) -> (u64, usize) {
         let mut value = 0;
         let mut shift = 0;
@@ -282,6 +300,32 @@ impl Page {
         let head = self.head(at).to_be_bytes();
         key.extend_from_slice(&head[..entry.suffix_len.min(HEAD_BYTES)]);
         key.extend_from_slice(&self.bytes[entry.rest_at..entry.value_at]);
+    }
+
+    /// Whether an entry is a version of this key.
+    pub(crate) fn has_key(&self, at: usize, key: &[u8]) -> bool {
+        self.target(key).is_some_and(|target| self.compare(at, target) == Ordering::Equal)
+    }
+
+    /// The key and the value of an entry as they stand, without joining them. `start` is the page's
+    /// [`key_start`](Page::key_start), used again for each entry.
+    #[inline]
+    pub(crate) fn pieces<'p>(&'p self, at: usize, entry: &Entry, start: &'p mut [u8]) -> Pieces<'p> {
+        let prefix_len = self.heads_at as usize - HEADER_BYTES;
+        start[prefix_len..prefix_len + HEAD_BYTES].copy_from_slice(&self.head(at).to_be_bytes());
+        Pieces {
+            start: &start[..prefix_len + entry.suffix_len.min(HEAD_BYTES)],
+            rest: &self.bytes[entry.rest_at..entry.value_end],
+            key_bytes: prefix_len + entry.suffix_len,
+        }
+    }
+
+    /// What [`pieces`](Page::pieces) writes into: the prefix of all keys, and room for a head.
+    pub(crate) fn key_start(&self) -> Vec<u8> {
+        let mut start = Vec::with_capacity(self.prefix().len() + HEAD_BYTES);
+        start.extend_from_slice(self.prefix());
+        start.extend_from_slice(&[0; HEAD_BYTES]);
+        start
     }
 
     /// The value of an entry; empty for a delete.
@@ -359,6 +403,7 @@ impl Page {
         Some(Target::new(suffix))
     }
 
+    #[inline]
     fn compare(&self, at: usize, target: Target<'_>) -> Ordering {
         self.head(at).cmp(&target.head).then_with(|| {
             let entry = self.entry(at);

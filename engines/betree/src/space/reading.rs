@@ -33,6 +33,13 @@ pub(crate) struct Sectors {
     within: Range<usize>,
 }
 
+/// Calls to the device, and the bytes that they brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceReads {
+    pub(crate) calls: u64,
+    pub(crate) bytes: u64,
+}
+
 thread_local! {
     static BUFFER: RefCell<AlignedBuffer> = RefCell::new(AlignedBuffer::zeroed(64 * 1024));
 }
@@ -55,12 +62,13 @@ impl BlockStore {
     }
 
     /// Hands over the payloads of several blocks as stored, in their order. Those that lie near each other, ascending, are read
-    /// together.
+    /// together. Gives what that took.
     pub(crate) fn read_neighbours(
         &self,
         pointers: &[Pointer],
         mut use_payload: impl FnMut(&Pointer, &[u8]),
-    ) -> Result<(), SpaceError> {
+    ) -> Result<DeviceReads, SpaceError> {
+        let mut reads = DeviceReads::default();
         let mut rest = pointers;
         while let Some(first) = rest.first() {
             let (count, range) = stretch(first, rest);
@@ -76,8 +84,10 @@ impl BlockStore {
                 Ok(())
             })?;
             rest = later;
+            reads.calls += 1;
+            reads.bytes += range.end - range.start;
         }
-        Ok(())
+        Ok(reads)
     }
 
     fn decode(&self, pointer: &Pointer, bytes: &[u8]) -> Result<Bytes, SpaceError> {

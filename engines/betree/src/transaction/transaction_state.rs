@@ -134,16 +134,20 @@ impl Transaction for BetreeTransaction {
         self.core.check_open()?;
         self.core.counters.scans.add(1);
         let snapshot = self.live.snapshot;
-        // The tree must be there even if the range is empty and nothing is read.
-        self.core.with_view(tree, snapshot, |_, _| Ok(()))?;
-        self.writes.scan_over(tree, range, direction, limits, batch, &mut |range, batch| {
+        if range.is_empty() {
+            // The tree must be there even if nothing is read.
+            self.core.with_view(tree, snapshot, |_, _| Ok(()))?;
+        }
+        let end = self.writes.scan_over(tree, range, direction, limits, batch, &mut |range, batch| {
             batch.clear();
             let request = ScanRequest { range, direction, limits, patience, snapshot };
             let end = self.core.with_view(tree, snapshot, |tree, view| {
                 scan(view, &self.core.blocks, request, batch).map_err(|damaged| read_error(tree, damaged))
             });
             Ok(end?)
-        })
+        })?;
+        self.core.counters.scan_rows.add(batch.len() as u64);
+        Ok(end)
     }
 
     fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {

@@ -14,6 +14,7 @@ use super::settings::TreeSettings;
 use crate::cache::{Blocks, NewPage, Tier};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
+use crate::format::filter::{Filter, KeyHash};
 use crate::format::page_builder::{PageBuilder, shared_prefix};
 use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
 
@@ -48,6 +49,8 @@ struct OpenLeaf<'s> {
     pages: Vec<PendingPage>,
     raw_bytes: usize,
     content_bytes: u64,
+    /// Of all keys, for the filter; none where the tree has no leaf filters.
+    hashes: Vec<KeyHash>,
 }
 
 /// See the module's head.
@@ -120,6 +123,7 @@ impl<'s> LeafWriter<'s> {
         if self.page.is_empty() {
             self.page_residency = residency;
         }
+        let is_new_key = self.page.last_key() != Some(key);
         self.page.push(key, timestamp, value);
         self.entries += 1;
         let leaf = self.leaf.get_or_insert_with(|| OpenLeaf {
@@ -127,8 +131,12 @@ impl<'s> LeafWriter<'s> {
             pages: Vec::new(),
             raw_bytes: 0,
             content_bytes: 0,
+            hashes: Vec::new(),
         });
         leaf.content_bytes += (key.len() + value_len) as u64;
+        if is_new_key && self.settings.leaf_filter_bits > 0 {
+            leaf.hashes.push(KeyHash::of(key));
+        }
         Ok(())
     }
 
@@ -185,7 +193,8 @@ impl<'s> LeafWriter<'s> {
     fn finish_leaf(&mut self) -> Result<(), BetreeError> {
         let leaf = self.leaf.take().expect("a leaf is finished once it was begun");
         let separators: usize = leaf.pages.iter().skip(1).map(|page| page.separator.len()).sum();
-        let room = Directory::encoded_bytes_max(leaf.pages.len(), separators);
+        let filter = Filter::new(&leaf.hashes, self.settings.leaf_filter_bits);
+        let room = Directory::encoded_bytes_max(leaf.pages.len(), separators, &filter);
         let placed = leaf.extent.place_with_directory(room)?;
         let entry_of = |page: &PendingPage| PageEntry {
             pointer: placed.pointer(page.block),
@@ -195,7 +204,8 @@ impl<'s> LeafWriter<'s> {
         let separators = leaf.pages.iter().skip(1).map(|page| page.separator.as_slice());
         let separators = std::iter::once(&[][..]).chain(separators);
         let directory =
-            Directory::new(separators, leaf.pages.iter().map(entry_of).collect(), leaf.content_bytes);
+            Directory::new(separators, leaf.pages.iter().map(entry_of).collect(), leaf.content_bytes)
+                .with_filter(filter);
         let compression = self.settings.compression;
         let (pointer, pages) =
             placed.finish_with_directory(BlockKind::LeafDirectory, compression, &directory.encode())?;

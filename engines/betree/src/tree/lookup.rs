@@ -1,7 +1,8 @@
 //! Point queries: active buffer, frozen buffer, slices on the way down, leaf.
 //!
 //! One device read as a rule: the nodes and the filters are in memory once visited, leaf directories stay in the cache before
-//! all else, and one filter in a hundred lets a key through that its slice has not.
+//! all else, and one filter in a hundred lets a key through that its slice has not. Where leaves have filters, a key that is not there
+//! costs none.
 
 use bytes::Bytes;
 use pando_storage::{Patience, SnapshotTimestamp};
@@ -60,6 +61,13 @@ pub(crate) fn get(
     let within = |error| Damaged::new(error, place.lower, place.upper);
     let directory = blocks.directory(&place.leaf.directory, patience).map_err(within)?;
     let at = directory.page_of(key);
+    if !directory.filter().is_empty() {
+        let hash = *hash.get_or_insert_with(|| KeyHash::of(key));
+        if !directory.filter().may_contain(hash) {
+            blocks.cache().note_spared(&directory.pages()[at].pointer);
+            return Ok(None);
+        }
+    }
     let page = blocks.page(&directory.pages()[at].pointer, patience).map_err(|error| {
         let lower = if at == 0 { place.lower } else { Some(directory.separator(at)) };
         let upper =

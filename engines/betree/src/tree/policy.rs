@@ -16,7 +16,8 @@
 //! The limit makes steps short. What arrives at a node at once is due at once, as a rule: without it one flush rewrites all leaves
 //! below a node, and the next ones none.
 //!
-//! A share of 0 means that nothing waits in nodes: all that arrives goes down.
+//! A share of 0 means that nothing waits in nodes: all that arrives goes down, and what has waited since the tree was laid out
+//! otherwise is due.
 
 /// Slices that a child may have. A read looks at all their filters.
 pub(crate) const SLICES_MAX: usize = 8;
@@ -65,9 +66,6 @@ pub(crate) struct Fates {
 pub(crate) fn decide(loads: &[Load], share: usize, limit: usize) -> Fates {
     let fates: Vec<Fate> = loads.iter().map(|load| fate_at_first(*load, share)).collect();
     let mut decided = Fates { fates, ..Fates::default() };
-    if share == 0 {
-        return decided;
-    }
     let mut heaviest: Vec<usize> = (0..loads.len())
         .filter(|at| loads[*at].total() > 0 && decided.fates[*at] != Fate::GoesDown)
         .collect();
@@ -189,7 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_share_all_that_arrives_goes_down() {
-        assert_eq!(fates(&[load(7, 1, 0), load(0, 0, 1)], 0), [Fate::Stays, Fate::GoesDown]);
+    fn without_a_share_all_that_arrives_goes_down_and_what_has_waited_as_the_limit_allows() {
+        use Fate::{GoesDown, Stays};
+        assert_eq!(fates(&[load(0, 0, 0), load(0, 0, 1)], 0), [Stays, GoesDown]);
+        assert_eq!(fates(&[load(7, 1, 0), load(9, 1, 0)], 0), [GoesDown, GoesDown]);
+        let decided = decide(&[load(7, 1, 0), load(0, 0, 1), load(9, 1, 0)], 0, 10);
+        assert_eq!(decided.fates, [Stays, GoesDown, GoesDown]);
+        assert_eq!((decided.moved, decided.late), (9, 7));
     }
 }

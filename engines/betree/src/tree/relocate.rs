@@ -174,7 +174,8 @@ impl Mover<'_> {
         let entries = directory.pages().iter().zip(&indexes);
         let pages = entries.map(|(page, at)| PageEntry { pointer: placed.pointer(*at), ..*page }).collect();
         let separators = (0..directory.pages().len()).map(|at| directory.separator(at));
-        let pages = Directory::new(separators, pages, directory.content_bytes());
+        let pages = Directory::new(separators, pages, directory.content_bytes())
+            .with_filter(directory.filter().clone());
         let (head, _pages) = placed.finish_with_directory(head_kind, Compression::None, &head(&pages))?;
         let pointers = pointers(&pages, head);
         self.moved += pointers.iter().map(|pointer| u64::from(pointer.disk_length())).sum::<u64>();

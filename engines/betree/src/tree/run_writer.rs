@@ -113,7 +113,7 @@ impl<'s> RunWriter<'s> {
         let newest = builder.newest();
         let raw = builder.finish();
         let block = self.extent.append(BlockKind::RunPage, self.settings.run_compression, &raw)?;
-        let tier = self.blocks.cache().tier_with_room(raw.len());
+        let tier = self.blocks.cache().tier_with_room_for_run(raw.len());
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, self.extent.stored(block)));
         Ok(PendingPage { separator, block, entries, newest, raw_bytes: raw.len(), kept })
     }

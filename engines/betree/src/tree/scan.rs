@@ -1,13 +1,23 @@
 //! Scans: fills a batch with the visible entries of a range, in either direction.
 //!
-//! 1. The next *piece* in the direction of the scan is found: of the leaf and of each slice on the way to it the page that
-//!    covers the place where the scan stands, and the keys that all these pages cover. They are fetched, those of the leaf with
-//!    neighbours if the batch will want them. No lock is held meanwhile.
-//! 2. The part of the range that the piece covers is cut at the bounds of partitions.
-//! 3. In each part the visible entries of active buffer, frozen buffer and pages are merged: on equal keys the one higher up
-//!    counts, and a delete hides what is below. The buffers' read locks are held for this step only.
+//! # Terms
+//! - *Way*: the leaf where the scan stands, and the slices on the way to it, with a place in a page of each ([`way`]).
+//! - *Piece*: the keys from where the scan stands up to where the first of these pages ends, or the partition.
+//! - *Upper source*: a buffer or a slice: what is above the leaf, with few entries as a rule.
+//!
+//! # Steps
+//! 1. The pages that cover the place are fetched, those of the leaf with neighbours if the batch will want them. No lock is held
+//!    meanwhile.
+//! 2. In the piece the upper sources are merged: on equal keys the one higher up counts, and a delete hides what is below. What
+//!    the leaf has before the next key of an upper source is copied without comparing keys. The buffers' read locks are held for this
+//!    step only.
+//! 3. Pages that end with the piece are left. While the scan stays in a leaf there is no further descent, and a page of a slice stays
+//!    with its place for as many leaves as it reaches.
 //!
 //! A batch sees one view, so that nothing moves between buffers, slices and leaves while it is filled.
+
+mod page_cursor;
+mod way;
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -15,18 +25,13 @@ use std::ops::Bound;
 use bytes::Bytes;
 use pando_storage::{Batch, BatchLimits, Direction, KeyRange, Patience, ScanEnd, SnapshotTimestamp};
 
-use super::buffer::{Buffer, Chain, crosses};
+use super::buffer::{Buffer, Chain, bounds_of};
 use super::lookup::Damaged;
-use super::path::{Bounds as PathBounds, Target, find_leaf};
-use super::view::TreeView;
-use crate::cache::{Blocks, Retention};
-use crate::error::BetreeError;
-use crate::format::directory::Directory;
-use crate::format::page::Page;
-use crate::space::Pointer;
-
-/// Pages that a scan reads ahead at most, in one device read.
-const READ_AHEAD_PAGES: usize = 16;
+use super::path::Target;
+use super::view::{Partition, TreeView};
+use crate::cache::Blocks;
+use page_cursor::{PageCursor, Until};
+use way::Way;
 
 /// What a scan is to bring.
 #[derive(Clone, Copy, Debug)]
@@ -48,86 +53,118 @@ pub(crate) fn scan(
     batch: &mut Batch,
 ) -> Result<ScanEnd, Damaged> {
     let mut rest = request.range.clone();
-    let mut held = Vec::new();
+    let mut place = Place { way: None, before: None, partition: 0 };
+    if !rest.is_empty() {
+        place.enter(view, view.partition_at(target_of(&rest, request.direction)));
+    }
+    let mut end_key = Vec::new();
     while !rest.is_empty() {
-        let piece = match next_piece(view, blocks, &request, &rest, held) {
-            Ok(piece) => piece,
+        match place.fetch(view, blocks, &request, &rest, batch) {
+            Ok(()) => {}
             // What was found counts; the next batch begins where this one could not go on, and tells.
             Err(_) if !batch.is_empty() => return Ok(ScanEnd::More),
             Err(error) => return Err(error),
+        }
+        let has_end = match place.end(view, request.direction) {
+            Some(end) => {
+                end_key.clear();
+                end_key.extend_from_slice(end);
+                true
+            }
+            None => false,
         };
-        if scan_piece(view, &request, &rest, &piece, batch) == ScanEnd::More {
+        let end = has_end.then_some(end_key.as_slice());
+        if scan_piece(&view.partitions[place.partition], &request, &rest, end, &mut place.way, batch)
+            == ScanEnd::More
+        {
             return Ok(ScanEnd::More);
         }
+        let Some(end) = end else { break };
+        place.leave(view, end, request.direction);
         match request.direction {
-            Direction::Forward => match piece.upper {
-                Some(upper) => rest.lower = Bound::Included(upper),
-                None => break,
-            },
-            Direction::Backward => match piece.lower {
-                Some(lower) => rest.upper = Bound::Excluded(lower),
-                None => break,
-            },
+            Direction::Forward => set_bound(&mut rest.lower, Bound::Included(()), end),
+            Direction::Backward => set_bound(&mut rest.upper, Bound::Excluded(()), end),
         }
-        held = piece.pages;
     }
     Ok(ScanEnd::Done)
 }
 
-/// Pages and the keys that all of them cover.
-#[derive(Default)]
-struct Piece {
-    /// Of the slices on the way down, then of the leaf: what stands first is newer.
-    pages: Vec<(Pointer, Page)>,
-    lower: Option<Vec<u8>>,
-    upper: Option<Vec<u8>>,
-    /// Whether the scan begins with it.
-    is_first: bool,
+/// Where a scan stands.
+struct Place<'v> {
+    /// `None` before the first descent, and where the next leaf is to be found.
+    way: Option<Way<'v>>,
+    /// The way to the leaf that was left, whose slices may reach farther.
+    before: Option<Way<'v>>,
+    partition: usize,
 }
 
-/// Where a page stands that covers a place, and which keys it covers.
-struct PagePlace<'d> {
-    at: usize,
-    bounds: PathBounds<'d>,
+impl<'v> Place<'v> {
+    /// Comes to a partition, whose buffer is thereby read once, in however many pieces.
+    fn enter(&mut self, view: &TreeView, partition: usize) {
+        self.partition = partition;
+        let active = &view.partitions[partition].active;
+        if !active.is_empty() {
+            active.note_read();
+        }
+    }
+
+    fn fetch(
+        &mut self,
+        view: &'v TreeView,
+        blocks: &Blocks,
+        request: &ScanRequest<'_>,
+        rest: &KeyRange,
+        batch: &Batch,
+    ) -> Result<(), Damaged> {
+        if self.way.is_none() {
+            self.way = Way::find(&view.version, blocks, request, rest, self.before.take())?;
+        }
+        match &mut self.way {
+            Some(way) => way.fetch(blocks, request, rest, batch),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the piece ends.
+    fn end<'p>(&'p self, view: &'p TreeView, direction: Direction) -> Option<&'p [u8]> {
+        let of_way = self.way.as_ref().and_then(|way| way.end(direction));
+        nearer(of_way, partition_end(view, self.partition, direction), direction)
+    }
+
+    fn leave(&mut self, view: &TreeView, end: &[u8], direction: Direction) {
+        if partition_end(view, self.partition, direction) == Some(end) {
+            let next = match direction {
+                Direction::Forward => self.partition + 1,
+                Direction::Backward => self.partition - 1,
+            };
+            self.enter(view, next);
+        }
+        if self.way.as_mut().is_some_and(|way| !way.leave(end, direction)) {
+            self.before = self.way.take();
+        }
+    }
 }
 
-/// The page of a directory that a target names; the directory covers the keys within `bounds`.
-fn page_place<'d>(pages: &'d Directory, bounds: PathBounds<'d>, target: Target<'_>) -> PagePlace<'d> {
-    let last = pages.pages().len() - 1;
-    let at = match target {
-        Target::Covering(key) => pages.page_of(key),
-        Target::Before(key) => match pages.page_of(key) {
-            at if at > 0 && pages.separator(at) == key => at - 1,
-            at => at,
-        },
-        Target::First => 0,
-        Target::Last => last,
-    };
-    let lower = if at == 0 { bounds.0 } else { Some(pages.separator(at)) };
-    let upper = if at == last { bounds.1 } else { Some(pages.separator(at + 1)) };
-    PagePlace { at, bounds: (lower, upper) }
+/// Where a partition ends in the direction of a scan; `None` for the last one.
+fn partition_end(view: &TreeView, partition: usize, direction: Direction) -> Option<&[u8]> {
+    match direction {
+        Direction::Forward => view.upper_of(partition),
+        Direction::Backward => (partition > 0).then(|| &*view.partitions[partition].lower),
+    }
 }
 
-/// The keys that both ranges have.
-fn within<'b>(left: PathBounds<'b>, right: PathBounds<'b>) -> PathBounds<'b> {
-    let upper = match (left.1, right.1) {
-        (Some(left), Some(right)) => Some(left.min(right)),
-        (left, right) => left.or(right),
-    };
-    // `None` is the lowest bound, and the least of options.
-    (left.0.max(right.0), upper)
+/// The end that comes first in the direction; none is farther than any.
+fn nearer<'b>(left: Option<&'b [u8]>, right: Option<&'b [u8]>, direction: Direction) -> Option<&'b [u8]> {
+    match (left, right, direction) {
+        (Some(left), Some(right), Direction::Forward) => Some(left.min(right)),
+        (Some(left), Some(right), Direction::Backward) => Some(left.max(right)),
+        (left, right, _) => left.or(right),
+    }
 }
 
-/// The first piece of what remains, in the direction of the scan. Pages often serve several pieces: those of the piece before
-/// are `held`.
-fn next_piece(
-    view: &TreeView,
-    blocks: &Blocks,
-    request: &ScanRequest<'_>,
-    rest: &KeyRange,
-    held: Vec<(Pointer, Page)>,
-) -> Result<Piece, Damaged> {
-    let target = match request.direction {
+/// Where what remains begins, in the direction of the scan.
+fn target_of(rest: &KeyRange, direction: Direction) -> Target<'_> {
+    match direction {
         Direction::Forward => match &rest.lower {
             Bound::Included(key) | Bound::Excluded(key) => Target::Covering(key),
             Bound::Unbounded => Target::First,
@@ -137,191 +174,104 @@ fn next_piece(
             Bound::Excluded(key) => Target::Before(key),
             Bound::Unbounded => Target::Last,
         },
-    };
-    let is_first = held.is_empty();
-    // A scan reads a child once, in however many pieces: it counts where it begins, and where it enters the child.
-    let enters = |child: PathBounds<'_>| match target {
-        _ if is_first => true,
-        Target::Covering(key) => child.0 == Some(key),
-        Target::Before(key) => child.1 == Some(key),
-        Target::First | Target::Last => true,
-    };
-    let mut pages = Vec::new();
-    let mut bounds = (None, None);
-    let place = find_leaf(&view.version, blocks, target, request.patience, |node, at, of_child| {
-        if enters(of_child) {
-            node.note_read(at);
-        }
-        for slice in node.slices(at) {
-            let damaged = |error| Damaged::new(error, of_child.0, of_child.1);
-            let index = blocks.slice_index(slice, request.patience).map_err(damaged)?;
-            let place = page_place(&index.pages, of_child, target);
-            let pointer = index.pages.pages()[place.at].pointer;
-            let page = match held_page(&held, &pointer) {
-                Some(page) => page,
-                None => blocks.page(&pointer, request.patience).map_err(damaged)?,
-            };
-            pages.push((pointer, page));
-            bounds = within(bounds, place.bounds);
-        }
-        Ok::<(), Damaged>(())
-    })?;
-    let Some(place) = place else { return Ok(Piece::default()) };
-    let of_leaf = (place.lower, place.upper);
-    let directory = blocks
-        .directory(&place.leaf.directory, request.patience)
-        .map_err(|error| Damaged::new(error, of_leaf.0, of_leaf.1))?;
-    let place = page_place(&directory, of_leaf, target);
-    let pointer = directory.pages()[place.at].pointer;
-    let page = match held_page(&held, &pointer) {
-        Some(page) => page,
-        None => leaf_page(blocks, &directory, place.at, request)
-            .map_err(|error| Damaged::new(error, place.bounds.0, place.bounds.1))?,
-    };
-    pages.push((pointer, page));
-    let (lower, upper) = within(bounds, place.bounds);
-    let (lower, upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
-    Ok(Piece { pages, lower, upper, is_first })
-}
-
-fn held_page(held: &[(Pointer, Page)], pointer: &Pointer) -> Option<Page> {
-    held.iter().find(|(held, _)| held == pointer).map(|(_, page)| page.clone())
-}
-
-/// A page of a leaf, and into the cache those behind it that the batch will want.
-fn leaf_page(
-    blocks: &Blocks,
-    directory: &Directory,
-    at: usize,
-    request: &ScanRequest<'_>,
-) -> Result<Page, BetreeError> {
-    let pointer = &directory.pages()[at].pointer;
-    if request.patience == Patience::CachedOnly {
-        return blocks.page(pointer, request.patience);
     }
-    // Of a small batch the first page is enough; a large one takes neighbours along in one device read.
-    let page_bytes = pointer.raw_length().max(1) as usize;
-    let wanted = (request.limits.bytes_max / page_bytes).clamp(1, READ_AHEAD_PAGES);
-    let (from, to) = match request.direction {
-        Direction::Forward => (at, (at + wanted).min(directory.pages().len())),
-        Direction::Backward => ((at + 1).saturating_sub(wanted), at + 1),
-    };
-    if wanted == 1 || blocks.tier_of(pointer).is_some() {
-        return blocks.page(pointer, request.patience);
-    }
-    let mut pages = blocks.pages(&directory.pages()[from..to], Retention::Keep)?;
-    Ok(pages.swap_remove(at - from))
 }
 
-/// Scans what a piece covers of the rest, partition by partition.
+/// Sets a bound to a key, in the memory that it has already.
+fn set_bound(bound: &mut Bound<Vec<u8>>, kind: Bound<()>, key: &[u8]) {
+    let mut bytes = match std::mem::replace(bound, Bound::Unbounded) {
+        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
+        Bound::Unbounded => Vec::new(),
+    };
+    bytes.clear();
+    bytes.extend_from_slice(key);
+    *bound = kind.map(|()| bytes);
+}
+
+/// Merges the sources of a piece, which lies in one partition.
 fn scan_piece(
-    view: &TreeView,
+    partition: &Partition,
     request: &ScanRequest<'_>,
     rest: &KeyRange,
-    piece: &Piece,
+    end: Option<&[u8]>,
+    way: &mut Option<Way<'_>>,
     batch: &mut Batch,
 ) -> ScanEnd {
-    let (mut lower, mut upper) = (as_slice(&rest.lower), as_slice(&rest.upper));
-    if let Some(from) = &piece.lower {
-        lower = later(lower, Bound::Included(from));
-    }
-    if let Some(to) = &piece.upper {
-        upper = earlier(upper, Bound::Excluded(to));
-    }
-    let first = match lower {
-        Bound::Included(key) | Bound::Excluded(key) => view.partition_of(key),
-        Bound::Unbounded => 0,
-    };
-    let last = match upper {
-        Bound::Included(key) | Bound::Excluded(key) => view.partition_of(key),
-        Bound::Unbounded => view.partitions.len() - 1,
-    };
-    let count = (last + 1).saturating_sub(first);
-    for step in 0..count {
-        let at = match request.direction {
-            Direction::Forward => first + step,
-            Direction::Backward => last - step,
-        };
-        let from = later(lower, Bound::Included(&view.partitions[at].lower));
-        let to = match view.upper_of(at) {
-            Some(to) => earlier(upper, Bound::Excluded(to)),
-            None => upper,
-        };
-        if crosses(from, to) {
-            continue;
-        }
-        let enters = match request.direction {
-            Direction::Forward => from == Bound::Included(&*view.partitions[at].lower),
-            Direction::Backward => view.upper_of(at).is_some_and(|end| to == Bound::Excluded(end)),
-        };
-        let active = &view.partitions[at].active;
-        if (piece.is_first || enters) && !active.is_empty() {
-            active.note_read();
-        }
-        if scan_part(view, at, request, (from, to), &piece.pages, batch) == ScanEnd::More {
-            return ScanEnd::More;
-        }
-    }
-    ScanEnd::Done
-}
-
-/// Merges the sources of one partition within one piece.
-fn scan_part(
-    view: &TreeView,
-    partition: usize,
-    request: &ScanRequest<'_>,
-    bounds: Bounds<'_>,
-    pages: &[(Pointer, Page)],
-    batch: &mut Batch,
-) -> ScanEnd {
-    let partition = &view.partitions[partition];
+    let bounds = piece_bounds(rest, end, request.direction);
     let active = (!partition.active.is_empty()).then(|| partition.active.read());
     let frozen = partition.frozen.as_ref().map(|frozen| frozen.buffer.read());
     let buffers = active.as_deref().into_iter().chain(frozen.as_deref());
-    let buffers = buffers.map(|buffer| Source::Buffer(BufferEntries::new(buffer, bounds, request)));
-    let pages = pages
-        .iter()
-        .map(|(_, page)| Source::Page(PageEntries::new(page, bounds, request.direction, request.snapshot)));
-    let mut sources: Vec<Source<'_>> = buffers.chain(pages).filter(|source| source.key().is_some()).collect();
-    loop {
-        if let [Source::Page(entries)] = &mut sources[..] {
-            return scan_page(entries, request, batch);
-        }
-        // The next key in the scan's direction; the higher source where several have it.
-        let Some(first) = first_of(&sources, request.direction) else { return ScanEnd::Done };
+    let mut sources: Vec<Source<'_>> = buffers
+        .map(|buffer| Source::Buffer(BufferEntries::new(buffer, bounds, request)))
+        .filter(|source| source.key().is_some())
+        .collect();
+    let mut leaf = None;
+    if let Some(way) = way {
+        let (cursor, slices) = way.sources();
+        leaf = cursor;
+        sources.extend(slices.filter_map(|cursor| {
+            let key = cursor.settle()?;
+            is_before(key, end, request.direction).then_some(Source::Page(cursor))
+        }));
+    }
+    merge(sources, leaf, request, end, batch)
+}
+
+/// Merges upper sources, the newest first, with the leaf, up to the piece's end.
+fn merge(
+    mut sources: Vec<Source<'_>>,
+    mut leaf: Option<&mut PageCursor>,
+    request: &ScanRequest<'_>,
+    end: Option<&[u8]>,
+    batch: &mut Batch,
+) -> ScanEnd {
+    let (direction, limits) = (request.direction, request.limits);
+    while let Some(first) = first_of(&sources, direction) {
         let (above, below) = sources.split_at_mut(first + 1);
         let source = &mut above[first];
         let key = source.key().expect("a source that is used up is taken out");
+        if let Some(leaf) = &mut leaf {
+            if leaf.copy_until(Until::Key(key), limits, batch) == ScanEnd::More {
+                return ScanEnd::More;
+            }
+            leaf.pass_key(key);
+        }
         if let Some(value) = source.value() {
-            if batch.is_full(request.limits) {
+            if batch.is_full(limits) {
                 return ScanEnd::More;
             }
             batch.push(key, value);
         }
         let mut ends = false;
         for other in below.iter_mut().filter(|other| other.key() == Some(key)) {
-            other.advance();
-            ends |= other.key().is_none();
+            ends |= !other.advance(end, direction);
         }
-        source.advance();
-        if ends || source.key().is_none() {
-            sources.retain(|source| source.key().is_some());
+        if !source.advance(end, direction) || ends {
+            sources.retain(|source| source.key().is_some_and(|key| is_before(key, end, direction)));
         }
+    }
+    match leaf {
+        Some(leaf) => leaf.copy_until(end.map_or(Until::All, Until::End), limits, batch),
+        None => ScanEnd::Done,
     }
 }
 
-/// What remains of a page when no other source has anything more: most of a scan.
-fn scan_page(entries: &mut PageEntries<'_>, request: &ScanRequest<'_>, batch: &mut Batch) -> ScanEnd {
-    while let Some(value) = entries.next {
-        if let Some(value) = value {
-            if batch.is_full(request.limits) {
-                return ScanEnd::More;
-            }
-            batch.push(&entries.key, value);
-        }
-        entries.advance();
+/// What of the rest lies in a piece.
+fn piece_bounds<'b>(rest: &'b KeyRange, end: Option<&'b [u8]>, direction: Direction) -> Bounds<'b> {
+    let (lower, upper) = bounds_of(rest);
+    match (end, direction) {
+        (None, _) => (lower, upper),
+        (Some(end), Direction::Forward) => (lower, earlier(upper, Bound::Excluded(end))),
+        (Some(end), Direction::Backward) => (later(lower, Bound::Included(end)), upper),
     }
-    ScanEnd::Done
+}
+
+/// Whether a key comes before the end of a piece.
+fn is_before(key: &[u8], end: Option<&[u8]>, direction: Direction) -> bool {
+    end.is_none_or(|end| match direction {
+        Direction::Forward => key < end,
+        Direction::Backward => key >= end,
+    })
 }
 
 /// The source whose key comes first; of equal ones the first source.
@@ -341,38 +291,45 @@ fn first_of(sources: &[Source<'_>], direction: Direction) -> Option<usize> {
     best.map(|(at, _)| at)
 }
 
-/// Visible entries from one place, deletes included.
+/// Visible entries of an upper source, deletes included.
 enum Source<'s> {
     Buffer(BufferEntries<'s>),
-    Page(PageEntries<'s>),
+    Page(&'s mut PageCursor),
 }
 
 impl Source<'_> {
     /// The next key; `None` if there is no more.
     fn key(&self) -> Option<&[u8]> {
         match self {
-            Source::Buffer(entries) => entries.peek().map(|(key, _)| key),
-            Source::Page(entries) => entries.next.map(|_| entries.key.as_slice()),
+            Source::Buffer(entries) => entries.next.map(|(key, _)| key),
+            Source::Page(cursor) => cursor.key(),
         }
     }
 
     /// The value of the next key; `None` if it is deleted.
     fn value(&self) -> Option<&[u8]> {
         match self {
-            Source::Buffer(entries) => entries.peek().and_then(|(_, value)| value.map(|value| &value[..])),
-            Source::Page(entries) => entries.next.flatten(),
+            Source::Buffer(entries) => entries.next.and_then(|(_, value)| value.map(|value| &value[..])),
+            Source::Page(cursor) => cursor.value(),
         }
     }
 
-    fn advance(&mut self) {
+    /// Goes on to the next key; false if there is none in the piece.
+    fn advance(&mut self, end: Option<&[u8]>, direction: Direction) -> bool {
         match self {
-            Source::Buffer(entries) => entries.advance(),
-            Source::Page(entries) => entries.advance(),
+            Source::Buffer(entries) => {
+                entries.advance();
+                entries.next.is_some()
+            }
+            Source::Page(cursor) => {
+                cursor.pass();
+                cursor.settle().is_some_and(|key| is_before(key, end, direction))
+            }
         }
     }
 }
 
-/// The visible entries of a buffer, deletes included, in the direction of the scan.
+/// The visible entries of a buffer within a piece, deletes included, in the direction of the scan.
 struct BufferEntries<'b> {
     entries: Box<dyn Iterator<Item = (&'b [u8], &'b Chain)> + 'b>,
     snapshot: SnapshotTimestamp,
@@ -391,99 +348,12 @@ impl<'b> BufferEntries<'b> {
         entries
     }
 
-    fn peek(&self) -> Option<(&'b [u8], Option<&'b Bytes>)> {
-        self.next
-    }
-
     fn advance(&mut self) {
         self.next = self.entries.by_ref().find_map(|(key, chain)| {
             let version = chain.visible(self.snapshot)?;
             Some((key, version.value.as_ref()))
         });
     }
-}
-
-/// The visible entries of a page, deletes included, in the direction of the scan.
-struct PageEntries<'p> {
-    page: &'p Page,
-    /// Entries not looked at yet.
-    from: usize,
-    to: usize,
-    direction: Direction,
-    snapshot: SnapshotTimestamp,
-    key: Vec<u8>,
-    /// The value of the next key, `None` within if it is deleted.
-    next: Option<Option<&'p [u8]>>,
-}
-
-impl<'p> PageEntries<'p> {
-    fn new(
-        page: &'p Page,
-        bounds: Bounds<'_>,
-        direction: Direction,
-        snapshot: SnapshotTimestamp,
-    ) -> PageEntries<'p> {
-        let from = match bounds.0 {
-            Bound::Included(key) => page.lower_bound(key),
-            Bound::Excluded(key) => page.upper_bound(key),
-            Bound::Unbounded => 0,
-        };
-        let to = match bounds.1 {
-            Bound::Included(key) => page.upper_bound(key),
-            Bound::Excluded(key) => page.lower_bound(key),
-            Bound::Unbounded => page.len(),
-        };
-        let mut entries = PageEntries { page, from, to, direction, snapshot, key: Vec::new(), next: None };
-        entries.advance();
-        entries
-    }
-
-    fn advance(&mut self) {
-        self.next = None;
-        while self.next.is_none() && self.from < self.to {
-            let (first, end) = self.next_key();
-            // Versions stand newest first: the first that is seen counts.
-            let visible = (first..end).find(|at| self.snapshot.sees(self.page.entry(*at).timestamp()));
-            if let Some(at) = visible {
-                let entry = self.page.entry(at);
-                self.page.key_into(at, &mut self.key);
-                self.next = Some((!entry.is_delete()).then(|| self.page.value(&entry)));
-            }
-        }
-    }
-
-    /// Takes the entries of the next key out of those not looked at.
-    fn next_key(&mut self) -> (usize, usize) {
-        match self.direction {
-            Direction::Forward => {
-                let first = self.from;
-                let mut end = first + 1;
-                while end < self.to && self.is_continued(end - 1) {
-                    end += 1;
-                }
-                self.from = end;
-                (first, end)
-            }
-            Direction::Backward => {
-                let end = self.to;
-                let mut first = end - 1;
-                while first > self.from && self.is_continued(first - 1) {
-                    first -= 1;
-                }
-                self.to = first;
-                (first, end)
-            }
-        }
-    }
-
-    /// Whether the entry after this one is an older version of the same key. One without time is the last of its key.
-    fn is_continued(&self, at: usize) -> bool {
-        self.page.entry(at).timestamp().get() != 0 && self.page.same_key(at, at + 1)
-    }
-}
-
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    bound.as_ref().map(Vec::as_slice)
 }
 
 /// The lower bound that excludes more.

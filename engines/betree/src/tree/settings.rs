@@ -24,6 +24,9 @@ pub(crate) struct TreeSettings {
     pub(crate) run_bytes: usize,
     /// Bits that the filter of a slice has for each key; 0: no filters.
     pub(crate) filter_bits: usize,
+    /// Bits that the filter of a leaf has for each key; 0: no filters, as is usual. Worth its memory where many lookups are of
+    /// keys that are not there.
+    pub(crate) leaf_filter_bits: usize,
 }
 
 impl Default for TreeSettings {
@@ -37,12 +40,13 @@ impl Default for TreeSettings {
             buffer_percent: 8,
             run_bytes: 1024 * 1024,
             filter_bits: 10,
+            leaf_filter_bits: 0,
         }
     }
 }
 
 const KNOWN: &str = "compression and runCompression (none, lz4, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
-                     fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits (0 … 32)";
+                     fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits and leafFilterBits (0 … 32)";
 
 impl TreeSettings {
     /// These settings with some of them changed by name, each at most once.
@@ -71,6 +75,10 @@ impl TreeSettings {
                 "filterBits" => {
                     self.filter_bits =
                         parse_size("filterBits", value, 0..=32, "bits for each key, from 0 to 32")?;
+                }
+                "leafFilterBits" => {
+                    self.leaf_filter_bits =
+                        parse_size("leafFilterBits", value, 0..=32, "bits for each key, from 0 to 32")?;
                 }
                 _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
             }
@@ -158,6 +166,7 @@ mod tests {
             ("runSize", "64KB"),
             ("runCompression", "zstd-3"),
             ("filterBits", "12"),
+            ("leafFilterBits", "8"),
         ]);
         let expected = TreeSettings {
             page_bytes: 8192,
@@ -168,6 +177,7 @@ mod tests {
             buffer_percent: 0,
             run_bytes: 64 << 10,
             filter_bits: 12,
+            leaf_filter_bits: 8,
         };
         assert_eq!(settings.unwrap(), expected);
     }
@@ -197,6 +207,7 @@ mod tests {
             ("bufferPercent", "51"),
             ("runSize", "17MB"),
             ("filterBits", "many"),
+            ("leafFilterBits", "33"),
         ] {
             assert!(parse(&[entry]).is_err(), "{entry:?}");
         }

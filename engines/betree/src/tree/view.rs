@@ -18,6 +18,7 @@ use pando_storage::Lsn;
 
 use super::buffer::SharedBuffer;
 use super::node::Child;
+use super::path::Target;
 use super::sorted_keys::SortedKeys;
 
 /// A buffer that takes no more writes.
@@ -93,6 +94,11 @@ impl TreeView {
     /// The place of the partition that a key belongs to.
     pub(crate) fn partition_of(&self, key: &[u8]) -> usize {
         self.bounds.covering(key)
+    }
+
+    /// The place of the partition that a target names.
+    pub(crate) fn partition_at(&self, target: Target<'_>) -> usize {
+        target.among(&self.bounds)
     }
 
     /// Where a partition ends: the next one's lower bound.

@@ -118,7 +118,7 @@ impl Reader for BetreeReader<'_> {
     ) -> Result<usize, BenchError> {
         let lower = std::ops::Bound::Included(from.to_vec());
         let range = KeyRange { lower, ..KeyRange::all() };
-        let mut cursor = Cursor::new(self.peer.tree(tree), range, Direction::Forward);
+        let mut cursor = Cursor::new(self.peer.tree(tree), range, Direction::Forward).expecting(rows);
         for seen in 0..rows {
             match cursor.next(&*self.transaction, Patience::MayBlock).map_err(failed(NAME, "scanning"))? {
                 Some((key, value)) => see(key, value),

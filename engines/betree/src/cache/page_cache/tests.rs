@@ -88,3 +88,25 @@ fn buffers_take_their_memory_from_both_tiers() {
     let used = cache.decoded_bytes() + cache.compressed_bytes();
     assert!(used <= limit / 2, "{used}");
 }
+
+#[test]
+fn pages_of_leaves_do_not_drive_out_those_of_runs() {
+    let limit = 4 << 20;
+    let cache = PageCache::new(limit, 16 << 10);
+    let of_run = |number: u64| BlockKey { address: key(number).address | RUN_PAGE, ..key(number) };
+    let count = limit / 8 / (4 << 10);
+    for number in 0..count {
+        cache.insert_compressed(of_run(number), StoredPage::used(Codec::Lz4, &[7; 4 << 10]));
+    }
+    cache.rebalance(0);
+    read_through(&cache, limit, 16 << 10);
+    let kept = (0..count).filter(|number| cache.tier_of(&of_run(*number)).is_some()).count();
+    assert_eq!(kept as u64, count);
+    let leaves = 10 * limit / (16 << 10);
+    let left = (0..leaves).filter(|number| cache.tier_of(&key(*number)).is_some()).count() as u64;
+    assert!(left < leaves / 2, "{left} of {leaves} pages of leaves are left");
+    cache.forget(&of_run(0));
+    assert!(cache.tier_of(&of_run(0)).is_none());
+    let used = cache.decoded_bytes() + cache.compressed_bytes();
+    assert!(used <= limit, "{used} of {limit}");
+}

@@ -4,6 +4,7 @@ use pando_environment::{Random, SeededRandom};
 use pando_storage::CommitTimestamp;
 
 use super::{Directory, PageEntry};
+use crate::format::filter::{Filter, KeyHash};
 use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
 pub(crate) fn pointer(kind: BlockKind, sector: u64) -> Pointer {
@@ -38,7 +39,7 @@ fn a_directory_comes_back_and_finds_the_page_of_a_key() {
         assert_eq!(directory.page_of(key), expected, "{key:?}");
     }
     assert_eq!(directory.encode(), bytes);
-    assert!(bytes.len() <= Directory::encoded_bytes_max(3, 3));
+    assert!(bytes.len() <= Directory::encoded_bytes_max(3, 3, &Filter::default()));
 }
 
 /// The bytes of docs/data-file.md: a change here is a change of the format.
@@ -54,6 +55,19 @@ fn golden_a_directory_of_one_page() {
     ]
     .concat();
     assert_eq!(directory.encode(), expected);
+}
+
+#[test]
+fn a_directory_keeps_its_filter_and_says_how_long_it_is_at_most() {
+    let keys: Vec<KeyHash> = [&b"a"[..], b"b", b"cc"].into_iter().map(KeyHash::of).collect();
+    let filter = Filter::new(&keys, 10);
+    let bytes = example().with_filter(filter.clone()).encode();
+    let directory = Directory::decode(&bytes).unwrap();
+    assert_eq!(directory.filter(), &filter);
+    assert!(keys.iter().all(|key| directory.filter().may_contain(*key)));
+    assert!(bytes.len() <= Directory::encoded_bytes_max(3, 3, &filter));
+    assert_eq!(bytes.len(), example().encode().len() + 32);
+    assert!(Directory::decode(&bytes[..bytes.len() - 1]).is_err());
 }
 
 #[test]

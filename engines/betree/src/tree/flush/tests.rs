@@ -40,6 +40,7 @@ fn tiny() -> TreeSettings {
         buffer_percent: 30,
         run_bytes: 1_000,
         filter_bits: 10,
+        leaf_filter_bits: 0,
     }
 }
 

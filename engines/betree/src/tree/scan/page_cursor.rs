@@ -1,0 +1,238 @@
+//! A place in a page during a scan: the visible entries from there on, one by one or many at once.
+//!
+//! # Terms
+//! - *Settled*: the next visible entry has been found, and its key put together. Only merging with other sources needs that;
+//!   [`copy_until`](PageCursor::copy_until) copies what lies before a key without comparing entry by entry.
+//!
+//! # Invariants
+//! - Versions of one key stand newest first: the first that the snapshot sees counts, those behind it are passed over.
+//! - An entry without time is seen by every snapshot, and is the last of its key.
+
+use std::ops::Bound;
+
+use pando_storage::{Batch, BatchLimits, Direction, ScanEnd, SnapshotTimestamp};
+
+use crate::format::page::{Entry, Page};
+
+/// What room is made for at once at most, in bytes.
+const RESERVED_BYTES_MAX: usize = 256 * 1024;
+
+/// How far entries are copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Until<'k> {
+    /// Before this key, which is left out.
+    Key(&'k [u8]),
+    /// Up to where a piece ends: forwards before this key, backwards down to it.
+    End(&'k [u8]),
+    /// Everything.
+    All,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(super) struct PageCursor {
+    page: Page,
+    direction: Direction,
+    snapshot: SnapshotTimestamp,
+    /// Entries that have not been passed.
+    from: usize,
+    to: usize,
+    /// The next visible entry, if it has been looked for.
+    next: Option<Next>,
+    /// The whole key of `next`.
+    key: Vec<u8>,
+    /// The prefix of all keys, and behind it the head of the entry that is being copied.
+    start: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    at: usize,
+    entry: Entry,
+    /// The first entry of the same key.
+    first: usize,
+}
+
+impl PageCursor {
+    /// Before the first entry within the bounds, in the direction.
+    pub(super) fn new(
+        page: Page,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        snapshot: SnapshotTimestamp,
+    ) -> PageCursor {
+        let from = match bounds.0 {
+            Bound::Included(key) => page.lower_bound(key),
+            Bound::Excluded(key) => page.upper_bound(key),
+            Bound::Unbounded => 0,
+        };
+        let to = match bounds.1 {
+            Bound::Included(key) => page.upper_bound(key),
+            Bound::Excluded(key) => page.lower_bound(key),
+            Bound::Unbounded => page.len(),
+        };
+        let start = page.key_start();
+        PageCursor { page, direction, snapshot, from, to, next: None, key: Vec::new(), start }
+    }
+
+    /// Finds the next visible entry; its key, `None` where there is none.
+    pub(super) fn settle(&mut self) -> Option<&[u8]> {
+        if self.next.is_none() {
+            self.next = match self.direction {
+                Direction::Forward => self.next_forward(),
+                Direction::Backward => self.next_backward(),
+            };
+            if let Some(next) = &self.next {
+                self.page.key_into(next.at, &mut self.key);
+            }
+        }
+        self.key()
+    }
+
+    /// The key of the next visible entry, once settled.
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        self.next.as_ref().map(|_| self.key.as_slice())
+    }
+
+    /// The value of the next visible entry, once settled; `None` if it is deleted.
+    pub(super) fn value(&self) -> Option<&[u8]> {
+        let next = self.next.as_ref()?;
+        (!next.entry.is_delete()).then(|| self.page.value(&next.entry))
+    }
+
+    /// Passes the next visible entry, once settled, and all older versions of its key.
+    pub(super) fn pass(&mut self) {
+        let Some(next) = self.next.take() else { return };
+        match self.direction {
+            Direction::Forward => self.from = self.behind(next.at, &next.entry),
+            Direction::Backward => self.to = next.first,
+        }
+    }
+
+    /// Passes all versions of a key, if they come next.
+    pub(super) fn pass_key(&mut self, key: &[u8]) {
+        self.next = None;
+        match self.direction {
+            Direction::Forward => {
+                while self.from < self.to && self.page.has_key(self.from, key) {
+                    self.from += 1;
+                }
+            }
+            Direction::Backward => {
+                while self.from < self.to && self.page.has_key(self.to - 1, key) {
+                    self.to -= 1;
+                }
+            }
+        }
+    }
+
+    /// Copies the visible entries that come before a place, until the batch is full.
+    pub(super) fn copy_until(&mut self, until: Until<'_>, limits: BatchLimits, batch: &mut Batch) -> ScanEnd {
+        self.next = None;
+        let end = match (until, self.direction) {
+            (Until::All, Direction::Forward) => self.to,
+            (Until::All, Direction::Backward) => self.from,
+            (Until::Key(key), Direction::Forward) | (Until::End(key), _) => self.page.lower_bound(key),
+            (Until::Key(key), Direction::Backward) => self.page.upper_bound(key),
+        };
+        let end = end.clamp(self.from, self.to);
+        match self.direction {
+            Direction::Forward => self.copy_forward(end, limits, batch),
+            Direction::Backward => self.copy_backward(end, limits, batch),
+        }
+    }
+
+    fn copy_forward(&mut self, end: usize, limits: BatchLimits, batch: &mut Batch) -> ScanEnd {
+        self.reserve(end - self.from, limits, batch);
+        while self.from < end {
+            let entry = self.page.entry(self.from);
+            if !self.snapshot.sees(entry.timestamp()) {
+                self.from += 1;
+                continue;
+            }
+            if !entry.is_delete() && !self.copy(self.from, &entry, limits, batch) {
+                return ScanEnd::More;
+            }
+            self.from = self.behind(self.from, &entry);
+        }
+        ScanEnd::Done
+    }
+
+    fn copy_backward(&mut self, end: usize, limits: BatchLimits, batch: &mut Batch) -> ScanEnd {
+        self.reserve(self.to - end, limits, batch);
+        let from = std::mem::replace(&mut self.from, end);
+        let mut outcome = ScanEnd::Done;
+        while let Some(next) = self.next_backward() {
+            if !next.entry.is_delete() && !self.copy(next.at, &next.entry, limits, batch) {
+                outcome = ScanEnd::More;
+                break;
+            }
+            self.to = next.first;
+        }
+        self.from = from;
+        outcome
+    }
+
+    /// Adds an entry to the batch; false where that is full.
+    fn copy(&mut self, at: usize, entry: &Entry, limits: BatchLimits, batch: &mut Batch) -> bool {
+        if batch.is_full(limits) {
+            return false;
+        }
+        let pieces = self.page.pieces(at, entry, &mut self.start);
+        batch.push_joined(pieces.start, pieces.rest, pieces.key_bytes);
+        true
+    }
+
+    /// Makes room in the batch for so many entries of about the usual size.
+    fn reserve(&self, entries: usize, limits: BatchLimits, batch: &mut Batch) {
+        let entries = entries.min(limits.entries_max.saturating_sub(batch.len()));
+        let room = limits.bytes_max.saturating_sub(batch.bytes()).min(RESERVED_BYTES_MAX);
+        let usual = self.page.raw_bytes() / self.page.len().max(1) + self.start.len();
+        batch.reserve(entries, (entries * usual).min(room + usual));
+    }
+
+    /// The entry behind all versions of the key of this one, which counts.
+    fn behind(&self, at: usize, entry: &Entry) -> usize {
+        let mut behind = at + 1;
+        if entry.timestamp().get() != 0 {
+            while behind < self.to && self.is_continued(behind - 1) {
+                behind += 1;
+            }
+        }
+        behind
+    }
+
+    fn next_forward(&mut self) -> Option<Next> {
+        while self.from < self.to {
+            let entry = self.page.entry(self.from);
+            if self.snapshot.sees(entry.timestamp()) {
+                return Some(Next { at: self.from, entry, first: self.from });
+            }
+            self.from += 1;
+        }
+        None
+    }
+
+    fn next_backward(&mut self) -> Option<Next> {
+        while self.from < self.to {
+            let end = self.to;
+            let mut first = end - 1;
+            while first > self.from && self.is_continued(first - 1) {
+                first -= 1;
+            }
+            for at in first..end {
+                let entry = self.page.entry(at);
+                if self.snapshot.sees(entry.timestamp()) {
+                    return Some(Next { at, entry, first });
+                }
+            }
+            self.to = first;
+        }
+        None
+    }
+
+    /// Whether the entry after this one is an older version of the same key.
+    fn is_continued(&self, at: usize) -> bool {
+        self.page.entry(at).timestamp().get() != 0 && self.page.same_key(at, at + 1)
+    }
+}

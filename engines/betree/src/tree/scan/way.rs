@@ -1,0 +1,364 @@
+//! Where a scan stands in the nodes of a tree: a leaf, what waits for it in the nodes above, and a place in a page of each.
+//!
+//! 1. [`Way::find`] descends to the leaf that covers the place; a level whose slices also covered the leaf before keeps its place.
+//! 2. [`Way::fetch`] makes sure that each has the page that covers the place. Pages of the leaf that the batch will want are read
+//!    with one call to the device; where the scan is long, those behind them as well, for the next batch.
+//! 3. [`Way::end`] says how far all these pages reach, and [`Way::leave`] goes on behind that.
+//!
+//! # Invariant
+//! - All slices of the way cover the whole leaf, so that none ends before it.
+
+use std::collections::VecDeque;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use pando_storage::{Batch, BatchLimits, Direction, KeyRange, Patience};
+
+use super::page_cursor::PageCursor;
+use super::{ScanRequest, nearer, target_of};
+use crate::cache::{Blocks, ScanPace, Stretch};
+use crate::error::BetreeError;
+use crate::format::directory::{Directory, PageEntry};
+use crate::format::page::Page;
+use crate::format::slice_index::SliceIndex;
+use crate::tree::lookup::Damaged;
+use crate::tree::path::{Bounds as PathBounds, LeafPlace, Target, find_leaf};
+use crate::tree::view::Version;
+
+/// What a long scan reads ahead of a leaf, in bytes before compression.
+const AHEAD_BYTES: usize = 1 << 20;
+/// The same of a slice, of which a leaf's range has little.
+const AHEAD_BYTES_SLICE: usize = 64 << 10;
+
+/// One of the slices that wait for a child on the way.
+struct SliceWay<'v> {
+    index: &'v SliceIndex,
+    bounds: PathBounds<'v>,
+    at: usize,
+    cursor: Option<PageCursor>,
+}
+
+/// See the module's head.
+pub(super) struct Way<'v> {
+    leaf: LeafPlace<'v>,
+    directory: Arc<Directory>,
+    at: usize,
+    cursor: Option<PageCursor>,
+    slices: Vec<SliceWay<'v>>,
+    /// Pages of the leaf that were read with another, in the order in which the scan wants them.
+    ahead: VecDeque<(usize, Page)>,
+}
+
+impl<'v> Way<'v> {
+    /// The way to the first leaf of what remains; `None` in a tree without leaves.
+    pub(super) fn find(
+        version: &'v Version,
+        blocks: &Blocks,
+        request: &ScanRequest<'_>,
+        rest: &KeyRange,
+        before: Option<Way<'v>>,
+    ) -> Result<Option<Way<'v>>, Damaged> {
+        let target = target_of(rest, request.direction);
+        // A scan reads a child once, in however many leaves: it counts where the scan begins, and where it enters the child.
+        let is_first = before.is_none();
+        let mut known = before.map(|way| way.slices).unwrap_or_default();
+        let mut slices = Vec::new();
+        let leaf = find_leaf(version, blocks, target, request.patience, |node, at, bounds| {
+            if node.slices(at).is_empty() {
+                return Ok(());
+            }
+            if is_first || enters(target, bounds) {
+                node.note_read(at);
+            }
+            for slice in node.slices(at) {
+                let index = blocks.slice_index(slice, request.patience);
+                let index = index.map_err(|error| Damaged::new(error, bounds.0, bounds.1))?;
+                slices.push(match known.iter().position(|known| std::ptr::eq(known.index, index)) {
+                    Some(have) => known.swap_remove(have),
+                    None => SliceWay { index, bounds, at: page_at(&index.pages, target), cursor: None },
+                });
+            }
+            Ok::<(), Damaged>(())
+        })?;
+        let Some(leaf) = leaf else { return Ok(None) };
+        let directory = blocks
+            .directory(&leaf.leaf.directory, request.patience)
+            .map_err(|error| Damaged::new(error, leaf.lower, leaf.upper))?;
+        let at = page_at(&directory, target);
+        Ok(Some(Way { leaf, directory, at, cursor: None, slices, ahead: VecDeque::new() }))
+    }
+
+    /// Has every source stand in the page that covers the place.
+    pub(super) fn fetch(
+        &mut self,
+        blocks: &Blocks,
+        request: &ScanRequest<'_>,
+        rest: &KeyRange,
+        batch: &Batch,
+    ) -> Result<(), Damaged> {
+        let Way { leaf, directory, at, cursor, slices, ahead } = self;
+        for slice in slices.iter_mut().filter(|slice| slice.cursor.is_none()) {
+            let index = slice.index;
+            let bounds = page_bounds(&index.pages, slice.at, slice.bounds);
+            let page = slice_page(blocks, &index.pages, slice.at, request)
+                .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?;
+            slice.cursor = Some(cursor_in(page, bounds, request, rest));
+        }
+        if cursor.is_none() {
+            let bounds = page_bounds(directory, *at, (leaf.lower, leaf.upper));
+            let page = match ahead.pop_front_if(|(place, _)| place == at) {
+                Some((_, page)) => page,
+                None => leaf_page(blocks, directory, *at, (request, rest), batch, ahead)
+                    .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?,
+            };
+            *cursor = Some(cursor_in(page, bounds, request, rest));
+        }
+        Ok(())
+    }
+
+    /// Where the first page ends, in the direction of the scan: the key before which all pages reach, or (backwards) down to which;
+    /// `None` at the end of the tree.
+    pub(super) fn end(&self, direction: Direction) -> Option<&[u8]> {
+        let of_leaf = self.leaf_end(direction);
+        self.slices.iter().fold(of_leaf, |end, slice| nearer(end, slice.end(direction), direction))
+    }
+
+    fn leaf_end(&self, direction: Direction) -> Option<&[u8]> {
+        let bounds = page_bounds(&self.directory, self.at, (self.leaf.lower, self.leaf.upper));
+        end_of(bounds, direction)
+    }
+
+    /// The places in the leaf, and in the slices, the newest first.
+    pub(super) fn sources(&mut self) -> (Option<&mut PageCursor>, impl Iterator<Item = &mut PageCursor>) {
+        (self.cursor.as_mut(), self.slices.iter_mut().filter_map(|slice| slice.cursor.as_mut()))
+    }
+
+    /// Leaves the pages that end here; false if the leaf ends here as well.
+    pub(super) fn leave(&mut self, end: &[u8], direction: Direction) -> bool {
+        let mut goes_on = true;
+        if self.leaf_end(direction) == Some(end) {
+            goes_on = step(&mut self.at, self.directory.pages().len(), direction);
+            self.cursor = None;
+        }
+        for slice in &mut self.slices {
+            if slice.end(direction) == Some(end) {
+                // One that ends altogether ends with the leaf, and is not asked again.
+                let _last = step(&mut slice.at, slice.index.pages.pages().len(), direction);
+                slice.cursor = None;
+            }
+        }
+        goes_on
+    }
+}
+
+impl SliceWay<'_> {
+    fn end(&self, direction: Direction) -> Option<&[u8]> {
+        end_of(page_bounds(&self.index.pages, self.at, self.bounds), direction)
+    }
+}
+
+/// Whether a scan that comes to this target comes to a child's first key, in its direction.
+fn enters(target: Target<'_>, child: PathBounds<'_>) -> bool {
+    match target {
+        Target::Covering(key) => child.0 == Some(key),
+        Target::Before(key) => child.1 == Some(key),
+        Target::First | Target::Last => true,
+    }
+}
+
+/// Goes to the next page; false if there is none.
+fn step(at: &mut usize, count: usize, direction: Direction) -> bool {
+    match direction {
+        Direction::Forward if *at + 1 < count => *at += 1,
+        Direction::Backward if *at > 0 => *at -= 1,
+        Direction::Forward | Direction::Backward => return false,
+    }
+    true
+}
+
+/// The page of a directory that a target names.
+fn page_at(pages: &Directory, target: Target<'_>) -> usize {
+    match target {
+        Target::Covering(key) => pages.page_of(key),
+        Target::Before(key) => match pages.page_of(key) {
+            at if at > 0 && pages.separator(at) == key => at - 1,
+            at => at,
+        },
+        Target::First => 0,
+        Target::Last => pages.pages().len() - 1,
+    }
+}
+
+/// The keys that a page covers of a directory that covers the keys within `bounds`.
+fn page_bounds<'d>(pages: &'d Directory, at: usize, bounds: PathBounds<'d>) -> PathBounds<'d> {
+    let lower = if at == 0 { bounds.0 } else { Some(pages.separator(at)) };
+    let is_last = at + 1 == pages.pages().len();
+    (lower, if is_last { bounds.1 } else { Some(pages.separator(at + 1)) })
+}
+
+fn end_of<'d>(bounds: PathBounds<'d>, direction: Direction) -> Option<&'d [u8]> {
+    match direction {
+        Direction::Forward => bounds.1,
+        Direction::Backward => bounds.0,
+    }
+}
+
+/// A place in a page before what remains. Bounds that the page lies within are not looked for in it.
+fn cursor_in(page: Page, bounds: PathBounds<'_>, request: &ScanRequest<'_>, rest: &KeyRange) -> PageCursor {
+    let lower = rest.lower.as_ref().map(Vec::as_slice);
+    let upper = rest.upper.as_ref().map(Vec::as_slice);
+    let begins_within = match (lower, bounds.0) {
+        (Bound::Included(key), Some(begin)) => key <= begin,
+        (Bound::Excluded(key), Some(begin)) => key < begin,
+        (Bound::Unbounded, _) => true,
+        (_, None) => false,
+    };
+    let ends_within = match (upper, bounds.1) {
+        (Bound::Included(key) | Bound::Excluded(key), Some(end)) => key >= end,
+        (Bound::Unbounded, _) => true,
+        (_, None) => false,
+    };
+    let lower = if begins_within { Bound::Unbounded } else { lower };
+    let upper = if ends_within { Bound::Unbounded } else { upper };
+    PageCursor::new(page, (lower, upper), request.direction, request.snapshot)
+}
+
+/// How a request reads: a cursor's largest batches are a long scan's.
+fn pace_of(request: &ScanRequest<'_>) -> ScanPace {
+    if request.limits.bytes_max >= BatchLimits::LARGEST.bytes_max {
+        ScanPace::Passing
+    } else {
+        ScanPace::Stepping
+    }
+}
+
+fn slice_page(
+    blocks: &Blocks,
+    pages: &Directory,
+    at: usize,
+    request: &ScanRequest<'_>,
+) -> Result<Page, BetreeError> {
+    let mut window = at..at + 1;
+    if pace_of(request) == ScanPace::Passing {
+        let ahead = ahead_bytes(blocks, AHEAD_BYTES_SLICE);
+        window = widened(pages.pages(), window, request.direction, |bytes, _| bytes < ahead);
+    }
+    let reading = Reading { at, wanted: at..at + 1, window };
+    reading.page(blocks, pages.pages(), request, |_, _| {})
+}
+
+/// A page of the leaf; others that the batch will want are put aside.
+fn leaf_page(
+    blocks: &Blocks,
+    directory: &Directory,
+    at: usize,
+    (request, rest): (&ScanRequest<'_>, &KeyRange),
+    batch: &Batch,
+    ahead: &mut VecDeque<(usize, Page)>,
+) -> Result<Page, BetreeError> {
+    let pages = directory.pages();
+    let bytes_left = request.limits.bytes_max.saturating_sub(batch.bytes());
+    let entries_left = request.limits.entries_max.saturating_sub(batch.len());
+    // Of the first page the scan has half, on average.
+    let half = (pages[at].pointer.raw_length() as usize / 2, pages[at].entries as usize / 2);
+    let wanted = widened(pages, at..at + 1, request.direction, |bytes, entries| {
+        bytes < bytes_left.saturating_add(half.0) && entries < entries_left.saturating_add(half.1)
+    });
+    let mut window = wanted.clone();
+    if pace_of(request) == ScanPace::Passing {
+        let ahead = ahead_bytes(blocks, AHEAD_BYTES);
+        window = widened(pages, window, request.direction, |bytes, _| bytes < ahead);
+    }
+    let within = pages_within(directory, rest, request.direction);
+    let cut =
+        |range: Range<usize>| range.start.max(within.start).min(at)..range.end.min(within.end).max(at + 1);
+    let reading = Reading { at, wanted: cut(wanted), window: cut(window) };
+    reading.page(blocks, pages, request, |place, page| match request.direction {
+        Direction::Forward => ahead.push_back((place, page)),
+        Direction::Backward => ahead.push_front((place, page)),
+    })
+}
+
+/// What is read ahead at most: not more than a small part of the cache, where it is to wait.
+fn ahead_bytes(blocks: &Blocks, usual: usize) -> usize {
+    usual.min(usize::try_from(blocks.cache().limit() / 16).unwrap_or(usual))
+}
+
+/// Adds pages in the direction of the scan as long as the bytes before compression and the entries of those so far say so.
+fn widened(
+    pages: &[PageEntry],
+    from: Range<usize>,
+    direction: Direction,
+    is_wanting: impl Fn(usize, usize) -> bool,
+) -> Range<usize> {
+    let mut range = from;
+    let sum = |bytes: usize, entries: usize, page: &PageEntry| {
+        (bytes + page.pointer.raw_length() as usize, entries + page.entries as usize)
+    };
+    let (mut bytes, mut entries) =
+        pages[range.clone()].iter().fold((0, 0), |(bytes, entries), page| sum(bytes, entries, page));
+    while is_wanting(bytes, entries) {
+        let next = match direction {
+            Direction::Forward if range.end < pages.len() => {
+                range.end += 1;
+                range.end - 1
+            }
+            Direction::Backward if range.start > 0 => {
+                range.start -= 1;
+                range.start
+            }
+            Direction::Forward | Direction::Backward => break,
+        };
+        (bytes, entries) = sum(bytes, entries, &pages[next]);
+    }
+    range
+}
+
+/// The pages that can have keys of what remains, as far as its far end says.
+fn pages_within(directory: &Directory, rest: &KeyRange, direction: Direction) -> Range<usize> {
+    let all = 0..directory.pages().len();
+    match (direction, &rest.lower, &rest.upper) {
+        (Direction::Forward, _, Bound::Included(key) | Bound::Excluded(key)) => 0..directory.page_of(key) + 1,
+        (Direction::Backward, Bound::Included(key) | Bound::Excluded(key), _) => {
+            directory.page_of(key)..all.end
+        }
+        (Direction::Forward, _, Bound::Unbounded) | (Direction::Backward, Bound::Unbounded, _) => all,
+    }
+}
+
+/// Which pages of a directory are read together.
+struct Reading {
+    /// The one that is to be had.
+    at: usize,
+    /// Those that the batch will want.
+    wanted: Range<usize>,
+    window: Range<usize>,
+}
+
+impl Reading {
+    /// The page that is to be had; others that are wanted and were read with it go to `put_aside`, ascending.
+    fn page(
+        self,
+        blocks: &Blocks,
+        pages: &[PageEntry],
+        request: &ScanRequest<'_>,
+        mut put_aside: impl FnMut(usize, Page),
+    ) -> Result<Page, BetreeError> {
+        let Reading { at, wanted, window } = self;
+        let (pointer, pace) = (&pages[at].pointer, pace_of(request));
+        if request.patience == Patience::CachedOnly || blocks.tier_of(pointer).is_some() {
+            return blocks.scanned_page(pointer, pace, request.patience);
+        }
+        let first = window.start;
+        let stretch = Stretch { pages: &pages[window], wanted: wanted.start - first..wanted.end - first };
+        let mut found = None;
+        let outcome = blocks.read_stretch(&stretch, pace, |place, page| {
+            if place + first == at { found = Some(page) } else { put_aside(place + first, page) }
+        });
+        match (outcome, found) {
+            (_, Some(page)) => Ok(page),
+            // What is wrong with a neighbour is told when it is its turn.
+            (Ok(()) | Err(_), None) => blocks.scanned_page(pointer, pace, request.patience),
+        }
+    }
+}
