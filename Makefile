@@ -80,6 +80,29 @@ measure: $(PYTHON) ## The figures of docs/measurements.md, on this machine (some
 	cargo build --release --package pando-server --package pando-bench
 	PANDO="$(PANDO)" PANDO_BENCH="$(TARGET)/release/pando-bench" ORACLE="$(SHARED)/oracle/mongod" $(PYTHON) tests/measurements/measure.py $(or $(MEASURES),all)
 
+.PHONY: measure-posts
+measure-posts: ## The five posts against five engines in a small size, less than 25 minutes (OUT=…); goes on where it was interrupted
+	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done
+	cargo build --release --package pando-server --package pando-bench --features pando-bench/mysql
+	mongod=$$("$(SHARED)/oracle/mongod" install)
+	LD_LIBRARY_PATH="$$(dirname "$$mongod")/lib" $(TARGET)/release/pando-bench suite tools/bench/suites/posts-small.toml --out "$(or $(OUT),$(CACHE)/posts)" \
+		--program pando="$(PANDO)" --program mongod="$$mongod" $(ARGUMENTS)
+
+.PHONY: measure-lab
+measure-lab: $(NODE_TESTS)/.installed ## What the benchmark lab itself costs, and its client beside the Node and the Rust driver
+	cargo build --release --package pando-server --package pando-bench
+	cargo build --release --target-dir "$(TARGET)/rust-driver" --manifest-path tests/rust/Cargo.toml --example points
+	failed=0
+	$(TARGET)/release/pando-bench self-check || failed=1
+	python3 tests/measurements/drivers.py --programs $(TARGET)/release --node $(NODE_TESTS) --rust $(TARGET)/rust-driver/release/examples/points || failed=1
+	exit $$failed
+
+.PHONY: linkbench-table
+linkbench-table: ## Fetch LinkBench's own table of degrees into .cache, and check it by its totals
+	mkdir -p $(CACHE)/linkbench
+	curl --fail --silent --show-error --location --output $(CACHE)/linkbench/Distribution.dat https://raw.githubusercontent.com/facebookarchive/linkbench/master/config/Distribution.dat
+	cargo run --release --quiet --package pando-bench -- self-check degrees --data-file $(CACHE)/linkbench/Distribution.dat
+
 .PHONY: measure-engines
 measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, some 20 minutes (PEERS=all-peers, OUT=…, ARGUMENTS=…)
 	@$(CC_CHECK)

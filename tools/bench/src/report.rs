@@ -5,7 +5,8 @@
 //! - [`table`]: aligned columns.
 //! - [`file`]: one self-describing JSON document per run.
 //! - [`page`]: all runs of a folder as one HTML page.
-//! - [`posts`]: what the posts published.
+//! - [`markdown`]: the same as tables for a text file.
+//! - [`posts`]: what the posts published. [`directions`]: what they concluded, and whether that is so here.
 //! - [`compare`]: two sets of runs beside each other.
 //! - [`durability`]: what an acknowledged write means.
 //! - [`csv`]: the columns of the original tools.
@@ -14,9 +15,11 @@ mod chart;
 pub mod compare;
 pub mod csv;
 mod dips;
+pub mod directions;
 pub mod durability;
 pub mod figures;
 pub mod file;
+pub mod markdown;
 pub mod page;
 pub mod posts;
 pub mod table;

@@ -1,7 +1,8 @@
-//! `pando-bench report DIR`: a page of all runs of a folder.
+//! `pando-bench report DIR`: a page of all runs of a folder, or tables for a text file.
 
 use super::compare::read;
 use crate::error::BenchError;
+use crate::report::markdown;
 use crate::report::page::render;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::path::PathBuf;
@@ -19,6 +20,11 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(crate::cli::option("page", "FILE", "Write the page here").value_parser(value_parser!(PathBuf)))
+        .arg(
+            crate::cli::option("markdown", "FILE", "Write tables for a text file here, and no page")
+                .conflicts_with("page")
+                .value_parser(value_parser!(PathBuf)),
+        )
 }
 
 /// Runs the subcommand.
@@ -27,8 +33,11 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
     let beside = || if folder.is_dir() { folder.join("report.html") } else { folder.with_extension("html") };
     let path = matches.get_one::<PathBuf>("page").cloned().unwrap_or_else(beside);
     let files = read(&folder)?;
-    std::fs::write(&path, render(&files))
-        .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+    let (path, text) = match matches.get_one::<PathBuf>("markdown") {
+        Some(path) => (path.clone(), markdown::render(&files)),
+        None => (path, render(&files)),
+    };
+    std::fs::write(&path, text).map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
     println!("written  {}: {} runs", path.display(), files.len());
     Ok(ExitCode::SUCCESS)
 }

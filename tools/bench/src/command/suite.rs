@@ -3,6 +3,7 @@
 use crate::cli;
 use crate::error::BenchError;
 use crate::report::file::RunFile;
+use crate::report::markdown;
 use crate::report::page::render;
 use crate::suite::conduct::{Conductor, Places};
 use crate::suite::file::{Suite, program};
@@ -88,7 +89,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
     println!("results  {}, {} cells", places.out.display(), cells.len());
     let conducted = Conductor::new(&suite, &places)?.conduct();
     // Also after an interruption: what there is can be looked at.
-    write_page(&places.out)?;
+    write_reports(&places.out)?;
     let outcome = conducted?;
     if outcome.failed > 0 {
         return Err(BenchError::Suite { failed: outcome.failed, all: cells.len() });
@@ -120,15 +121,17 @@ fn check(suite: &Suite, places: &Places) -> Result<(), BenchError> {
     suite.cells().iter().try_for_each(crate::suite::matrix::Cell::check)
 }
 
-fn write_page(out: &Path) -> Result<(), BenchError> {
+fn write_reports(out: &Path) -> Result<(), BenchError> {
     let files = RunFile::read_folder(&results_in(out))?;
     if files.is_empty() {
         return Ok(());
     }
-    let path = out.join("report.html");
-    std::fs::write(&path, render(&files))
-        .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
-    println!("report   {}: {} runs", path.display(), files.len());
+    for (name, text) in [("report.html", render(&files)), ("tables.md", markdown::render(&files))] {
+        let path = out.join(name);
+        std::fs::write(&path, text)
+            .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+        println!("report   {}: {} runs", path.display(), files.len());
+    }
     Ok(())
 }
 

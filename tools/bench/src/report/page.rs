@@ -38,7 +38,7 @@ pub fn render(files: &[RunFile]) -> String {
 }
 
 /// A server by the name that its suite gives it, or by what it says of itself and where it listens.
-fn plain_server_name(file: &RunFile) -> String {
+pub fn plain_server_name(file: &RunFile) -> String {
     if let Some(name) = file.labels.get("server") {
         return name.clone();
     }
@@ -53,7 +53,7 @@ fn server_name(file: &RunFile) -> String {
 }
 
 /// The median of some rates, as text.
-fn median_rate(files: &[&RunFile]) -> String {
+pub fn median_rate(files: &[&RunFile]) -> String {
     let mut rates: Vec<f64> = files.iter().map(|file| file.figures.rate).collect();
     rates.sort_by(f64::total_cmp);
     rates.get(rates.len() / 2).map_or("-".to_owned(), |rate| chart::number(*rate))

@@ -99,6 +99,8 @@ pub struct RunEntry {
     pub arguments: BTreeMap<String, toml::Value>,
     /// The servers that it is for [all].
     pub servers: Option<Vec<String>>,
+    /// The names of the caches that it is for [all].
+    pub caches: Option<Vec<String>>,
 }
 
 /// In which state a server is when a cell begins.
@@ -209,6 +211,11 @@ impl Suite {
         for name in run.servers.iter().flatten() {
             if !self.servers.iter().any(|server| server.name == *name) {
                 return Err(format!("there is no server `{name}`"));
+            }
+        }
+        for name in run.caches.iter().flatten() {
+            if !self.servers.iter().flat_map(|server| &server.caches).any(|cache| cache.name() == *name) {
+                return Err(format!("no server has a cache `{name}`"));
             }
         }
         for taken in
@@ -334,6 +341,7 @@ mod tests {
             ("docs = 100", "uri = \"x\"", "the suite itself says it"),
             ("mongodb://127.0.0.1:{port}", "embedded:betree", "has none"),
             ("clients = [1, 8]", "clients = [1]\nservers = [\"two\"]", "there is no server `two`"),
+            ("clients = [1, 8]", "clients = [1]\ncaches = [\"65 MB\"]", "no server has a cache `65 MB`"),
         ] {
             let error = parse(&GOOD.replace(from, to)).expect_err(to);
             assert!(error.contains(expected), "{to}: {error}");
@@ -360,7 +368,7 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 10, "each post in two sizes");
+        assert_eq!(count, 11, "each post in two sizes, and all of them in one small suite");
     }
 
     #[test]

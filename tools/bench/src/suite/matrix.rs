@@ -49,7 +49,7 @@ impl Suite {
         let mut cells = Vec::new();
         for server in &self.servers {
             for cache in &server.caches {
-                for run in self.runs.iter().filter(|run| run.is_for(server)) {
+                for run in self.runs.iter().filter(|run| run.is_for(server, cache)) {
                     for clients in &run.clients {
                         for repeat in 1..=self.repeats {
                             let (server, cache, run) = (server.clone(), cache.clone(), run.clone());
@@ -71,8 +71,9 @@ impl ServerEntry {
 }
 
 impl RunEntry {
-    fn is_for(&self, server: &ServerEntry) -> bool {
+    fn is_for(&self, server: &ServerEntry, cache: &CacheEntry) -> bool {
         self.servers.as_ref().is_none_or(|servers| servers.contains(&server.name))
+            && self.caches.as_ref().is_none_or(|caches| caches.contains(&cache.name()))
     }
 }
 
@@ -82,7 +83,7 @@ impl Cell {
         let Cell { server, cache, run, clients, repeat } = self;
         // The other caches and clients of the suite are other cells' business.
         let server = ServerEntry { caches: Vec::new(), ..server.clone() };
-        let run = RunEntry { clients: Vec::new(), servers: None, ..run.clone() };
+        let run = RunEntry { clients: Vec::new(), servers: None, caches: None, ..run.clone() };
         serde_json::json!([server, cache, run, clients, repeat]).to_string()
     }
 
@@ -212,6 +213,16 @@ mod tests {
         assert_eq!(keys.len(), cells.len(), "each is another measurement");
         assert_eq!(cells[8].data_key(), cells[13].data_key(), "point and sysbench share their documents");
         assert_ne!(cells[0].data_key(), cells[8].data_key(), "servers do not");
+    }
+
+    #[test]
+    fn a_run_is_made_with_the_caches_that_it_names() {
+        let mut suite = suite();
+        suite.runs[0].caches = Some(vec!["128 MB".to_owned()]);
+        let cells = suite.cells();
+        let points = cells.iter().filter(|cell| cell.run.workload == "point");
+        assert!(points.clone().all(|cell| cell.cache.mb == 128 && cell.server.name == "one"));
+        assert_eq!(points.count(), 2 * 2);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::table::{self, short};
 use super::{median_rate, server_name};
 use crate::report::chart::escape;
+use crate::report::directions::DIRECTIONS;
 use crate::report::file::RunFile;
 use crate::report::posts::{POSTS, TABLES};
 use std::collections::BTreeMap;
@@ -40,7 +41,25 @@ pub fn render(workload: &str, files: &[&RunFile]) -> String {
             ours.next().unwrap_or_default()
         );
     }
-    html
+    html + &directions(post.letter, files)
+}
+
+/// What the post concluded, with our figures and whether it still holds.
+fn directions(post: &str, files: &[&RunFile]) -> String {
+    let of_post = DIRECTIONS.iter().filter(|direction| direction.post == post);
+    let rows: Vec<Vec<String>> = of_post
+        .filter_map(|direction| {
+            let judged = direction.judge(files)?;
+            Some(vec![direction.says.to_owned(), judged.figures.clone(), judged.verdict().to_owned()])
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<h4>Whether it still holds</h4>{}",
+        table::render(&["the post says", "here", "direction"], &rows)
+    )
 }
 
 type Groups<'a, K> = BTreeMap<String, BTreeMap<K, Vec<&'a RunFile>>>;

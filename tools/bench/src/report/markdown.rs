@@ -1,0 +1,201 @@
+//! The runs of a folder as tables for a text file: a row per run of the suite, a column per server, and what the posts concluded with
+//! what is found of it here.
+
+use super::chart::number;
+use super::directions::DIRECTIONS;
+use super::file::RunFile;
+use super::page::{median_rate, plain_server_name};
+use super::posts::POSTS;
+use super::warnings::CEILING_SHARE_MAX;
+use std::fmt::Write as _;
+
+/// A table: its heading, and a cell of it.
+type Table = (&'static str, fn(&[&RunFile]) -> String);
+
+const TABLES: [Table; 6] = [
+    ("Operations per second", |files| format!("{}{}", median_rate(files), marks(files))),
+    ("CPU of the server an operation, us", |files| {
+        median(files, |file| file.figures.per_operation.server_cpu_us)
+    }),
+    ("Disk reads an operation", |files| median(files, |file| file.figures.per_operation.disk_reads)),
+    ("KB written an operation", |files| median(files, |file| file.figures.per_operation.written_kb)),
+    ("Context switches of the server an operation", |files| {
+        median(files, |file| file.figures.per_operation.server_switches)
+    }),
+    ("99th percentile of the latency of a unit, us", |files| {
+        median(files, |file| Some(file.figures.latency_us.p99))
+    }),
+];
+
+/// The text.
+pub fn render(files: &[RunFile]) -> String {
+    let mut text = environment(files);
+    let servers = in_order(files.iter().map(plain_server_name));
+    let rows = in_order(files.iter().map(row_name));
+    for (heading, cell) in TABLES {
+        let cells: Vec<Vec<String>> = rows
+            .iter()
+            .map(|row| {
+                let of = |server: &String| -> Vec<&RunFile> {
+                    let is_it =
+                        |file: &&RunFile| row_name(file) == *row && plain_server_name(file) == *server;
+                    files.iter().filter(is_it).collect()
+                };
+                servers.iter().map(|server| cell(&of(server))).collect()
+            })
+            .collect();
+        if cells.iter().flatten().all(|cell| cell == "-") {
+            continue;
+        }
+        let _ = writeln!(
+            text,
+            "\n| {heading} | {} |\n|---|{}",
+            servers.join(" | "),
+            "---|".repeat(servers.len())
+        );
+        for (row, cells) in rows.iter().zip(cells) {
+            let _ = writeln!(text, "| {row} | {} |", cells.join(" | "));
+        }
+    }
+    text + &conclusions(files) + &doubts(files)
+}
+
+fn environment(files: &[RunFile]) -> String {
+    let Some(first) = files.first() else { return "There are no runs.\n".to_owned() };
+    let machine = &first.machine;
+    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let mut text = format!(
+        "{} cores ({}), kernel {}, file system {}, pando-bench {}.\n",
+        machine.cores,
+        known(&machine.cpu_model),
+        known(&machine.kernel),
+        known(&machine.file_system),
+        first.tool_version
+    );
+    for scaled in in_order(files.iter().filter_map(|file| file.labels.get("scaled").cloned())) {
+        let _ = writeln!(text, "Scaled down: {scaled}.");
+    }
+    let promises = files.iter().map(|file| format!("{}: {}", plain_server_name(file), file.durability));
+    let writing: Vec<String> =
+        in_order(promises).into_iter().filter(|line| !line.ends_with("no writes")).collect();
+    if !writing.is_empty() {
+        let _ = writeln!(text, "Durability: {}.", writing.join("; "));
+    }
+    text
+}
+
+/// The run's name, its clients, and its cache where that is known.
+fn row_name(file: &RunFile) -> String {
+    let mut name = file.workload.clone();
+    if let Some(label) = file.labels.get("run").filter(|label| !file.workload.starts_with(*label)) {
+        name = label.clone();
+    }
+    if file.workload.ends_with(" load") {
+        return name;
+    }
+    let _ = write!(name, ", {} clients", file.plan.clients);
+    if let Some(cache) = file.labels.get("cache") {
+        let _ = write!(name, ", {cache}");
+    }
+    name
+}
+
+fn in_order(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    values.for_each(|value| {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    });
+    seen
+}
+
+/// What is to be known of a rate.
+fn marks(files: &[&RunFile]) -> String {
+    let mut marks = String::new();
+    let bound = |file: &&RunFile| {
+        file.ceiling.is_some_and(|ceiling| ceiling > 0.0 && file.figures.rate > ceiling * CEILING_SHARE_MAX)
+    };
+    if files.iter().any(bound) {
+        marks.push_str(" (client-bound)");
+    }
+    if files.iter().any(|file| file.flagged) {
+        marks.push_str(" **flagged**");
+    }
+    marks
+}
+
+fn median(files: &[&RunFile], figure: impl Fn(&RunFile) -> Option<f64>) -> String {
+    let mut values: Vec<f64> = files.iter().filter_map(|file| figure(file)).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).map_or_else(|| "-".to_owned(), |value| number(*value))
+}
+
+fn conclusions(files: &[RunFile]) -> String {
+    let all: Vec<&RunFile> = files.iter().collect();
+    let mut rows = String::new();
+    for direction in &DIRECTIONS {
+        let Some(judged) = direction.judge(&all) else { continue };
+        let _ = writeln!(
+            rows,
+            "| {} | {} | {} | {} |",
+            direction.post,
+            direction.says,
+            judged.figures,
+            judged.verdict()
+        );
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    let titles = POSTS.iter().map(|post| format!("{}: {}", post.letter, post.title)).collect::<Vec<_>>();
+    format!("\n{}.\n\n| post | says | here | direction |\n|---|---|---|---|\n{rows}", titles.join("; "))
+}
+
+/// Warnings by how many runs have them, without the figures in them.
+fn doubts(files: &[RunFile]) -> String {
+    let noted: Vec<&RunFile> = files.iter().filter(|file| !file.warnings.is_empty()).collect();
+    if noted.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nWarnings:\n\n".to_owned();
+    for file in noted {
+        let _ =
+            writeln!(text, "- {}, {}: {}", plain_server_name(file), row_name(file), file.warnings.join("; "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::directions::tests::run;
+    use super::*;
+
+    #[test]
+    fn rows_are_runs_columns_are_servers_and_conclusions_stand_behind() {
+        let mut runs = vec![
+            run("kv", "WiredTiger B-tree", "512 MB", 50.0),
+            run("kv", "InnoDB", "512 MB", 100.0),
+            run("point", "InnoDB", "64 MB", 700.0),
+        ];
+        runs[2].ceiling = Some(1000.0);
+        runs[1].flagged = true;
+        let text = render(&runs);
+        assert!(
+            text.contains("| Operations per second | WiredTiger B-tree | InnoDB |\n|---|---|---|"),
+            "{text}"
+        );
+        assert!(text.contains("| kv, 4 clients, 512 MB | 50 | 100 **flagged** |"), "{text}");
+        assert!(text.contains("| point, 4 clients, 64 MB | - | 700 (client-bound) |"), "{text}");
+        assert!(!text.contains("| C |"), "a flagged run is no measurement: {text}");
+        runs[1].flagged = false;
+        let text = render(&runs);
+        assert!(text.contains("MongoDB 50, InnoDB 100 reads/s: 0.50 times | does not hold |"), "{text}");
+        assert!(!text.contains("Disk reads"), "a table without figures is left out: {text}");
+    }
+
+    #[test]
+    fn no_runs_are_said_to_be_none() {
+        assert!(render(&[]).contains("no runs"));
+    }
+}
