@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The rate of `pando-bench` by that of the Node driver at the same client CPU: point queries against one `pando serve`.
+"""The rate of `pando-bench` by that of the Node and of the Rust driver at the same client CPU: point queries against one `pando serve`.
 
-    drivers.py --programs target/release --driver tests/node [--seconds 5] [--rounds 3] [--clients 100]
+    drivers.py --programs target/release --node tests/node --rust PROGRAM [--seconds 5] [--rounds 3] [--clients 100]
 
-A client that costs a fifth of the CPU per query drives five times the rate with as much CPU. Both ask the same server for the same
-documents, in turn; the median of the rounds counts. Needs `node`, and the driver in DRIVER/node_modules (`npm ci` in tests/node).
+A client that costs a fifth of the CPU per query drives five times the rate with as much CPU. All ask the same server for the same
+documents, in turn; the median of the rounds counts. Needs `node` and the driver in NODE/node_modules (`npm ci` in tests/node), and
+tests/rust's example `points`, built with --release. Ends with 1 if a bound is not kept, or an answer was wrong.
 """
 import argparse
 import json
@@ -13,11 +14,14 @@ import pathlib
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
 DOCUMENTS = 100_000
 HERE = pathlib.Path(__file__).parent
+# At least so many times the driver's rate at the same client CPU.
+BOUNDS = {"Node driver": 5.0, "Rust driver": 2.0}
 
 
 def free_port():
@@ -45,42 +49,68 @@ def ours(bench, uri, options, folder):
     return {"rate": figures["rate"], "cpu_us": figures["per_operation"]["client_cpu_us"], "missed": figures["missed"]}
 
 
-def node(uri, options):
-    environment = dict(os.environ, DRIVER_FOLDER=str(pathlib.Path(options.driver).resolve()))
-    command = ["node", HERE / "points.mjs", uri, str(options.clients), str(options.seconds), str(DOCUMENTS)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout)
+def driver(command, environment=None):
+    ended = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE, env={**os.environ, **(environment or {})})
+    return json.loads(ended.stdout)
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", required=True, help="folder of pando and pando-bench, built with --release")
-    parser.add_argument("--driver", required=True, help="folder with node_modules/mongodb")
+    parser.add_argument("--node", help="folder with node_modules/mongodb")
+    parser.add_argument("--rust", help="tests/rust's example points, built with --release")
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    if not (options.node or options.rust):
+        parser.error("give --node, --rust or both")
+    return options
+
+
+def main():
+    options = parsed()
     programs = pathlib.Path(options.programs).resolve()
+    rounds = []
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         uri = f"mongodb://127.0.0.1:{port}"
         command = [programs / "pando", "serve", "--engine", "memory", "--listen", f"127.0.0.1:{port}", "--data", f"{folder}/data"]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        asked = [options.clients, options.seconds, DOCUMENTS]
+        ways = {"pando-bench": lambda: ours(programs / "pando-bench", uri, options, f"{folder}/out")}
+        if options.node:
+            environment = {"DRIVER_FOLDER": str(pathlib.Path(options.node).resolve())}
+            ways["Node driver"] = lambda: driver(["node", HERE / "points.mjs", uri, *asked], environment)
+        if options.rust:
+            ways["Rust driver"] = lambda: driver([pathlib.Path(options.rust).resolve(), uri, *asked])
         try:
             wait_for(port)
             load = ["load", "--uri", uri, "--collections", "1", "--docs", str(DOCUMENTS)]
             subprocess.run([programs / "pando-bench", *load], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            rounds = [(ours(programs / "pando-bench", uri, options, f"{folder}/out"), node(uri, options)) for _ in range(options.rounds)]
+            for _ in range(options.rounds):
+                rounds.append({name: ask() for name, ask in ways.items()})
         finally:
             server.terminate()
             server.wait()
-    missed = sum(side["missed"] for pair in rounds for side in pair)
-    for name, place in (("pando-bench", 0), ("Node driver", 1)):
-        rate = statistics.median(pair[place]["rate"] for pair in rounds)
-        cpu = statistics.median(pair[place]["cpu_us"] for pair in rounds)
+    return 0 if told(rounds, ways) else 1
+
+
+def told(rounds, ways):
+    """Prints what was found; whether every bound is kept."""
+    for name in ways:
+        rate, cpu = (statistics.median(each[name][figure] for each in rounds) for figure in ("rate", "cpu_us"))
         print(f"{name}: {rate:.0f} queries/s, {cpu:.2f} us of client CPU a query")
-    ratio = statistics.median(theirs["cpu_us"] / ours["cpu_us"] for ours, theirs in rounds)
-    print(f"rate at the same client CPU: {ratio:.1f} times the Node driver's ({missed} wrong answers)")
+    missed = sum(side["missed"] for each in rounds for side in each.values())
+    kept = missed == 0
+    for name, bound in BOUNDS.items():
+        if name in ways:
+            ratio = statistics.median(each[name]["cpu_us"] / each["pando-bench"]["cpu_us"] for each in rounds)
+            kept = kept and ratio >= bound
+            print(f"{'holds   ' if ratio >= bound else 'DOES NOT'} rate at the same client CPU: {ratio:.1f} times the {name}'s (bound {bound:.0f})")
+    print(f"{missed} wrong answers")
+    return kept
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -28,7 +28,7 @@ mod worker;
 
 pub use connection::Connection;
 pub use crew::Crew;
-pub use embedded::{EmbeddedClient, EmbeddedSession, EmbeddedStore, SCHEME as EMBEDDED_SCHEME};
+pub use embedded::{EmbeddedClient, EmbeddedSession, EmbeddedStore, Record, SCHEME as EMBEDDED_SCHEME};
 pub use null_server::{NullReply, NullServer};
 pub use reply::{Outcome, outcome_of};
 pub use schedule::{Pace, Spacing};

@@ -5,12 +5,14 @@
 //! | [`floor`] | what does a point query cost the client above a bare loop of reads and writes of the same bytes? | 4 us |
 //! | [`counters`] | how much slower are runs whose counters are read? | 1 % |
 //! | [`open_loop`] | does an open loop at half of what the closed one reaches hold its schedule? | within 1 % |
+//! | [`degrees`] | is a file LinkBench's own table of degrees? | by all totals |
 //! | [`seed`] | do two runs of one seed send the same requests? | all |
 //!
 //! Comparisons alternate within one call, since other work on the machine disturbs any single figure. How the client compares with
-//! drivers is `tests/measurements/drivers.mjs` and the Rust test crate, since drivers are no part of this tool.
+//! drivers is `tests/measurements/drivers.py`, since drivers are no part of this tool.
 
 pub mod counters;
+pub mod degrees;
 pub mod floor;
 pub mod open_loop;
 pub mod seed;

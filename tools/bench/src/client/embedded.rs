@@ -12,6 +12,7 @@ use pando_wire::{Body, Message};
 use pandodb::{DocumentSequence, EngineName, Options, Pando, RawSession, Request};
 use std::fmt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// What an embedded target is written as, before the engine's name.
@@ -26,8 +27,18 @@ pub struct EmbeddedStore {
 enum Kind {
     Store(Pando),
     /// Answers everything with the same document: what the tool itself costs.
-    Null(Vec<u8>),
+    Null(Canned),
 }
+
+/// The reply of a store that is none, and where requests are written down, if anywhere.
+#[derive(Clone)]
+struct Canned {
+    reply: Vec<u8>,
+    record: Option<Record>,
+}
+
+/// Requests, framed as on the wire, in the order in which they came.
+pub type Record = Arc<Mutex<Vec<Vec<u8>>>>;
 
 impl EmbeddedStore {
     /// Opens an engine by name, over a folder, with so much memory for cached pages.
@@ -44,8 +55,17 @@ impl EmbeddedStore {
 
     /// A store that is none: it answers everything with `reply`.
     pub fn null(reply: &Document) -> EmbeddedStore {
+        EmbeddedStore::canned(reply, None)
+    }
+
+    /// The same, which writes down what it is asked.
+    pub fn recording(reply: &Document, record: Record) -> EmbeddedStore {
+        EmbeddedStore::canned(reply, Some(record))
+    }
+
+    fn canned(reply: &Document, record: Option<Record>) -> EmbeddedStore {
         let reply = reply.to_raw().as_bytes().to_vec();
-        EmbeddedStore { name: format!("{SCHEME}null"), kind: Kind::Null(reply) }
+        EmbeddedStore { name: format!("{SCHEME}null"), kind: Kind::Null(Canned { reply, record }) }
     }
 
     /// A connection.
@@ -53,7 +73,7 @@ impl EmbeddedStore {
         EmbeddedSession {
             to: match &self.kind {
                 Kind::Store(store) => Peer::Store(store.raw_session()),
-                Kind::Null(reply) => Peer::Null(reply.clone()),
+                Kind::Null(canned) => Peer::Null(canned.clone()),
             },
         }
     }
@@ -87,7 +107,7 @@ pub struct EmbeddedSession {
 
 enum Peer {
     Store(RawSession),
-    Null(Vec<u8>),
+    Null(Canned),
 }
 
 impl fmt::Debug for EmbeddedSession {
@@ -102,7 +122,10 @@ impl EmbeddedSession {
         let store = match &mut self.to {
             Peer::Store(store) => store,
             Peer::Null(canned) => {
-                reply.extend_from_slice(canned);
+                if let Some(record) = &canned.record {
+                    record.lock().unwrap_or_else(PoisonError::into_inner).push(frame.to_vec());
+                }
+                reply.extend_from_slice(&canned.reply);
                 return Ok(());
             }
         };

@@ -109,7 +109,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
 }
 
 /// What the arguments say.
-fn workload(matches: &ArgMatches) -> Iibench {
+pub fn workload(matches: &ArgMatches) -> Iibench {
     let faithful = matches.get_flag("faithful");
     let independent = matches.get_flag("independent-price") && !faithful;
     let random = cli::value::<String>(matches, "id") == "random";

@@ -29,7 +29,8 @@ pub fn command() -> Command {
         .args(original_arguments())
         .mut_arg("clients", |argument| argument.default_value("100"))
         .arg(cli::faithful_argument(
-            "more links than the degrees say, writes with the reads' distribution, multigets of one more",
+            "more links than the degrees say, writes with the reads' distribution, multigets of one more; over MongoDB's protocol and \
+             without --txn also the commands of its plugin, whose counts go wrong",
         ))
 }
 
@@ -137,7 +138,7 @@ fn measure(
 }
 
 /// What the arguments and the properties say.
-fn workload(matches: &ArgMatches) -> Result<(LinkBench, MeasureOptions), BenchError> {
+pub fn workload(matches: &ArgMatches) -> Result<(LinkBench, MeasureOptions), BenchError> {
     let mut properties = match matches.get_one::<PathBuf>("properties") {
         Some(path) => Properties::read(path)?,
         None => Properties::default(),

@@ -2,12 +2,15 @@
 
 use crate::cli;
 use crate::error::BenchError;
-use crate::self_check::{Answer, Effort, counters, floor, open_loop, seed};
+use crate::self_check::{Answer, Effort, counters, degrees, floor, open_loop, seed};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command, value_parser};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-const PARTS: [&str; 4] = ["floor", "counters", "open-loop", "seed"];
+const PARTS: [&str; 5] = ["floor", "counters", "open-loop", "seed", DEGREES];
+/// Only where there is a file to look at.
+const DEGREES: &str = "degrees";
 
 /// The subcommand's arguments.
 pub fn command() -> Command {
@@ -25,6 +28,10 @@ pub fn command() -> Command {
         .arg(number("clients", "100", "Clients"))
         .arg(number("seconds", "2", "Seconds of one measurement"))
         .arg(number("rounds", "7", "Measurements of each kind, in turn"))
+        .arg(
+            cli::option("data-file", "FILE", "Of degrees: the file that may be LinkBench's Distribution.dat")
+                .value_parser(value_parser!(PathBuf)),
+        )
 }
 
 /// Runs the subcommand; 1 if something is not within its bound.
@@ -35,12 +42,19 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
         rounds: cli::value(matches, "rounds"),
     };
     let chosen = matches.get_one::<String>("part");
+    let file = matches.get_one::<PathBuf>("data-file");
+    if file.is_none() && chosen.is_some_and(|chosen| chosen == DEGREES) {
+        let cause = "name the file that is to be looked at".to_owned();
+        return Err(BenchError::Option { option: "data-file", cause });
+    }
     let mut all_hold = true;
     for part in PARTS.into_iter().filter(|part| chosen.is_none_or(|chosen| chosen == part)) {
-        let Answer { text, holds } = match part {
-            "floor" => floor::check(effort)?,
-            "counters" => counters::check(effort)?,
-            "open-loop" => open_loop::check(effort)?,
+        let Answer { text, holds } = match (part, file) {
+            (DEGREES, None) => continue,
+            (DEGREES, Some(file)) => degrees::check(file)?,
+            ("floor", _) => floor::check(effort)?,
+            ("counters", _) => counters::check(effort)?,
+            ("open-loop", _) => open_loop::check(effort)?,
             _ => seed::check()?,
         };
         println!("{part:<10} {} {text}", if holds { "holds    " } else { "DOES NOT " });

@@ -37,10 +37,34 @@ const POINTS: [(f64, f64); 15] = [
     (961_963.0, 100.0),
 ];
 
-/// What LinkBench's own table gives for two link types: nodes, the sum of their totals, and the links that the original's split
-/// makes of it.
-const OWN_TOTALS: [(u64, u64, u64); 3] =
-    [(10_000, 992_404, 995_140), (100_000, 1_341_526, 1_368_899), (1_000_000, 4_975_697, 5_249_370)];
+/// What LinkBench's own table gives for two link types, by number of nodes.
+pub const OWN_TOTALS: [Totals; 5] = [
+    Totals { nodes: 10_000, links: 992_404, links_as_original: 995_140, nodes_without: 4_533 },
+    Totals { nodes: 100_000, links: 1_341_526, links_as_original: 1_368_899, nodes_without: 45_331 },
+    Totals { nodes: 1_000_000, links: 4_975_697, links_as_original: 5_249_370, nodes_without: 453_316 },
+    Totals { nodes: 10_000_000, links: 41_721_824, links_as_original: 44_458_555, nodes_without: 4_533_160 },
+    Totals {
+        nodes: 100_000_000,
+        links: 410_085_127,
+        links_as_original: 437_452_810,
+        nodes_without: 45_331_605,
+    },
+];
+/// The graphs that are small enough to be counted at each start.
+const QUICK_TOTALS: usize = 3;
+
+/// How many links a table gives to a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// Nodes of the graph.
+    pub nodes: u64,
+    /// The sum of their totals.
+    pub links: u64,
+    /// What the original's split makes of it.
+    pub links_as_original: u64,
+    /// Nodes that have no links.
+    pub nodes_without: u64,
+}
 
 /// How a total is split over the link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -127,9 +151,31 @@ impl Table {
 
     /// Whether it is LinkBench's own, by the exact totals that this gives.
     pub fn is_linkbenchs_own(&self) -> bool {
-        OWN_TOTALS.iter().all(|(nodes, total, loaded)| {
-            let links = |split| Degrees::new(*nodes, 2, split, u64::MAX, self.clone()).all_links();
-            links(Split::Even) == *total && links(Split::AsOriginal) == *loaded
+        OWN_TOTALS.iter().take(QUICK_TOTALS).all(|own| self.totals(own.nodes) == *own)
+    }
+
+    /// What it gives to a graph of so many nodes and two link types.
+    pub fn totals(&self, nodes: u64) -> Totals {
+        let (mut links, mut links_as_original, mut nodes_without) = (0, 0, 0);
+        for total in self.degrees_of_ranks(nodes) {
+            links += total;
+            links_as_original +=
+                (0..2).map(|link_type| part(total, link_type, 2, Split::AsOriginal)).sum::<u64>();
+            nodes_without += u64::from(total == 0);
+        }
+        Totals { nodes, links, links_as_original, nodes_without }
+    }
+
+    /// The degree of each rank of so many, rank 0 first. What [`Table::links_at`] says of each, without searching: shares descend
+    /// from rank to rank, and so does the place in the table.
+    fn degrees_of_ranks(&self, nodes: u64) -> impl Iterator<Item = u64> {
+        let mut place = self.entries.len();
+        (0..nodes).map(move |rank| {
+            let share = share_of(rank, nodes);
+            while place > 0 && self.entries[place - 1].1 >= share {
+                place -= 1;
+            }
+            self.entries[place.min(self.entries.len() - 1)].0
         })
     }
 
@@ -138,6 +184,21 @@ impl Table {
         let place = self.entries.partition_point(|(_, cumulative)| *cumulative < share);
         self.entries[place.min(self.entries.len() - 1)].0
     }
+}
+
+/// The share of nodes that have at most as many links as a rank.
+fn share_of(rank: u64, nodes: u64) -> f64 {
+    1.0 - rank as f64 / nodes as f64
+}
+
+/// What one of some link types gets of a node's total.
+fn part(total: u64, link_type: u64, types: u64, split: Split) -> u64 {
+    let base = total / types;
+    let one_more = match split {
+        Split::Even => total % types,
+        Split::AsOriginal => total - base,
+    };
+    base + u64::from(link_type < one_more)
 }
 
 /// The degrees of all nodes.
@@ -160,17 +221,11 @@ impl Degrees {
 
     /// The total of a rank.
     fn total_of_rank(&self, rank: u64) -> u64 {
-        let share = 1.0 - rank as f64 / self.nodes as f64;
-        self.table.links_at(share).min(self.most)
+        self.table.links_at(share_of(rank, self.nodes)).min(self.most)
     }
 
     fn part(&self, total: u64, link_type: u64) -> u64 {
-        let base = total / self.types;
-        let one_more = match self.split {
-            Split::Even => total % self.types,
-            Split::AsOriginal => total - base,
-        };
-        base + u64::from(link_type < one_more)
+        part(total, link_type, self.types, self.split)
     }
 
     /// The links of a node (from 0) of a link type (from 0).
@@ -180,11 +235,11 @@ impl Degrees {
 
     /// The links of all nodes of all types: what a load creates.
     pub fn all_links(&self) -> u64 {
-        let of_rank = |rank| {
-            let total = self.total_of_rank(rank);
+        let of_total = |total: u64| {
+            let total = total.min(self.most);
             (0..self.types).map(|link_type| self.part(total, link_type)).sum::<u64>()
         };
-        (0..self.nodes).map(of_rank).sum()
+        self.table.degrees_of_ranks(self.nodes).map(of_total).sum()
     }
 }
 
@@ -211,19 +266,18 @@ mod tests {
 
     #[test]
     fn the_same_nodes_have_no_links_as_in_the_original() {
-        for (nodes, without) in [(10_000_u64, 4_533), (100_000, 45_331), (1_000_000, 453_316)] {
-            let degrees = degrees(nodes, Split::Even);
-            let found = (0..nodes).filter(|rank| degrees.total_of_rank(*rank) == 0).count();
-            assert!(found.abs_diff(without) <= 1, "{found} of {nodes}, not {without}");
+        for Totals { nodes, nodes_without, .. } in OWN_TOTALS.into_iter().take(QUICK_TOTALS) {
+            let found = Table::built_in().totals(nodes).nodes_without;
+            assert!(found.abs_diff(nodes_without) <= 1, "{found} of {nodes}, not {nodes_without}");
         }
     }
 
     #[test]
     fn totals_are_near_those_of_the_originals_table() {
         // The table's own totals; the curve between its published points is within a tenth of them.
-        for (nodes, total) in [(10_000_u64, 992_404.0), (100_000, 1_341_526.0), (1_000_000, 4_975_697.0)] {
-            let found = degrees(nodes, Split::Even).all_links() as f64;
-            assert!((found / total - 1.0).abs() < 0.1, "{nodes} nodes: {found}, not {total}");
+        for Totals { nodes, links, .. } in OWN_TOTALS.into_iter().take(QUICK_TOTALS) {
+            let found = degrees(nodes, Split::Even).all_links();
+            assert!((found as f64 / links as f64 - 1.0).abs() < 0.1, "{nodes} nodes: {found}, not {links}");
         }
     }
 
@@ -237,7 +291,7 @@ mod tests {
     #[test]
     fn what_the_originals_split_adds_is_what_the_specification_derives() {
         // Of each node: nothing for T = 0 and 1, one for T = 2 and odd T from 3 on, two for even T from 4 on.
-        for (nodes, _, _) in OWN_TOTALS {
+        for Totals { nodes, .. } in OWN_TOTALS.into_iter().take(QUICK_TOTALS) {
             let (even, original) = (degrees(nodes, Split::Even), degrees(nodes, Split::AsOriginal));
             let added: u64 = (0..nodes)
                 .map(|rank| match even.total_of_rank(rank) {
@@ -247,6 +301,18 @@ mod tests {
                 })
                 .sum();
             assert_eq!(original.all_links() - even.all_links(), added, "{nodes} nodes");
+        }
+    }
+
+    #[test]
+    fn going_through_the_ranks_gives_what_a_search_for_each_gives() {
+        for nodes in [1, 7, 1000] {
+            let degrees = degrees(nodes, Split::AsOriginal);
+            let searched: Vec<u64> = (0..nodes).map(|rank| degrees.total_of_rank(rank)).collect();
+            assert_eq!(Table::built_in().degrees_of_ranks(nodes).collect::<Vec<_>>(), searched);
+            let links: u64 = (0..nodes).map(|node| degrees.links(node, 0) + degrees.links(node, 1)).sum();
+            let totals = Table::built_in().totals(nodes);
+            assert_eq!((totals.links, totals.links_as_original), (searched.iter().sum(), links));
         }
     }
 
