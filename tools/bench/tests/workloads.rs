@@ -141,6 +141,20 @@ fn linkbench_counts_stay_right_when_all_clients_write_the_same_few_links() {
 }
 
 #[test]
+fn linkbench_with_the_plugins_commands_gets_its_wrong_counts_and_says_so() {
+    let server = Server::start();
+    let graph = "--max-degree 10 -D maxid1=101 -D requesters=4 -D requests=100 --warmup 0 --no-ceiling";
+    let printed = server.flagged(&format!("linkbench -l -r --faithful {graph}"));
+    assert!(printed.contains("plugin") && printed.contains("counts against visible links"), "{printed}");
+    let run = &server.files("linkbench")[0];
+    assert!(run["flagged"] == true && run["figures"]["failed"] == 0, "{printed}");
+    assert!(run["findings"][0]["wrong"].as_u64() > Some(0), "{printed}");
+    let why = server.refused(&format!("linkbench -r {graph}"));
+    assert!(why.contains("--faithful") && why.contains("loaded with it"), "{why}");
+    server.bench(&format!("linkbench -l -r {graph}"));
+}
+
+#[test]
 fn linkbench_in_two_phases_keeps_counts_right_and_ends_what_a_kill_left_half_done() {
     let server = Server::start();
     let busy = "--max-degree 10 -D maxid1=11 -D requesters=16 -D addlink=40 -D deletelink=40 -D updatelink=20 \

@@ -10,7 +10,7 @@
 //!
 //! The defaults do what LinkBench's documentation and configuration say; [`LinkBench::faithful`] does what its code does:
 //! more links than the table of degrees has, writes with the reads' distribution, multigets of one link more, a motif of 512
-//! bytes for links.
+//! bytes for links; and over MongoDB's protocol without transactions what its plugin sends, counts that go wrong included.
 //!
 //! After a run, counts are compared with visible links, and the number of those that differ stands beside the rate.
 
@@ -45,7 +45,7 @@ use access::{Access, Multigets, Writes};
 use content::{Content, ORIGINAL_MOTIF_BYTES};
 use degree::{Degrees, Split, Table};
 use mix::OPERATIONS;
-use mongo::MongoDatabase;
+use mongo::{Mapping, MongoDatabase};
 use pando_document::doc;
 use requester::{Requester, Shared};
 use serde_json::json;
@@ -94,6 +94,8 @@ pub struct LinkBench {
     link_content: Content,
     node_content: Content,
     check: CheckExtent,
+    /// Of stores over MongoDB's protocol.
+    mapping: Mapping,
     /// The csvstream of the last run.
     stream: Arc<StreamLog>,
     /// The servers, if they speak MySQL's protocol.
@@ -111,7 +113,9 @@ impl LinkBench {
     pub fn faithful(settings: Settings, ways: Ways) -> Result<LinkBench, BenchError> {
         let bench = LinkBench::with(settings, ways, Split::AsOriginal)?;
         let link_content = Content { motif_bytes: ORIGINAL_MOTIF_BYTES, ..Content::LINKS };
+        let has_transactions = bench.transactions != Transactions::None;
         Ok(LinkBench {
+            mapping: if has_transactions { Mapping::Own } else { Mapping::Plugin },
             writes: Writes::AsOriginal,
             multigets: Multigets::FromTwo,
             link_content,
@@ -144,6 +148,7 @@ impl LinkBench {
             link_content: Content::LINKS,
             node_content: Content::NODES,
             check: ways.check,
+            mapping: Mapping::Own,
             stream: Arc::new(StreamLog::new(settings.display_s, settings.samples_max)),
             settings,
             #[cfg(feature = "mysql")]
@@ -169,7 +174,7 @@ impl LinkBench {
         if let Some(server) = &self.sql {
             return Box::new(mysql::SqlDatabase::new(server, &self.database, self.transactions));
         }
-        Box::new(MongoDatabase::new(target, &self.database, self.transactions, self.durability))
+        Box::new(MongoDatabase::new(target, &self.database, self.transactions, self.durability, self.mapping))
     }
 
     fn degrees_in_words(&self) -> String {
@@ -206,7 +211,10 @@ impl Workload for LinkBench {
     }
 
     fn summary(&self) -> String {
-        let consistency = self.transactions.promise();
+        let consistency = match self.mapping {
+            Mapping::Own => self.transactions.promise(),
+            Mapping::Plugin => "none, links and counts as the original's plugin writes them: counts go wrong",
+        };
         format!(
             "ten operations on {} nodes, lists of {} links at most, transactions {consistency}, durability {}, {} seed {}",
             self.settings.nodes(),
@@ -226,6 +234,7 @@ impl Workload for LinkBench {
             "graph": self.graph_parameters(),
             "mix": mix,
             "transactions": self.transactions.name(),
+            "mapping": format!("{:?}", self.mapping),
             "requests_per_client": self.settings.requests,
             "history_percent": self.settings.history_percent,
             "list_limit": self.settings.list_limit,
@@ -254,6 +263,7 @@ impl Workload for LinkBench {
     fn prepare(&self, target: &Target) -> Result<(), BenchError> {
         let store = self.store(target);
         store.check_ability()?;
+        store.check_contents()?;
         let ended = store.recover()?;
         if ended > 0 {
             eprintln!("{ended} writes that an interrupted run left half done were ended");

@@ -55,6 +55,15 @@ impl Server {
 
     /// Calls the tool against it, with files under `out` in its folder; gives what it printed.
     pub fn bench(&self, arguments: &str) -> String {
+        self.ended(arguments, 0)
+    }
+
+    /// The same, whose run must be flagged.
+    pub fn flagged(&self, arguments: &str) -> String {
+        self.ended(arguments, 1)
+    }
+
+    fn ended(&self, arguments: &str, expected: i32) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_pando-bench"))
             .args(arguments.split_whitespace())
             .args(["--uri", &format!("mongodb://127.0.0.1:{}", self.port), "--out"])
@@ -63,7 +72,7 @@ impl Server {
             .expect("the tool starts");
         let text =
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{arguments}\n{text}");
+        assert_eq!(output.status.code(), Some(expected), "{arguments}\n{text}");
         text
     }
 

@@ -15,12 +15,13 @@
 //! left half done be ended later.
 //!
 //! The plugin of the original loses counts by replacing their documents, begins its transaction after the first write, and
-//! asks for a `count` before each list: none of this is done here.
+//! asks for a `count` before each list: none of this is done here, unless `--faithful` asks for [`plugin`].
 //!
 //! # Once more
 //! A write conflict, a lock timeout, or a duplicate key between two upserts of the same link is tried again, and counted.
 
 mod documents;
+mod plugin;
 mod store;
 mod transaction;
 mod two_phase;
@@ -33,8 +34,18 @@ use crate::workload::Finding;
 use crate::workload::load::{Durability, count, drop_collection};
 use documents::{batch, each, sample};
 use pando_document::{Document, Value, doc};
+use plugin::PluginStore;
 use std::collections::HashMap;
 use store::MongoStore;
+
+/// Whose documents and commands they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// This tool's.
+    Own,
+    /// The original's plugin's, with its mistakes.
+    Plugin,
+}
 
 /// What a server says that does not know a command.
 const COMMAND_NOT_FOUND: i64 = 59;
@@ -46,17 +57,38 @@ pub struct MongoDatabase {
     database: String,
     transactions: Transactions,
     durability: Durability,
+    mapping: Mapping,
 }
 
 impl MongoDatabase {
-    /// The server's database of this name.
+    /// The server's database of this name. The plugin's mapping is without transactions.
     pub fn new(
         target: &Target,
         database: &str,
         transactions: Transactions,
         durability: Durability,
+        mapping: Mapping,
     ) -> MongoDatabase {
-        MongoDatabase { target: target.clone(), database: database.to_owned(), transactions, durability }
+        let database = database.to_owned();
+        MongoDatabase { target: target.clone(), database, transactions, durability, mapping }
+    }
+
+    /// Links that are there must have been loaded with the same mapping.
+    fn check_mapping(&self) -> Result<(), BenchError> {
+        let find = doc! { "find": "link", "limit": 1, "singleBatch": true, "projection": { "_id": 1 } };
+        let reply = self.session()?.command(&self.database, find)?;
+        let first = batch(&reply).and_then(<[Value]>::first).and_then(|link| link.as_document()?.get("_id"));
+        let found = match first {
+            None => return Ok(()),
+            Some(Value::Document(_)) => Mapping::Own,
+            Some(_) => Mapping::Plugin,
+        };
+        if found == self.mapping {
+            return Ok(());
+        }
+        let loaded = if found == Mapping::Own { "without" } else { "with" };
+        let cause = format!("the links that are there were loaded {loaded} it: load anew (-l -r)");
+        Err(BenchError::Option { option: "faithful", cause })
     }
 
     fn session(&self) -> Result<Session, BenchError> {
@@ -93,10 +125,18 @@ impl LinkDatabase for MongoDatabase {
             drop_collection(&mut session, &self.database, collection)?;
             session.command(&self.database, doc! { "create": collection })?;
         }
+        if self.mapping == Mapping::Plugin {
+            let mut commands = plugin::index_commands().into_iter();
+            return commands.try_for_each(|command| session.command(&self.database, command).map(drop));
+        }
         let key =
             doc! { "id1": 1, "link_type": 1, "visibility": 1, "time": 1, "id2": 1, "version": 1, "data": 1 };
         let index = doc! { "createIndexes": "link", "indexes": [{ "key": key, "name": "id1_type" }] };
         session.command(&self.database, index).map(|_| ())
+    }
+
+    fn check_contents(&self) -> Result<(), BenchError> {
+        self.check_mapping()
     }
 
     fn recover(&self) -> Result<u64, BenchError> {
@@ -120,7 +160,11 @@ impl LinkDatabase for MongoDatabase {
     }
 
     fn open(&self) -> Result<Box<dyn LinkStore>, BenchError> {
-        Ok(Box::new(self.connect()?))
+        let plain = self.connect()?;
+        Ok(match self.mapping {
+            Mapping::Own => Box::new(plain),
+            Mapping::Plugin => Box::new(PluginStore::new(plain)),
+        })
     }
 
     fn check(&self, extent: CheckExtent) -> Result<Option<Finding>, BenchError> {

@@ -211,6 +211,10 @@ pub enum CheckExtent {
 pub trait LinkDatabase: Send + Sync {
     /// That the server can do what is asked; refused before anything begins.
     fn check_ability(&self) -> Result<(), BenchError>;
+    /// That what is there can be worked on; refused before a run begins.
+    fn check_contents(&self) -> Result<(), BenchError> {
+        Ok(())
+    }
     /// Empty collections or tables, with their indexes.
     fn recreate(&self) -> Result<(), BenchError>;
     /// Ends what an interrupted client left half done; gives how much that was.

@@ -98,6 +98,37 @@ impl MongoStore {
         self.write(doc! { "update": "count", "updates": [updates] }).map(|_| ())
     }
 
+    /// What a list asks for.
+    pub(super) fn list_filter(query: ListQuery) -> Document {
+        let time = doc! { "$gte": 0_i64, "$lte": query.time_to };
+        doc! { "id1": query.id1, "link_type": query.link_type, "visibility": 1, "time": time }
+    }
+
+    /// Reads a list to its end; `find` has its filter.
+    pub(super) fn list(&mut self, mut find: Document, query: ListQuery) -> Result<Listed, BenchError> {
+        let as_int32 = |number| i32::try_from(number).unwrap_or(i32::MAX);
+        find.push("sort", doc! { "time": -1 });
+        find.push("limit", as_int32(query.limit));
+        find.push("batchSize", as_int32(query.limit));
+        if query.offset > 0 {
+            find.push("skip", as_int32(query.offset));
+        }
+        let mut reply = self.command(find)?;
+        let mut listed = Listed { links: 0, last_time: None };
+        loop {
+            let links = batch(&reply).unwrap_or_default();
+            listed.links += u32::try_from(links.len()).unwrap_or(u32::MAX);
+            let last = links.last().and_then(|link| link.as_document()?.get("time")?.as_i64_exact());
+            listed.last_time = last.or(listed.last_time);
+            // A long list may not fit into one reply.
+            let id = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("id")?.as_i64_exact());
+            match id {
+                None | Some(0) => return Ok(listed),
+                Some(id) => reply = self.command(doc! { "getMore": id, "collection": "link" })?,
+            }
+        }
+    }
+
     pub(super) fn insert(&mut self, collection: &str, documents: Vec<Value>) -> Result<(), BenchError> {
         let expected = documents.len() as i64;
         let reply = self.write(doc! { "insert": collection, "ordered": false, "documents": documents })?;
@@ -160,34 +191,11 @@ impl LinkStore for MongoStore {
     }
 
     fn list_links(&mut self, query: ListQuery) -> Result<Listed, BenchError> {
-        let ListQuery { id1, link_type, time_to, offset, limit } = query;
-        let as_int32 = |number| i32::try_from(number).unwrap_or(i32::MAX);
-        let time = doc! { "$gte": 0_i64, "$lte": time_to };
-        let mut find = doc! {
-            "find": "link",
-            "filter": { "id1": id1, "link_type": link_type, "visibility": 1, "time": time },
-            "projection": { "_id": 0, "id1": 1, "link_type": 1, "id2": 1, "visibility": 1, "time": 1, "version": 1, "data": 1 },
-            "sort": { "time": -1 },
-            "limit": as_int32(limit),
-            "batchSize": as_int32(limit),
+        let projection = doc! {
+            "_id": 0, "id1": 1, "link_type": 1, "id2": 1, "visibility": 1, "time": 1, "version": 1, "data": 1,
         };
-        if offset > 0 {
-            find.push("skip", as_int32(offset));
-        }
-        let mut reply = self.command(find)?;
-        let mut listed = Listed { links: 0, last_time: None };
-        loop {
-            let links = batch(&reply).unwrap_or_default();
-            listed.links += u32::try_from(links.len()).unwrap_or(u32::MAX);
-            let last = links.last().and_then(|link| link.as_document()?.get("time")?.as_i64_exact());
-            listed.last_time = last.or(listed.last_time);
-            // A long list may not fit into one reply.
-            let id = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("id")?.as_i64_exact());
-            match id {
-                None | Some(0) => return Ok(listed),
-                Some(id) => reply = self.command(doc! { "getMore": id, "collection": "link" })?,
-            }
-        }
+        let filter = MongoStore::list_filter(query);
+        self.list(doc! { "find": "link", "filter": filter, "projection": projection }, query)
     }
 
     fn add_node(&mut self, node: &Node) -> Result<(), BenchError> {

@@ -1,0 +1,253 @@
+//! The store as the original's plugin for MongoDB does it, without transactions: `--faithful`. It sends what the plugin sends, its
+//! mistakes included, so that its figures can be set beside the plugin's; the check at the end counts what they did to the counts.
+//!
+//! | operation | commands |
+//! |---|---|
+//! | a link is added or changed | upsert of the link; its count is *replaced* by a document without a count, then `$inc` of the version only; a link that was there: its data |
+//! | a link is hidden | read; if it is visible: hidden, the same two on its count, a repair of negative counts, a read of the count |
+//! | links by their ends | `count`, then `find` |
+//! | a list | `count`, then `find` without a projection, so that no index covers it |
+//! | bulk loads | unordered upserts of links, replacements of counts |
+//!
+//! Links and counts have ObjectIds and unique indexes, which the default mapping does not need. Nothing is tried again.
+
+use super::documents::{BATCH_SIZE, affected, batch, binary};
+use super::store::MongoStore;
+use crate::error::BenchError;
+use crate::workload::linkbench::store::{
+    Count, Found, Link, LinkChange, LinkKey, LinkStore, ListQuery, Listed, Node,
+};
+use pando_document::{Document, Value, doc};
+
+/// Makes the plugin's indexes; the collections are there and empty.
+pub fn index_commands() -> [Document; 3] {
+    let of_lists =
+        doc! { "id1": 1, "link_type": 1, "visibility": 1, "time": 1, "id2": 1, "version": 1, "data": 1 };
+    let index = |collection: &str, key: Document, name: &str, unique: bool| {
+        doc! { "createIndexes": collection, "indexes": [{ "key": key, "name": name, "unique": unique }] }
+    };
+    [
+        index("link", doc! { "link_type": 1, "id1": 1, "id2": 1 }, "link_key", true),
+        index("link", of_lists, "id1_type", false),
+        index("count", doc! { "id": 1, "link_type": 1 }, "count_key", true),
+    ]
+}
+
+/// A connection.
+pub struct PluginStore {
+    plain: MongoStore,
+}
+
+fn link_key(key: LinkKey) -> Document {
+    doc! { "link_type": key.link_type, "id1": key.id1, "id2": key.id2 }
+}
+
+fn count_key(id: i64, link_type: i64) -> Document {
+    doc! { "id": id, "link_type": link_type }
+}
+
+/// All that a link has but its visibility.
+fn content(link: &Link) -> Document {
+    doc! { "data": binary(&link.data), "time": link.time, "version": link.version }
+}
+
+impl PluginStore {
+    /// Over this connection.
+    pub fn new(plain: MongoStore) -> PluginStore {
+        PluginStore { plain }
+    }
+
+    fn update(&mut self, collection: &str, updates: Vec<Document>) -> Result<Document, BenchError> {
+        let updates: Vec<Value> = updates.into_iter().map(Value::from).collect();
+        self.plain.write_once(doc! { "update": collection, "updates": updates, "ordered": false })
+    }
+
+    /// Whether each was there is not asked by the plugin either.
+    fn upsert_link(&mut self, link: &Link) -> Result<LinkChange, BenchError> {
+        let reply = self.update("link", vec![upsert_of(link)])?;
+        let is_new = reply.get("upserted").and_then(Value::as_array).is_some_and(|new| !new.is_empty());
+        // What was there counts as hidden, whatever it was.
+        Ok(if is_new { LinkChange::Inserted } else { LinkChange::Shown })
+    }
+
+    /// The count loses its number by the first, and does not get it back by the second.
+    fn change_count(&mut self, key: LinkKey, time: i64) -> Result<(), BenchError> {
+        let id = count_key(key.id1, key.link_type);
+        let replacement = doc! { "id": key.id1, "link_type": key.link_type, "time": time };
+        self.update("count", vec![doc! { "q": id.clone(), "u": replacement, "upsert": true }])?;
+        self.update("count", vec![doc! { "q": id, "u": { "$inc": { "version": 1_i64 } } }]).map(drop)
+    }
+
+    fn number_of(&mut self, filter: Document, skip: u32, limit: u32) -> Result<i64, BenchError> {
+        let mut count = doc! { "count": "link", "query": filter };
+        if skip > 0 {
+            count.push("skip", i64::from(skip));
+        }
+        if limit > 0 {
+            count.push("limit", i64::from(limit));
+        }
+        Ok(affected(&self.plain.command(count)?))
+    }
+}
+
+/// An upsert of a link: what is there is made visible.
+fn upsert_of(link: &Link) -> Document {
+    let mut on_insert = link_key(link.key);
+    content(link).iter().for_each(|(name, value)| on_insert.push(name, value.clone()));
+    let update = doc! { "$setOnInsert": on_insert, "$set": { "visibility": 1 } };
+    doc! { "q": link_key(link.key), "u": update, "upsert": true }
+}
+
+impl LinkStore for PluginStore {
+    fn add_link(&mut self, link: &Link) -> Result<LinkChange, BenchError> {
+        let change = self.upsert_link(link)?;
+        self.change_count(link.key, link.time)?;
+        if change == LinkChange::Shown {
+            let mut set = content(link);
+            set.push("visibility", 1);
+            self.update("link", vec![doc! { "q": link_key(link.key), "u": { "$set": set } }])?;
+        }
+        Ok(change)
+    }
+
+    fn delete_link(&mut self, key: LinkKey, time: i64) -> Result<Found, BenchError> {
+        let link = self.plain.find_one("link", link_key(key), doc! {})?;
+        let visibility = link.and_then(|link| link.get("visibility")?.as_i64_exact());
+        if visibility != Some(1) {
+            return Ok(Found::No);
+        }
+        let hide = doc! { "q": link_key(key), "u": { "$set": { "visibility": 0 } } };
+        self.update("link", vec![hide])?;
+        self.change_count(key, time)?;
+        let mut negative = count_key(key.id1, key.link_type);
+        negative.push("count", doc! { "$lt": 0_i64 });
+        self.update("count", vec![doc! { "q": negative, "u": { "$set": { "count": 0_i64 } } }])?;
+        self.plain.find_one("count", count_key(key.id1, key.link_type), doc! {})?;
+        Ok(Found::Yes)
+    }
+
+    fn count_links(&mut self, id1: i64, link_type: i64) -> Result<i64, BenchError> {
+        let count = self.plain.find_one("count", count_key(id1, link_type), doc! {})?;
+        Ok(count.and_then(|count| count.get("count")?.as_i64_exact()).unwrap_or(0))
+    }
+
+    fn get_links(&mut self, id1: i64, link_type: i64, id2s: &[i64]) -> Result<u32, BenchError> {
+        let ids: Vec<Value> = id2s.iter().map(|id| Value::Int64(*id)).collect();
+        let filter = doc! { "id1": id1, "link_type": link_type, "id2": { "$in": ids } };
+        if self.number_of(filter.clone(), 0, 0)? == 0 {
+            return Ok(0);
+        }
+        let reply = self.plain.command(doc! { "find": "link", "filter": filter, "batchSize": BATCH_SIZE })?;
+        Ok(batch(&reply).map_or(0, |links| u32::try_from(links.len()).unwrap_or(u32::MAX)))
+    }
+
+    fn list_links(&mut self, query: ListQuery) -> Result<Listed, BenchError> {
+        let filter = MongoStore::list_filter(query);
+        if self.number_of(filter.clone(), query.offset, query.limit)? == 0 {
+            return Ok(Listed { links: 0, last_time: None });
+        }
+        self.plain.list(doc! { "find": "link", "filter": filter }, query)
+    }
+
+    fn add_node(&mut self, node: &Node) -> Result<(), BenchError> {
+        self.plain.add_node(node)
+    }
+
+    fn update_node(&mut self, node: &Node) -> Result<Found, BenchError> {
+        self.plain.update_node(node)
+    }
+
+    fn delete_node(&mut self, id: i64) -> Result<Found, BenchError> {
+        self.plain.delete_node(id)
+    }
+
+    fn get_node(&mut self, id: i64) -> Result<Found, BenchError> {
+        self.plain.get_node(id)
+    }
+
+    fn load_nodes(&mut self, nodes: &[Node]) -> Result<(), BenchError> {
+        self.plain.load_nodes(nodes)
+    }
+
+    fn load_links(&mut self, links: &[Link]) -> Result<(), BenchError> {
+        self.update("link", links.iter().map(upsert_of).collect()).map(drop)
+    }
+
+    fn load_counts(&mut self, counts: &[Count]) -> Result<(), BenchError> {
+        let replace = |count: &Count| {
+            let mut whole = count_key(count.id, count.link_type);
+            whole.push("count", count.count);
+            whole.push("time", count.time);
+            whole.push("version", 0_i64);
+            doc! { "q": count_key(count.id, count.link_type), "u": whole, "upsert": true }
+        };
+        self.update("count", counts.iter().map(replace).collect()).map(drop)
+    }
+
+    fn take_retries(&mut self) -> u64 {
+        self.plain.take_retries()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+    use crate::client::{EmbeddedStore, Record, Session};
+    use crate::workload::linkbench::store::Transactions;
+    use pando_wire::{Body, Message};
+    use std::sync::Arc;
+
+    const KEY: LinkKey = LinkKey { id1: 1, link_type: 2, id2: 3 };
+
+    /// The commands' names and collections that an operation sends, if everything is answered with this.
+    fn sent<T>(
+        reply: Document,
+        operation: impl Fn(&mut PluginStore) -> Result<T, BenchError>,
+    ) -> Vec<String> {
+        let record = Record::default();
+        let store = Arc::new(EmbeddedStore::recording(&reply, record.clone()));
+        let session = Session::open(Address::Embedded(store)).expect("it answers");
+        let plain = MongoStore::new(session, "d", Transactions::None, doc! { "w": 1 });
+        record.lock().expect("one thread").clear();
+        operation(&mut PluginStore::new(plain)).expect("answered");
+        let frames = record.lock().expect("one thread").clone();
+        let name = |frame: &Vec<u8>| {
+            let Body::Msg(message) = Message::decode(frame).expect("a message").body else {
+                panic!("OP_MSG")
+            };
+            let body = pando_document::RawDocument::from_bytes(message.body()).expect("a document");
+            let body = Document::from_raw(body).expect("whole");
+            let (name, value) = body.iter().next().expect("a command");
+            format!("{name} {}", value.as_str().unwrap_or_default())
+        };
+        frames.iter().map(name).collect()
+    }
+
+    fn link() -> Link {
+        Link { key: KEY, time: 9, version: 0, data: vec![1] }
+    }
+
+    fn visible() -> Document {
+        let link = doc! { "visibility": 1, "time": 5_i64 };
+        doc! { "cursor": { "firstBatch": [link], "id": 0_i64, "ns": "d.link" }, "n": 1, "ok": 1.0 }
+    }
+
+    #[test]
+    fn operations_send_as_many_commands_as_the_plugins() {
+        let new = doc! { "n": 1, "upserted": [{ "index": 0 }], "ok": 1.0 };
+        let add = |store: &mut PluginStore| store.add_link(&link());
+        assert_eq!(sent(new, add), ["update link", "update count", "update count"]);
+        let changed = sent(visible(), add);
+        assert_eq!(changed, ["update link", "update count", "update count", "update link"]);
+        let deleted = sent(visible(), |store| store.delete_link(KEY, 9));
+        let expected =
+            ["find link", "update link", "update count", "update count", "update count", "find count"];
+        assert_eq!(deleted, expected);
+        let multiget = sent(visible(), |store| store.get_links(1, 2, &[3, 4]));
+        assert_eq!(multiget, ["count link", "find link"]);
+        let query = ListQuery { id1: 1, link_type: 2, time_to: 9, offset: 0, limit: 10 };
+        let list = sent(visible(), |store| store.list_links(query));
+        assert_eq!(list, ["count link", "find link"]);
+    }
+}
