@@ -7,29 +7,33 @@
 //!
 //! # Steps of a change to a collection that exists
 //! 1. Take its latch alone: statements that write have ended, and new ones wait.
-//! 2. Do the long work (build the index).
-//! 3. Take the catalog's mutex, commit the new entry, swap the names, let go.
-//! 4. Drop the trees that are no longer referred to.
+//! 2. Take the catalog's mutex, commit the new entry, swap the names, let go.
+//! 3. Drop the trees that are no longer referred to.
+//!
+//! The long work of an index build is done before, while statements write ([`crate::index_build`]).
 //!
 //! # Invariants
-//! - The latch is taken before the mutex, never after.
-//! - A description in the map is what the catalog tree says, flags aside, which only ever run behind the tree.
+//! - A build turn is taken before the latch, and the latch before the mutex, never after.
+//! - A description in the map is what the catalog tree says, but for flags, which only ever run behind the tree, and for what is
+//!   being built, of which the tree knows nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use pando_document::RawDocumentBuf;
 use pando_storage::{
-    Begin, CheckedEngine, Cursor, Direction, Durability, ErrorKind, KeyRange, Patience, SharedEngine,
-    StorageError, Transaction, TreeId, TreeOptions,
+    Begin, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind, KeyRange, Patience,
+    SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock};
 
+use crate::building::BuildEnd;
 use crate::catalog_entry::{self, CATALOG_TREE, Entry, Raising};
 use crate::collection::Parts;
 use crate::index::{RaisedFlags, Truncation};
+use crate::index_build::SORT_BYTES_MAX;
 use crate::tree_layout::tree_options;
 use crate::{CatalogError, Collection, Index, Namespace};
 
@@ -49,9 +53,10 @@ pub(crate) struct Store {
 pub struct Catalog {
     store: Arc<Store>,
     names: ArcSwap<Names>,
+    index_build_memory: AtomicUsize,
 }
 
-/// A collection's description, and the promise that no index comes or goes while it is held.
+/// A collection's description, and the promise that it stays the newest while this is held.
 pub struct Lease {
     collection: Arc<Collection>,
     _latch: ArcRwLockReadGuard<RawRwLock, ()>,
@@ -93,12 +98,23 @@ impl Catalog {
         });
         let names = read_names(&store, &trees)?;
         drop_orphans(&store, &trees, &names)?;
-        Ok(Catalog { store, names: ArcSwap::from_pointee(names) })
+        let index_build_memory = AtomicUsize::new(SORT_BYTES_MAX);
+        Ok(Catalog { store, names: ArcSwap::from_pointee(names), index_build_memory })
     }
 
     /// The engine below.
     pub fn engine(&self) -> &SharedEngine {
         &self.store.engine
+    }
+
+    /// Bytes that sorting for an index build may take.
+    pub fn index_build_memory(&self) -> usize {
+        self.index_build_memory.load(Ordering::Relaxed)
+    }
+
+    /// Sets the bytes that sorting may take, for builds that begin later.
+    pub fn set_index_build_memory(&self, bytes: usize) {
+        self.index_build_memory.store(bytes, Ordering::Relaxed);
     }
 
     /// Begins a transaction.
@@ -127,7 +143,7 @@ impl Catalog {
     }
 
     /// The collection for a statement that writes. Begin its transaction after the lease, and commit before letting go of it.
-    /// `None` where there is no such collection; `WouldBlock` where an index build holds it and there is no patience.
+    /// `None` where there is no such collection; `WouldBlock` where somebody holds it alone and there is no patience.
     pub fn lease(
         &self,
         database: &str,
@@ -193,7 +209,9 @@ impl Catalog {
             primary_name,
             primary_truncated: Arc::new(AtomicBool::new(false)),
             indexes: Vec::new(),
+            building: Vec::new(),
             latch: Arc::new(RwLock::new(())),
+            build_turn: Arc::default(),
         };
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
         self.store.commit_entries(&[], &[&collection])?;
@@ -225,6 +243,9 @@ impl Catalog {
             self.store.commit_entries(&[namespace], &[])?;
             self.swap(&[namespace], &[]);
         }
+        for building in alone.collection.building() {
+            building.ticket.end(BuildEnd::CollectionDropped);
+        }
         self.store.drop_trees(&alone.collection)?;
         Ok(alone.collection)
     }
@@ -233,6 +254,9 @@ impl Catalog {
     pub fn rename_collection(&self, from: &Namespace, to: &Namespace) -> Result<(), CatalogError> {
         to.check_writable()?;
         let alone = self.exclusive(from)?;
+        if !alone.collection.building().is_empty() {
+            return Err(CatalogError::IndexBuildRunning { namespace: from.to_string() });
+        }
         let _changing = self.store.changing.lock();
         self.check_case(to.database())?;
         if self.collection(to.database(), to.collection()).is_some() {
@@ -252,10 +276,28 @@ impl Catalog {
         self.replace(parts)
     }
 
-    /// Drops a secondary index.
+    /// Ends all index builds of a collection, as [`drop_index`](Catalog::drop_index) does.
+    pub fn end_index_builds(&self, namespace: &Namespace) -> Result<(), CatalogError> {
+        let alone = self.exclusive(namespace)?;
+        let mut parts = alone.collection.parts();
+        for building in parts.building.drain(..) {
+            building.ticket.end(BuildEnd::IndexDropped);
+        }
+        self.show(parts);
+        Ok(())
+    }
+
+    /// Drops a secondary index. One that is being built is dropped with all that the same build builds.
     pub fn drop_index(&self, namespace: &Namespace, name: &str) -> Result<(), CatalogError> {
         let alone = self.exclusive(namespace)?;
         let mut parts = alone.collection.parts();
+        if let Some(at) = parts.building.iter().position(|building| building.index.name() == name) {
+            let ticket = Arc::clone(&parts.building[at].ticket);
+            ticket.end(BuildEnd::IndexDropped);
+            parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &ticket));
+            self.show(parts);
+            return Ok(());
+        }
         let at = parts.indexes.iter().position(|index| index.name() == name);
         let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
         let gone = parts.indexes.remove(at);
@@ -282,17 +324,35 @@ impl Catalog {
         assert_eq!(description.fields, now.fields, "a new specification of an index has the same key");
         description.multikey = now.multikey;
         description.truncated = now.truncated;
-        parts.indexes[at] = Arc::new(Index::new(description, have.tree(), have.tree_name().to_owned()));
+        let changed = Index::new(description, have.tree(), have.tree_name().to_owned());
+        changed.set_published(have.published());
+        parts.indexes[at] = Arc::new(changed);
         self.replace(parts)
     }
 
     /// Commits and shows a new description of a collection whose latch the caller holds alone.
     pub(crate) fn replace(&self, parts: Parts) -> Result<(), CatalogError> {
+        self.replace_with_new(parts, &[])
+    }
+
+    /// The same, and publishes indexes that the description has for the first time.
+    pub(crate) fn replace_with_new(&self, parts: Parts, new: &[Arc<Index>]) -> Result<(), CatalogError> {
         let _changing = self.store.changing.lock();
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        self.store.commit_entries(&[], &[&collection])?;
+        let at = self.store.commit_entries(&[], &[&collection])?;
+        for index in new {
+            index.set_published(at);
+        }
         self.swap(&[], &[&collection]);
         Ok(())
+    }
+
+    /// Shows a new description of a collection whose latch the caller holds alone, and which is new only in what is being built.
+    pub(crate) fn show(&self, parts: Parts) -> Arc<Collection> {
+        let _changing = self.store.changing.lock();
+        let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
+        self.swap(&[], &[&collection]);
+        collection
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {
@@ -332,7 +392,11 @@ impl Store {
     }
 
     /// Writes the entries of collections that changed and removes those that are gone, in one transaction.
-    fn commit_entries(&self, gone: &[&Namespace], come: &[&Arc<Collection>]) -> Result<(), StorageError> {
+    fn commit_entries(
+        &self,
+        gone: &[&Namespace],
+        come: &[&Arc<Collection>],
+    ) -> Result<CommitTimestamp, StorageError> {
         let mut transaction = self.engine.begin(Begin::WRITE)?;
         for namespace in gone {
             transaction.delete(self.tree, &catalog_entry::key_of(&namespace.to_string()))?;
@@ -346,7 +410,8 @@ impl Store {
             )?;
         }
         let receipt = transaction.commit(Durability::Logged)?;
-        self.engine.wait_durable(receipt, Durability::Synced)
+        self.engine.wait_durable(receipt, Durability::Synced)?;
+        Ok(receipt.timestamp)
     }
 
     /// Logs flags that a document is about to raise in an index, then raises them.
@@ -453,7 +518,9 @@ fn parts_of(
         primary_name: entry.tree,
         primary_truncated: Arc::new(AtomicBool::new(entry.id_truncated == Truncation::Truncated)),
         indexes,
+        building: Vec::new(),
         latch: Arc::new(RwLock::new(())),
+        build_turn: Arc::default(),
         namespace,
     })
 }

@@ -7,10 +7,11 @@ use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::Direction;
 use pando_storage::{
     Begin, Bytes, Cursor, Direction as ScanDirection, Estimate, KeyRange, Patience, SharedEngine,
-    StorageError, Transaction, TreeId,
+    SnapshotTimestamp, StorageError, Transaction, TreeId,
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
+use crate::building::BuildingIndex;
 use crate::catalog::Store;
 use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
 use crate::{Index, IndexDescription, Namespace, PrimaryKey};
@@ -44,8 +45,12 @@ pub struct Collection {
     /// Whether some `_id` was too long for a key; shared with later descriptions.
     primary_truncated: Arc<AtomicBool>,
     indexes: Vec<Arc<Index>>,
-    /// Held shared by each statement that writes, alone by an index build; shared with later descriptions.
+    /// Indexes that are being built: statements that write note their changes for them, readers know nothing of them.
+    building: Vec<Arc<BuildingIndex>>,
+    /// Held shared by each statement that writes, alone by whoever changes the description; shared with later descriptions.
     pub(crate) latch: Arc<RwLock<()>>,
+    /// Held through a whole index build, taken before the latch; shared with later descriptions.
+    pub(crate) build_turn: Arc<Mutex<()>>,
     pub(crate) store: Arc<Store>,
 }
 
@@ -58,13 +63,25 @@ pub(crate) struct Parts {
     pub primary_name: String,
     pub primary_truncated: Arc<AtomicBool>,
     pub indexes: Vec<Arc<Index>>,
+    pub building: Vec<Arc<BuildingIndex>>,
     pub latch: Arc<RwLock<()>>,
+    pub build_turn: Arc<Mutex<()>>,
 }
 
 impl Collection {
     pub(crate) fn new(parts: Parts, store: Arc<Store>) -> Collection {
-        let Parts { namespace, uuid, options, primary, primary_name, primary_truncated, indexes, latch } =
-            parts;
+        let Parts {
+            namespace,
+            uuid,
+            options,
+            primary,
+            primary_name,
+            primary_truncated,
+            indexes,
+            building,
+            latch,
+            build_turn,
+        } = parts;
         Collection {
             full_name: namespace.to_string(),
             namespace,
@@ -74,7 +91,9 @@ impl Collection {
             primary_name,
             primary_truncated,
             indexes,
+            building,
             latch,
+            build_turn,
             store,
         }
     }
@@ -89,7 +108,9 @@ impl Collection {
             primary_name: self.primary_name.clone(),
             primary_truncated: Arc::clone(&self.primary_truncated),
             indexes: self.indexes.clone(),
+            building: self.building.clone(),
             latch: Arc::clone(&self.latch),
+            build_turn: Arc::clone(&self.build_turn),
         }
     }
 
@@ -123,11 +144,27 @@ impl Collection {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
-    /// All indexes as a planner sees them, `_id_` first. Take the transaction's snapshot before the description.
+    /// The names of indexes that are being built.
+    pub fn names_being_built(&self) -> impl Iterator<Item = &str> {
+        self.building.iter().map(|building| building.index.name())
+    }
+
+    /// All indexes, `_id_` first, whoever may use them.
     pub fn describe_indexes(&self) -> Vec<IndexDescription> {
+        self.describe(|_| true)
+    }
+
+    /// All indexes as a planner sees them, `_id_` first. The snapshot is the transaction's, which has begun before: an index that
+    /// was published later has not all entries for it.
+    pub fn describe_indexes_at(&self, snapshot: SnapshotTimestamp) -> Vec<IndexDescription> {
+        self.describe(|index| index.is_usable_at(snapshot))
+    }
+
+    fn describe(&self, is_wanted: impl Fn(&Index) -> bool) -> Vec<IndexDescription> {
         let mut all = Vec::with_capacity(self.indexes.len() + 1);
         all.push(self.describe_primary());
-        all.extend(self.indexes.iter().map(|index| index.describe()));
+        let wanted = self.indexes.iter().filter(|index| is_wanted(index));
+        all.extend(wanted.map(|index| index.describe()));
         all
     }
 
@@ -194,6 +231,10 @@ impl Collection {
         }
         transaction.rollback();
         Ok(counted)
+    }
+
+    pub(crate) fn building(&self) -> &[Arc<BuildingIndex>] {
+        &self.building
     }
 
     pub(crate) fn engine(&self) -> &SharedEngine {

@@ -7,15 +7,26 @@
 //! 4. The document itself is put or removed. Its primary key carries the intent that keeps other writers away, so entries of
 //!    indexes that are not unique go in blind.
 //!
+//! What an index is to have that is being built is noted for the build ([`crate::building`]); uniqueness is not checked for it.
+//!
 //! A statement that fails half way leaves writes in the transaction: the caller takes a savepoint first and rolls back to it.
 
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_storage::{Patience, Transaction};
 
+use crate::building::BuildingIndex;
 use crate::index::{RaisedFlags, Truncation, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::{self, IndexKey};
 use crate::{Collection, Index, PrimaryKey, WriteError};
+
+/// Where a statement that writes puts entries.
+#[derive(Clone, Copy)]
+enum Target<'i> {
+    Ready(&'i Index),
+    /// Changes are noted for the build.
+    Building(&'i BuildingIndex),
+}
 
 impl Collection {
     /// Inserts a document. Its `_id` must be there.
@@ -33,10 +44,9 @@ impl Collection {
         if key.is_cut() && !self.is_primary_truncated() {
             self.store.log_primary_truncated(self)?;
         }
-        for index in self.indexes() {
-            let derived = self.derive(index, document)?;
-            for entry_key in &derived {
-                put_entry(index, transaction, entry_key, key.as_bytes(), patience)?;
+        for target in self.targets() {
+            for entry_key in &self.derive(target, document)? {
+                target.put(transaction, entry_key, key.as_bytes(), patience)?;
             }
         }
         transaction.put(self.primary_tree(), key.as_bytes(), document.as_bytes())?;
@@ -54,14 +64,14 @@ impl Collection {
     ) -> Result<(), WriteError> {
         // The document first: its intent is what keeps other writers of the same entries away.
         transaction.put(self.primary_tree(), key, new.as_bytes())?;
-        for index in self.indexes() {
-            let before = index_keys::keys_of(index, old)?.keys;
-            let after = self.derive(index, new)?;
+        for target in self.targets() {
+            let before = target.keys_before(old)?;
+            let after = self.derive(target, new)?;
             for gone in before.iter().filter(|have| !after.contains(have)) {
-                delete_entry(index, transaction, gone, key)?;
+                target.delete(transaction, gone, key)?;
             }
             for come in after.iter().filter(|have| !before.contains(have)) {
-                put_entry(index, transaction, come, key, patience)?;
+                target.put(transaction, come, key, patience)?;
             }
         }
         Ok(())
@@ -76,22 +86,77 @@ impl Collection {
         _patience: Patience,
     ) -> Result<(), WriteError> {
         transaction.delete(self.primary_tree(), key)?;
-        for index in self.indexes() {
-            for gone in &index_keys::keys_of(index, old)?.keys {
-                delete_entry(index, transaction, gone, key)?;
+        for target in self.targets() {
+            for gone in &target.keys_before(old)? {
+                target.delete(transaction, gone, key)?;
             }
         }
         Ok(())
     }
 
+    fn targets(&self) -> impl Iterator<Item = Target<'_>> {
+        let ready = self.indexes().iter().map(|index| Target::Ready(index));
+        ready.chain(self.building().iter().map(|building| Target::Building(building)))
+    }
+
     /// The keys of a document, with the flags that they raise logged and raised.
-    fn derive(&self, index: &Index, document: &RawDocument) -> Result<Vec<IndexKey>, WriteError> {
+    fn derive(&self, target: Target<'_>, document: &RawDocument) -> Result<Vec<IndexKey>, WriteError> {
+        let index = target.index();
         let derived = index_keys::keys_of(index, document)?;
         let flags = with_truncation(derived.flags, &derived.keys);
         if index_keys::raises_any(&flags) && index.lacks(&flags) {
-            self.store.log_index_flags(self, index, &flags)?;
+            match target {
+                Target::Ready(index) => self.store.log_index_flags(self, index, &flags)?,
+                Target::Building(building) => building.raise(&flags),
+            }
         }
         Ok(derived.keys)
+    }
+}
+
+impl<'i> Target<'i> {
+    fn index(self) -> &'i Index {
+        match self {
+            Target::Ready(index) => index,
+            Target::Building(building) => &building.index,
+        }
+    }
+
+    /// The keys of a document that is there.
+    fn keys_before(self, document: &RawDocument) -> Result<Vec<IndexKey>, WriteError> {
+        match (self, index_keys::keys_of(self.index(), document)) {
+            (_, Ok(derived)) => Ok(derived.keys),
+            // The build will fail over this document, or has seen it go; that is no reason to keep it.
+            (Target::Building(_), Err(WriteError::ParallelArrays { .. } | WriteError::AmbiguousField(_))) => {
+                Ok(Vec::new())
+            }
+            (_, Err(error)) => Err(error),
+        }
+    }
+
+    fn put(
+        self,
+        transaction: &mut dyn Transaction,
+        key: &IndexKey,
+        primary_key: &[u8],
+        patience: Patience,
+    ) -> Result<(), WriteError> {
+        match self {
+            Target::Ready(index) => put_entry(index, transaction, key, primary_key, patience),
+            Target::Building(building) => Ok(building.note_put(transaction, key, primary_key)?),
+        }
+    }
+
+    fn delete(
+        self,
+        transaction: &mut dyn Transaction,
+        key: &IndexKey,
+        primary_key: &[u8],
+    ) -> Result<(), WriteError> {
+        match self {
+            Target::Ready(index) => delete_entry(index, transaction, key, primary_key),
+            Target::Building(building) => Ok(building.note_removed(transaction, key, primary_key)?),
+        }
     }
 }
 
@@ -104,7 +169,7 @@ pub(crate) fn with_truncation(mut flags: RaisedFlags, keys: &[IndexKey]) -> Rais
 }
 
 /// Puts an entry; in a unique index, only if no other document has its key.
-pub(crate) fn put_entry(
+fn put_entry(
     index: &Index,
     transaction: &mut dyn Transaction,
     entry_key: &IndexKey,
@@ -144,7 +209,7 @@ fn delete_entry(
     Ok(())
 }
 
-fn damaged(index: &Index, reason: &str) -> WriteError {
+pub(crate) fn damaged(index: &Index, reason: &str) -> WriteError {
     WriteError::DamagedEntry { index: index.name().to_owned(), reason: reason.to_owned() }
 }
 

@@ -3,6 +3,7 @@
 use pando_document::{DocumentError, RawDocumentBuf};
 use pando_storage::StorageError;
 
+use crate::building::BuildEnd;
 use crate::expansion::ExpansionError;
 
 /// A name that cannot be a namespace.
@@ -100,6 +101,18 @@ pub enum CatalogError {
     IndexNotFound {
         /// The name asked for.
         name: String,
+    },
+    /// What was asked for cannot be done while an index of the collection is built.
+    #[error("cannot perform operation: an index build is currently running for collection '{namespace}'")]
+    IndexBuildRunning {
+        /// The collection.
+        namespace: String,
+    },
+    /// The build was ended from outside.
+    #[error("{reason}")]
+    IndexBuildEnded {
+        /// By what.
+        reason: BuildEnd,
     },
     /// Building the index met a document that it cannot hold.
     #[error(transparent)]

@@ -1,10 +1,10 @@
 //! An index: what it is made of, and what it has learnt of the documents that it holds.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pando_document::RawDocumentBuf;
 use pando_keyorder::Direction;
-use pando_storage::TreeId;
+use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
 
 /// Whether a key may stand in an index once only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,8 @@ pub struct Index {
     tree_name: String,
     multikey: Vec<AtomicBool>,
     truncated: AtomicBool,
+    /// The commit that published it; 0 for one that was there when the catalog was opened.
+    published: AtomicU64,
 }
 
 impl Index {
@@ -124,7 +126,8 @@ impl Index {
             definition.multikey.iter().map(|flag| AtomicBool::new(*flag == Multikey::Yes)).collect();
         let truncated = AtomicBool::new(definition.truncated == Truncation::Truncated);
         let directions = definition.fields.iter().map(|field| field.direction).collect();
-        Index { definition, directions, tree, tree_name, multikey, truncated }
+        let published = AtomicU64::new(0);
+        Index { definition, directions, tree, tree_name, multikey, truncated, published }
     }
 
     /// The index's name.
@@ -155,6 +158,20 @@ impl Index {
     /// The specification as `listIndexes` shows it.
     pub fn specification(&self) -> &RawDocumentBuf {
         &self.definition.specification
+    }
+
+    /// Whether the index has all entries that a snapshot sees: not for one from before it was published.
+    pub(crate) fn is_usable_at(&self, snapshot: SnapshotTimestamp) -> bool {
+        snapshot.sees(self.published())
+    }
+
+    pub(crate) fn published(&self) -> CommitTimestamp {
+        CommitTimestamp::new(self.published.load(Ordering::Acquire))
+    }
+
+    /// Remembers the commit that published it.
+    pub(crate) fn set_published(&self, at: CommitTimestamp) {
+        self.published.store(at.get(), Ordering::Release);
     }
 
     /// The tree that holds the entries.

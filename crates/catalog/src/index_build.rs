@@ -1,159 +1,386 @@
-//! Building an index over documents that are there already.
+//! Building indexes over documents that are there already, while statements go on reading and writing them.
 //!
 //! # Steps
-//! 1. The collection is taken alone: no statement writes while the build runs, readers go on.
-//! 2. A tree is created; the catalog does not refer to it yet.
-//! 3. Documents are read in order from one snapshot. Their entries are gathered, sorted, and put in chunks, each chunk a
-//!    transaction, so that the engine sees runs of neighbouring keys and no transaction grows with the collection.
-//! 4. The description with the new index is committed. A crash before this leaves a tree that the next start drops.
+//! 1. *Announce*: for an instant the collection is taken alone. From then on statements that write note what they change of the new
+//!    indexes in trees of changes ([`crate::building`]); a snapshot begun in that instant has all that they will not note.
+//! 2. *Scan*: documents are read from that snapshot, their entries sorted in bounded memory ([`crate::sorter`]).
+//! 3. *Load*: the sorted entries become full leaves, without log and buffers ([`Engine::load`](pando_storage::Engine::load)).
+//! 4. *Catch up*: writers are handed new trees of changes, the old ones are worked in; again, until few changes come meanwhile.
+//! 5. *Publish*: the collection is taken alone again, the last changes are worked in, and the description with the new indexes is
+//!    committed. Readers see them from here on.
 //!
-//! An error (a duplicate in a unique index, parallel arrays) drops the tree and leaves the collection as it was.
+//! # Unique indexes
+//! Until step 5 nobody is told of a duplicate: the build fails where it finds one. It compares the entries of step 2, and the
+//! state after each round of step 4, which is the collection's at the moment of the hand-over. So it fails only where two
+//! documents did have one key at one of these moments.
 //!
-//! # Not here
-//! Building while others write: the engine's ordering by commit time allows it, and the hot build is to use it.
+//! # Crashes and failures
+//! Only step 5 writes to the catalog. A crash before it leaves trees that nothing refers to, and the next start drops them: there
+//! is no half index, and the build is not resumed. A failure, a dropped collection or a dropped index does the same at once.
+
+mod changes;
+mod entries;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pando_document::RawDocument;
-use pando_storage::{Begin, Direction, Durability, KeyRange, Patience};
+use pando_storage::{
+    Begin, Cursor, Direction, Durability, ErrorKind, KeyRange, LoadDurability, Patience, StorageError,
+    Transaction, TreeId, TreeOptions,
+};
+use parking_lot::{ArcMutexGuard, RawMutex};
 
-use crate::documents::{put_entry, with_truncation};
-use crate::index::RaisedFlags;
-use crate::index_keys::{self, IndexKey};
+use self::changes::Changes;
+use self::entries::Entries;
+use crate::building::{BuildEnd, BuildTicket, BuildingIndex, entry_under_construction};
+use crate::catalog::Exclusive;
+use crate::documents::with_truncation;
+use crate::index_keys;
+use crate::sorter::Sorter;
 use crate::tree_layout::tree_options;
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
 
-/// Entries that are gathered before they are sorted and put: at ~100 bytes each a few megabytes.
-const CHUNK_ENTRIES: usize = 50_000;
-/// Bytes of keys after which a chunk is put, however few they are.
-const CHUNK_BYTES: usize = 16 * 1024 * 1024;
+/// Memory that all sorters of one build may take, unless it is set: see [`Catalog::set_index_build_memory`].
+pub(crate) const SORT_BYTES_MAX: usize = 64 << 20;
 /// How often the log says how far a build has got.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// How many documents or entries pass between two looks whether the build was ended.
+const LOOK_EVERY: u64 = 256;
+/// So few changes are worked in while writers wait: some ten milliseconds.
+const LAST_CHANGES: u64 = 2_000;
+/// After so many rounds writers are faster than the build, and have to wait for the rest.
+const ROUNDS_MAX: u32 = 12;
+/// Changes that are worked in by one transaction.
+const CHANGES_A_COMMIT: u64 = 5_000;
 
 impl Catalog {
-    /// Builds indexes and adds them to the collection, all or none. Blocks until all are built.
+    /// Builds indexes and adds them to the collection, all or none, while others go on reading and writing. Blocks until all
+    /// are built, and before that until no other build of the collection is under way.
     pub fn create_indexes(
         &self,
         namespace: &Namespace,
         descriptions: Vec<IndexDescription>,
     ) -> Result<(), CatalogError> {
-        let alone = self.exclusive(namespace)?;
-        let mut parts = alone.collection.parts();
-        let mut built: Vec<Arc<Index>> = Vec::with_capacity(descriptions.len());
-        for description in descriptions {
-            match self.build(&alone.collection, description) {
-                Ok(index) => built.push(index),
-                Err(error) => {
-                    for index in built {
-                        self.engine().drop_tree(index.tree())?;
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        parts.indexes.extend(built);
-        self.replace(parts)
+        self.index_build_turn(namespace)?.create(descriptions)
     }
 
-    /// Builds one index into a tree that nothing refers to yet.
-    fn build(
-        &self,
-        collection: &Collection,
-        description: IndexDescription,
-    ) -> Result<Arc<Index>, CatalogError> {
-        let layout = tree_options(&description.specification, self.engine().name())?;
-        let (tree_name, tree) = self.store().create_tree("index", &layout)?;
-        let index = Arc::new(Index::new(description, tree, tree_name));
-        match (Build { catalog: self, collection, index: &index }).run() {
-            Ok(()) => Ok(index),
-            Err(error) => {
-                self.engine().drop_tree(tree)?;
-                Err(error.into())
+    /// Waits until no other build of the collection is under way, and keeps others from beginning. Look at what indexes there
+    /// are afterwards: they do not become more while this is held.
+    pub fn index_build_turn(&self, namespace: &Namespace) -> Result<IndexBuildTurn<'_>, CatalogError> {
+        loop {
+            let found = self.existing(namespace)?;
+            let turn = found.build_turn.lock_arc();
+            // The collection may have been replaced by another of its name meanwhile.
+            if Arc::ptr_eq(&self.existing(namespace)?.build_turn, &found.build_turn) {
+                return Ok(IndexBuildTurn { catalog: self, namespace: namespace.clone(), _turn: turn });
             }
         }
     }
 }
 
+/// The right to build indexes of one collection.
+pub struct IndexBuildTurn<'c> {
+    catalog: &'c Catalog,
+    namespace: Namespace,
+    _turn: ArcMutexGuard<RawMutex, ()>,
+}
+
+impl IndexBuildTurn<'_> {
+    /// Builds indexes, none of which exists, and adds them, all or none. Blocks.
+    pub fn create(self, descriptions: Vec<IndexDescription>) -> Result<(), CatalogError> {
+        let mut build = Build {
+            catalog: self.catalog,
+            namespace: &self.namespace,
+            ticket: Arc::default(),
+            indexes: Vec::with_capacity(descriptions.len()),
+            scratch: Vec::new(),
+            is_published: false,
+            said: Instant::now(),
+        };
+        build.run(descriptions)
+    }
+}
+
+/// A build under way. Dropping it takes away all that is not published.
 struct Build<'b> {
     catalog: &'b Catalog,
-    collection: &'b Collection,
-    index: &'b Index,
+    namespace: &'b Namespace,
+    ticket: Arc<BuildTicket>,
+    indexes: Vec<Arc<Index>>,
+    /// Trees that go at the end, however it ends.
+    scratch: Vec<TreeId>,
+    is_published: bool,
+    /// When the log was last told how far the build is.
+    said: Instant,
 }
 
 impl Build<'_> {
-    fn run(&self) -> Result<(), WriteError> {
+    fn run(&mut self, descriptions: Vec<IndexDescription>) -> Result<(), CatalogError> {
         let began = Instant::now();
-        let mut said = began;
-        let expected = self.catalog.engine().tree_estimate(self.collection.primary_tree())?.entries;
+        for description in descriptions {
+            let layout = tree_options(&description.specification, self.catalog.engine().name())?;
+            let (name, tree) = self.catalog.store().create_tree("index", &layout)?;
+            self.indexes.push(Arc::new(Index::new(description, tree, name)));
+        }
+        if self.publish_if_empty()? {
+            return Ok(());
+        }
+        let (collection, snapshot) = self.announce()?;
+        tracing::info!(collection = %self.namespace, indexes = ?self.names(), "building indexes");
+        let mut sorters = self.scan(&collection, &*snapshot)?;
+        snapshot.rollback();
+        let entries: Vec<u64> = sorters.iter().map(Sorter::len).collect();
+        for (at, sorter) in sorters.iter_mut().enumerate() {
+            self.load(at, sorter)?;
+        }
+        drop(sorters);
+        self.catch_up()?;
+        let seconds = began.elapsed().as_secs_f64();
+        tracing::info!(collection = %self.namespace, indexes = ?self.names(), ?entries, seconds, "built indexes");
+        Ok(())
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.indexes.iter().map(|index| index.name()).collect()
+    }
+
+    /// Where there is no document there is nothing to build.
+    fn publish_if_empty(&mut self) -> Result<bool, CatalogError> {
+        let is_empty = |collection: &Collection| -> Result<bool, StorageError> {
+            let reader = self.catalog.begin(Begin::READ)?;
+            let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
+            Ok(scan.next(&*reader, Patience::MayBlock)?.is_none())
+        };
+        if !is_empty(&*self.catalog.existing(self.namespace)?)? {
+            return Ok(false);
+        }
+        let alone = self.catalog.exclusive(self.namespace)?;
+        let is_empty = is_empty(&alone.collection)?;
+        if is_empty {
+            self.publish(&alone)?;
+        }
+        Ok(is_empty)
+    }
+
+    /// Has writers note their changes, and begins the snapshot that has all before. See the module's head.
+    fn announce(&mut self) -> Result<(Arc<Collection>, Box<dyn Transaction>), CatalogError> {
+        let building = self.new_changes()?;
+        let alone = self.catalog.exclusive(self.namespace)?;
+        let mut parts = alone.collection.parts();
+        parts.building.extend(building);
+        let collection = self.catalog.show(parts);
         let snapshot = self.catalog.begin(Begin::READ)?;
-        let mut scan = self.collection.scan_documents(KeyRange::all(), Direction::Forward);
-        let mut flags = RaisedFlags::none(self.index.fields().len());
-        let mut chunk = Chunk::default();
+        Ok((collection, snapshot))
+    }
+
+    /// The indexes with an empty tree of changes each.
+    fn new_changes(&mut self) -> Result<Vec<Arc<BuildingIndex>>, StorageError> {
+        let mut building = Vec::with_capacity(self.indexes.len());
+        for index in &self.indexes {
+            let (_, changes) = self.catalog.store().create_tree("changes", &TreeOptions::default())?;
+            self.scratch.push(changes);
+            building.push(Arc::new(BuildingIndex::new(Arc::clone(index), changes, Arc::clone(&self.ticket))));
+        }
+        Ok(building)
+    }
+
+    /// Reads all documents and sorts their entries.
+    fn scan(
+        &mut self,
+        collection: &Collection,
+        snapshot: &dyn Transaction,
+    ) -> Result<Vec<Sorter>, CatalogError> {
+        let memory = self.catalog.index_build_memory() / self.indexes.len().max(1);
+        let mut sorters: Vec<Sorter> = self.indexes.iter().map(|_| Sorter::new(memory)).collect();
+        let scanned = self.scan_into(collection, snapshot, &mut sorters);
+        self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
+        scanned.map(|()| sorters)
+    }
+
+    fn scan_into(
+        &mut self,
+        collection: &Collection,
+        snapshot: &dyn Transaction,
+        sorters: &mut [Sorter],
+    ) -> Result<(), CatalogError> {
+        let store = self.catalog.store();
+        let expected = store.engine.tree_estimate(collection.primary_tree())?.entries;
+        let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
         let mut documents: u64 = 0;
-        while let Some((primary_key, bytes)) = scan.next(&*snapshot, Patience::MayBlock)? {
-            let derived = index_keys::keys_of(self.index, RawDocument::from_bytes(bytes)?)?;
-            let raised = with_truncation(derived.flags, &derived.keys);
-            merge_flags(&mut flags, &raised);
-            for key in derived.keys {
-                chunk.push(key, primary_key);
+        while let Some((primary_key, bytes)) = scan.next(snapshot, Patience::MayBlock)? {
+            let document = RawDocument::from_bytes(bytes).map_err(WriteError::from)?;
+            for (index, sorter) in self.indexes.iter().zip(&mut *sorters) {
+                let derived = index_keys::keys_of(index, document)?;
+                // Nothing refers to the index yet: its flags go to the catalog with its first entry there.
+                index.raise(&with_truncation(derived.flags, &derived.keys));
+                for key in &derived.keys {
+                    let entry = entry_under_construction(index.uniqueness(), key, primary_key);
+                    sorter.push(store, &entry.key, &entry.value)?;
+                }
             }
             documents += 1;
-            if chunk.is_full() {
-                self.put(&mut chunk)?;
-                if said.elapsed() >= PROGRESS_EVERY {
-                    said = Instant::now();
-                    tracing::info!(collection = %self.collection.namespace(), index = self.index.name(), documents, expected, "building index");
+            if documents.is_multiple_of(LOOK_EVERY) {
+                self.check_ticket()?;
+                if self.is_time_to_speak() {
+                    tracing::info!(collection = %self.namespace, indexes = ?self.names(), documents, expected, "building indexes: reading documents");
                 }
             }
         }
-        self.put(&mut chunk)?;
-        snapshot.rollback();
-        // Nothing refers to the index yet: its flags go to the catalog with its first entry there.
-        self.index.raise(&flags);
-        let seconds = began.elapsed().as_secs_f64();
-        tracing::info!(collection = %self.collection.namespace(), index = self.index.name(), documents, seconds, "built index");
+        for sorter in sorters {
+            sorter.finish(store)?;
+        }
         Ok(())
     }
 
-    /// Puts a chunk in order and commits it.
-    fn put(&self, chunk: &mut Chunk) -> Result<(), WriteError> {
-        chunk.entries.sort_unstable();
-        let mut transaction = self.catalog.begin(Begin::WRITE)?;
-        for (key, primary_key) in chunk.entries.drain(..) {
-            put_entry(self.index, &mut *transaction, &key, &primary_key, Patience::MayBlock)?;
+    /// Fills the tree of an index with its sorted entries.
+    fn load(&mut self, at: usize, sorter: &mut Sorter) -> Result<(), CatalogError> {
+        let index = Arc::clone(&self.indexes[at]);
+        let reader = self.catalog.begin(Begin::READ)?;
+        let (catalog, total, mut count) = (self.catalog, sorter.len(), 0);
+        let mut look = || {
+            count += LOOK_EVERY;
+            self.check_ticket()?;
+            if self.is_time_to_speak() {
+                tracing::info!(collection = %self.namespace, index = index.name(), entries = count, total, "building indexes: writing entries");
+            }
+            Ok(())
+        };
+        let mut entries = Entries::new(&index, sorter.merge(&*reader)?, &mut look);
+        let loaded = catalog.engine().load(index.tree(), &mut entries, LoadDurability::Durable);
+        match (entries.into_failure(), loaded) {
+            (Some(failure), _) => Err(failure),
+            (None, Err(error)) => Err(self.or_end(error)),
+            (None, Ok(_)) => Ok(()),
         }
-        chunk.bytes = 0;
+    }
+
+    /// Works in what writers have noted, until the rest is little, and publishes.
+    fn catch_up(&mut self) -> Result<(), CatalogError> {
+        for round in 0..ROUNDS_MAX {
+            let collection = self.catalog.existing(self.namespace)?;
+            let noted: u64 = self.mine(&collection)?.iter().map(|building| building.noted()).sum();
+            if noted <= LAST_CHANGES {
+                break;
+            }
+            tracing::info!(collection = %self.namespace, indexes = ?self.names(), round, noted, "building indexes: working in changes");
+            let fresh = self.new_changes()?;
+            let before = {
+                let alone = self.catalog.exclusive(self.namespace)?;
+                let before = self.mine(&alone.collection)?;
+                let mut parts = alone.collection.parts();
+                parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
+                parts.building.extend(fresh);
+                self.catalog.show(parts);
+                before
+            };
+            for building in &before {
+                self.work_in(building)?;
+                // Only room: where it fails, the end of the build tries again.
+                let _dropped = self.catalog.engine().drop_tree(building.changes);
+            }
+        }
+        let alone = self.catalog.exclusive(self.namespace)?;
+        for building in self.mine(&alone.collection)? {
+            self.work_in(&building)?;
+        }
+        self.publish(&alone)
+    }
+
+    /// Puts all changes of one tree into the index. Nobody writes to either.
+    fn work_in(&self, building: &BuildingIndex) -> Result<(), CatalogError> {
+        let reader = self.catalog.begin(Begin::READ)?;
+        let mut cursor = Cursor::new(building.changes, KeyRange::all(), Direction::Forward);
+        let mut transaction = self.catalog.begin(Begin::WRITE)?;
+        let mut changes = Changes::new(&building.index);
+        let mut count: u64 = 0;
+        while let Some((key, value)) =
+            cursor.next(&*reader, Patience::MayBlock).map_err(|error| self.or_end(error))?
+        {
+            changes.take(&mut *transaction, key, value)?;
+            count += 1;
+            if count.is_multiple_of(CHANGES_A_COMMIT) {
+                self.check_ticket()?;
+                // One after the other: a snapshot begun before the commit would not have it.
+                transaction.commit(Durability::None)?;
+                transaction = self.catalog.begin(Begin::WRITE)?;
+            }
+        }
+        changes.end_group(&mut *transaction)?;
         transaction.commit(Durability::None)?;
         Ok(())
     }
-}
 
-/// Entries gathered from neighbouring documents.
-#[derive(Default)]
-struct Chunk {
-    entries: Vec<(IndexKey, Box<[u8]>)>,
-    bytes: usize,
-}
-
-impl Chunk {
-    fn push(&mut self, key: IndexKey, primary_key: &[u8]) {
-        self.bytes += key.fields.len() + key.type_bits.len() + primary_key.len();
-        self.entries.push((key, primary_key.into()));
+    /// Commits the description with the new indexes.
+    fn publish(&mut self, alone: &Exclusive) -> Result<(), CatalogError> {
+        let mut parts = alone.collection.parts();
+        parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
+        parts.indexes.extend(self.indexes.iter().cloned());
+        self.catalog.replace_with_new(parts, &self.indexes)?;
+        self.is_published = true;
+        Ok(())
     }
 
-    fn is_full(&self) -> bool {
-        self.entries.len() >= CHUNK_ENTRIES || self.bytes >= CHUNK_BYTES
+    /// What writers see of this build in a description; an error if it was ended.
+    fn mine(&self, collection: &Collection) -> Result<Vec<Arc<BuildingIndex>>, CatalogError> {
+        self.check_ticket()?;
+        let mine = |building: &&Arc<BuildingIndex>| Arc::ptr_eq(&building.ticket, &self.ticket);
+        let found: Vec<_> = collection.building().iter().filter(mine).cloned().collect();
+        if found.len() < self.indexes.len() {
+            // Another collection has the name by now.
+            return Err(CatalogError::IndexBuildEnded { reason: BuildEnd::CollectionDropped });
+        }
+        Ok(found)
     }
-}
 
-fn merge_flags(all: &mut RaisedFlags, one: &RaisedFlags) {
-    for (have, want) in all.multikey.iter_mut().zip(&one.multikey) {
-        if *want == crate::Multikey::Yes {
-            *have = crate::Multikey::Yes;
+    fn check_ticket(&self) -> Result<(), CatalogError> {
+        match self.ticket.ended() {
+            None => Ok(()),
+            Some(reason) => Err(CatalogError::IndexBuildEnded { reason }),
         }
     }
-    if one.truncated == crate::Truncation::Truncated {
-        all.truncated = crate::Truncation::Truncated;
+
+    /// An error of a tree that is gone because the build was ended is the end of the build.
+    fn or_end(&self, error: StorageError) -> CatalogError {
+        match self.check_ticket() {
+            Err(ended) => ended,
+            Ok(()) => error.into(),
+        }
+    }
+
+    fn is_time_to_speak(&mut self) -> bool {
+        let is_time = self.said.elapsed() >= PROGRESS_EVERY;
+        if is_time {
+            self.said = Instant::now();
+        }
+        is_time
+    }
+
+    /// Takes the build out of the description that writers see.
+    fn withdraw(&self) {
+        let Ok(alone) = self.catalog.exclusive(self.namespace) else { return };
+        let mut parts = alone.collection.parts();
+        let before = parts.building.len();
+        parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
+        if parts.building.len() < before {
+            self.catalog.show(parts);
+        }
+    }
+}
+
+impl Drop for Build<'_> {
+    fn drop(&mut self) {
+        if !self.is_published {
+            self.withdraw();
+            self.scratch.extend(self.indexes.iter().map(|index| index.tree()));
+        }
+        for tree in self.scratch.drain(..) {
+            match self.catalog.engine().drop_tree(tree) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%tree, %error, "a tree of an index build is left until the next start");
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
     }
 }

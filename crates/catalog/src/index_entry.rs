@@ -126,7 +126,8 @@ fn whole_length(directions: &[Direction], key: &[u8]) -> Result<usize, &'static 
     pando_keyorder::parts_length(key, directions).map_err(|_| "a field of the key does not decode")
 }
 
-fn length_bytes(bytes: &[u8]) -> [u8; 2] {
+/// A length as it stands in values.
+pub(crate) fn length_bytes(bytes: &[u8]) -> [u8; 2] {
     u16::try_from(bytes.len()).expect("keys are at most 1,900 bytes").to_le_bytes()
 }
 

@@ -8,7 +8,7 @@
 //! - What exists is written in the *catalog tree*, one BSON entry a collection, see [`catalog_entry`].
 //!
 //! # The life of an insert
-//! 1. [`Catalog::lease`] gives the collection's description of this moment and keeps index builds away while it is held.
+//! 1. [`Catalog::lease`] gives the collection's description of this moment, and keeps it from changing while it is held.
 //! 2. [`Catalog::begin`] gives a transaction.
 //! 3. [`Collection::insert`] checks that the primary key is free, derives the index entries ([`index_keys`]), and puts all of
 //!    them in the transaction's write set.
@@ -24,6 +24,7 @@
 //! # Not here
 //! What a filter or an update means (crate `query`); error codes and requests (crate `commands`); pages and logs (engines).
 
+mod building;
 mod catalog;
 pub mod catalog_entry;
 mod collection;
@@ -38,15 +39,18 @@ pub mod index_keys;
 mod namespace;
 mod primary_key;
 mod scans;
+mod sorter;
 mod tree_layout;
 mod verify;
 
+pub use building::BuildEnd;
 pub use catalog::{Catalog, Lease};
 pub use collection::{Collection, CollectionSize};
 pub use error::{CatalogError, NameError, WriteError};
 pub use index::{
     Index, IndexDescription, IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility,
 };
+pub use index_build::IndexBuildTurn;
 pub use namespace::{Namespace, check_database};
 pub use primary_key::PrimaryKey;
 pub use scans::{DocumentScan, IndexEntry, IndexScan};

@@ -85,6 +85,7 @@ impl From<StorageError> for CommandError {
             ErrorKind::Busy => ErrorCode::LockTimeout,
             ErrorKind::NotFound => ErrorCode::QueryPlanKilled,
             ErrorKind::InvalidInput => ErrorCode::BadValue,
+            ErrorKind::TooLarge => ErrorCode::TransactionTooLarge,
             ErrorKind::Corrupt => ErrorCode::DataCorruptionDetected,
             ErrorKind::Io => ErrorCode::OutOfDiskSpace,
             ErrorKind::Closed => ErrorCode::ShutdownInProgress,
@@ -107,6 +108,8 @@ impl From<CatalogError> for CommandError {
             CatalogError::DatabaseDiffersInCase { .. } => ErrorCode::DatabaseDifferCase,
             CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
             CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
+            CatalogError::IndexBuildRunning { .. } => ErrorCode::BackgroundOperationInProgressForNamespace,
+            CatalogError::IndexBuildEnded { .. } => ErrorCode::IndexBuildAborted,
             CatalogError::DamagedEntry { .. } => ErrorCode::DataCorruptionDetected,
             CatalogError::Write(_) | CatalogError::Storage(_) => {
                 return match error {

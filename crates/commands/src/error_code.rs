@@ -83,6 +83,9 @@ error_codes! {
     NoSuchTransaction = 251, "NoSuchTransaction";
     CommandNotSupported = 115, "CommandNotSupported";
     InvalidIndexSpecificationOption = 197, "InvalidIndexSpecificationOption";
+    TransactionTooLarge = 257, "TransactionTooLarge";
+    IndexBuildAborted = 276, "IndexBuildAborted";
+    BackgroundOperationInProgressForNamespace = 12587, "BackgroundOperationInProgressForNamespace";
     QueryPlanKilled = 175, "QueryPlanKilled";
     NoQueryExecutionPlans = 291, "NoQueryExecutionPlans";
     QueryExceededMemoryLimitNoDiskUseAllowed = 292, "QueryExceededMemoryLimitNoDiskUseAllowed";

@@ -24,8 +24,8 @@ use self::call::Call;
 use self::transaction::CheckedTransaction;
 use crate::{
     BackupReport, BackupRequest, Begin, Capabilities, CheckReport, CheckRequest, CommitReceipt, Durability,
-    DurabilityWaker, Engine, Estimate, LiveTransaction, Lsn, SharedEngine, Statistics, StorageError,
-    Transaction, TreeDescription, TreeId, TreeOptions, Wait,
+    DurabilityWaker, Engine, Estimate, LiveTransaction, LoadDurability, Lsn, SharedEngine, SortedEntries,
+    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 /// An engine under supervision. See the module's head.
@@ -154,6 +154,15 @@ impl Engine for CheckedEngine {
 
     fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
         self.checked(Call::Backup, || self.inner.check(request))
+    }
+
+    fn load(
+        &self,
+        tree: TreeId,
+        entries: &mut dyn SortedEntries,
+        durability: LoadDurability,
+    ) -> Result<u64, StorageError> {
+        self.checked(Call::Load, || self.inner.load(tree, entries, durability))
     }
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {

@@ -9,8 +9,8 @@ mod check;
 use bytes::Bytes;
 
 use crate::{
-    Batch, BatchLimits, Begin, CommitReceipt, Cursor, Direction, Durability, Engine, Estimate, KeyRange,
-    Patience, ScanEnd, StorageError, Transaction, TreeId,
+    Batch, BatchLimits, Begin, Cursor, Direction, Durability, Engine, ErrorKind, Estimate, KeyRange,
+    LoadDurability, Patience, ScanEnd, SortedEntries, StorageError, Transaction, TreeId,
 };
 
 pub use backup::{backup, restore_backup};
@@ -19,7 +19,7 @@ pub use check::check;
 /// Entries that [`estimate`] counts before it guesses: one batch of a scan.
 pub const ESTIMATE_ENTRIES_MAX: usize = 1_024;
 
-/// Entries that [`load_sorted`] puts into one transaction: enough to share a commit, little enough to stay in a cache.
+/// Entries that [`load`] puts into one transaction: enough to share a commit, little enough to stay in a cache.
 pub const LOAD_BATCH_ENTRIES: usize = 1_000;
 
 /// [`Transaction::get_many`] by one `get` per key.
@@ -104,24 +104,65 @@ pub fn merge(
     }
 }
 
-/// Puts many entries into a tree that nobody else writes, [`LOAD_BATCH_ENTRIES`] to a transaction, and returns the last
-/// commit's receipt (`None` without entries). Sorted keys load fastest, but any order is correct.
+/// [`Engine::load`] by transactions of [`LOAD_BATCH_ENTRIES`] puts.
 ///
-/// Not atomic: after an error the batches before it stay.
-pub fn load_sorted<'e>(
-    engine: &dyn Engine,
+/// Not atomic: after an error or a crash the batches before it stay.
+pub fn load<E: Engine + ?Sized>(
+    engine: &E,
     tree: TreeId,
-    entries: &mut dyn Iterator<Item = (&'e [u8], &'e [u8])>,
-    durability: Durability,
-) -> Result<Option<CommitReceipt>, StorageError> {
-    let mut last = None;
-    let mut entries = entries.peekable();
-    while entries.peek().is_some() {
+    entries: &mut dyn SortedEntries,
+    durability: LoadDurability,
+) -> Result<u64, StorageError> {
+    check_empty(&*engine.begin(Begin::READ)?, tree)?;
+    let mut load = Load { tree, last: None, count: 0 };
+    let mut receipt = None;
+    loop {
         let mut transaction = engine.begin(Begin::WRITE)?;
-        for (key, value) in entries.by_ref().take(LOAD_BATCH_ENTRIES) {
+        let before = load.count;
+        for _ in 0..LOAD_BATCH_ENTRIES {
+            let Some((key, value)) = entries.next()? else { break };
+            load.check_order(key)?;
             transaction.put_blind(tree, key, value)?;
         }
-        last = Some(transaction.commit(durability)?);
+        if load.count == before {
+            break;
+        }
+        receipt = Some(transaction.commit(Durability::None)?);
     }
-    Ok(last)
+    if let (Some(receipt), LoadDurability::Durable) = (receipt, durability) {
+        engine.wait_durable(receipt, Durability::Synced)?;
+    }
+    Ok(load.count)
+}
+
+struct Load {
+    tree: TreeId,
+    last: Option<Vec<u8>>,
+    count: u64,
+}
+
+/// Refuses a tree that has entries.
+fn check_empty(reader: &dyn Transaction, tree: TreeId) -> Result<(), StorageError> {
+    let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
+    match cursor.next(reader, Patience::MayBlock)? {
+        None => Ok(()),
+        Some(_) => {
+            let message = format!("{tree} has entries already and cannot be loaded");
+            Err(StorageError::new(ErrorKind::InvalidInput, message))
+        }
+    }
+}
+
+impl Load {
+    fn check_order(&mut self, key: &[u8]) -> Result<(), StorageError> {
+        if self.last.as_deref().is_some_and(|last| last >= key) {
+            let message = format!("entry {} of a load of {} does not ascend", self.count, self.tree);
+            return Err(StorageError::new(ErrorKind::InvalidInput, message));
+        }
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+        self.count += 1;
+        Ok(())
+    }
 }

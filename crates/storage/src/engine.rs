@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     BackupReport, BackupRequest, Capabilities, CheckReport, CheckRequest, CommitReceipt, Durability,
-    DurabilityWaker, ErrorKind, Estimate, LiveTransaction, Lsn, SnapshotTimestamp, Statistics, StorageError,
-    Transaction, TreeId, Wait,
+    DurabilityWaker, ErrorKind, Estimate, LiveTransaction, LoadDurability, Lsn, SnapshotTimestamp,
+    SortedEntries, Statistics, StorageError, Transaction, TreeId, Wait,
 };
 
 /// Whether a transaction may write.
@@ -141,6 +141,22 @@ pub trait Engine: Send + Sync {
                 Err(StorageError::new(ErrorKind::InvalidInput, message))
             }
         }
+    }
+
+    /// Fills a tree that nobody has written to, and nobody else writes to meanwhile, with entries in ascending order of their
+    /// keys; the number of entries. All transactions see them, those too that began before. A tree that has entries, and keys
+    /// that do not ascend strictly, are [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    ///
+    /// With [`LoadDurability::Durable`] the entries survive any crash from when this returns. Until then, after an error, and
+    /// without it until the store is closed, the tree may be there after a crash with all, some or none of them: refer to it
+    /// only afterwards, and drop it after an error. Blocks the caller, and nobody else.
+    fn load(
+        &self,
+        tree: TreeId,
+        entries: &mut dyn SortedEntries,
+        durability: LoadDurability,
+    ) -> Result<u64, StorageError> {
+        crate::emulate::load(self, tree, entries, durability)
     }
 
     /// Transactions that have neither committed nor rolled back, oldest first.

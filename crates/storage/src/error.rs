@@ -19,6 +19,8 @@ pub enum ErrorKind {
     NotFound,
     /// The request breaks a rule of the contract: fix the request.
     InvalidInput,
+    /// A transaction has more writes than the engine holds at once: roll back, and do it in smaller steps.
+    TooLarge,
     /// Bytes on the device are not what was written: restore from a backup; other trees and ranges stay readable.
     Corrupt,
     /// The device said no to this request (full, or an error): free space or mend it; nothing acknowledged is lost.
@@ -41,6 +43,8 @@ impl ErrorKind {
             ErrorKind::NotFound => false,
             // The request stays wrong.
             ErrorKind::InvalidInput => false,
+            // The same writes stay too many.
+            ErrorKind::TooLarge => false,
             // The bytes stay wrong.
             ErrorKind::Corrupt => false,
             // A person has to make room or change the disk.
@@ -60,6 +64,7 @@ impl ErrorKind {
             | ErrorKind::WouldBlock
             | ErrorKind::NotFound
             | ErrorKind::InvalidInput
+            | ErrorKind::TooLarge
             // One damaged block says nothing of the others.
             | ErrorKind::Corrupt
             // A refused write leaves the store as it was.

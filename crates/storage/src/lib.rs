@@ -39,6 +39,7 @@ mod error;
 mod identifiers;
 mod intents;
 pub mod limits;
+mod load;
 mod scan;
 mod statistics;
 mod transaction;
@@ -54,6 +55,7 @@ pub use engine::{Begin, Engine, Mode, SharedEngine, TreeDescription, TreeOptions
 pub use error::{ErrorKind, StorageError};
 pub use identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 pub use intents::{Intent, Intents, TransactionId};
+pub use load::{IteratorEntries, LoadDurability, SortedEntries};
 pub use pando_environment::MissedRead;
 pub use scan::{Batch, BatchLimits, Cursor, Direction, KeyRange, ScanEnd};
 pub use statistics::{Estimate, LiveTransaction, Statistics, Wait};

@@ -7,7 +7,8 @@ use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
     CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, History, LiveTransaction,
-    Lsn, Persistence, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
+    LoadDurability, Lsn, Persistence, SortedEntries, Statistics, StorageError, Transaction, TreeDescription,
+    TreeId, TreeOptions, Wait,
 };
 use parking_lot::Mutex;
 
@@ -279,6 +280,15 @@ impl Engine for Betree {
 
     fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
         Ok(crate::verify::check_open(&self.core, request)?)
+    }
+
+    fn load(
+        &self,
+        tree: TreeId,
+        entries: &mut dyn SortedEntries,
+        durability: LoadDurability,
+    ) -> Result<u64, StorageError> {
+        self.core.load(tree, entries, durability)
     }
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {

@@ -115,6 +115,17 @@ pub enum BetreeError {
         /// The newest.
         newest: u64,
     },
+    /// A load of a tree that has something.
+    #[error("{0} has entries already and cannot be loaded")]
+    LoadNotEmpty(TreeId),
+    /// A load whose keys do not ascend.
+    #[error("entry {entry} of a load of {tree} does not ascend")]
+    LoadOrder {
+        /// The tree.
+        tree: TreeId,
+        /// The number of the entry that does not come after the one before.
+        entry: u64,
+    },
     /// More writes than a commit can have.
     #[error(
         "a transaction of {bytes} bytes; at most {limit} can be committed at once: commit in smaller steps"
@@ -151,6 +162,8 @@ impl BetreeError {
             | BetreeError::TooManyChanges { .. }
             | BetreeError::ReadOnly
             | BetreeError::NoSnapshot { .. }
+            | BetreeError::LoadNotEmpty(_)
+            | BetreeError::LoadOrder { .. }
             | BetreeError::TransactionTooLarge { .. } => ErrorKind::InvalidInput,
             BetreeError::Stalled(source) => source.kind(),
         }

@@ -48,6 +48,7 @@ mod figures;
 pub(crate) mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod loading;
 pub(crate) mod log;
 pub(crate) mod merging;
 mod options;

@@ -20,6 +20,7 @@ pub(crate) mod flush;
 pub(crate) mod growth;
 pub(crate) mod leaf_merge;
 pub(crate) mod leaf_writer;
+pub(crate) mod load;
 pub(crate) mod lookup;
 pub(crate) mod messages;
 pub(crate) mod node;

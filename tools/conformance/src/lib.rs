@@ -84,7 +84,10 @@ macro_rules! every_test {
             get_many_answers_in_the_order_of_the_keys
             a_read_without_patience_is_answered_or_would_block
             delete_range_removes_the_range_and_nothing_beside_it
-            merging_and_loading_work_by_emulation
+            an_empty_tree_is_loaded_with_sorted_entries
+            a_load_of_nothing_leaves_an_empty_tree
+            loads_that_cannot_be_are_refused
+            merging_works_by_emulation
             any_thread_may_go_on_with_a_transaction
         );
         $crate::tests_of!($open, isolation:

@@ -1,7 +1,8 @@
 //! Single keys and values: what can be stored, and what comes back.
 
 use pando_storage::{
-    CachedReads, ErrorKind, KEY_BYTES_MAX, KeyRange, Patience, Transaction, VALUE_BYTES_MAX, emulate,
+    CachedReads, ErrorKind, IteratorEntries, KEY_BYTES_MAX, KeyRange, LoadDurability, Patience,
+    SortedEntries, StorageError, Transaction, VALUE_BYTES_MAX, emulate,
 };
 
 use crate::subject::{Subject, commit, entries, entry, kind, value};
@@ -192,14 +193,89 @@ pub fn delete_range_removes_the_range_and_nothing_beside_it(subject: &Subject) {
     assert_eq!(left[10].as_deref(), Ok("02990"));
 }
 
-/// The emulations above the contract work on this engine.
-pub fn merging_and_loading_work_by_emulation(subject: &Subject) {
+/// A load is seen at once, by whoever began before too, can be written over, and survives a restart.
+pub fn an_empty_tree_is_loaded_with_sorted_entries(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
-    let keys: Vec<String> = (0..2_500).map(|number| format!("{number:05}")).collect();
-    let mut load = keys.iter().map(|key| (key.as_bytes(), &b"1"[..]));
-    let receipt = emulate::load_sorted(&*engine, tree, &mut load, pando_storage::Durability::None);
-    assert!(receipt.expect("the load succeeds").is_some());
+    let keys: Vec<String> = (0..20_000).map(|number| format!("{number:05}")).collect();
+    let mut entries = IteratorEntries::new(keys.iter().map(|key| (key.as_bytes(), key.as_bytes())));
+    assert_eq!(engine.load(tree, &mut entries, LoadDurability::Durable).expect("the load succeeds"), 20_000);
+    let all: Vec<_> = keys.iter().map(|key| entry(key, key)).collect();
+    assert!(engine.entries(tree) == all, "all is there");
+    engine.put(tree, "00007", "other");
+    engine.delete(tree, "00008");
+    engine.put(tree, "99999", "new");
+    assert_eq!(engine.value(tree, "00007"), Some(b"other".to_vec()));
+    let mut wanted = all;
+    wanted[7].1 = b"other".to_vec();
+    wanted.remove(8);
+    wanted.push(entry("99999", "new"));
+    assert!(engine.entries(tree) == wanted, "writes lie above what was loaded");
+    if engine.is_durable() {
+        let engine = subject.crash(engine);
+        let tree = engine.find_tree("t").expect("the tree is there");
+        let found = engine.entries(tree);
+        // The writes above were not synced.
+        assert!(found == wanted || found.len() >= 20_000 - 1, "what was loaded survives a crash");
+        assert_eq!(engine.value(tree, "19999"), Some(b"19999".to_vec()));
+    }
+}
+
+/// Nothing at all is a load, too.
+pub fn a_load_of_nothing_leaves_an_empty_tree(subject: &Subject) {
+    let engine = subject.open();
+    let tree = engine.tree("t");
+    let mut nothing = IteratorEntries::new(std::iter::empty());
+    assert_eq!(engine.load(tree, &mut nothing, LoadDurability::Scratch).expect("the load succeeds"), 0);
+    assert_eq!(engine.entries(tree), vec![]);
+}
+
+/// What cannot be loaded is refused, and the tree can still be dropped.
+pub fn loads_that_cannot_be_are_refused(subject: &Subject) {
+    let engine = subject.open();
+    let full = engine.tree("full");
+    engine.put(full, "k", "1");
+    let one = [(&b"a"[..], &b"1"[..])];
+    let load = |tree, entries: &[(&'static [u8], &'static [u8])]| {
+        let mut entries = IteratorEntries::new(entries.iter().copied());
+        kind(engine.load(tree, &mut entries, LoadDurability::Durable))
+    };
+    assert_eq!(load(full, &one), Some(ErrorKind::InvalidInput), "it has entries");
+    assert_eq!(engine.entries(full), vec![entry("k", "1")]);
+    let unsorted = engine.tree("unsorted");
+    assert_eq!(load(unsorted, &[(b"b", b"1"), (b"a", b"1")]), Some(ErrorKind::InvalidInput));
+    let twice = engine.tree("twice");
+    assert_eq!(load(twice, &[(b"b", b"1"), (b"b", b"2")]), Some(ErrorKind::InvalidInput));
+    let gone = engine.tree("gone");
+    engine.drop_tree(gone).expect("the tree is dropped");
+    assert_eq!(load(gone, &one), Some(ErrorKind::NotFound));
+    struct Failing(usize);
+    impl SortedEntries for Failing {
+        fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, StorageError> {
+            self.0 += 1;
+            match self.0 {
+                1 => Ok(Some((b"a", b"1"))),
+                _ => Err(StorageError::new(ErrorKind::Io, "the source fails")),
+            }
+        }
+    }
+    let failed = engine.tree("failed");
+    let error = engine.load(failed, &mut Failing(0), LoadDurability::Durable).expect_err("it fails");
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Io, "the source fails".to_owned()));
+    for tree in [unsorted, twice, failed] {
+        engine.drop_tree(tree).expect("the tree is dropped");
+    }
+}
+
+/// The emulations above the contract work on this engine.
+pub fn merging_works_by_emulation(subject: &Subject) {
+    let engine = subject.open();
+    let tree = engine.tree("t");
+    let mut writer = engine.writer();
+    for number in 0..2_500 {
+        writer.put_blind(tree, format!("{number:05}").as_bytes(), b"1").expect("the put succeeds");
+    }
+    commit(writer);
     let mut writer = engine.writer();
     let append = &mut |old: Option<&[u8]>| Some([old.unwrap_or_default(), b"+"].concat());
     for key in ["00000", "new"] {

@@ -3,7 +3,8 @@
 //! # Steps
 //! 1. Specifications are checked and normalised; nothing has been created yet if one of them is refused.
 //! 2. Those that are there already are left out, those that cannot be beside one that is are refused.
-//! 3. The collection is created if there is none, and the rest is built, all or none.
+//! 3. The collection is created if there is none, and the rest is built, all or none, while others read and write. One build of a
+//!    collection waits for another, and looks again what is left to build.
 
 use pando_catalog::{CatalogError, IndexDescription, Namespace};
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc};
@@ -37,26 +38,21 @@ pub(crate) fn run(
         }
         None => vec![doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw()],
     };
-    let new = not_there_yet(&have, wanted)?;
-    let after = have.len() + new.len();
+    let new = not_there_yet(&have, &wanted)?;
     let build = Build {
         namespace: &namespace,
         collection: found.as_ref().map(|collection| uuid_text(collection.uuid())),
         number: uuid_text(context.shared.new_uuid()),
     };
-    let descriptions = build.descriptions(have.len(), &new).map_err(|error| build.failed(error))?;
+    build.descriptions(have.len(), &new).map_err(|error| build.failed(error))?;
     drop(context.lease_or_create(&namespace)?);
-    if !descriptions.is_empty() {
-        context.catalog().create_indexes(&namespace, descriptions).map_err(|error| {
-            build.failed(match error {
-                CatalogError::Write(error) => write_failure(error, &namespace.to_string()),
-                other => other.into(),
-            })
-        })?;
-    }
-    reply.append("numIndexesBefore", count(have.len()));
+    let (before, after) = match new.is_empty() {
+        true => (have.len(), have.len()),
+        false => build.run(context, &wanted)?,
+    };
+    reply.append("numIndexesBefore", count(before));
     reply.append("numIndexesAfter", count(after));
-    let nothing_new = after == have.len();
+    let nothing_new = after == before;
     if !nothing_new || found.is_none() {
         reply.append("createdCollectionAutomatically", RawValue::Boolean(found.is_none()));
     }
@@ -109,12 +105,12 @@ fn check_quorum(argument: &Argument<'_>) -> Result<(), CommandError> {
 /// The wanted indexes without those that are there; an error where one is in the way of another.
 fn not_there_yet(
     have: &[RawDocumentBuf],
-    wanted: Vec<RawDocumentBuf>,
+    wanted: &[RawDocumentBuf],
 ) -> Result<Vec<RawDocumentBuf>, CommandError> {
     let mut new = Vec::new();
     for specification in wanted {
-        if !is_among(have, &specification)? {
-            new.push(specification);
+        if !is_among(have, specification)? {
+            new.push(specification.clone());
         }
     }
     Ok(new)
@@ -129,6 +125,32 @@ struct Build<'b> {
 }
 
 impl Build<'_> {
+    /// Builds what is not there once it is this build's turn; how many indexes there were then, and are now.
+    fn run(&self, context: &Context<'_>, wanted: &[RawDocumentBuf]) -> Result<(usize, usize), CommandError> {
+        let turn = context.catalog().index_build_turn(self.namespace)?;
+        // Another build may have built the same while this one waited.
+        let (database, name) = (self.namespace.database(), self.namespace.collection());
+        let have: Vec<RawDocumentBuf> = match context.catalog().collection(database, name) {
+            Some(collection) => {
+                collection.describe_indexes().into_iter().map(|index| index.specification).collect()
+            }
+            None => {
+                return Err(CatalogError::CollectionNotFound { namespace: self.namespace.to_string() }.into());
+            }
+        };
+        let new = not_there_yet(&have, wanted)?;
+        let descriptions = self.descriptions(have.len(), &new).map_err(|error| self.failed(error))?;
+        if !descriptions.is_empty() {
+            turn.create(descriptions).map_err(|error| {
+                self.failed(match error {
+                    CatalogError::Write(error) => write_failure(error, &self.namespace.to_string()),
+                    other => other.into(),
+                })
+            })?;
+        }
+        Ok((have.len(), have.len() + new.len()))
+    }
+
     /// What is to be built, checked against one another and the limits.
     fn descriptions(
         &self,

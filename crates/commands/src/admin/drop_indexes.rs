@@ -32,6 +32,9 @@ pub(crate) fn run(
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found {namespace}")));
     };
     let names = wanted.names(&collection)?;
+    if matches!(wanted, Wanted::All) {
+        context.catalog().end_index_builds(&namespace)?;
+    }
     for name in &names {
         context.catalog().drop_index(&namespace, name)?;
     }
@@ -84,12 +87,10 @@ fn by_name(collection: &Collection, name: &str) -> Result<String, CommandError> 
     if name == "_id_" {
         return Err(CommandError::failed(ErrorCode::InvalidOptions, "cannot drop _id index"));
     }
-    match collection.index(name) {
-        Some(_) => Ok(name.to_owned()),
-        None => {
-            Err(CommandError::failed(ErrorCode::IndexNotFound, format!("index not found with name [{name}]")))
-        }
+    if collection.index(name).is_some() || collection.names_being_built().any(|built| built == name) {
+        return Ok(name.to_owned());
     }
+    Err(CommandError::failed(ErrorCode::IndexNotFound, format!("index not found with name [{name}]")))
 }
 
 fn by_key(collection: &Collection, key: &RawDocument) -> Result<String, CommandError> {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, Patience, Transaction};
+use pando_catalog::{Bytes, Collection, Patience, SnapshotTimestamp, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use pando_query::execute::{Executor, Revisits};
@@ -177,12 +177,13 @@ pub(crate) struct PlannedPipeline {
 }
 
 impl PlannedPipeline {
-    /// Plans the front against the indexes of this moment.
+    /// Plans the front against the indexes that this snapshot may use.
     pub fn new(
         request: &AggregateRequest<'_>,
         pipeline: Pipeline,
         scope: &ParseScope,
         collection: &Collection,
+        snapshot: SnapshotTimestamp,
     ) -> Result<PlannedPipeline, CommandError> {
         let Pushdown { filter, sort, skip, limit, rest } = pipeline.split_pushdown();
         let filter = Filter::parse(&filter, scope)?;
@@ -195,7 +196,7 @@ impl PlannedPipeline {
             hint: hint.as_ref(),
             ..FindSpecification::matching(&filter)
         };
-        let plan = plan(&specification, &collection.describe_indexes())?;
+        let plan = plan(&specification, &collection.describe_indexes_at(snapshot))?;
         Ok(PlannedPipeline { filter, plan, rest })
     }
 }
@@ -233,7 +234,8 @@ fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<Ag
             let pipeline = Pipeline::parse(request.pipeline, &scope)?;
             match context.catalog().collection(context.database, request.collection) {
                 Some(collection) => {
-                    let planned = PlannedPipeline::new(request, pipeline, &scope, &collection)?;
+                    let planned =
+                        PlannedPipeline::new(request, pipeline, &scope, &collection, transaction.snapshot())?;
                     let run = planned.rest.start(&options);
                     let executor =
                         Executor::new(collection, planned.plan, request.disk_use, Revisits::Impossible)?;
@@ -305,7 +307,8 @@ impl Source for CollectionSource<'_> {
         let Some(collection) = self.shared.catalog.collection(self.database, collection) else {
             return Ok(Vec::new());
         };
-        let plan = plan(&FindSpecification::matching(filter), &collection.describe_indexes())?;
+        let indexes = collection.describe_indexes_at(self.transaction.snapshot());
+        let plan = plan(&FindSpecification::matching(filter), &indexes)?;
         let mut executor = Executor::new(collection, plan, DiskUse::Allowed, Revisits::Impossible)?;
         let mut found = Vec::new();
         while let Some(row) = executor.next(self.transaction, self.patience)? {

@@ -116,7 +116,7 @@ impl FindSource {
         parsed: ParsedFind<'_>,
         disk_use: pando_query::sort::DiskUse,
     ) -> Result<FindSource, CommandError> {
-        let plan = plan(&parsed.specification(), &collection.describe_indexes())?;
+        let plan = plan(&parsed.specification(), &collection.describe_indexes_at(transaction.snapshot()))?;
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let one_at_most = matches!(plan.access, Access::PrimaryKey(_)).then_some(1);
         let executor = Executor::new(collection, plan, disk_use, Revisits::Impossible)?;

@@ -128,6 +128,7 @@ pub(super) fn ends_transaction(failure: &Failure) -> bool {
         ErrorCode::WriteConflict
             | ErrorCode::QueryPlanKilled
             | ErrorCode::OutOfDiskSpace
+            | ErrorCode::TransactionTooLarge
             | ErrorCode::ShutdownInProgress
             | ErrorCode::LockTimeout
     )

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, Patience, Transaction};
+use pando_catalog::{Collection, Patience, SnapshotTimestamp, Transaction};
 use pando_document::{RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::filter::Filter;
@@ -42,6 +42,7 @@ impl Selection {
     fn executor(
         &self,
         collection: &Arc<Collection>,
+        snapshot: SnapshotTimestamp,
         needs: ProjectionNeeds<'_>,
     ) -> Result<Executor, CommandError> {
         let specification = FindSpecification {
@@ -51,7 +52,7 @@ impl Selection {
             needs,
             ..FindSpecification::matching(&self.filter)
         };
-        let plan = plan(&specification, &collection.describe_indexes())?;
+        let plan = plan(&specification, &collection.describe_indexes_at(snapshot))?;
         Ok(Executor::new(Arc::clone(collection), plan, DiskUse::Allowed, Revisits::Impossible)?)
     }
 }
@@ -63,7 +64,7 @@ pub(super) fn keys(
     transaction: &dyn Transaction,
     patience: Patience,
 ) -> Result<Vec<Vec<u8>>, CommandError> {
-    let mut executor = selection.executor(collection, ProjectionNeeds::Everything)?;
+    let mut executor = selection.executor(collection, transaction.snapshot(), ProjectionNeeds::Everything)?;
     let mut found = Vec::new();
     while let Some(row) = executor.next(transaction, patience)? {
         found.push(row.primary_key.to_vec());
@@ -78,7 +79,9 @@ pub(super) fn count(
     transaction: &dyn Transaction,
     patience: Patience,
 ) -> Result<u64, CommandError> {
-    Ok(selection.executor(collection, ProjectionNeeds::Nothing)?.count(transaction, patience)?)
+    Ok(selection
+        .executor(collection, transaction.snapshot(), ProjectionNeeds::Nothing)?
+        .count(transaction, patience)?)
 }
 
 /// Shows each document to `visit`.
@@ -89,7 +92,7 @@ pub(super) fn for_each(
     patience: Patience,
     mut visit: impl FnMut(&RawDocument) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    let mut executor = selection.executor(collection, ProjectionNeeds::Everything)?;
+    let mut executor = selection.executor(collection, transaction.snapshot(), ProjectionNeeds::Everything)?;
     while let Some(row) = executor.next(transaction, patience)? {
         visit(row.document)?;
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::Collection;
+use pando_catalog::{Collection, SnapshotTimestamp};
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::expression::ParseScope;
@@ -109,8 +109,9 @@ pub(crate) fn explain(
     check_explainable(name)?;
     let collection_name = collection_name_or(value, ErrorCode::InvalidNamespace)?;
     let namespace = context.namespace(collection_name)?;
-    let transaction = context.begin_read()?;
     let found = context.catalog().collection(namespace.database(), namespace.collection());
+    // After the description, so that it sees all entries of its indexes.
+    let transaction = context.begin_read()?;
     let explained = explained(context, name, command, found.as_ref())?;
     let projection = match &explained.projection {
         None => ExplainedProjection::Whole,
@@ -270,7 +271,8 @@ fn explained_aggregate(
     let pipeline = Pipeline::parse(request.pipeline, &scope)?;
     match collection {
         Some(collection) => {
-            let planned = PlannedPipeline::new(&request, pipeline, &scope, collection)?;
+            let planned =
+                PlannedPipeline::new(&request, pipeline, &scope, collection, SnapshotTimestamp::MAX)?;
             let stages = stage_texts(&planned.rest);
             let choice = choice_of(command.get("hint")?);
             Ok(Explained { stages, choice, ..Explained::of(planned.filter, planned.plan) })

@@ -17,6 +17,7 @@ pub(super) enum Call {
     Backup,
     /// `change_setting` and `change_tree_options`.
     Change,
+    Load,
     Close,
     /// `get`, `get_many`, `scan` and `estimate` without patience.
     CachedRead,
@@ -44,6 +45,9 @@ impl Call {
             // Reading never lacks room; everything that makes something new may.
             ErrorKind::Busy => {
                 !matches!(self, Call::CachedRead | Call::Read | Call::ListTrees | Call::TreeFigure)
+            }
+            ErrorKind::TooLarge => {
+                matches!(self, Call::Update | Call::DeleteRange | Call::CachedDeleteRange | Call::Commit)
             }
             ErrorKind::NotFound => !matches!(
                 self,

@@ -469,18 +469,7 @@ impl<'f> Flush<'f> {
 
     /// Nodes over these parts, as few as the fanout allows, of nearly equal size.
     pub(super) fn nodes_over(&self, height: u8, parts: Vec<Part>) -> Vec<Part> {
-        let count = parts.len().div_ceil(self.input.settings.fanout);
-        let mut nodes = Vec::with_capacity(count);
-        let total = parts.len();
-        let mut parts = parts.into_iter();
-        for node in 0..count {
-            let size = total * (node + 1) / count - total * node / count;
-            let group: Vec<Part> = parts.by_ref().take(size).collect();
-            let lower = group[0].lower.clone();
-            let slot = NodeSlot::dirty(InnerNode::new(height, group));
-            nodes.push(Part { lower, child: Child::Inner(Arc::new(slot)), slices: Slices::new() });
-        }
-        nodes
+        nodes_over(self.input.settings.fanout, height, parts)
     }
 
     /// Makes one of two neighbouring nodes where one has become small and both fit well into one.
@@ -553,7 +542,23 @@ pub(super) fn pending_bytes(slice: &Slice) -> usize {
     bytes.min(1 << 40) as usize
 }
 
-fn leaf_parts(leaves: Vec<NewLeaf>) -> Vec<Part> {
+/// Nodes over these parts, as few as the fanout allows, of nearly equal size.
+pub(super) fn nodes_over(fanout: usize, height: u8, parts: Vec<Part>) -> Vec<Part> {
+    let count = parts.len().div_ceil(fanout);
+    let mut nodes = Vec::with_capacity(count);
+    let total = parts.len();
+    let mut parts = parts.into_iter();
+    for node in 0..count {
+        let size = total * (node + 1) / count - total * node / count;
+        let group: Vec<Part> = parts.by_ref().take(size).collect();
+        let lower = group[0].lower.clone();
+        let slot = NodeSlot::dirty(InnerNode::new(height, group));
+        nodes.push(Part { lower, child: Child::Inner(Arc::new(slot)), slices: Slices::new() });
+    }
+    nodes
+}
+
+pub(super) fn leaf_parts(leaves: Vec<NewLeaf>) -> Vec<Part> {
     let part =
         |leaf: NewLeaf| Part { lower: leaf.lower, child: Child::Leaf(leaf.child), slices: Slices::new() };
     leaves.into_iter().map(part).collect()

@@ -509,7 +509,7 @@ fn generation_at(content: &[u8], offset: usize) -> Option<u64> {
     is_whole.then(|| u64::from_le_bytes(std::array::from_fn(|at| body[56 + at])))
 }
 
-fn lose_newest_superblock(simulation: &Simulation) {
+pub fn lose_newest_superblock(simulation: &Simulation) {
     let path = Path::new(FOLDER).join("data.0000");
     if !simulation.environment.files().exists(&path).expect("the folder can be looked into") {
         return;

@@ -1,0 +1,229 @@
+//! An index that is being built, as statements that write see it.
+//!
+//! # Terms
+//! - *Entry under construction*: the entry of a document in an index, with the primary key at the end of its key whether the index
+//!   is unique or not. So two documents with one unique key are two entries, and who wins is told at the end.
+//! - *Change*: an entry under construction that a statement has put or removed since the build began.
+//! - *Changes*: a tree of them, one for each key, the last that was made. Documents' intents order the writers of one entry.
+//!
+//! ```text
+//! entry under construction   key:   field bytes | primary key
+//!                            value: that of the entry                          not unique
+//!                                   u16 LE length of field bytes | type bits   unique
+//! change                     key:   as above
+//!                            value: 0x01 | value as above                      put
+//!                                   0x00 | value as above                      removed
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pando_storage::{StorageError, Transaction, TreeId};
+use parking_lot::Mutex;
+
+use crate::index::{RaisedFlags, Uniqueness};
+use crate::index_entry::{self, EncodedEntry};
+use crate::index_keys::IndexKey;
+use crate::{Index, WriteError};
+
+const REMOVED: u8 = 0;
+const PUT: u8 = 1;
+
+/// Why a build was ended from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildEnd {
+    /// Its collection is gone.
+    CollectionDropped,
+    /// One of its indexes was dropped.
+    IndexDropped,
+}
+
+impl std::fmt::Display for BuildEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            BuildEnd::CollectionDropped => "collection dropped",
+            BuildEnd::IndexDropped => "dropIndexes command",
+        })
+    }
+}
+
+/// One build of one or several indexes, and whether it was ended from outside.
+#[derive(Debug, Default)]
+pub(crate) struct BuildTicket {
+    end: Mutex<Option<BuildEnd>>,
+}
+
+impl BuildTicket {
+    /// Ends the build; the first reason counts.
+    pub(crate) fn end(&self, reason: BuildEnd) {
+        self.end.lock().get_or_insert(reason);
+    }
+
+    pub(crate) fn ended(&self) -> Option<BuildEnd> {
+        *self.end.lock()
+    }
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct BuildingIndex {
+    pub(crate) index: Arc<Index>,
+    /// Where changes go from now on.
+    pub(crate) changes: TreeId,
+    /// Changes put there, those of transactions that were rolled back among them.
+    noted: AtomicU64,
+    pub(crate) ticket: Arc<BuildTicket>,
+}
+
+impl BuildingIndex {
+    pub(crate) fn new(index: Arc<Index>, changes: TreeId, ticket: Arc<BuildTicket>) -> BuildingIndex {
+        BuildingIndex { index, changes, noted: AtomicU64::new(0), ticket }
+    }
+
+    /// Changes noted so far, about.
+    pub(crate) fn noted(&self) -> u64 {
+        self.noted.load(Ordering::Relaxed)
+    }
+
+    /// Flags need no logging: they go to the catalog with the index's first entry there.
+    pub(crate) fn raise(&self, flags: &RaisedFlags) {
+        self.index.raise(flags);
+    }
+
+    pub(crate) fn note_put(
+        &self,
+        transaction: &mut dyn Transaction,
+        key: &IndexKey,
+        primary_key: &[u8],
+    ) -> Result<(), StorageError> {
+        self.note(transaction, PUT, key, primary_key)
+    }
+
+    pub(crate) fn note_removed(
+        &self,
+        transaction: &mut dyn Transaction,
+        key: &IndexKey,
+        primary_key: &[u8],
+    ) -> Result<(), StorageError> {
+        self.note(transaction, REMOVED, key, primary_key)
+    }
+
+    fn note(
+        &self,
+        transaction: &mut dyn Transaction,
+        what: u8,
+        key: &IndexKey,
+        primary_key: &[u8],
+    ) -> Result<(), StorageError> {
+        let entry = entry_under_construction(self.index.uniqueness(), key, primary_key);
+        let mut change = Vec::with_capacity(1 + entry.value.len());
+        change.push(what);
+        change.extend_from_slice(&entry.value);
+        self.noted.fetch_add(1, Ordering::Relaxed);
+        transaction.put_blind(self.changes, &entry.key, &change)
+    }
+}
+
+/// The entry of a document's key while the index is built.
+pub(crate) fn entry_under_construction(
+    uniqueness: Uniqueness,
+    key: &IndexKey,
+    primary_key: &[u8],
+) -> EncodedEntry {
+    let entry = index_entry::encode(uniqueness, &key.fields, &key.type_bits, primary_key);
+    match uniqueness {
+        Uniqueness::NotUnique => entry,
+        Uniqueness::Unique => {
+            let EncodedEntry { mut key, value } = entry;
+            let mut under_construction = index_entry::length_bytes(&key).to_vec();
+            under_construction.extend_from_slice(&value[2 + primary_key.len()..]);
+            key.extend_from_slice(primary_key);
+            EncodedEntry { key, value: under_construction }
+        }
+    }
+}
+
+/// An entry under construction of a unique index, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UniqueParts<'e> {
+    pub fields: &'e [u8],
+    pub primary_key: &'e [u8],
+    pub type_bits: &'e [u8],
+}
+
+impl<'e> UniqueParts<'e> {
+    pub(crate) fn of(key: &'e [u8], value: &'e [u8]) -> Result<UniqueParts<'e>, &'static str> {
+        let (length, type_bits) =
+            value.split_first_chunk::<2>().ok_or("an entry under construction begins with a length")?;
+        let (fields, primary_key) = key
+            .split_at_checked(usize::from(u16::from_le_bytes(*length)))
+            .ok_or("an entry under construction is longer than its field bytes")?;
+        Ok(UniqueParts { fields, primary_key, type_bits })
+    }
+
+    /// The value of the finished entry, appended.
+    pub(crate) fn value_into(&self, value: &mut Vec<u8>) {
+        value.extend_from_slice(&index_entry::length_bytes(self.primary_key));
+        value.extend_from_slice(self.primary_key);
+        value.extend_from_slice(self.type_bits);
+    }
+
+    pub(crate) fn key(&self) -> IndexKey {
+        IndexKey { fields: self.fields.to_vec(), type_bits: self.type_bits.to_vec() }
+    }
+}
+
+/// A change, read.
+pub(crate) struct Change<'c> {
+    /// Whether the entry was put, and not removed.
+    pub(crate) is_put: bool,
+    /// The value of the entry under construction.
+    pub(crate) value: &'c [u8],
+}
+
+impl<'c> Change<'c> {
+    pub(crate) fn of(index: &Index, value: &'c [u8]) -> Result<Change<'c>, WriteError> {
+        match value.split_first() {
+            Some((&PUT, value)) => Ok(Change { is_put: true, value }),
+            Some((&REMOVED, value)) => Ok(Change { is_put: false, value }),
+            _ => Err(WriteError::DamagedEntry {
+                index: index.name().to_owned(),
+                reason: "a change begins with 0 or 1".to_owned(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index_entry::FIELD_BYTES_MAX;
+
+    fn key(fields: &[u8], type_bits: &[u8]) -> IndexKey {
+        IndexKey { fields: fields.to_vec(), type_bits: type_bits.to_vec() }
+    }
+
+    #[test]
+    fn a_unique_entry_under_construction_becomes_the_entry_that_a_writer_would_have_put() {
+        for fields in [&b"abc"[..], &[7; FIELD_BYTES_MAX - 1], &[7; 5_000]] {
+            let key = key(fields, b"\x01\x02");
+            let finished = index_entry::encode(Uniqueness::Unique, &key.fields, &key.type_bits, b"pk");
+            let built = entry_under_construction(Uniqueness::Unique, &key, b"pk");
+            let parts = UniqueParts::of(&built.key, &built.value).unwrap();
+            assert_eq!((parts.fields, parts.primary_key), (&*finished.key, &b"pk"[..]));
+            let mut value = Vec::new();
+            parts.value_into(&mut value);
+            assert_eq!(value, finished.value);
+        }
+    }
+
+    #[test]
+    fn two_documents_with_one_unique_key_are_two_entries_under_construction() {
+        let key = key(b"abc", b"");
+        let one = entry_under_construction(Uniqueness::Unique, &key, b"1");
+        let other = entry_under_construction(Uniqueness::Unique, &key, b"2");
+        assert_ne!(one.key, other.key);
+        assert!(UniqueParts::of(b"ab", &other.value).is_err(), "a key that is too short");
+        assert!(UniqueParts::of(b"ab", b"\x00").is_err(), "a value that is too short");
+    }
+}

@@ -1,0 +1,93 @@
+//! Works what writers have changed during a build into the index.
+
+use pando_storage::{Patience, Transaction};
+
+use crate::building::{Change, UniqueParts};
+use crate::documents::{damaged, duplicate_key};
+use crate::index::Uniqueness;
+use crate::{Index, WriteError, index_entry, index_keys};
+
+/// Changes on their way into an index.
+pub(super) struct Changes<'w> {
+    index: &'w Index,
+    /// The changes of one unique key, until another follows.
+    group: Option<Group>,
+}
+
+/// What the documents of one unique key have changed.
+struct Group {
+    fields: Vec<u8>,
+    /// Documents that do not have the key any more.
+    removed: Vec<Vec<u8>>,
+    /// Documents that have it now: primary key and type bits.
+    put: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl<'w> Changes<'w> {
+    pub(super) fn new(index: &'w Index) -> Changes<'w> {
+        Changes { index, group: None }
+    }
+
+    /// Takes the next change, in the order of keys.
+    pub(super) fn take(
+        &mut self,
+        transaction: &mut dyn Transaction,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), WriteError> {
+        let change = Change::of(self.index, value)?;
+        if self.index.uniqueness() == Uniqueness::NotUnique {
+            let tree = self.index.tree();
+            match change.is_put {
+                true => transaction.put_blind(tree, key, change.value)?,
+                false => transaction.delete_blind(tree, key)?,
+            }
+            return Ok(());
+        }
+        let parts = UniqueParts::of(key, change.value).map_err(|reason| damaged(self.index, reason))?;
+        if self.group.as_ref().is_some_and(|group| group.fields != parts.fields) {
+            self.end_group(transaction)?;
+        }
+        let group = self.group.get_or_insert_with(|| Group {
+            fields: parts.fields.to_vec(),
+            removed: Vec::new(),
+            put: Vec::new(),
+        });
+        match change.is_put {
+            true => group.put.push((parts.primary_key.to_vec(), parts.type_bits.to_vec())),
+            false => group.removed.push(parts.primary_key.to_vec()),
+        }
+        Ok(())
+    }
+
+    /// Puts the key's changes into the index: what was removed goes first, whoever has the key then has it alone.
+    pub(super) fn end_group(&mut self, transaction: &mut dyn Transaction) -> Result<(), WriteError> {
+        let Some(Group { fields, removed, put }) = self.group.take() else { return Ok(()) };
+        let (tree, uniqueness) = (self.index.tree(), self.index.uniqueness());
+        let have = transaction.get(tree, &fields, Patience::MayBlock)?;
+        let owner = match &have {
+            None => None,
+            Some(value) => {
+                let entry = index_entry::decode(uniqueness, self.index.directions(), &fields, value)
+                    .map_err(|reason| damaged(self.index, reason))?;
+                Some(entry.primary_key)
+            }
+        };
+        let stays = owner.filter(|owner| !removed.iter().any(|gone| gone == owner));
+        let others = put.iter().filter(|(primary_key, _)| Some(primary_key.as_slice()) != stays);
+        if others.count() + usize::from(stays.is_some()) > 1 {
+            let type_bits = put.last().map(|(_, bits)| bits.clone()).unwrap_or_default();
+            return Err(duplicate_key(self.index, &index_keys::IndexKey { fields, type_bits }));
+        }
+        match put.last() {
+            Some((primary_key, type_bits)) => {
+                let mut value = Vec::new();
+                UniqueParts { fields: &fields, primary_key, type_bits }.value_into(&mut value);
+                transaction.put_blind(tree, &fields, &value)?;
+            }
+            None if owner.is_some() && stays.is_none() => transaction.delete_blind(tree, &fields)?,
+            None => {}
+        }
+        Ok(())
+    }
+}

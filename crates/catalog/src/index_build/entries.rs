@@ -1,0 +1,79 @@
+//! The sorted entries of an index under construction, as they stand in the finished one; duplicates of unique keys end them.
+
+use pando_storage::{ErrorKind, SortedEntries, StorageError};
+
+use super::LOOK_EVERY;
+use crate::building::UniqueParts;
+use crate::documents::{damaged, duplicate_key};
+use crate::index::Uniqueness;
+use crate::sorter::Merge;
+use crate::{CatalogError, Index};
+
+/// The entries of an index in order, from a sorter, as they stand in the finished index.
+pub(super) struct Entries<'e> {
+    index: &'e Index,
+    merge: Merge<'e>,
+    /// Called now and then: an error ends the load.
+    look: &'e mut dyn FnMut() -> Result<(), CatalogError>,
+    count: u64,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// Of the entry before, in a unique index.
+    last_fields: Option<Vec<u8>>,
+    /// Why there are no more.
+    failure: Option<CatalogError>,
+}
+
+impl<'e> Entries<'e> {
+    /// The entries of a sorter.
+    pub(super) fn new(
+        index: &'e Index,
+        merge: Merge<'e>,
+        look: &'e mut dyn FnMut() -> Result<(), CatalogError>,
+    ) -> Entries<'e> {
+        let (key, value) = (Vec::new(), Vec::new());
+        Entries { index, merge, look, count: 0, key, value, last_fields: None, failure: None }
+    }
+
+    /// Why the load failed, unless the engine or the sorter did.
+    pub(super) fn into_failure(self) -> Option<CatalogError> {
+        self.failure
+    }
+
+    fn fail(&mut self, failure: CatalogError) -> StorageError {
+        let error = StorageError::new(ErrorKind::InvalidInput, failure.to_string());
+        self.failure = Some(failure);
+        error
+    }
+}
+
+impl SortedEntries for Entries<'_> {
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, StorageError> {
+        self.count += 1;
+        if self.count.is_multiple_of(LOOK_EVERY)
+            && let Err(ended) = (self.look)()
+        {
+            return Err(self.fail(ended));
+        }
+        if self.index.uniqueness() == Uniqueness::NotUnique {
+            return self.merge.next();
+        }
+        let Some((key, value)) = self.merge.next()? else { return Ok(None) };
+        let outcome =
+            UniqueParts::of(key, value).map_err(|reason| damaged(self.index, reason)).and_then(|parts| {
+                if self.last_fields.as_deref() == Some(parts.fields) {
+                    return Err(duplicate_key(self.index, &parts.key()));
+                }
+                self.key.clear();
+                self.key.extend_from_slice(parts.fields);
+                self.value.clear();
+                parts.value_into(&mut self.value);
+                Ok(())
+            });
+        if let Err(failure) = outcome {
+            return Err(self.fail(failure.into()));
+        }
+        self.last_fields.get_or_insert_default().clone_from(&self.key);
+        Ok(Some((&self.key, &self.value)))
+    }
+}

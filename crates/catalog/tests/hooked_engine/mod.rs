@@ -1,0 +1,119 @@
+//! An engine that calls the test back in the middle of an index build: when the documents have been read, before their entries
+//! are loaded.
+
+use std::sync::Arc;
+
+use pando_catalog::{
+    Begin, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, Lsn, SharedEngine,
+    Statistics, StorageError, Transaction, TreeOptions,
+};
+use pando_environment::Environment;
+use pando_memory::MemoryEngine;
+use pando_storage::{Capabilities, LoadDurability, SortedEntries, TreeDescription, TreeId};
+use parking_lot::Mutex;
+
+/// What to do at the next load that is no run of a sorter.
+type Hook = Box<dyn FnOnce() + Send>;
+
+pub struct HookedEngine {
+    inner: MemoryEngine,
+    hook: Mutex<Option<Hook>>,
+}
+
+impl HookedEngine {
+    pub fn shared() -> Arc<HookedEngine> {
+        Arc::new(HookedEngine { inner: MemoryEngine::new(&Environment::real()), hook: Mutex::new(None) })
+    }
+
+    pub fn as_engine(self: &Arc<Self>) -> SharedEngine {
+        Arc::clone(self) as SharedEngine
+    }
+
+    /// Has something done in the middle of the next build.
+    pub fn during_the_next_build(&self, hook: impl FnOnce() + Send + 'static) {
+        *self.hook.lock() = Some(Box::new(hook));
+    }
+
+    /// The names of all trees but the catalog's.
+    pub fn tree_names(&self) -> Vec<String> {
+        let trees = self.list_trees().expect("the trees can be listed");
+        trees.into_iter().map(|tree| tree.name).filter(|name| name != "catalog").collect()
+    }
+}
+
+impl Engine for HookedEngine {
+    fn load(
+        &self,
+        tree: TreeId,
+        entries: &mut dyn SortedEntries,
+        durability: LoadDurability,
+    ) -> Result<u64, StorageError> {
+        if durability == LoadDurability::Durable {
+            let hook = self.hook.lock().take();
+            if let Some(hook) = hook {
+                hook();
+            }
+        }
+        self.inner.load(tree, entries, durability)
+    }
+
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {
+        self.inner.create_tree(name, options)
+    }
+
+    fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
+        self.inner.drop_tree(tree)
+    }
+
+    fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
+        self.inner.list_trees()
+    }
+
+    fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        self.inner.begin(begin)
+    }
+
+    fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {
+        self.inner.when_durable(receipt, durability, waker);
+    }
+
+    fn wait_durable(&self, receipt: CommitReceipt, durability: Durability) -> Result<(), StorageError> {
+        self.inner.wait_durable(receipt, durability)
+    }
+
+    fn durable_to(&self, durability: Durability) -> Lsn {
+        self.inner.durable_to(durability)
+    }
+
+    fn checkpoint(&self) -> Result<(), StorageError> {
+        self.inner.checkpoint()
+    }
+
+    fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
+        self.inner.tree_estimate(tree)
+    }
+
+    fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
+        self.inner.bytes_on_disk(tree)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn live_transactions(&self) -> Vec<LiveTransaction> {
+        self.inner.live_transactions()
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.inner.close()
+    }
+}

@@ -1,0 +1,318 @@
+//! Indexes that are built while statements go on: afterwards they are what an index built alone would be, or not there at all.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod hooked_engine;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hooked_engine::HookedEngine;
+use pando_catalog::{
+    Begin, BuildEnd, Catalog, CatalogError, Durability, IndexDescription, Multikey, Namespace, Patience,
+    WriteError, verify_collection,
+};
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_environment::SeededRandom;
+
+fn namespace() -> Namespace {
+    Namespace::new("test", "things").unwrap()
+}
+
+fn index(keys: Document, name: &str, options: &[&str]) -> IndexDescription {
+    let mut specification = doc! { "v": 2, "key": keys, "name": name };
+    for option in options {
+        specification.push(*option, Value::Boolean(true));
+    }
+    IndexDescription::from_specification(&specification.to_raw()).unwrap()
+}
+
+/// A collection of so many documents, `{_id: n, a: n % 97, u: n}`.
+fn filled(documents: i32) -> (Arc<HookedEngine>, Arc<Catalog>) {
+    let engine = HookedEngine::shared();
+    let catalog = Arc::new(Catalog::open(engine.as_engine()).unwrap());
+    catalog.create_collection(&namespace(), RawDocumentBuf::new(), [7; 16]).unwrap();
+    for id in 0..documents {
+        insert(&catalog, &doc! { "_id": id, "a": id % 97, "u": id }).unwrap();
+    }
+    (engine, catalog)
+}
+
+fn insert(catalog: &Catalog, document: &Document) -> Result<(), WriteError> {
+    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+    let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+    lease.insert(&mut *transaction, &document.to_raw(), Patience::MayBlock)?;
+    transaction.commit(Durability::None).unwrap();
+    Ok(())
+}
+
+/// Replaces the document of this `_id`, or removes it; inserts it where it is not there.
+fn change(catalog: &Catalog, id: i32, new: Option<&Document>) -> Result<(), WriteError> {
+    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+    let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+    let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
+    let old = lease.fetch(&*transaction, &key, Patience::MayBlock)?;
+    let new = new.map(Document::to_raw);
+    match (old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()), &new) {
+        (None, None) => {}
+        (None, Some(new)) => lease.insert(&mut *transaction, new, Patience::MayBlock)?,
+        (Some(old), None) => lease.remove(&mut *transaction, &key, old, Patience::MayBlock)?,
+        (Some(old), Some(new)) => lease.replace(&mut *transaction, &key, old, new, Patience::MayBlock)?,
+    }
+    transaction.commit(Durability::None)?;
+    Ok(())
+}
+
+fn assert_sound(catalog: &Catalog, indexes: usize) -> u64 {
+    let collection = catalog.collection("test", "things").unwrap();
+    assert_eq!(collection.indexes().len(), indexes);
+    let transaction = catalog.begin(Begin::READ).unwrap();
+    let report = verify_collection(&collection, &*transaction).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+    report.documents
+}
+
+fn several_indexes() -> Vec<IndexDescription> {
+    vec![
+        index(doc! { "a": 1 }, "a_1", &[]),
+        index(doc! { "a": -1, "b": 1 }, "a_-1_b_1", &[]),
+        index(doc! { "s": 1 }, "s_1", &["sparse"]),
+        index(doc! { "u": 1 }, "u_1", &["unique"]),
+    ]
+}
+
+/// A document whose `u` nobody else has, but which may take that of an earlier version of itself.
+fn random_document(chance: &SeededRandom, id: i32) -> Document {
+    let mut document = doc! { "_id": id, "u": id + 1_000_000 * chance.below(3) as i32 };
+    match chance.below(5) {
+        0 => document.push("a", Value::Array(vec![Value::Int32(1), Value::Int32(chance.below(9) as i32)])),
+        1 => document.push("a", Value::from("x".repeat(2_000))),
+        2 => document.push("a", Value::Double(chance.below(9) as f64)),
+        _ => document.push("a", Value::Int32(chance.below(97) as i32)),
+    }
+    if chance.below(2) == 0 {
+        document.push("s", Value::Int32(chance.below(50) as i32));
+    }
+    document
+}
+
+#[test]
+fn what_is_written_during_a_build_is_in_the_index_that_it_makes() {
+    let (engine, catalog) = filled(3_000);
+    let inside = Arc::clone(&catalog);
+    engine.during_the_next_build(move || {
+        let chance = SeededRandom::new(1);
+        // More than fits into the last round, in which writers wait.
+        for _ in 0..4_000 {
+            let id = chance.below(4_000) as i32;
+            let new = (chance.below(4) > 0).then(|| random_document(&chance, id));
+            change(&inside, id, new.as_ref()).unwrap();
+        }
+    });
+    let trees = engine.tree_names().len();
+    catalog.create_indexes(&namespace(), several_indexes()).unwrap();
+    assert!(assert_sound(&catalog, 4) > 1_000);
+    assert_eq!(engine.tree_names().len(), trees + 4, "nothing is left but the indexes");
+    assert_eq!(catalog.collection("test", "things").unwrap().names_being_built().count(), 0);
+}
+
+#[test]
+fn threads_that_write_all_the_time_and_small_memory_make_no_difference() {
+    let (engine, catalog) = filled(2_000);
+    // Dozens of runs for each index.
+    catalog.set_index_build_memory(64 << 10);
+    let (ended, writes) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..3_u64 {
+            let (catalog, ended, writes) = (&catalog, &ended, &writes);
+            scope.spawn(move || {
+                let chance = SeededRandom::new(thread);
+                while !ended.load(Ordering::Relaxed) {
+                    // Each thread has its own documents, so that there are no conflicts.
+                    let id = chance.below(800) as i32 * 3 + thread as i32;
+                    let new = (chance.below(4) > 0).then(|| random_document(&chance, id));
+                    change(catalog, id, new.as_ref()).unwrap();
+                    writes.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        while writes.load(Ordering::Relaxed) < 100 {
+            std::thread::yield_now();
+        }
+        let before = writes.load(Ordering::Relaxed);
+        let built = catalog.create_indexes(&namespace(), several_indexes());
+        let during = writes.load(Ordering::Relaxed) - before;
+        ended.store(true, Ordering::Relaxed);
+        built.unwrap();
+        assert!(during > 100, "writers went on during the build: {during} writes");
+    });
+    assert_sound(&catalog, 4);
+    assert_eq!(engine.tree_names().len(), 5);
+}
+
+#[test]
+fn a_duplicate_that_comes_during_the_build_ends_it_and_writers_never_hear_of_it() {
+    let (engine, catalog) = filled(500);
+    let inside = Arc::clone(&catalog);
+    engine.during_the_next_build(move || insert(&inside, &doc! { "_id": 1_000, "u": 17 }).unwrap());
+    let trees = engine.tree_names();
+    let wanted = vec![index(doc! { "a": 1 }, "a_1", &[]), index(doc! { "u": 1 }, "u_1", &["unique"])];
+    let refused = catalog.create_indexes(&namespace(), wanted.clone());
+    match refused {
+        Err(CatalogError::Write(WriteError::DuplicateKey { index, key, .. })) => {
+            assert_eq!((index.as_str(), key), ("u_1", doc! { "u": 17 }.to_raw()));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(engine.tree_names(), trees, "nothing is left");
+    assert_eq!(assert_sound(&catalog, 0), 501);
+    // With the duplicate gone it can be built, and from then on it is kept.
+    change(&catalog, 1_000, None).unwrap();
+    catalog.create_indexes(&namespace(), wanted).unwrap();
+    let refused = insert(&catalog, &doc! { "_id": 1_000, "u": 17 });
+    assert!(matches!(refused, Err(WriteError::DuplicateKey { .. })));
+    assert_eq!(assert_sound(&catalog, 2), 500);
+}
+
+#[test]
+fn a_unique_key_that_goes_from_one_document_to_another_during_the_build_is_no_duplicate() {
+    let (engine, catalog) = filled(100);
+    let inside = Arc::clone(&catalog);
+    engine.during_the_next_build(move || {
+        // 1 and 2 change places, 3 gives its key to a new document, 4 goes away and comes back, 5 is there twice for a moment.
+        for (id, u) in [(1, -1), (2, 1), (1, 2), (3, -3)] {
+            change(&inside, id, Some(&doc! { "_id": id, "u": u })).unwrap();
+        }
+        insert(&inside, &doc! { "_id": 203, "u": 3 }).unwrap();
+        change(&inside, 4, None).unwrap();
+        insert(&inside, &doc! { "_id": 4, "u": 4.0 }).unwrap();
+        insert(&inside, &doc! { "_id": 205, "u": 5 }).unwrap();
+        change(&inside, 205, None).unwrap();
+    });
+    catalog.create_indexes(&namespace(), vec![index(doc! { "u": 1 }, "u_1", &["unique"])]).unwrap();
+    assert_eq!(assert_sound(&catalog, 1), 101);
+}
+
+#[test]
+fn a_collection_dropped_during_the_build_ends_it() {
+    let (engine, catalog) = filled(500);
+    let inside = Arc::clone(&catalog);
+    engine.during_the_next_build(move || {
+        inside.drop_collection(&namespace()).unwrap();
+        // Another of its name has nothing to do with the build.
+        inside.create_collection(&namespace(), RawDocumentBuf::new(), [8; 16]).unwrap();
+        insert(&inside, &doc! { "_id": 1, "a": 1 }).unwrap();
+    });
+    let ended = catalog.create_indexes(&namespace(), several_indexes());
+    let reason = BuildEnd::CollectionDropped;
+    assert!(matches!(ended, Err(CatalogError::IndexBuildEnded { reason: found }) if found == reason));
+    assert_eq!(engine.tree_names().len(), 1, "the new collection");
+    assert_eq!(assert_sound(&catalog, 0), 1);
+}
+
+#[test]
+fn an_index_dropped_during_the_build_ends_it_and_what_is_built_with_it() {
+    let (engine, catalog) = filled(500);
+    let inside = Arc::clone(&catalog);
+    engine.during_the_next_build(move || {
+        inside.drop_index(&namespace(), "s_1").unwrap();
+        insert(&inside, &doc! { "_id": 1_000, "a": 1, "u": 1 }).unwrap();
+    });
+    let ended = catalog.create_indexes(&namespace(), several_indexes());
+    let reason = BuildEnd::IndexDropped;
+    assert!(matches!(ended, Err(CatalogError::IndexBuildEnded { reason: found }) if found == reason));
+    assert_eq!(engine.tree_names().len(), 1);
+    assert_eq!(assert_sound(&catalog, 0), 501);
+}
+
+#[test]
+fn a_crash_during_the_build_leaves_no_half_index() {
+    let (engine, catalog) = filled(500);
+    let (inside, again) = (Arc::clone(&catalog), engine.as_engine());
+    engine.during_the_next_build(move || {
+        insert(&inside, &doc! { "_id": 1_000, "a": 1, "u": 1 }).unwrap();
+        // What the next start finds.
+        let opened = Catalog::open(Arc::clone(&again)).unwrap();
+        assert_eq!(assert_sound(&opened, 0), 501);
+        assert_eq!(again.list_trees().unwrap().len(), 2, "the catalog and the collection");
+        opened.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+        assert_sound(&opened, 1);
+    });
+    assert!(catalog.create_indexes(&namespace(), several_indexes()).is_err(), "its trees are gone");
+}
+
+#[test]
+fn arrays_that_come_during_the_build_are_known_of_the_index() {
+    let (engine, catalog) = filled(200);
+    let inside = Arc::clone(&catalog);
+    engine.during_the_next_build(move || {
+        change(&inside, 7, Some(&doc! { "_id": 7, "a": [1, 2], "b": 1 })).unwrap();
+    });
+    let wanted = vec![index(doc! { "a": 1, "b": 1 }, "ab", &[]), index(doc! { "b": 1 }, "b_1", &[])];
+    catalog.create_indexes(&namespace(), wanted).unwrap();
+    for catalog in [&catalog, &Arc::new(Catalog::open(engine.as_engine()).unwrap())] {
+        let described = catalog.collection("test", "things").unwrap().describe_indexes();
+        assert_eq!(described[1].multikey, [Multikey::Yes, Multikey::No]);
+        assert_eq!(described[2].multikey, [Multikey::No]);
+        assert_sound(catalog, 2);
+    }
+}
+
+#[test]
+fn readers_know_nothing_of_an_index_before_it_is_finished() {
+    let (engine, catalog) = filled(200);
+    let inside = Arc::clone(&catalog);
+    let early = catalog.begin(Begin::READ).unwrap();
+    engine.during_the_next_build(move || {
+        let collection = inside.collection("test", "things").unwrap();
+        assert_eq!(collection.describe_indexes().len(), 1);
+        assert_eq!(collection.names_being_built().collect::<Vec<_>>(), ["a_1"]);
+        let refused = inside.rename_collection(&namespace(), &Namespace::new("test", "other").unwrap());
+        assert!(matches!(refused, Err(CatalogError::IndexBuildRunning { .. })));
+    });
+    catalog.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+    let collection = catalog.collection("test", "things").unwrap();
+    assert_eq!(collection.describe_indexes().len(), 2);
+    assert_eq!(
+        collection.describe_indexes_at(early.snapshot()).len(),
+        1,
+        "it has no entries for an old reader"
+    );
+    let late = catalog.begin(Begin::READ).unwrap();
+    assert_eq!(collection.describe_indexes_at(late.snapshot()).len(), 2);
+}
+
+#[test]
+fn a_document_that_no_index_can_hold_ends_the_build_but_may_go_away_meanwhile() {
+    let (engine, catalog) = filled(10);
+    insert(&catalog, &doc! { "_id": 100, "p": [1], "q": [2] }).unwrap();
+    let wanted = vec![index(doc! { "p": 1, "q": 1 }, "pq", &[])];
+    let trees = engine.tree_names();
+    let refused = catalog.create_indexes(&namespace(), wanted.clone());
+    assert!(matches!(refused, Err(CatalogError::Write(WriteError::ParallelArrays { .. }))));
+    assert_eq!(engine.tree_names(), trees);
+    change(&catalog, 100, None).unwrap();
+    let inside = Arc::clone(&catalog);
+    engine.during_the_next_build(move || {
+        let refused = insert(&inside, &doc! { "_id": 101, "p": [1], "q": [2] });
+        assert!(matches!(refused, Err(WriteError::ParallelArrays { .. })));
+    });
+    catalog.create_indexes(&namespace(), wanted).unwrap();
+    assert_eq!(assert_sound(&catalog, 1), 10);
+}
+
+#[test]
+fn one_build_of_a_collection_waits_for_another() {
+    let (engine, catalog) = filled(200);
+    let inside = Arc::clone(&catalog);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    engine.during_the_next_build(move || {
+        let second = std::thread::spawn(move || {
+            inside.create_indexes(&namespace(), vec![index(doc! { "b": 1 }, "b_1", &[])]).unwrap();
+            inside.collection("test", "things").unwrap().indexes().len()
+        });
+        sender.send(second).unwrap();
+    });
+    catalog.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+    assert_eq!(receiver.recv().unwrap().join().unwrap(), 2, "the second began when the first had ended");
+    assert_sound(&catalog, 2);
+}

@@ -1,0 +1,91 @@
+//! Fills an empty tree from entries in order: full leaves, one behind the other, and the inner nodes over them.
+//!
+//! # Steps
+//! 1. [`push`](TreeLoad::push) writes each leaf when it is full. Nothing refers to it yet: no space map of a checkpoint has it,
+//!    so that after a crash its room is free.
+//! 2. [`into_flushed`](TreeLoad::into_flushed) makes the inner nodes, as full as the leaves. The result is installed as that of a
+//!    flush is. A load that is dropped before gives its room back.
+//!
+//! Entries have no times: every transaction sees them, and whatever is written to the tree later lies above them.
+
+use pando_storage::{CommitTimestamp, TreeId};
+
+use super::flush::{FlushFigures, Flushed, leaf_parts, nodes_over};
+use super::leaf_merge::LeafFigures;
+use super::leaf_writer::{LeafWriter, NewLeaf, Residency};
+use super::node::Child;
+use super::settings::TreeSettings;
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+use crate::space::UNIT_BYTES;
+
+/// See the module's head.
+pub(crate) struct TreeLoad<'s> {
+    blocks: &'s Blocks,
+    settings: TreeSettings,
+    /// Until the load has ended well.
+    writer: Option<LeafWriter<'s>>,
+    tree: TreeId,
+    last_key: Option<Vec<u8>>,
+    entries: u64,
+}
+
+impl<'s> TreeLoad<'s> {
+    pub(crate) fn new(blocks: &'s Blocks, tree: TreeId, settings: TreeSettings) -> TreeLoad<'s> {
+        let mut writer = LeafWriter::new(blocks, tree, settings);
+        writer.begin(&[], settings.leaf_bytes);
+        TreeLoad { blocks, settings, writer: Some(writer), tree, last_key: None, entries: 0 }
+    }
+
+    /// Adds an entry behind those before.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), BetreeError> {
+        if self.last_key.as_deref().is_some_and(|last| last >= key) {
+            return Err(BetreeError::LoadOrder { tree: self.tree, entry: self.entries });
+        }
+        let writer = self.writer.as_mut().expect("the writer is there until the load ends");
+        writer.push(key, CommitTimestamp::ZERO, Some(value), Residency::Leave)?;
+        let last = self.last_key.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+        self.entries += 1;
+        Ok(())
+    }
+
+    /// Entries so far.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Ends the load: the root over all leaves.
+    pub(crate) fn into_flushed(mut self) -> Result<Flushed, BetreeError> {
+        let writer = self.writer.as_mut().expect("the writer is there until the load ends");
+        let leaves = writer.end()?;
+        let entries = writer.entries;
+        let written = self.writer.take().map(LeafWriter::into_written).unwrap_or_default();
+        let units: u64 = written.iter().map(|extent| extent.end() - extent.start()).sum();
+        let figures = FlushFigures {
+            leaves: LeafFigures { leaves: leaves.len() as u64, entries, ..LeafFigures::default() },
+            leaf_bytes: units * UNIT_BYTES,
+            ..FlushFigures::default()
+        };
+        Ok(Flushed { root: root_over(leaves, self.settings.fanout), written, figures, ..Flushed::default() })
+    }
+}
+
+impl Drop for TreeLoad<'_> {
+    fn drop(&mut self) {
+        for extent in self.writer.iter().flat_map(|writer| writer.written()) {
+            self.blocks.store().abandon(*extent);
+        }
+    }
+}
+
+fn root_over(leaves: Vec<NewLeaf>, fanout: usize) -> Option<Child> {
+    let mut parts = leaf_parts(leaves);
+    let mut height = 0;
+    while parts.len() > 1 {
+        height += 1;
+        parts = nodes_over(fanout, height, parts);
+    }
+    parts.pop().map(|part| part.child)
+}
