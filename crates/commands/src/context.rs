@@ -93,7 +93,10 @@ impl<'c> Context<'c> {
     pub fn commit(&mut self, transaction: Box<dyn Transaction>) -> Result<(), CommandError> {
         let durability = self.concern.durability;
         let receipt = transaction.commit(durability)?;
-        self.wait = Some((receipt, durability));
+        // A transaction without writes, after one with writes, has nothing to wait for.
+        if self.wait.is_none_or(|(have, _)| have.lsn <= receipt.lsn) {
+            self.wait = Some((receipt, durability));
+        }
         Ok(())
     }
 

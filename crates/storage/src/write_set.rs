@@ -63,6 +63,9 @@ pub struct Write<'w> {
 /// The keys of one tree in order, each with its latest entry.
 type Order = BTreeMap<Box<[u8]>, u32>;
 
+/// Memory of an entry and its place in the table of keys, about.
+const ENTRY_MEMORY: usize = size_of::<Entry>() + 8;
+
 /// No earlier entry of the key.
 const NO_ENTRY: u32 = u32::MAX;
 
@@ -149,9 +152,14 @@ impl WriteSet {
         self.latest.len()
     }
 
-    /// Bytes of keys and values of all writes, covered ones too: what a limit is to be held against.
+    /// Bytes of keys and values of all writes, covered ones too.
     pub fn bytes(&self) -> usize {
         self.arena.len()
+    }
+
+    /// Bytes of memory that the set takes, about: what a limit is to be held against.
+    pub fn memory(&self) -> usize {
+        self.arena.len() + self.entries.len() * ENTRY_MEMORY
     }
 
     /// A point to come back to.

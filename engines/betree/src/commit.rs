@@ -27,10 +27,6 @@ pub(crate) fn commit(
     intents: &[Intent],
     durability: Durability,
 ) -> Result<CommitReceipt, BetreeError> {
-    let limit = core.options.transaction_bytes_max();
-    if writes.bytes() > limit {
-        return Err(BetreeError::TransactionTooLarge { bytes: writes.bytes(), limit });
-    }
     core.make_room(writes.bytes(), writes.keys())?;
     let sorted = writes.sorted();
     let mut groups: Vec<(TreeId, Vec<KeyWrite<'_>>)> = Vec::new();

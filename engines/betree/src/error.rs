@@ -126,9 +126,9 @@ pub enum BetreeError {
         /// The number of the entry that does not come after the one before.
         entry: u64,
     },
-    /// More writes than a commit can have.
+    /// More writes than a transaction can have.
     #[error(
-        "a transaction of {bytes} bytes; at most {limit} can be committed at once: commit in smaller steps"
+        "a transaction takes {bytes} bytes of memory, and may take {limit}: commit in smaller steps, or raise transactionLimit"
     )]
     TransactionTooLarge {
         /// Its size.
@@ -163,8 +163,8 @@ impl BetreeError {
             | BetreeError::ReadOnly
             | BetreeError::NoSnapshot { .. }
             | BetreeError::LoadNotEmpty(_)
-            | BetreeError::LoadOrder { .. }
-            | BetreeError::TransactionTooLarge { .. } => ErrorKind::InvalidInput,
+            | BetreeError::LoadOrder { .. } => ErrorKind::InvalidInput,
+            BetreeError::TransactionTooLarge { .. } => ErrorKind::TooLarge,
             BetreeError::Stalled(source) => source.kind(),
         }
     }

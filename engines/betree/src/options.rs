@@ -40,6 +40,9 @@ pub struct Options {
     /// and 2 MiB at most, for trees without runs 16 MiB. A tree that is written much has many: what they hold together decides how
     /// often runs and leaves are written anew, and the size of one how long a flush takes.
     pub partition_bytes: usize,
+    /// Memory that the writes of one transaction may take before it is committed, in bytes, at most 400 MiB; 0 means half of
+    /// `cache_bytes`, but 128 MiB at least.
+    pub transaction_bytes: u64,
     pub(crate) tree: TreeSettings,
 }
 
@@ -55,12 +58,13 @@ impl Default for Options {
             direct_io: DirectIo::Auto,
             merge_threads: 0,
             partition_bytes: 0,
+            transaction_bytes: 0,
             tree: TreeSettings::default(),
         }
     }
 }
 
-const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, logCompression, \
+const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, transactionLimit, logCompression, \
                      compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits, leafFilterBits";
 
 impl Options {
@@ -96,6 +100,14 @@ impl Options {
                 }
                 "directIo" => self.direct_io = parse_direct_io(value)?,
                 "logCompression" => self.log_compression = parse_log_compression(value)?,
+                "transactionLimit" => {
+                    let expected = "auto, or a size from 1MB to 400MB";
+                    let size = match value.as_str() {
+                        "auto" => 0,
+                        size => parse_size("transactionLimit", size, 1 << 20..=400 << 20, expected)?,
+                    };
+                    self.transaction_bytes = size as u64;
+                }
                 "growthSize" => {
                     let range = 64 << 10..=1 << 30;
                     let size = parse_size("growthSize", value, range, "a size from 64KB to 1GB")?;
@@ -137,10 +149,13 @@ impl Options {
         }
     }
 
-    /// Bytes that a commit may have: it stands in the write set, in the log's buffer and in the write buffers at once.
+    /// Memory that a transaction may take: it stands in the write set, in the log's buffer and in the write buffers at once.
     pub(crate) fn transaction_bytes_max(&self) -> usize {
         const RECORD_BYTES_MAX: u64 = 400 << 20;
-        (self.cache_bytes / 2).clamp(64 << 20, RECORD_BYTES_MAX) as usize
+        match self.transaction_bytes {
+            0 => (self.cache_bytes / 2).clamp(128 << 20, RECORD_BYTES_MAX) as usize,
+            bytes => bytes.min(RECORD_BYTES_MAX) as usize,
+        }
     }
 
     /// Threads for merging.

@@ -18,7 +18,8 @@ use crate::options::{DirectIo, Options};
 const VERSIONS_MAX: usize = 1_024;
 
 /// What can be changed while the store is open.
-const CHANGEABLE: [&str; 5] = ["bufferBudget", "cache", "checkpointPeriod", "directIo", "logBudget"];
+const CHANGEABLE: [&str; 6] =
+    ["bufferBudget", "cache", "checkpointPeriod", "directIo", "logBudget", "transactionLimit"];
 
 /// The options as they are now. See the module's head.
 pub(crate) struct LiveOptions {
@@ -70,6 +71,10 @@ impl Core {
                 DirectIo::On => "on".to_owned(),
                 DirectIo::Off => "off".to_owned(),
             },
+            "transactionLimit" => match options.transaction_bytes {
+                0 => "auto".to_owned(),
+                bytes => bytes.to_string(),
+            },
             _ => options.log_budget_bytes.to_string(),
         };
         CHANGEABLE.iter().map(|name| (*name, value(*name))).collect()
@@ -79,8 +84,7 @@ impl Core {
     pub(crate) fn change_setting(&self, name: &str, value: &str) -> Result<(), BetreeError> {
         self.check_open()?;
         if !CHANGEABLE.contains(&name) {
-            let known =
-                "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), logBudget";
+            let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), logBudget, transactionLimit";
             return Err(BetreeError::UnknownOption { name: name.to_owned(), known });
         }
         let _turn = self.changing_settings.lock();

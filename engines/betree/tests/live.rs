@@ -9,7 +9,8 @@ use pando_betree::{Betree, Options, verify};
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Simulation};
 use pando_storage::{
-    Begin, CheckRequest, Durability, Engine, ErrorKind, Patience, StorageError, TreeId, TreeOptions,
+    Begin, CheckRequest, CheckedEngine, Durability, Engine, ErrorKind, Patience, StorageError, TreeId,
+    TreeOptions,
 };
 
 fn open(simulation: &Simulation, options: Options) -> std::sync::Arc<Betree> {
@@ -355,4 +356,30 @@ fn a_history_goes_on_beneath_checks_and_changing_layouts() {
             }
         }
     }
+}
+
+#[test]
+fn a_transaction_that_grows_beyond_its_limit_is_refused_at_that_write_and_can_still_commit() {
+    let simulation = Environment::simulated(1);
+    let engine = CheckedEngine::shared(open(&simulation, Options::default()));
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
+    engine.change_setting("transactionLimit", "1MB").expect("the limit is changed");
+    let mut writer = engine.begin(Begin::WRITE).expect("writers begin");
+    let mut written = 0_u32;
+    let error = loop {
+        match writer.put(tree, &written.to_be_bytes(), &[7; 1_000]) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 2_000, "the limit is not kept");
+    };
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    assert!((900..1_048).contains(&written), "{written} writes");
+    assert_eq!(writer.delete(tree, &[9; 1_900]).map_err(|error| error.kind()), Err(ErrorKind::TooLarge));
+    writer.commit(Durability::None).expect("what there is can be committed");
+    let mut writer = engine.begin(Begin::WRITE).expect("writers begin");
+    writer.put(tree, b"large", &vec![7; 2 << 20]).expect("one write is never too large");
+    writer.commit(Durability::None).expect("it can be committed");
+    engine.change_setting("transactionLimit", "auto").expect("the limit is changed");
+    assert!(engine.change_setting("transactionLimit", "401MB").is_err());
 }

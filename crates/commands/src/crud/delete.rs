@@ -1,8 +1,9 @@
-//! `delete`: a batch of deletions from one collection, in one transaction, each behind a savepoint.
+//! `delete`: a batch of deletions from one collection, in one transaction, each behind a savepoint; statements
+//! about many documents go in [`steps`](super::steps).
 
 use std::sync::Arc;
 
-use pando_catalog::{Begin, Collection, Transaction};
+use pando_catalog::{Begin, Bytes, Collection, Transaction};
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -12,6 +13,7 @@ use super::insert::{check_batch_length, ends_transaction};
 use super::matching::{self, Selection};
 use super::retry;
 use super::statement_parts::checked_hint;
+use super::steps::{Meter, STEP_DOCUMENTS, in_steps};
 use super::update_statement::Reach;
 use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
 use crate::arguments::{Arguments, collection_name, missing};
@@ -52,20 +54,19 @@ pub(crate) fn run(
     let namespace = context.writable(name)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), variables)?;
 
-    let (deleted, failed) = retry::on_conflict(context, |context| {
+    let mut progress = Progress::default();
+    retry::on_conflict(context, |context| {
         let lease =
             context.catalog().lease(namespace.database(), namespace.collection(), context.patience)?;
         let Some(lease) = lease else {
             for part in &parts {
                 Filter::parse(part.query, &scope)?;
             }
-            return Ok((0, Vec::new()));
+            return Ok(());
         };
-        let mut transaction = context.catalog().begin(Begin::WRITE)?;
-        let outcome = delete_all(context, &lease, &mut *transaction, &parts, &scope, order)?;
-        context.commit(transaction)?;
-        Ok(outcome)
+        delete_all(context, &lease, &parts, &scope, order, &mut progress)
     })?;
+    let Progress { deleted, failed, .. } = progress;
     let tried = tried(parts.len(), order, &failed);
     context.shared.operations.add(OperationKind::Delete, tried);
     if context.concern.wants_answer() {
@@ -129,34 +130,76 @@ fn six_digits(number: f64) -> String {
     }
 }
 
+/// How much of a batch is committed: a conflict later on does not repeat it.
+#[derive(Default)]
+struct Progress {
+    /// The next statement.
+    next: usize,
+    deleted: u64,
+    failed: Vec<FailedWrite>,
+}
+
+impl Progress {
+    /// The next statements are committed, or have failed for good.
+    fn commit(&mut self, batch: Progress) {
+        self.next += batch.next;
+        self.deleted += batch.deleted;
+        self.failed.extend(batch.failed);
+    }
+}
+
+/// How a statement went within the transaction of its batch.
+enum Attempt {
+    Done(u64),
+    /// It is about too many documents.
+    NeedsSteps(Box<Selection>),
+}
+
+/// Carries out what is left of a batch: one transaction, and those of statements that need several.
 fn delete_all(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     collection: &Arc<Collection>,
-    transaction: &mut dyn Transaction,
     parts: &[DeleteParts<'_>],
     scope: &ParseScope,
     order: Order,
-) -> Result<(u64, Vec<FailedWrite>), CommandError> {
-    let mut deleted = 0;
-    let mut failed = Vec::new();
-    for (index, part) in parts.iter().enumerate() {
+    progress: &mut Progress,
+) -> Result<(), CommandError> {
+    let mut transaction = context.catalog().begin(Begin::WRITE)?;
+    // What is not committed yet; its `next` counts statements.
+    let mut batch = Progress::default();
+    while let Some(part) = parts.get(progress.next + batch.next) {
+        let index = progress.next + batch.next;
         let savepoint = transaction.savepoint();
-        match delete_statement(context, collection, transaction, part, scope) {
-            Ok(count) => deleted += count,
+        match delete_statement(context, collection, &mut *transaction, part, scope) {
+            Ok(Attempt::Done(count)) => {
+                batch.deleted += count;
+                batch.next += 1;
+            }
+            Ok(Attempt::NeedsSteps(selection)) => {
+                context.require_patience()?;
+                transaction.rollback_to(savepoint);
+                context.commit(transaction)?;
+                progress.commit(std::mem::take(&mut batch));
+                progress.commit(delete_in_steps(context, collection, index, &selection)?);
+                transaction = context.catalog().begin(Begin::WRITE)?;
+            }
             Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                 return Err(CommandError::Failed(failure));
             }
             Err(CommandError::Failed(failure)) => {
                 transaction.rollback_to(savepoint);
-                failed.push(FailedWrite { index, failure: *failure });
-                if order == Order::Ordered {
-                    break;
-                }
+                batch.failed.push(FailedWrite { index, failure: *failure });
+                batch.next += 1;
             }
         }
+        if order == Order::Ordered && (!batch.failed.is_empty() || !progress.failed.is_empty()) {
+            break;
+        }
     }
-    Ok((deleted, failed))
+    context.commit(transaction)?;
+    progress.commit(batch);
+    Ok(())
 }
 
 fn delete_statement(
@@ -165,20 +208,61 @@ fn delete_statement(
     transaction: &mut dyn Transaction,
     part: &DeleteParts<'_>,
     scope: &ParseScope,
-) -> Result<u64, CommandError> {
+) -> Result<Attempt, CommandError> {
     let limit = match part.reach {
         Reach::One => Some(1),
         Reach::Many => None,
     };
     let selection = Selection::new(Filter::parse(part.query, scope)?, None, part.hint, limit)?;
+    let keys = matching::keys(&selection, collection, transaction, context.patience, STEP_DOCUMENTS)?;
+    let Some(keys) = keys else { return Ok(Attempt::NeedsSteps(Box::new(selection))) };
     let mut deleted = 0;
-    for key in matching::keys(&selection, collection, transaction, context.patience)? {
+    let mut meter = Meter::default();
+    for key in keys {
+        if meter.is_full() {
+            return Ok(Attempt::NeedsSteps(Box::new(selection)));
+        }
         let Some(old) = collection.fetch(transaction, &key, context.patience)? else { continue };
-        let document = RawDocument::from_bytes(&old)?;
-        collection
-            .remove(transaction, &key, document, context.patience)
-            .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
+        meter.add(&old);
+        delete_one(context, collection, transaction, &key, &old)?;
         deleted += 1;
     }
-    Ok(deleted)
+    Ok(Attempt::Done(deleted))
+}
+
+fn delete_one(
+    context: &Context<'_>,
+    collection: &Collection,
+    transaction: &mut dyn Transaction,
+    key: &[u8],
+    old: &[u8],
+) -> Result<(), CommandError> {
+    collection
+        .remove(transaction, key, RawDocument::from_bytes(old)?, context.patience)
+        .map_err(|error| write_failure(error, &collection.namespace().to_string()))
+}
+
+/// Runs a statement in transactions of its own. Whatever fails is an error of the statement, for what was done before it stays.
+fn delete_in_steps(
+    context: &mut Context<'_>,
+    collection: &Arc<Collection>,
+    index: usize,
+    selection: &Selection,
+) -> Result<Progress, CommandError> {
+    let mut done = Progress { next: 1, ..Progress::default() };
+    let change = |context: &Context<'_>,
+                  transaction: &mut dyn Transaction,
+                  key: &[u8],
+                  old: Bytes,
+                  deleted: &mut u64| {
+        delete_one(context, collection, transaction, key, &old)?;
+        *deleted += 1;
+        Ok(())
+    };
+    match in_steps(context, selection, collection, &change, |deleted: u64| done.deleted += deleted) {
+        Ok(()) => {}
+        Err(CommandError::Failed(failure)) => done.failed.push(FailedWrite { index, failure: *failure }),
+        Err(error @ CommandError::WouldBlock(_)) => return Err(error),
+    }
+    Ok(done)
 }

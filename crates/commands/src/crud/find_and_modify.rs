@@ -194,6 +194,7 @@ fn modify(
         Change::Update(update) => {
             let statement = parts.update_statement(update, scope)?;
             let done = statement.run(context, collection, transaction).map_err(in_execution)?;
+            let done = done.expect("a statement about one document needs no steps");
             let document = match parts.answer {
                 Answer::After => done.after,
                 Answer::Before => match done.before {
@@ -214,7 +215,8 @@ fn remove(
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
     let selection = parts.selection(scope)?;
-    let keys = matching::keys(&selection, collection, transaction, context.patience)?;
+    let keys = matching::keys(&selection, collection, transaction, context.patience, usize::MAX - 1)?;
+    let keys = keys.unwrap_or_default();
     let Some(key) = keys.first() else { return Ok(Outcome::default()) };
     let Some(old) = collection.fetch(transaction, key, context.patience)? else {
         return Ok(Outcome::default());

@@ -57,19 +57,49 @@ impl Selection {
     }
 }
 
-/// The primary keys of the documents, all of them, before any is changed.
+/// The primary keys of the documents, all of them, before any is changed; `None` where there are more than so many.
 pub(super) fn keys(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
     patience: Patience,
-) -> Result<Vec<Vec<u8>>, CommandError> {
-    let mut executor = selection.executor(collection, transaction.snapshot(), ProjectionNeeds::Everything)?;
-    let mut found = Vec::new();
-    while let Some(row) = executor.next(transaction, patience)? {
-        found.push(row.primary_key.to_vec());
+    most: usize,
+) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
+    let found = KeyWalk::new(selection, collection, transaction)?.next(transaction, patience, most + 1)?;
+    Ok((found.len() <= most).then_some(found))
+}
+
+/// The primary keys of the documents, some at a time.
+pub(super) struct KeyWalk {
+    executor: Executor,
+}
+
+impl KeyWalk {
+    /// Begins to look for them.
+    pub fn new(
+        selection: &Selection,
+        collection: &Arc<Collection>,
+        transaction: &dyn Transaction,
+    ) -> Result<KeyWalk, CommandError> {
+        let needs = ProjectionNeeds::Everything;
+        Ok(KeyWalk { executor: selection.executor(collection, transaction.snapshot(), needs)? })
     }
-    Ok(found)
+
+    /// At most so many more; fewer only at the end. The transaction is always the same.
+    pub fn next(
+        &mut self,
+        transaction: &dyn Transaction,
+        patience: Patience,
+        most: usize,
+    ) -> Result<Vec<Vec<u8>>, CommandError> {
+        let mut found = Vec::new();
+        while found.len() < most
+            && let Some(row) = self.executor.next(transaction, patience)?
+        {
+            found.push(row.primary_key.to_vec());
+        }
+        Ok(found)
+    }
 }
 
 /// How many documents there are.

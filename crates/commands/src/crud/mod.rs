@@ -16,6 +16,7 @@ mod matching;
 pub(crate) mod point_lookup;
 mod retry;
 mod statement_parts;
+mod steps;
 mod stored_document;
 pub(crate) mod update;
 mod update_statement;

@@ -1,6 +1,7 @@
-//! `update`: a batch of updates of one collection, in one transaction, each behind a savepoint.
+//! `update`: a batch of updates of one collection, in one transaction, each behind a savepoint; statements
+//! about many documents go in [`steps`](super::steps).
 
-use pando_catalog::{Begin, Collection, Transaction};
+use pando_catalog::{Begin, Collection};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 
@@ -22,6 +23,30 @@ use crate::{CommandError, Request};
 struct BatchOutcome {
     outcomes: Vec<(usize, UpdateOutcome)>,
     failed: Vec<FailedWrite>,
+}
+
+impl BatchOutcome {
+    /// Statements that were carried out, or failed.
+    fn len(&self) -> usize {
+        self.outcomes.len() + self.failed.len()
+    }
+}
+
+/// How much of a batch is committed: a conflict later on does not repeat it.
+#[derive(Default)]
+struct Progress {
+    /// The next statement.
+    next: usize,
+    done: BatchOutcome,
+}
+
+impl Progress {
+    /// The next statements are committed, or have failed for good.
+    fn commit(&mut self, batch: BatchOutcome) {
+        self.next += batch.len();
+        self.done.outcomes.extend(batch.outcomes);
+        self.done.failed.extend(batch.failed);
+    }
 }
 
 /// Updates.
@@ -52,19 +77,21 @@ pub(crate) fn run(
     let namespace = context.writable(name)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), variables)?;
 
-    let batch = retry::on_conflict(context, |context| {
+    let mut progress = Progress::default();
+    retry::on_conflict(context, |context| {
         let upserts = parts.iter().any(|part| part.upsert == Upsert::Yes);
         let lease =
             match context.catalog().lease(namespace.database(), namespace.collection(), context.patience)? {
                 Some(lease) => lease,
                 None if upserts => context.lease_or_create(&namespace)?,
-                None => return check_alone(&parts, &scope, order),
+                None => {
+                    progress.done = check_alone(&parts, &scope, order)?;
+                    return Ok(());
+                }
             };
-        let mut transaction = context.catalog().begin(Begin::WRITE)?;
-        let batch = update_all(context, &lease, &mut *transaction, &parts, &scope, order)?;
-        context.commit(transaction)?;
-        Ok(batch)
+        update_all(context, &lease, &parts, &scope, order, &mut progress)
     })?;
+    let batch = progress.done;
     let tried = tried(parts.len(), order, &batch.failed);
     context.shared.operations.add(OperationKind::Update, tried);
     let shown = if context.concern.wants_answer() { batch } else { BatchOutcome::default() };
@@ -133,21 +160,43 @@ fn check_alone(
     Ok(batch)
 }
 
+/// How a statement went within the transaction of its batch.
+enum Attempt<'a> {
+    Done(UpdateOutcome),
+    /// It is about too many documents.
+    NeedsSteps(Box<UpdateStatement<'a>>),
+}
+
+/// Carries out what is left of a batch: one transaction, and those of statements that need several.
 fn update_all(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     collection: &Arc<Collection>,
-    transaction: &mut dyn Transaction,
     parts: &[UpdateParts<'_>],
     scope: &ParseScope,
     order: Order,
-) -> Result<BatchOutcome, CommandError> {
+    progress: &mut Progress,
+) -> Result<(), CommandError> {
+    let mut transaction = context.catalog().begin(Begin::WRITE)?;
     let mut batch = BatchOutcome::default();
-    for (index, part) in parts.iter().enumerate() {
+    while let Some(part) = parts.get(progress.next + batch.len()) {
+        let index = progress.next + batch.len();
         let savepoint = transaction.savepoint();
-        let outcome = UpdateStatement::parse(part.clone(), scope)
-            .and_then(|statement| statement.run(context, collection, transaction));
-        match outcome {
-            Ok(outcome) => batch.outcomes.push((index, outcome)),
+        let attempt = UpdateStatement::parse(part.clone(), scope).and_then(|statement| {
+            Ok(match statement.run(context, collection, &mut *transaction)? {
+                Some(outcome) => Attempt::Done(outcome),
+                None => Attempt::NeedsSteps(Box::new(statement)),
+            })
+        });
+        match attempt {
+            Ok(Attempt::Done(outcome)) => batch.outcomes.push((index, outcome)),
+            Ok(Attempt::NeedsSteps(statement)) => {
+                context.require_patience()?;
+                transaction.rollback_to(savepoint);
+                context.commit(transaction)?;
+                progress.commit(std::mem::take(&mut batch));
+                progress.commit(in_steps(context, collection, index, &statement)?);
+                transaction = context.catalog().begin(Begin::WRITE)?;
+            }
             Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                 return Err(CommandError::Failed(failure));
@@ -155,11 +204,29 @@ fn update_all(
             Err(CommandError::Failed(failure)) => {
                 transaction.rollback_to(savepoint);
                 batch.failed.push(FailedWrite { index, failure: *failure });
-                if order == Order::Ordered {
-                    break;
-                }
             }
         }
+        if order == Order::Ordered && (!batch.failed.is_empty() || !progress.done.failed.is_empty()) {
+            break;
+        }
+    }
+    context.commit(transaction)?;
+    progress.commit(batch);
+    Ok(())
+}
+
+/// Runs a statement in transactions of its own. Whatever fails is an error of the statement, for what was done before it stays.
+fn in_steps(
+    context: &mut Context<'_>,
+    collection: &Arc<Collection>,
+    index: usize,
+    statement: &UpdateStatement<'_>,
+) -> Result<BatchOutcome, CommandError> {
+    let mut batch = BatchOutcome::default();
+    match statement.run_in_steps(context, collection) {
+        Ok(outcome) => batch.outcomes.push((index, outcome)),
+        Err(CommandError::Failed(failure)) => batch.failed.push(FailedWrite { index, failure: *failure }),
+        Err(error @ CommandError::WouldBlock(_)) => return Err(error),
     }
     Ok(batch)
 }

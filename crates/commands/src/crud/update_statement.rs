@@ -15,6 +15,7 @@ use pando_query::filter::Filter;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 use super::matching::{self, Selection};
+use super::steps::{Meter, STEP_DOCUMENTS, in_steps};
 use super::stored_document;
 use crate::context::Context;
 use crate::error::write_failure;
@@ -98,23 +99,52 @@ impl<'a> UpdateStatement<'a> {
         Ok(UpdateStatement { query: parts.query, selection, update, upsert: parts.upsert })
     }
 
-    /// Carries the update out.
+    /// Carries the update out. `None`: it is about too many documents for one transaction. Then what it has written is to be
+    /// rolled back, and [`run_in_steps`](UpdateStatement::run_in_steps) does it.
     pub fn run(
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
         transaction: &mut dyn Transaction,
-    ) -> Result<UpdateOutcome, CommandError> {
-        let keys = matching::keys(&self.selection, collection, transaction, context.patience)?;
+    ) -> Result<Option<UpdateOutcome>, CommandError> {
+        let selection = &self.selection;
+        let keys = matching::keys(selection, collection, transaction, context.patience, STEP_DOCUMENTS)?;
+        let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
+        let mut meter = Meter::default();
         for key in keys {
+            if meter.is_full() {
+                return Ok(None);
+            }
             let Some(old) = collection.fetch(transaction, &key, context.patience)? else { continue };
+            meter.add(&old);
             self.change(context, collection, transaction, &key, old, &mut outcome)?;
         }
         if outcome.matched == 0 && self.upsert == Upsert::Yes {
             self.insert(context, collection, transaction, &mut outcome)?;
         }
-        Ok(outcome)
+        Ok(Some(outcome))
+    }
+
+    /// Carries the update out in several transactions, see [`super::steps`].
+    pub fn run_in_steps(
+        &self,
+        context: &mut Context<'_>,
+        collection: &Arc<Collection>,
+    ) -> Result<UpdateOutcome, CommandError> {
+        let mut all = UpdateOutcome::default();
+        let change = |context: &Context<'_>,
+                      transaction: &mut dyn Transaction,
+                      key: &[u8],
+                      old: Bytes,
+                      outcome: &mut UpdateOutcome| {
+            self.change(context, collection, transaction, key, old, outcome)
+        };
+        in_steps(context, &self.selection, collection, &change, |outcome: UpdateOutcome| {
+            all.matched += outcome.matched;
+            all.modified += outcome.modified;
+        })?;
+        Ok(all)
     }
 
     fn change(

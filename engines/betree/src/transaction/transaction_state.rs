@@ -32,9 +32,20 @@ impl BetreeTransaction {
         BetreeTransaction { core, live, mode, writes: WriteSet::new(), intents: Vec::new() }
     }
 
-    /// Makes sure that this transaction may write the key: the tree is there, and the key is claimed unless blind.
-    fn prepare(&mut self, tree: TreeId, key: &[u8], claim: Claim) -> Result<(), StorageError> {
+    /// Makes sure that this transaction may write the key: there is room, the tree is there, and the key is claimed unless blind.
+    fn prepare(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        value_bytes: usize,
+        claim: Claim,
+    ) -> Result<(), StorageError> {
         self.core.check_open()?;
+        let (bytes, limit) =
+            (self.writes.memory() + key.len() + value_bytes, self.core.options.transaction_bytes_max());
+        if bytes > limit && !self.writes.is_empty() {
+            return Err(BetreeError::TransactionTooLarge { bytes, limit }.into());
+        }
         if self.mode == Mode::Read {
             return Err(BetreeError::ReadOnly.into());
         }
@@ -58,14 +69,14 @@ impl BetreeTransaction {
         claim: Claim,
     ) -> Result<(), StorageError> {
         check_value(value)?;
-        self.prepare(tree, key, claim)?;
+        self.prepare(tree, key, value.len(), claim)?;
         self.writes.put(tree, key, value, claim);
         self.live.set_writes(self.writes.keys());
         Ok(())
     }
 
     fn delete_claiming(&mut self, tree: TreeId, key: &[u8], claim: Claim) -> Result<(), StorageError> {
-        self.prepare(tree, key, claim)?;
+        self.prepare(tree, key, 0, claim)?;
         self.writes.delete(tree, key, claim);
         self.live.set_writes(self.writes.keys());
         Ok(())
