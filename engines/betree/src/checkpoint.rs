@@ -167,6 +167,14 @@ impl Core {
         self.is_quiet() && self.buffered_bytes() == 0
     }
 
+    /// Gives all of the free room back to the device that can be given back without moving anything.
+    pub(crate) fn give_all_room_back(&self) {
+        match self.blocks.store().give_back_all() {
+            Ok(bytes) => self.counters.returned_bytes.add(bytes),
+            Err(_) => self.counters.failed_returns.add(1),
+        }
+    }
+
     /// Moves blocks that lie far out in the file, if much of it is free and nobody waits for merges; bytes moved.
     fn move_inward(&self) -> Result<u64, BetreeError> {
         let Some(ceiling) = self.blocks.store().plan_ceiling() else { return Ok(0) };
@@ -224,11 +232,13 @@ impl Core {
         self.log().sync(self.log().appended_lsn())?;
         // Where there is no room for another segment, the old ones stay.
         let is_shorter = matches!(self.log().shorten(), Ok(true));
-        if is_shorter || self.log().has_older_segments() {
-            // The older superblock leads to the old ones until both are new.
+        let waits = self.blocks.store().statistics().pending_bytes >= PENDING_BYTES_MIN;
+        if is_shorter || waits || self.log().has_older_segments() {
+            // The older superblock leads to the old segments, and to what was freed since, until both are new.
             self.checkpoint(Shutdown::Running)?;
         }
         self.checkpoint(Shutdown::Clean)?;
+        self.give_all_room_back();
         // What the checkpoints released was kept to be used again.
         let _tried = self.log().shorten();
         Ok(())

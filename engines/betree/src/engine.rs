@@ -32,6 +32,8 @@ const NAME_BYTES_MAX: usize = 4096;
 
 /// A checkpoint that is asked for leaves no more of the log than this, in bytes.
 const LOG_KEPT_BYTES_MAX: u64 = 1 << 20;
+/// So much that was freed may wait for further checkpoints after one that was asked for.
+const PENDING_KEPT_BYTES_MAX: u64 = 1 << 20;
 
 /// An open store. See the crate's head.
 pub struct Betree {
@@ -229,10 +231,12 @@ impl Engine for Betree {
         self.core.check_open()?;
         self.core.merge_everything()?;
         self.core.checkpoint(Shutdown::Running)?;
-        if self.core.log().live_bytes() > LOG_KEPT_BYTES_MAX {
-            // The older superblock still wants the log since then; once both are new it can go.
+        let space = self.core.blocks.store().statistics();
+        if self.core.log().live_bytes() > LOG_KEPT_BYTES_MAX || space.pending_bytes > PENDING_KEPT_BYTES_MAX {
+            // The older superblock still wants the log since then, and what was freed; once both are new it can go.
             self.core.checkpoint(Shutdown::Running)?;
         }
+        self.core.give_all_room_back();
         Ok(())
     }
 

@@ -20,8 +20,8 @@ use std::ops::Range;
 use super::allocator::{Allocator, Purpose};
 use super::{BlockStore, SpaceError, UNIT_BYTES, extents_of};
 
-/// Shorter free stretches stay as they are, in units: 1 MiB.
-const HOLE_UNITS_MIN: u64 = 256;
+/// Shorter free stretches stay as they are, in units: 128 KiB. Leaves that were replaced leave a few hundred.
+const HOLE_UNITS_MIN: u64 = 32;
 
 /// The most that is punched in one step, in units: 64 MiB.
 const HOLE_UNITS_MAX: u64 = 16 * 1024;
@@ -29,14 +29,31 @@ const HOLE_UNITS_MAX: u64 = 16 * 1024;
 impl BlockStore {
     /// Cuts off what is free at the end of the file and not likely to be wanted soon; bytes cut.
     pub(crate) fn cut_free_end(&self) -> Result<u64, SpaceError> {
+        let step = self.growth_step(self.allocator().lock().used_end());
+        if self.allocator().lock().free_tail() <= 2 * step {
+            return Ok(0);
+        }
+        self.cut_end(step)
+    }
+
+    /// Gives back all that is free and long enough, but for the reserve of checkpoints: before a store is closed, or left alone.
+    /// Bytes given back.
+    pub(crate) fn give_back_all(&self) -> Result<u64, SpaceError> {
+        let mut bytes = self.cut_end(0)?;
+        loop {
+            match self.punch(0)? {
+                0 => return Ok(bytes),
+                punched => bytes += punched,
+            }
+        }
+    }
+
+    /// Cuts off what is free at the end, all but so many units; bytes cut.
+    fn cut_end(&self, keep: u64) -> Result<u64, SpaceError> {
         self.check_poison()?;
         let mut allocator = self.allocator().lock();
         let end = allocator.end();
-        let step = self.growth_step(allocator.used_end());
-        if allocator.free_tail() <= 2 * step {
-            return Ok(0);
-        }
-        let Some(new_end) = allocator.cut_tail(step) else { return Ok(0) };
+        let Some(new_end) = allocator.cut_tail(keep) else { return Ok(0) };
         // Under the lock: nobody may be given what is being cut off, and the file may not grow meanwhile.
         if let Err(error) = self.file().set_length(new_end * UNIT_BYTES) {
             allocator.grown(end);
@@ -69,8 +86,13 @@ impl BlockStore {
 
     /// Gives the room of one long free stretch back to the device; bytes given back, 0 where there is none.
     pub(crate) fn punch_next(&self) -> Result<u64, SpaceError> {
-        self.check_poison()?;
         let kept = self.growth_step(self.allocator().lock().end());
+        self.punch(kept)
+    }
+
+    /// Gives back one long free stretch, if as much as `kept` units besides keeps its room.
+    fn punch(&self, kept: u64) -> Result<u64, SpaceError> {
+        self.check_poison()?;
         let mut allocator = self.allocator().lock();
         let doubted = allocator.take_doubted(HOLE_UNITS_MIN);
         let Some(units) = doubted.or_else(|| allocator.take_to_punch(HOLE_UNITS_MIN, kept)) else {
