@@ -153,8 +153,8 @@ impl Catalog {
         loop {
             let Some(found) = self.collection(database, collection) else { return Ok(None) };
             let latch = match patience {
-                Patience::MayBlock => found.latch.read_arc(),
-                Patience::CachedOnly => match found.latch.try_read_arc() {
+                Patience::MayBlock => found.latch().read_arc(),
+                Patience::CachedOnly => match found.latch().try_read_arc() {
                     Some(latch) => latch,
                     None => return Err(StorageError::would_block()),
                 },
@@ -173,7 +173,7 @@ impl Catalog {
     pub(crate) fn exclusive(&self, namespace: &Namespace) -> Result<Exclusive, CatalogError> {
         loop {
             let found = self.existing(namespace)?;
-            let latch = found.latch.write_arc();
+            let latch = found.latch().write_arc();
             let now = self.existing(namespace)?;
             if Arc::ptr_eq(&now, &found) {
                 return Ok(Exclusive { collection: now, _latch: latch });

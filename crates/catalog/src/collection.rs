@@ -35,88 +35,54 @@ pub struct CollectionSize {
 
 /// A collection as it is at one moment.
 pub struct Collection {
-    namespace: Namespace,
+    parts: Parts,
     /// `database.collection`, spelled once: every reply has it.
     full_name: String,
-    uuid: [u8; 16],
-    options: RawDocumentBuf,
-    primary: TreeId,
-    primary_name: String,
-    /// Whether some `_id` was too long for a key; shared with later descriptions.
-    primary_truncated: Arc<AtomicBool>,
-    indexes: Vec<Arc<Index>>,
-    /// Indexes that are being built: statements that write note their changes for them, readers know nothing of them.
-    building: Vec<Arc<BuildingIndex>>,
-    /// Held shared by each statement that writes, alone by whoever changes the description; shared with later descriptions.
-    pub(crate) latch: Arc<RwLock<()>>,
-    /// Held through a whole index build, taken before the latch; shared with later descriptions.
-    pub(crate) build_turn: Arc<Mutex<()>>,
     pub(crate) store: Arc<Store>,
 }
 
-/// What makes a collection, for its constructor.
+/// What a collection is made of, and the next description from.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub namespace: Namespace,
     pub uuid: [u8; 16],
     pub options: RawDocumentBuf,
     pub primary: TreeId,
     pub primary_name: String,
+    /// Whether some `_id` was too long for a key; shared with later descriptions.
     pub primary_truncated: Arc<AtomicBool>,
     pub indexes: Vec<Arc<Index>>,
+    /// Indexes that are being built: statements that write note their changes for them, readers know nothing of them.
     pub building: Vec<Arc<BuildingIndex>>,
+    /// Held shared by each statement that writes, alone by whoever changes the description; shared with later descriptions.
     pub latch: Arc<RwLock<()>>,
+    /// Held through a whole index build, taken before the latch; shared with later descriptions.
     pub build_turn: Arc<Mutex<()>>,
 }
 
 impl Collection {
     pub(crate) fn new(parts: Parts, store: Arc<Store>) -> Collection {
-        let Parts {
-            namespace,
-            uuid,
-            options,
-            primary,
-            primary_name,
-            primary_truncated,
-            indexes,
-            building,
-            latch,
-            build_turn,
-        } = parts;
-        Collection {
-            full_name: namespace.to_string(),
-            namespace,
-            uuid,
-            options,
-            primary,
-            primary_name,
-            primary_truncated,
-            indexes,
-            building,
-            latch,
-            build_turn,
-            store,
-        }
+        Collection { full_name: parts.namespace.to_string(), parts, store }
     }
 
     /// The parts, to make the next description from.
     pub(crate) fn parts(&self) -> Parts {
-        Parts {
-            namespace: self.namespace.clone(),
-            uuid: self.uuid,
-            options: self.options.clone(),
-            primary: self.primary,
-            primary_name: self.primary_name.clone(),
-            primary_truncated: Arc::clone(&self.primary_truncated),
-            indexes: self.indexes.clone(),
-            building: self.building.clone(),
-            latch: Arc::clone(&self.latch),
-            build_turn: Arc::clone(&self.build_turn),
-        }
+        self.parts.clone()
+    }
+
+    /// See [`Parts::latch`].
+    pub(crate) fn latch(&self) -> &Arc<RwLock<()>> {
+        &self.parts.latch
+    }
+
+    /// See [`Parts::build_turn`].
+    pub(crate) fn build_turn(&self) -> &Arc<Mutex<()>> {
+        &self.parts.build_turn
     }
 
     /// Its name.
     pub fn namespace(&self) -> &Namespace {
-        &self.namespace
+        &self.parts.namespace
     }
 
     /// Its name as `database.collection`.
@@ -126,27 +92,27 @@ impl Collection {
 
     /// Its identity, which a rename keeps.
     pub fn uuid(&self) -> [u8; 16] {
-        self.uuid
+        self.parts.uuid
     }
 
     /// The options that it was created with.
     pub fn options(&self) -> &RawDocument {
-        &self.options
+        &self.parts.options
     }
 
     /// The secondary indexes. `_id_` is not one: the primary tree is the documents themselves.
     pub fn indexes(&self) -> &[Arc<Index>] {
-        &self.indexes
+        &self.parts.indexes
     }
 
     /// The secondary index of this name.
     pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
-        self.indexes.iter().find(|index| index.name() == name)
+        self.parts.indexes.iter().find(|index| index.name() == name)
     }
 
     /// The names of indexes that are being built.
     pub fn names_being_built(&self) -> impl Iterator<Item = &str> {
-        self.building.iter().map(|building| building.index.name())
+        self.parts.building.iter().map(|building| building.index.name())
     }
 
     /// All indexes, `_id_` first, whoever may use them.
@@ -161,15 +127,15 @@ impl Collection {
     }
 
     fn describe(&self, is_wanted: impl Fn(&Index) -> bool) -> Vec<IndexDescription> {
-        let mut all = Vec::with_capacity(self.indexes.len() + 1);
+        let mut all = Vec::with_capacity(self.parts.indexes.len() + 1);
         all.push(self.describe_primary());
-        let wanted = self.indexes.iter().filter(|index| is_wanted(index));
+        let wanted = self.parts.indexes.iter().filter(|index| is_wanted(index));
         all.extend(wanted.map(|index| index.describe()));
         all
     }
 
     fn describe_primary(&self) -> IndexDescription {
-        let truncated = if self.primary_truncated.load(Ordering::Acquire) {
+        let truncated = if self.parts.primary_truncated.load(Ordering::Acquire) {
             Truncation::Truncated
         } else {
             Truncation::Whole
@@ -198,24 +164,24 @@ impl Collection {
         key: &[u8],
         patience: Patience,
     ) -> Result<Option<Bytes>, StorageError> {
-        transaction.get(self.primary, key, patience)
+        transaction.get(self.parts.primary, key, patience)
     }
 
     /// Documents, bytes and index bytes. May read.
     pub fn size(&self) -> Result<CollectionSize, StorageError> {
         let engine = &self.store.engine;
-        let mut estimate = engine.tree_estimate(self.primary)?;
+        let mut estimate = engine.tree_estimate(self.parts.primary)?;
         if estimate.entries <= COUNTED_MAX {
             estimate = self.count()?;
         }
         let mut index_bytes = vec![("_id_".to_owned(), 0)];
-        for index in &self.indexes {
+        for index in &self.parts.indexes {
             index_bytes.push((index.name().to_owned(), engine.bytes_on_disk(Some(index.tree()))?));
         }
         Ok(CollectionSize {
             documents: estimate.entries,
             data_bytes: estimate.bytes,
-            storage_bytes: engine.bytes_on_disk(Some(self.primary))?,
+            storage_bytes: engine.bytes_on_disk(Some(self.parts.primary))?,
             index_bytes,
         })
     }
@@ -224,7 +190,7 @@ impl Collection {
     fn count(&self) -> Result<Estimate, StorageError> {
         let mut counted = Estimate::default();
         let transaction = self.store.engine.begin(Begin::READ)?;
-        let mut cursor = Cursor::new(self.primary, KeyRange::all(), ScanDirection::Forward);
+        let mut cursor = Cursor::new(self.parts.primary, KeyRange::all(), ScanDirection::Forward);
         while let Some((_, document)) = cursor.next(&*transaction, Patience::MayBlock)? {
             counted.entries += 1;
             counted.bytes += document.len() as u64;
@@ -234,7 +200,7 @@ impl Collection {
     }
 
     pub(crate) fn building(&self) -> &[Arc<BuildingIndex>] {
-        &self.building
+        &self.parts.building
     }
 
     pub(crate) fn engine(&self) -> &SharedEngine {
@@ -242,38 +208,39 @@ impl Collection {
     }
 
     pub(crate) fn primary_tree(&self) -> TreeId {
-        self.primary
+        self.parts.primary
     }
 
     pub(crate) fn primary_tree_name(&self) -> &str {
-        &self.primary_name
+        &self.parts.primary_name
     }
 
     pub(crate) fn is_primary_truncated(&self) -> bool {
-        self.primary_truncated.load(Ordering::Acquire)
+        self.parts.primary_truncated.load(Ordering::Acquire)
     }
 
     pub(crate) fn raise_primary_truncated(&self) {
-        self.primary_truncated.store(true, Ordering::Release);
+        self.parts.primary_truncated.store(true, Ordering::Release);
     }
 
     /// Every tree of this collection, by the engine's name.
     pub(crate) fn tree_names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.primary_name.as_str()).chain(self.indexes.iter().map(|index| index.tree_name()))
+        std::iter::once(self.parts.primary_name.as_str())
+            .chain(self.parts.indexes.iter().map(|index| index.tree_name()))
     }
 
     /// Every tree of this collection.
     pub(crate) fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
-        std::iter::once(self.primary).chain(self.indexes.iter().map(|index| index.tree()))
+        std::iter::once(self.parts.primary).chain(self.parts.indexes.iter().map(|index| index.tree()))
     }
 }
 
 impl std::fmt::Debug for Collection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Collection")
-            .field("namespace", &self.namespace)
-            .field("primary", &self.primary)
-            .field("indexes", &self.indexes)
+            .field("namespace", &self.parts.namespace)
+            .field("primary", &self.parts.primary)
+            .field("indexes", &self.parts.indexes)
             .finish_non_exhaustive()
     }
 }

@@ -70,9 +70,9 @@ impl Catalog {
     pub fn index_build_turn(&self, namespace: &Namespace) -> Result<IndexBuildTurn<'_>, CatalogError> {
         loop {
             let found = self.existing(namespace)?;
-            let turn = found.build_turn.lock_arc();
+            let turn = found.build_turn().lock_arc();
             // The collection may have been replaced by another of its name meanwhile.
-            if Arc::ptr_eq(&self.existing(namespace)?.build_turn, &found.build_turn) {
+            if Arc::ptr_eq(self.existing(namespace)?.build_turn(), found.build_turn()) {
                 return Ok(IndexBuildTurn { catalog: self, namespace: namespace.clone(), _turn: turn });
             }
         }

@@ -1,30 +1,21 @@
 //! Documents and index entries change together: random statements, each followed by the check that nothing disagrees.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod things;
+
 use std::sync::Arc;
 
 use pando_catalog::{
     Begin, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey, Namespace,
-    Patience, SharedEngine, WriteError, verify_collection,
+    Patience, SharedEngine, WriteError,
 };
-use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_document::{RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Environment, SeededRandom};
 use pando_memory::MemoryEngine;
+use things::{assert_sound, index, insert, namespace};
 
 fn engine() -> SharedEngine {
     Arc::new(MemoryEngine::new(&Environment::real()))
-}
-
-fn namespace() -> Namespace {
-    Namespace::new("test", "things").unwrap()
-}
-
-fn index(keys: Document, name: &str, options: &[&str]) -> IndexDescription {
-    let mut specification = doc! { "v": 2, "key": keys, "name": name };
-    for option in options {
-        specification.push(*option, Value::Boolean(true));
-    }
-    IndexDescription::from_specification(&specification.to_raw()).unwrap()
 }
 
 fn catalog_with(engine: &SharedEngine, indexes: Vec<IndexDescription>) -> Catalog {
@@ -32,23 +23,6 @@ fn catalog_with(engine: &SharedEngine, indexes: Vec<IndexDescription>) -> Catalo
     catalog.create_collection(&namespace(), RawDocumentBuf::new(), [7; 16]).unwrap();
     catalog.create_indexes(&namespace(), indexes).unwrap();
     catalog
-}
-
-/// One insert in a transaction of its own.
-fn insert(catalog: &Catalog, document: &Document) -> Result<(), WriteError> {
-    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
-    let mut transaction = catalog.begin(Begin::WRITE).unwrap();
-    lease.insert(&mut *transaction, &document.to_raw(), Patience::MayBlock)?;
-    transaction.commit(Durability::None).unwrap();
-    Ok(())
-}
-
-fn assert_sound(catalog: &Catalog) -> u64 {
-    let collection = catalog.collection("test", "things").unwrap();
-    let transaction = catalog.begin(Begin::READ).unwrap();
-    let report = verify_collection(&collection, &*transaction).unwrap();
-    assert_eq!(report.problems, Vec::<String>::new());
-    report.documents
 }
 
 #[test]

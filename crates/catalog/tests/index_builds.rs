@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod hooked_engine;
+mod things;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,22 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hooked_engine::HookedEngine;
 use pando_catalog::{
     Begin, BuildEnd, Catalog, CatalogError, Durability, IndexDescription, Multikey, Namespace, Patience,
-    WriteError, verify_collection,
+    WriteError,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::SeededRandom;
-
-fn namespace() -> Namespace {
-    Namespace::new("test", "things").unwrap()
-}
-
-fn index(keys: Document, name: &str, options: &[&str]) -> IndexDescription {
-    let mut specification = doc! { "v": 2, "key": keys, "name": name };
-    for option in options {
-        specification.push(*option, Value::Boolean(true));
-    }
-    IndexDescription::from_specification(&specification.to_raw()).unwrap()
-}
+use things::{index, insert, namespace};
 
 /// A collection of so many documents, `{_id: n, a: n % 97, u: n}`.
 fn filled(documents: i32) -> (Arc<HookedEngine>, Arc<Catalog>) {
@@ -35,14 +25,6 @@ fn filled(documents: i32) -> (Arc<HookedEngine>, Arc<Catalog>) {
         insert(&catalog, &doc! { "_id": id, "a": id % 97, "u": id }).unwrap();
     }
     (engine, catalog)
-}
-
-fn insert(catalog: &Catalog, document: &Document) -> Result<(), WriteError> {
-    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
-    let mut transaction = catalog.begin(Begin::WRITE).unwrap();
-    lease.insert(&mut *transaction, &document.to_raw(), Patience::MayBlock)?;
-    transaction.commit(Durability::None).unwrap();
-    Ok(())
 }
 
 /// Replaces the document of this `_id`, or removes it; inserts it where it is not there.
@@ -63,12 +45,8 @@ fn change(catalog: &Catalog, id: i32, new: Option<&Document>) -> Result<(), Writ
 }
 
 fn assert_sound(catalog: &Catalog, indexes: usize) -> u64 {
-    let collection = catalog.collection("test", "things").unwrap();
-    assert_eq!(collection.indexes().len(), indexes);
-    let transaction = catalog.begin(Begin::READ).unwrap();
-    let report = verify_collection(&collection, &*transaction).unwrap();
-    assert_eq!(report.problems, Vec::<String>::new());
-    report.documents
+    assert_eq!(catalog.collection("test", "things").unwrap().indexes().len(), indexes);
+    things::assert_sound(catalog)
 }
 
 fn several_indexes() -> Vec<IndexDescription> {

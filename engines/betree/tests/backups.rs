@@ -17,21 +17,7 @@ fn backed_up(seed: u64) -> History {
 
 /// A history whose backups are cut off at a call, or not; how many calls it made.
 fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
-    let mut history = backed_up(seed);
-    if let Some(call) = call {
-        history.set_label(format!("seed {seed}, call {call}, {ending:?}"));
-        history.simulation.disk.crash_at_call(call);
-    }
-    let outcome = history.open().and_then(|()| history.run(steps));
-    let calls = history.simulation.disk.calls();
-    if history.simulation.disk.has_power() {
-        outcome.expect("without a fault nothing fails");
-    }
-    history.end(ending);
-    history.recover();
-    history.run(12).expect("after recovery nothing fails");
-    history.close_and_reopen();
-    calls
+    backed_up(seed).live_twice(steps, call, ending)
 }
 
 #[test]

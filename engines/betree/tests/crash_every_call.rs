@@ -4,24 +4,10 @@ mod history;
 
 use history::{Ending, History};
 
-/// Runs a history with the power cut at a call (or not), and returns how many calls it made.
-/// And how many slices were waiting in inner nodes.
+/// Runs a history with the power cut at a call (or not); how many calls it made, and how many slices were waiting in inner nodes.
 fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> (u64, u64) {
     let mut history = History::new(seed);
-    if let Some(call) = call {
-        history.set_label(format!("seed {seed}, call {call}, {ending:?}"));
-        history.simulation.disk.crash_at_call(call);
-    }
-    let outcome = history.open().and_then(|()| history.run(steps));
-    let calls = history.simulation.disk.calls();
-    if history.simulation.disk.has_power() {
-        outcome.expect("without a fault nothing fails");
-    }
-    history.end(ending);
-    history.recover();
-    // The store goes on, and a clean end of its second life is a clean end.
-    history.run(12).expect("after recovery nothing fails");
-    history.close_and_reopen();
+    let calls = history.live_twice(steps, call, ending);
     (calls, history.slices_seen)
 }
 

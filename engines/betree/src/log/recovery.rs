@@ -17,7 +17,7 @@ use super::reader::{SegmentReader, read_header};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use super::segment_files::SegmentFiles;
 use super::segment_table::{HeaderState, SegmentTable};
-use super::{Log, LogError, LogOptions, LogPosition, RecordKind, RecordProblem, flusher};
+use super::{Log, LogError, LogOptions, LogPosition, RecordKind, RecordProblem};
 use crate::space::StoreId;
 
 /// The folder of the log within the store's.
@@ -79,7 +79,7 @@ impl Log {
             files.remove_unused(&table.numbers())?;
             let segment = continue_segment(&mut files, Arc::clone(file), end)?;
             let appender = Appender::new(store, Arc::clone(&segment), *salt, end, bytes);
-            return Log::start(environment, options, appender, segment, files, table);
+            return Log::begin(environment, options, appender, segment, files, table);
         }
         let first = last.as_ref().map_or(from.segment(), |_| end.segment() + 1);
         let (segment, salt, start) = match files.begin(first, &table.numbers()) {
@@ -97,20 +97,7 @@ impl Log {
             Err(error) => return Err(error),
         };
         let appender = Appender::new(store, Arc::clone(&segment), salt, start, bytes);
-        Log::start(environment, options, appender, segment, files, table)
-    }
-
-    fn start(
-        environment: &Environment,
-        options: LogOptions,
-        appender: Appender,
-        segment: Arc<Segment>,
-        files: SegmentFiles,
-        table: SegmentTable,
-    ) -> Result<Arc<Log>, LogError> {
-        let log = Arc::new(Log::begin(environment, options, appender, segment, files, table));
-        flusher::start(&log)?;
-        Ok(log)
+        Log::begin(environment, options, appender, segment, files, table)
     }
 
     /// Reads a log as [`open`](Log::open) does and changes nothing; how many records it holds from `from` on.

@@ -19,7 +19,7 @@ use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment};
 use super::segment_files::SegmentFiles;
 use super::segment_table::{HeaderState, SegmentTable};
 use super::wakers::{LogWaker, Wakers};
-use super::{LogError, LogPosition};
+use super::{LogError, LogPosition, flusher};
 use crate::waits::{WaitFor, Waits};
 
 /// How the log is kept; the defaults suit everything but tests.
@@ -110,7 +110,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A log that goes on in `segment`, whose header is durable, as everything before it is.
+    /// A log that goes on in `segment`, whose header is durable, as everything before it is; with its flusher.
     pub(super) fn begin(
         environment: &Environment,
         options: LogOptions,
@@ -118,9 +118,9 @@ impl Log {
         segment: Arc<Segment>,
         files: SegmentFiles,
         table: SegmentTable,
-    ) -> Log {
+    ) -> Result<Arc<Log>, LogError> {
         let last = appender.end().lsn().get() - 1;
-        Log {
+        let log = Arc::new(Log {
             environment: environment.clone(),
             options,
             appender: Mutex::new(appender),
@@ -141,7 +141,9 @@ impl Log {
             flusher_waker: OnceLock::new(),
             counters: Counters::default(),
             waits: Waits::new(environment.clock()),
-        }
+        });
+        flusher::start(&log)?;
+        Ok(log)
     }
 
     /// Appends a record, whose payload is the parts one behind the other, and returns its LSN. Only memory is touched,

@@ -117,6 +117,25 @@ impl History {
         self.label = label;
     }
 
+    /// Goes on until a call at which the power goes (or to the last step), ends so, recovers, and has a second life, whose clean end is
+    /// a clean end. How many calls the first life made.
+    pub fn live_twice(&mut self, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
+        if let Some(call) = call {
+            self.set_label(format!("{}, call {call}, {ending:?}", self.label));
+            self.simulation.disk.crash_at_call(call);
+        }
+        let outcome = self.open().and_then(|()| self.run(steps));
+        let calls = self.simulation.disk.calls();
+        if self.simulation.disk.has_power() {
+            outcome.expect("without a fault nothing fails");
+        }
+        self.end(ending);
+        self.recover();
+        self.run(12).expect("after recovery nothing fails");
+        self.close_and_reopen();
+        calls
+    }
+
     /// Opens the store and makes the anchor, if it is not there.
     pub fn open(&mut self) -> Result<(), StorageError> {
         let engine = Betree::open(&self.simulation.environment, Path::new(FOLDER), self.options())?;
