@@ -1,7 +1,7 @@
 //! Gives room back to the device: the free end of the file is cut off, and long free stretches within it become holes.
 //!
 //! 1. [`cut_free_end`](BlockStore::cut_free_end) cuts what is free at the end, but for what the file would soon grow by again.
-//! 2. [`punch_next`](BlockStore::punch_next) takes a free stretch of 1 MiB or more out of the allocator, gives its room back,
+//! 2. [`punch_next`](BlockStore::punch_next) takes a free stretch of 128 KiB or more out of the allocator, gives its room back,
 //!    and returns it as free and *unbacked*. Before such units are written their room is reserved again, so that a full device
 //!    shows where room is asked for, and not in the middle of a write.
 //!
