@@ -28,6 +28,7 @@ mod random;
 mod read_queue;
 mod real;
 pub mod simulated;
+pub mod sync;
 mod tasks;
 
 use std::sync::Arc;

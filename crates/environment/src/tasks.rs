@@ -10,12 +10,11 @@
 mod stepped;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Condvar, Mutex};
 use crate::{EnvironmentError, Operation};
 
 pub use stepped::SteppedTasks;
@@ -154,7 +153,7 @@ impl Drop for Task {
         self.state.stop();
         match self.ending.take() {
             // The last owner of a task may be the task itself; it cannot wait for its own end.
-            Some(Ending::Join(thread)) if thread.thread().id() != std::thread::current().id() => {
+            Some(Ending::Join(thread)) if thread.thread().id() != thread::current().id() => {
                 // A panic in the task has already been reported by the panic hook, with the thread's name.
                 let _ended = thread.join();
             }
@@ -171,7 +170,7 @@ impl Spawner for ThreadSpawner {
     fn spawn(&self, name: &str, step: StepFunction) -> Result<Task, EnvironmentError> {
         let state = Arc::new(TaskState::new());
         let shared = Arc::clone(&state);
-        let thread = std::thread::Builder::new()
+        let thread = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || run_steps(&shared, step))
             .map_err(|source| EnvironmentError::io(Operation::Spawn, name.as_ref(), source))?;

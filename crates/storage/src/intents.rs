@@ -24,12 +24,12 @@
 //! - An owned entry is never swept or evicted.
 //! - An entry without owner has a commit timestamp above zero.
 
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use parking_lot::Mutex;
+use pando_environment::sync::Mutex;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{CommitTimestamp, SnapshotTimestamp, StorageError, TreeId};

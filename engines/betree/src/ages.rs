@@ -7,14 +7,14 @@
 //!
 //! Ages are known by samples: which record was the last at some time, and how much had been logged.
 
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pando_environment::Monotonic;
+use pando_environment::sync::Mutex;
 use pando_storage::Lsn;
-use parking_lot::Mutex;
 
 use crate::core::Core;
 use crate::error::BetreeError;

@@ -13,13 +13,13 @@
 //! # A failure
 //! changes nothing: the space changes are kept for the next attempt. A failed sync stops the engine.
 
+use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use pando_environment::sync::{Mutex, MutexGuard};
 use pando_environment::{Monotonic, Step};
 use pando_storage::{CommitTimestamp, Lsn, TreeId};
-use parking_lot::{Mutex, MutexGuard};
 
 use crate::core::Core;
 use crate::error::BetreeError;

@@ -10,15 +10,16 @@
 //! a tree's `merging`, a tree's `installed`, the gate, a buffer, the publisher. Nothing below the gate waits for a device,
 //! but the log where its own memory is full.
 
+use pando_environment::sync::OnceLock;
+use pando_environment::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
+use pando_environment::sync::ArcSwap;
+use pando_environment::sync::{Condvar, Mutex, RwLock};
 use pando_environment::{Environment, TaskWaker};
 use pando_storage::{CommitTimestamp, Intents, Lsn, SnapshotTimestamp, TreeId};
-use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::ages::Ages;
 use crate::cache::Blocks;

@@ -6,10 +6,10 @@
 //!
 //! The checkpointing task looks once in a while whether it is quiet, and what is wanted; the mergers do it, a child a step.
 
+use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use pando_environment::sync::{Mutex, MutexGuard};
 
 use crate::core::Core;
 use crate::error::BetreeError;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pando_environment::sync::Mutex;
 use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
@@ -10,7 +11,6 @@ use pando_storage::{
     LoadDurability, Lsn, Persistence, SortedEntries, Statistics, StorageError, Transaction, TreeDescription,
     TreeId, TreeOptions, Wait,
 };
-use parking_lot::Mutex;
 
 use crate::backup::{BackupJob, BackupProgress};
 use crate::core::Core;
@@ -321,7 +321,7 @@ fn describe(live: &Live, now: pando_environment::Monotonic) -> LiveTransaction {
     LiveTransaction {
         number: live.id.get(),
         age: now.since(live.began),
-        writes: live.writes.load(std::sync::atomic::Ordering::Relaxed),
+        writes: live.writes.load(pando_environment::sync::atomic::Ordering::Relaxed),
         snapshot: live.snapshot,
     }
 }

@@ -1,6 +1,6 @@
 //! What the engine says about itself while it runs.
 
-use std::sync::atomic::Ordering;
+use pando_environment::sync::atomic::Ordering;
 
 use pando_storage::Statistics;
 

@@ -8,13 +8,13 @@
 //! 3. *Flush* ([`crate::tree::flush`]) into runs and leaves, at leisure: nobody waits but who wants room.
 //! 4. *Install* the new version.
 
+use pando_environment::sync::atomic::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use pando_environment::Step;
+use pando_environment::sync::MutexGuard;
 use pando_storage::Lsn;
-use parking_lot::MutexGuard;
 
 use crate::core::Core;
 use crate::error::BetreeError;

@@ -11,10 +11,10 @@
 //! is used or less, at the pace of the merges; a load that merges keep up with hardly notices; and the delay grows without a
 //! step, and without bound, so that the whole slack is used only by writes that are larger than it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use pando_environment::sync::Mutex;
 
 /// What merges are taken to do before there has been one, in bytes per second.
 const FIRST_RATE: f64 = (50 << 20) as f64;

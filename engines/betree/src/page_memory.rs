@@ -14,7 +14,7 @@
 //! - Sizes above [`POOLED_BYTES_MAX`], which few pages have, are allocated for each.
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use pando_environment::sync::LeafMutex;
 
 /// The smallest buffer: smaller ones hold what is hardly worth keeping.
 const CLASS_BYTES_MIN: usize = 512;
@@ -27,7 +27,8 @@ const SPARE_BYTES_MAX: usize = 8 << 20;
 const CLASS_STEP_BYTES: usize = 512;
 const CLASSES: usize = POOLED_BYTES_MAX / CLASS_STEP_BYTES;
 
-static SPARES: Mutex<Spares> = Mutex::new(Spares { classes: [const { Vec::new() }; CLASSES], bytes: 0 });
+static SPARES: LeafMutex<Spares> =
+    LeafMutex::new(Spares { classes: [const { Vec::new() }; CLASSES], bytes: 0 });
 
 struct Spares {
     /// By capacity in steps, minus one.

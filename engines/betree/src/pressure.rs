@@ -86,7 +86,7 @@ impl Core {
         }
         self.counters.delays.add(1);
         self.counters.delay_nanos.add(sleep.as_nanos() as u64);
-        std::thread::sleep(sleep);
+        pando_environment::sync::thread::sleep(sleep);
     }
 
     fn wait_for_buffers(&self) -> Result<(), BetreeError> {

@@ -4,9 +4,9 @@
 //! each version of them stays in memory until the store is closed, and a change is one store to an index. Going back to what
 //! was set before takes no new place; a thousand different versions are more than anybody needs.
 
+use pando_environment::sync::OnceLock;
+use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use std::ops::Deref;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pando_environment::Access;
 

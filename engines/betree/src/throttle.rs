@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_environment::sync::{Condvar, Mutex};
 use pando_environment::{Clock, Environment, Monotonic};
-use parking_lot::{Condvar, Mutex};
 
 /// Shorter rests are added up first.
 const REST_MIN: Duration = Duration::from_millis(2);

@@ -2,12 +2,12 @@
 //!
 //! A lock is first tried; only who finds it taken looks at the clock. So an uncontended lock costs what it always did.
 
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use pando_environment::Clock;
+use pando_environment::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use pando_storage::Wait;
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

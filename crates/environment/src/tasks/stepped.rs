@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
-
 use super::{Ending, Spawner, Step, StepFunction, Task, TaskState};
+use crate::sync::Mutex;
 use crate::{Clock, EnvironmentError, MockClock, Monotonic, SeededRandom};
 
 /// How many steps [`SteppedTasks::run_until_idle`] takes before it calls the tasks a loop without end.

@@ -25,10 +25,10 @@
 //!   the limit holds even so.
 //! - The first use of what was read for somebody who waits is the miss, and counts neither as a hit nor for its staying.
 
+use pando_environment::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use pando_environment::sync::Mutex;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 

@@ -1,6 +1,6 @@
 //! A page as it stands on disk, kept in memory: two to three of them take the room of one that can be read in place.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use pando_environment::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
 

@@ -1,6 +1,6 @@
 //! The background task of the log: serves wakers, syncs what has waited for the flush interval, makes segments ready.
 
-use std::sync::atomic::Ordering;
+use pando_environment::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use pando_environment::{Monotonic, Step};

@@ -5,9 +5,9 @@
 //! 3. Otherwise this is the end, unless a later record or a later segment proves that more was durable; that is damage.
 //! 4. The last segment is synced (a killed process leaves records that only the kernel has), and a new one begun.
 
+use pando_environment::sync::atomic::AtomicU64;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use pando_environment::{Environment, File};
 use pando_storage::{Lsn, StorageError};

@@ -4,9 +4,9 @@
 //! chain u32, zero u32, xxh3-64 of all before`; zeros up to 512. A file whose header does not hold, or names another
 //! number, is not part of the log: it waits to be used.
 
+use pando_environment::sync::atomic::AtomicU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use pando_environment::File;
 use pando_storage::Lsn;

@@ -7,10 +7,10 @@
 //! The first file is short, and each further one [`GROWTH`] times as long as the one before, up to the usual length: a log that is
 //! hardly written takes little room, and one that is written much changes its segment seldom.
 
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use pando_environment::{Access, Environment, EnvironmentError, File, FileSystem, OpenMode};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use pando_environment::sync::Mutex;
 use pando_storage::Lsn;
-use parking_lot::Mutex;
 
 use super::LogError;
 

@@ -3,14 +3,15 @@
 //! Locks, in the order they may be taken: `sync_turn` (never held during a call to the device), `writer` (held while
 //! batches are written), `appender` (for the copy of a record, and while a segment is begun), `files`, `table`.
 
+use pando_environment::sync::OnceLock;
+use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use pando_environment::sync::{Condvar, Mutex, MutexGuard};
 use pando_environment::{Environment, Task, TaskWaker};
 use pando_storage::Lsn;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::appender::{Appender, Batch};
 use super::packed::{Encoding, Packed};

@@ -6,13 +6,14 @@
 //! Locks: `durable` is held through a whole commit of a checkpoint and by the audit; `allocator` for microseconds, but
 //! while the file grows. Who holds both took `durable` first.
 
+use pando_environment::sync::OnceLock;
+use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use pando_environment::sync::Mutex;
 use pando_environment::{Access, Environment, File, FolderLock, OpenMode};
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
-use parking_lot::Mutex;
 
 use super::allocator::{Allocator, BlockLength, Fragment, Purpose, block_start};
 use super::checkpoint::DurableState;

@@ -4,11 +4,11 @@
 //! [`SpaceStatistics`](super::block_store::SpaceStatistics) counts. Only what comes from the device counts as read; the cost is
 //! little beside that.
 
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use pando_environment::sync::RwLock;
 use pando_storage::TreeId;
-use parking_lot::RwLock;
 
 use super::{BlockKind, Pointer, SECTOR_BYTES};
 

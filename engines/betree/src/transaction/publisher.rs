@@ -5,11 +5,11 @@
 //!
 //! Timestamps are the LSNs of the log: every record counts, also the creation of a tree.
 
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use pando_environment::sync::{Condvar, Mutex};
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
-use parking_lot::{Condvar, Mutex};
 
 /// See the module's head.
 #[derive(Debug, Default)]

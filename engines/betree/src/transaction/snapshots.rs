@@ -7,12 +7,12 @@
 //! lock. So one that the merge did not find in the shard begins after the merge's look at it, and therefore has a snapshot
 //! at least as new as the newest that the merge assumes.
 
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use pando_environment::Monotonic;
+use pando_environment::sync::Mutex;
 use pando_storage::{SnapshotTimestamp, TransactionId};
-use parking_lot::Mutex;
 
 use super::Publisher;
 use crate::counter::stripe;

@@ -10,14 +10,14 @@
 //! - A frozen buffer never changes: whoever holds it reads without waiting for anybody.
 //! - The byte count is what the entries take with their share of the map's nodes, within about a tenth.
 
+use pando_environment::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use pando_environment::sync::{RwLock, RwLockReadGuard};
 use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
-use parking_lot::{RwLock, RwLockReadGuard};
 
 /// A key's place in the map: its slot, at the fill of a B-tree that grows in order.
 pub(crate) const SLOT_BYTES: usize = 144;

@@ -3,7 +3,7 @@
 //! Writes that wait in buffers and runs say nothing of what they will do to a tree's number of entries: most are blind. What
 //! the last ones did that reached leaves is the best guess, and good enough for an estimate.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use pando_environment::sync::atomic::{AtomicI64, Ordering};
 
 use super::leaf_merge::LeafFigures;
 

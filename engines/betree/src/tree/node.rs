@@ -14,8 +14,9 @@
 //! - All leaves of a tree stand at the same depth.
 //! - A slice holds keys of its child only.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use pando_environment::sync::OnceLock;
+use pando_environment::sync::atomic::{AtomicU8, Ordering};
+use std::sync::Arc;
 
 use super::slice::{Slice, Slices};
 use super::sorted_keys::SortedKeys;

@@ -9,8 +9,9 @@
 //! - Every entry carries its time; versions of one key stand newest first.
 //! - Of two slices of one child, the one that stands first in the node has only newer versions of any key that both have.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use pando_environment::sync::OnceLock;
+use pando_environment::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use crate::format::inner_node::StoredSlice;
 use crate::format::slice_index::SliceIndex;

@@ -5,13 +5,13 @@
 //! - `installed`: held while the view is replaced, and while a checkpoint writes the tree's inner nodes; readers and commits
 //!   never wait for it. Who holds both took `merging` first; the engine's gate comes after both.
 
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use arc_swap::ArcSwap;
+use pando_environment::sync::ArcSwap;
+use pando_environment::sync::{Mutex, MutexGuard};
 use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
-use parking_lot::{Mutex, MutexGuard};
 
 use super::behind::Behind;
 use super::flush::Flushed;

@@ -1,0 +1,44 @@
+//! Locks, atomics and threads of everything whose order of events is tested: the real ones, or those of a scheduler.
+//!
+//! In every build but one this module is nothing but names for `parking_lot`, `arc_swap` and the standard library. Built with
+//! `--cfg shuttle` the same names stand for types of the same shape over shuttle's ([`scheduled`]): all threads of a test then
+//! run one at a time, every use of a lock or an atomic is a place where another may go on, and the choices follow from a seed.
+//! `make test-schedules` builds so, and runs the tests named `schedules`; nothing else works in that build.
+//!
+//! What of the engine is shared between threads takes its primitives from here. Not so:
+//! - counters for statistics, which order nothing: a place to switch at would only thin out those that matter;
+//! - `quick_cache`, whose shards have locks of their own inside. No lock of ours but a [`LeafMutex`] is taken while one of them is
+//!   held, so that each of its calls is one step of a schedule;
+//! - memory orderings: shuttle takes all for `SeqCst`. What an ordering is too weak for, ThreadSanitizer may find.
+
+/// A lock under which no other is taken, also within what others hold, and which may be a `static`: never a place to switch at.
+pub use parking_lot::Mutex as LeafMutex;
+
+#[cfg(shuttle)]
+mod scheduled;
+
+#[cfg(shuttle)]
+pub use scheduled::{
+    ArcSwap, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, thread,
+};
+
+#[cfg(not(shuttle))]
+pub use {
+    arc_swap::ArcSwap,
+    parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    std::sync::OnceLock,
+};
+
+/// Atomic numbers.
+#[cfg(not(shuttle))]
+pub mod atomic {
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicIsize, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    };
+}
+
+/// Threads.
+#[cfg(not(shuttle))]
+pub mod thread {
+    pub use std::thread::{Builder, JoinHandle, current, sleep, spawn, yield_now};
+}
