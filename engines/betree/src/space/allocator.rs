@@ -174,12 +174,13 @@ impl Allocator {
         self.doubted.push(units);
     }
 
-    /// Takes a run of at least so many free units that are doubted: they are to be punched.
+    /// Takes a run of at least so many free units that are doubted: they are to be punched. What is taken is not unbacked any more.
     pub(super) fn take_doubted(&mut self, least: u64) -> Option<Range<u64>> {
         while let Some(units) = self.doubted.pop() {
             let part = self.free.overlap(&units).filter(|part| part.end - part.start >= least);
             if let Some(part) = part {
                 self.take(part.clone());
+                self.unbacked.take(part.clone());
                 return Some(part);
             }
         }
@@ -188,7 +189,7 @@ impl Allocator {
 
     /// Takes the longest run of at least so many free units that have room on the device, as long as `keep` such units stay.
     pub(super) fn take_to_punch(&mut self, least: u64, keep: u64) -> Option<Range<u64>> {
-        let backed = self.free.total() - self.unbacked.total();
+        let backed = self.free.total().checked_sub(self.unbacked.total()).expect("what is unbacked is free");
         let most = backed.checked_sub(keep.max(self.reserve_units)).filter(|most| *most >= least)?;
         let intervals = self.by_length.iter().rev().take_while(|(length, _)| *length >= least);
         let gaps = intervals.flat_map(|(length, start)| self.unbacked.gaps(*start..*start + *length));
@@ -459,6 +460,15 @@ mod tests {
         assert_eq!(allocator.allocate_backed(40, Purpose::Data), Some(200..240));
         assert_eq!(allocator.allocate_backed(20, Purpose::Data), None);
         assert_eq!(allocator.allocate(40, Purpose::Data), Some(60..100));
+    }
+
+    #[test]
+    fn while_what_is_doubted_is_punched_another_may_look_for_more() {
+        let mut allocator = allocator(&[(0, 100), (200, 210)], 0);
+        allocator.doubt(0..100);
+        assert_eq!(allocator.take_doubted(32), Some(0..100));
+        assert_eq!(allocator.take_to_punch(32, 0), None, "only 10 units are free now");
+        assert_eq!(allocator.take_to_punch(10, 0), Some(200..210));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //!
 //! # Invariants
 //! - The reserve for checkpoints keeps its room on the device.
+//! - What is unbacked is free: what is being punched is neither, since several may punch at once.
 //! - An error (a file system that cannot punch) leaves everything as it was.
 
 use std::ops::Range;
@@ -95,6 +96,7 @@ impl BlockStore {
         self.check_poison()?;
         let mut allocator = self.allocator().lock();
         let doubted = allocator.take_doubted(HOLE_UNITS_MIN);
+        let is_doubted = doubted.is_some();
         let Some(units) = doubted.or_else(|| allocator.take_to_punch(HOLE_UNITS_MIN, kept)) else {
             return Ok(0);
         };
@@ -103,7 +105,7 @@ impl BlockStore {
         let bytes = (hole.end - hole.start) * UNIT_BYTES;
         let punched = self.file().punch_hole(hole.start * UNIT_BYTES, bytes);
         let mut allocator = self.allocator().lock();
-        if punched.is_ok() {
+        if punched.is_ok() || is_doubted {
             allocator.set_unbacked(hole);
         }
         allocator.free_now(units);
