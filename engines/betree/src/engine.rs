@@ -230,11 +230,16 @@ impl Engine for Betree {
     fn checkpoint(&self) -> Result<(), StorageError> {
         self.core.check_open()?;
         self.core.merge_everything()?;
+        self.core.log().sync(self.core.log().appended_lsn())?;
+        // Where others write, the log goes on as it is. What is wrong with it, the next commit is told.
+        let is_shorter = matches!(self.core.log().shorten(), Ok(true));
         self.core.checkpoint(Shutdown::Running)?;
         let space = self.core.blocks.store().statistics();
-        if self.core.log().live_bytes() > LOG_KEPT_BYTES_MAX || space.pending_bytes > PENDING_KEPT_BYTES_MAX {
+        let is_log_long = self.core.log().live_bytes() > LOG_KEPT_BYTES_MAX;
+        if is_shorter || is_log_long || space.pending_bytes > PENDING_KEPT_BYTES_MAX {
             // The older superblock still wants the log since then, and what was freed; once both are new it can go.
             self.core.checkpoint(Shutdown::Running)?;
+            let _tried = self.core.log().shorten();
         }
         self.core.give_all_room_back();
         Ok(())
