@@ -27,11 +27,13 @@ use crate::checkpoint::CheckpointState;
 use crate::counter::Counter;
 use crate::digesting::Idle;
 use crate::error::BetreeError;
+use crate::hot_set::HotSet;
 use crate::log::Log;
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::settings::LiveOptions;
 use crate::transaction::{Publisher, Snapshots};
+use crate::tree::buffer::SLOT_BYTES;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 use crate::waits::Waits;
@@ -81,6 +83,8 @@ pub(crate) struct Core {
     pub(crate) room_lock: Mutex<()>,
     /// How fast commits may go.
     pub(crate) pace: Pace,
+    /// Whether commits mostly overwrite what is buffered.
+    pub(crate) hot_set: HotSet,
     pub(crate) mergers: OnceLock<Vec<TaskWaker>>,
     pub(crate) checkpointer: OnceLock<TaskWaker>,
     pub(crate) checkpoint: CheckpointState,
@@ -109,6 +113,8 @@ pub(crate) struct Counters {
     pub(crate) scan_rows: Counter,
     pub(crate) conflicts: Counter,
     pub(crate) merges: Counter,
+    /// Of versions that were dropped from active buffers because nobody could see them any more.
+    pub(crate) swept_bytes: Counter,
     pub(crate) merged_entries: Counter,
     pub(crate) merged_leaves: Counter,
     pub(crate) leaf_entries: Counter,
@@ -165,6 +171,7 @@ impl Core {
             room: Condvar::new(),
             room_lock: Mutex::new(()),
             pace: Pace::default(),
+            hot_set: HotSet::default(),
             mergers: OnceLock::new(),
             checkpointer: OnceLock::new(),
             checkpoint: CheckpointState::default(),
@@ -248,10 +255,10 @@ impl Core {
     /// holds the gate's read side.
     pub(crate) fn apply(&self, tree: &Arc<Tree>, lsn: Lsn, writes: &[KeyWrite<'_>]) {
         let timestamp = CommitTimestamp::new(lsn.get());
-        let horizon = SnapshotTimestamp::new(self.horizon.load(Ordering::Acquire));
+        let horizon = self.oldest_snapshot();
         let view = tree.view();
         let mut rest = writes;
-        let mut growth = 0;
+        let (mut growth, mut written) = (0, 0);
         while let Some((key, _)) = rest.first() {
             let at = view.partition_of(key);
             let count = match view.upper_of(at) {
@@ -264,14 +271,14 @@ impl Core {
             if lsn <= partition.persisted {
                 continue;
             }
+            written += here.iter().map(|(_, value)| value.map_or(0, <[u8]>::len) + SLOT_BYTES).sum::<usize>();
             let owned = here.iter().map(|(key, value)| (*key, value.map(copy_value)));
             growth += partition.active.apply(lsn, timestamp, horizon, owned);
-            if partition.active.bytes() >= self.options.partition_bytes(&tree.settings())
-                && partition.frozen.is_none()
-            {
+            if partition.active.bytes() >= self.full_from(tree) && partition.frozen.is_none() {
                 self.ask_for_merge(tree);
             }
         }
+        self.hot_set.note(written as u64, growth as i64);
         let buffered = self.buffered.fetch_add(growth, Ordering::Relaxed) + growth;
         if buffered > self.merge_from() as isize {
             self.wake_mergers();
@@ -299,9 +306,16 @@ impl Core {
         if self.log.get().is_none() { 2 * budget } else { budget }
     }
 
+    /// Bytes from which on a root partition is full. One that is overwritten again and again is not full as long as there is memory.
+    pub(crate) fn full_from(&self, tree: &Tree) -> usize {
+        let usual = self.options.partition_bytes(&tree.settings());
+        if self.hot_set.is_hot() { usual.max(self.merge_from()) } else { usual }
+    }
+
     /// Bytes in buffers from which on the largest are merged, full or not.
     pub(crate) fn merge_from(&self) -> usize {
-        self.buffer_budget() / 2
+        let budget = self.buffer_budget();
+        if self.hot_set.is_hot() { budget / 4 * 3 } else { budget / 2 }
     }
 
     pub(crate) fn buffered_bytes(&self) -> usize {
@@ -322,6 +336,11 @@ impl Core {
         if let Some(checkpointer) = self.checkpointer.get() {
             checkpointer.wake();
         }
+    }
+
+    /// The oldest snapshot that any transaction, present or future, can have, as of the last look.
+    pub(crate) fn oldest_snapshot(&self) -> SnapshotTimestamp {
+        SnapshotTimestamp::new(self.horizon.load(Ordering::Acquire))
     }
 
     /// Looks for the oldest snapshot, so that buffers and intents can forget what is older.

@@ -22,6 +22,7 @@ impl Core {
             ("reads.scans", &counters.scans),
             ("reads.scan_rows", &counters.scan_rows),
             ("merges.count", &counters.merges),
+            ("buffers.swept_bytes", &counters.swept_bytes),
             ("merges.failed", &counters.failed_merges),
             ("merges.digests", &counters.digests),
             ("merges.drains", &counters.drains),

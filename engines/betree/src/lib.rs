@@ -48,6 +48,7 @@ mod figures;
 pub(crate) mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+pub(crate) mod hot_set;
 mod loading;
 pub(crate) mod log;
 pub(crate) mod merging;

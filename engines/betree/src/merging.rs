@@ -3,10 +3,11 @@
 //! 1. *Choose*: what earlier flushes left behind and have paid for ([`crate::digesting`]), else a full partition, else (where memory
 //!    runs short) the largest, else one whose writes have grown old ([`crate::ages`]). If there is nothing of it, what late writes or
 //!    reads want.
-//! 2. *Freeze*: behind the gate, its active buffer becomes the frozen one and an empty one takes new writes. A partition that
+//! 2. *Sweep*: what was overwritten in the buffer goes; if that was enough of it, the buffer is not flushed yet.
+//! 3. *Freeze*: behind the gate, its active buffer becomes the frozen one and an empty one takes new writes. A partition that
 //!    is full is divided in two: of many small buffers each flush is short, and all together hold as much.
-//! 3. *Flush* ([`crate::tree::flush`]) into runs and leaves, at leisure: nobody waits but who wants room.
-//! 4. *Install* the new version.
+//! 4. *Flush* ([`crate::tree::flush`]) into runs and leaves, at leisure: nobody waits but who wants room.
+//! 5. *Install* the new version.
 
 use pando_environment::sync::atomic::Ordering;
 use std::ops::Bound;
@@ -33,6 +34,9 @@ const PARTITIONS_MAX: usize = 64;
 
 /// Trees that are chosen at once where memory runs short: looking through all of them takes its time where they are many.
 const HEAVY_MAX: usize = 64;
+
+/// A sweep that frees one byte in so many puts the merge off.
+const SWEPT_SHARE: usize = 16;
 
 /// How long a merger rests after a failure: a full disk does not get room by being asked at once again.
 pub(crate) const RETRY: std::time::Duration = std::time::Duration::from_millis(500);
@@ -64,6 +68,7 @@ impl Core {
 
     /// Merges one partition, or does another step of background work, if one is due.
     pub(crate) fn merge_one(&self) -> Result<Progress, BetreeError> {
+        self.hot_set.look(self.buffer_budget() as u64 / 4);
         // A digest that fails keeps no flush from being tried.
         if matches!(self.digest_one(), Ok(Progress::Merged)) || self.merge_one_full()? == Progress::Merged {
             return Ok(Progress::Merged);
@@ -102,7 +107,7 @@ impl Core {
                 self.note_full(&tree);
                 continue;
             };
-            let outcome = self.merge_largest(&tree, &merging, self.options.partition_bytes(&tree.settings()));
+            let outcome = self.merge_largest(&tree, &merging, self.full_from(&tree));
             drop(merging);
             if outcome.is_err() || self.has_full_partition(&tree) {
                 self.note_full(&tree);
@@ -123,10 +128,8 @@ impl Core {
     }
 
     fn has_full_partition(&self, tree: &Tree) -> bool {
-        tree.view()
-            .partitions
-            .iter()
-            .any(|partition| partition.active.bytes() >= self.options.partition_bytes(&tree.settings()))
+        let full_from = self.full_from(tree);
+        tree.view().partitions.iter().any(|partition| partition.active.bytes() >= full_from)
     }
 
     /// A tree with one of the largest buffers. They are looked for among all trees, a few at once.
@@ -170,8 +173,26 @@ impl Core {
         if weight(partition) < least {
             return Ok(Progress::Nothing);
         }
+        if partition.frozen.is_none() && self.sweep(partition) {
+            return Ok(Progress::Merged);
+        }
         self.merge_partition(tree, merging, &view, at)?;
         Ok(Progress::Merged)
+    }
+
+    /// Drops what overwriting has left in an active buffer; whether that makes merging it unnecessary for now.
+    fn sweep(&self, partition: &Partition) -> bool {
+        let before = partition.active.bytes();
+        self.refresh_horizon();
+        let dropped = partition.active.sweep(self.oldest_snapshot());
+        self.counters.swept_bytes.add(dropped as u64);
+        self.hot_set.note(0, -(dropped as i64));
+        self.remove_buffered(dropped);
+        let is_enough = dropped >= before / SWEPT_SHARE;
+        if is_enough {
+            self.announce_room();
+        }
+        is_enough
     }
 
     pub(crate) fn merge_partition(

@@ -1,5 +1,7 @@
 //! The engine's options: typed, with a name each, unknown names refused.
 
+use std::num::NonZeroUsize;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::error::BetreeError;
@@ -161,10 +163,16 @@ impl Options {
     /// Threads for merging.
     pub(crate) fn merge_threads(&self) -> usize {
         match self.merge_threads {
-            0 => std::thread::available_parallelism().map_or(1, |count| (count.get() / 2).max(1)),
+            0 => (processors() / 2).max(1),
             some => some,
         }
     }
+}
+
+/// Processors that this process may use. The system is asked once: it reads files for the answer, and commits ask.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
 fn parse_direct_io(value: &str) -> Result<DirectIo, BetreeError> {

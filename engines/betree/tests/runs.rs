@@ -137,6 +137,20 @@ fn every_key_is_found_in_runs_and_leaves_and_filters_spare_most_probes() {
 }
 
 #[test]
+fn keys_that_are_overwritten_again_and_again_stay_in_the_buffers_if_there_is_room_for_them_once() {
+    let store = Store::new("8");
+    store.put(random(20_000), &[b'v'; 100]);
+    let merged_before = store.figure("merges.entries");
+    // 450 keys take some 140 KB of buffers of 256 KB, of which usually half is used.
+    let random = SeededRandom::new(3);
+    store.put((0..120_000).map(|_| random.below(450) << 55), &[b'w'; 100]);
+    let merged = store.figure("merges.entries") - merged_before;
+    assert!(merged < 24_000, "{merged} of 120,000 writes were merged");
+    assert!(store.figure("buffers.swept_bytes") > 1_000_000);
+    store.close();
+}
+
+#[test]
 fn the_count_of_a_tree_that_is_overwritten_at_random_stays_near_the_truth() {
     let store = Store::new("30");
     store.put(random(20_000), &[7; 50]);

@@ -4,6 +4,8 @@
 //! - *Chain*: the versions of one key in a buffer, newest first.
 //! - *Horizon*: the oldest snapshot that any transaction, present or future, can have. Of the versions at or before it
 //!   only the newest can ever be seen.
+//! - *Sweep*: dropping what nobody can see any more from all chains. A commit that overwrites a key must leave the version before,
+//!   which snapshots may see until the commit is published; the next one to the same key drops it, or a sweep.
 //!
 //! # Invariants
 //! - Times descend strictly within a chain.
@@ -89,6 +91,10 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    fn content_bytes(&self) -> usize {
+        self.value.as_ref().map_or(0, Bytes::len)
+    }
+
     fn heap_bytes(&self) -> usize {
         match &self.value {
             Some(value) if !value.is_empty() => value.len() + ALLOCATION_BYTES,
@@ -101,12 +107,32 @@ impl Version {
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
     newest: Version,
-    /// Newest first; nearly always absent.
-    #[allow(
-        clippy::box_collection,
-        reason = "8 bytes instead of 24 in every entry, for what few entries have"
-    )]
-    older: Option<Box<Vec<Version>>>,
+    /// Nearly always absent, or one.
+    older: Option<Box<Older>>,
+}
+
+/// A version that is not the newest, and those before it.
+#[derive(Clone, Debug)]
+struct Older {
+    version: Version,
+    before: Option<Box<Older>>,
+}
+
+impl Older {
+    /// What it takes beside what is before it.
+    fn bytes(&self) -> usize {
+        self.version.heap_bytes() + size_of::<Older>() + ALLOCATION_BYTES
+    }
+}
+
+impl Drop for Older {
+    /// One after the other: a long chain must not be a deep recursion.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(mut older) = next {
+            next = older.before.take();
+        }
+    }
 }
 
 impl Chain {
@@ -117,37 +143,40 @@ impl Chain {
 
     /// All versions, newest first.
     pub(crate) fn versions(&self) -> impl Iterator<Item = &Version> + '_ {
-        let older = self.older.as_deref().map(Vec::as_slice).unwrap_or_default();
-        std::iter::once(&self.newest).chain(older)
+        let older = std::iter::successors(self.older.as_deref(), |older| older.before.as_deref());
+        std::iter::once(&self.newest).chain(older.map(|older| &older.version))
     }
 
     /// Puts a version in its place: nearly always before all others, but two commits that wrote a key blindly may come
-    /// here in another order than to the log.
-    fn push(&mut self, version: Version) {
-        if version.timestamp > self.newest.timestamp {
-            let before = std::mem::replace(&mut self.newest, version);
-            self.older.get_or_insert_default().insert(0, before);
-            return;
-        }
-        assert!(version.timestamp < self.newest.timestamp, "a commit writes a key once");
-        let older = self.older.get_or_insert_default();
-        let at = older.partition_point(|other| other.timestamp > version.timestamp);
-        older.insert(at, version);
+    /// here in another order than to the log. The bytes that are older than the newest now, and were not before.
+    fn push(&mut self, version: Version) -> usize {
+        let mut place = &mut self.older;
+        let version = if version.timestamp > self.newest.timestamp {
+            std::mem::replace(&mut self.newest, version)
+        } else {
+            assert!(version.timestamp < self.newest.timestamp, "a commit writes a key once");
+            while place.as_ref().is_some_and(|older| older.version.timestamp > version.timestamp) {
+                place = &mut place.as_mut().expect("it was just looked at").before;
+            }
+            version
+        };
+        let older = Box::new(Older { version, before: place.take() });
+        let bytes = older.bytes();
+        *place = Some(older);
+        bytes
     }
 
     /// Drops the versions that no snapshot can see any more; the bytes that they took.
     fn prune(&mut self, horizon: SnapshotTimestamp) -> usize {
-        let Some(older) = &mut self.older else { return 0 };
-        let kept = if horizon.sees(self.newest.timestamp) {
-            0
-        } else {
-            older.iter().position(|version| horizon.sees(version.timestamp)).map_or(older.len(), |at| at + 1)
-        };
-        let dropped = older.drain(kept..).map(|version| version.heap_bytes() + size_of::<Version>()).sum();
-        if older.is_empty() {
-            self.older = None;
+        let mut is_last = horizon.sees(self.newest.timestamp);
+        let mut place = &mut self.older;
+        while !is_last {
+            let Some(older) = place else { return 0 };
+            is_last = horizon.sees(older.version.timestamp);
+            place = &mut older.before;
         }
-        dropped
+        let dropped = place.take();
+        std::iter::successors(dropped.as_deref(), |older| older.before.as_deref()).map(Older::bytes).sum()
     }
 }
 
@@ -156,6 +185,8 @@ impl Chain {
 pub(crate) struct Buffer {
     chains: BTreeMap<BufferKey, Chain>,
     bytes: usize,
+    /// Of the bytes, those of versions that are not the newest of their key.
+    older_bytes: usize,
     /// Bytes of keys and newest values, for estimates.
     content_bytes: usize,
 }
@@ -169,18 +200,28 @@ impl std::fmt::Debug for BufferKey {
 impl Buffer {
     /// Adds a version of a key.
     pub(crate) fn push(&mut self, key: &[u8], version: Version, horizon: SnapshotTimestamp) {
-        let added = version.heap_bytes();
-        self.content_bytes += version.value.as_ref().map_or(0, Bytes::len);
         if let Some(chain) = self.chains.get_mut(key) {
-            self.content_bytes -= chain.newest.value.as_ref().map_or(0, Bytes::len);
-            chain.push(version);
-            self.bytes += added + size_of::<Version>();
-            self.bytes -= chain.prune(horizon);
+            self.content_bytes -= chain.newest.content_bytes();
+            let (newest, older) = (chain.newest.heap_bytes(), chain.push(version));
+            let dropped = chain.prune(horizon);
+            self.content_bytes += chain.newest.content_bytes();
+            self.older_bytes += older;
+            self.older_bytes -= dropped;
+            self.bytes += chain.newest.heap_bytes() + older;
+            self.bytes -= newest + dropped;
             return;
         }
-        self.bytes += added + SLOT_BYTES + BufferKey::heap_bytes(key);
-        self.content_bytes += key.len();
+        self.bytes += version.heap_bytes() + SLOT_BYTES + BufferKey::heap_bytes(key);
+        self.content_bytes += key.len() + version.content_bytes();
         self.chains.insert(BufferKey::new(key), Chain { newest: version, older: None });
+    }
+
+    /// Drops all versions that no snapshot can see any more; their bytes.
+    fn sweep(&mut self, horizon: SnapshotTimestamp) -> usize {
+        let dropped = self.chains.values_mut().map(|chain| chain.prune(horizon)).sum();
+        self.older_bytes -= dropped;
+        self.bytes -= dropped;
+        dropped
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Chain> {
@@ -241,6 +282,9 @@ pub(crate) struct SharedBuffer {
     reads: AtomicU8,
 }
 
+/// A sweep looks at every chain. It is worth that where one byte in so many is of a version that is not the newest.
+const SWEEP_SHARE: usize = 16;
+
 /// So many reads make a buffer worth flushing when there is nothing else to do; they are not counted further.
 const READS_WORTH: u8 = 16;
 
@@ -275,6 +319,17 @@ impl SharedBuffer {
             self.first_lsn.store(lsn.get(), Ordering::Release);
         }
         after as isize - before as isize
+    }
+
+    /// Drops what no snapshot can see any more, if there may be enough of it; the bytes that were dropped. The buffer is not frozen.
+    pub(crate) fn sweep(&self, horizon: SnapshotTimestamp) -> usize {
+        let mut buffer = self.buffer.write();
+        if buffer.older_bytes < buffer.bytes / SWEEP_SHARE {
+            return 0;
+        }
+        let dropped = buffer.sweep(horizon);
+        self.bytes.store(buffer.bytes(), Ordering::Relaxed);
+        dropped
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Buffer> {
@@ -357,6 +412,34 @@ mod tests {
         assert!(buffer.bytes() < 500, "{} bytes", buffer.bytes());
         assert_eq!(seen(&buffer, 1000), Some(&b"value"[..]));
         assert_eq!(seen(&buffer, 999), Some(&b"value"[..]));
+    }
+
+    #[test]
+    fn a_sweep_leaves_what_a_snapshot_can_see() {
+        let buffer = SharedBuffer::new();
+        let apply = |timestamp: u64, key: &'static [u8]| {
+            let value = Some(Bytes::from_static(b"value"));
+            let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
+            buffer.apply(lsn, timestamp, SnapshotTimestamp::ZERO, [(key, value)].into_iter());
+        };
+        (1..=9).for_each(|timestamp| apply(timestamp, b"key"));
+        (10..=12).for_each(|timestamp| apply(timestamp, b"other"));
+        let (before, versions) = (buffer.bytes(), |key: &[u8]| {
+            buffer
+                .read()
+                .get(key)
+                .unwrap()
+                .versions()
+                .map(|version| version.timestamp.get())
+                .collect::<Vec<_>>()
+        });
+        let dropped = buffer.sweep(SnapshotTimestamp::new(7));
+        assert_eq!((versions(b"key"), versions(b"other")), (vec![9, 8, 7], vec![12, 11, 10]));
+        assert_eq!(buffer.bytes(), before - dropped);
+        buffer.sweep(SnapshotTimestamp::new(12));
+        assert_eq!((versions(b"key"), versions(b"other")), (vec![9], vec![12]));
+        assert_eq!(buffer.sweep(SnapshotTimestamp::new(12)), 0);
+        assert_eq!(buffer.read().older_bytes, 0);
     }
 
     #[test]
