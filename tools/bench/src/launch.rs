@@ -130,6 +130,13 @@ impl StartedServer {
         began.elapsed()
     }
 
+    /// Ends it at once: for servers whose data nobody wants any more.
+    pub fn kill(mut self) {
+        if !self.is_over {
+            self.force();
+        }
+    }
+
     fn end(&mut self) {
         if self.is_over || self.check().is_err() {
             return;
@@ -148,13 +155,18 @@ impl StartedServer {
                     "the server did not end within {} s: it is killed",
                     self.launch.stop_within.as_secs()
                 );
-                self.signal(Signal::KILL);
-                // A killed process ends; what it leaves is its own to recover.
-                let _ = self.child.wait();
-                break;
+                self.force();
             }
             std::thread::sleep(STEP);
         }
+        self.is_over = true;
+        self.registered = None;
+    }
+
+    fn force(&mut self) {
+        self.signal(Signal::KILL);
+        // A killed process ends; what it leaves is its own to recover.
+        let _ = self.child.wait();
         self.is_over = true;
         self.registered = None;
     }

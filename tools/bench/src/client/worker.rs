@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long to wait for the last replies.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long to wait for the last replies: a server may stand still for a checkpoint when the window ends.
+const GRACE: Duration = Duration::from_secs(30);
 /// Room for one read. Replies of point queries have some hundred bytes; longer ones come in pieces.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Events taken from the kernel at once.

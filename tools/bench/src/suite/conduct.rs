@@ -8,7 +8,6 @@ use super::kept::{Done, Kept, ServerMark, results_in};
 use super::matrix::Cell;
 use super::page_cache;
 use crate::address::Address;
-use crate::cli::launch::STOP_WITHIN;
 use crate::counters::Readahead;
 use crate::error::BenchError;
 use crate::interrupt::{self, Undo};
@@ -155,10 +154,10 @@ impl<'a> Conductor<'a> {
 
     fn measure(&mut self, cell: &Cell) -> Result<Done, BenchError> {
         let began = Instant::now();
-        let state = self.bring_into_state(cell)?;
+        self.empty_if_fresh(cell)?;
         // Loading is not what a later cell like this will take.
         let loading = self.load_if_missing(cell)?;
-        let state = if cell.run.state == State::Cold { self.make_cold(cell)? } else { state };
+        let state = self.bring_into_state(cell)?;
         std::thread::sleep(Duration::from_secs(u64::from(self.suite.settle_s)));
         let mut arguments = cell.arguments();
         arguments.extend(["--repeats".to_owned(), "1".to_owned()]);
@@ -171,29 +170,24 @@ impl<'a> Conductor<'a> {
         Ok(Done { name: cell.name(), seconds, flagged: !status.success(), files })
     }
 
-    /// Before data is loaded: the server runs, with an empty folder if that is asked for.
-    fn bring_into_state(&mut self, cell: &Cell) -> Result<String, BenchError> {
-        let key = format!("{} {}", cell.server.name, cell.cache.name());
-        let is_running = self.running.as_ref().is_some_and(|running| running.key == key);
-        if cell.run.state == State::Fresh {
-            self.stop()?;
-            let folder = self.data_folder(cell);
-            if folder.exists() {
-                std::fs::remove_dir_all(&folder)
-                    .map_err(|source| BenchError::WriteReport { path: folder, source })?;
-            }
-            // Whatever this server had loaded is gone.
-            let its_own = cell.server.data_owner();
-            self.kept.loaded.retain(|key, _| !key.starts_with(&its_own));
-            self.kept.write(&self.places.out)?;
-        } else if !is_running {
-            self.stop()?;
+    /// A fresh cell begins with an empty folder.
+    fn empty_if_fresh(&mut self, cell: &Cell) -> Result<(), BenchError> {
+        if cell.run.state != State::Fresh {
+            return Ok(());
         }
-        self.start(cell)?;
-        Ok(match cell.run.state {
-            State::Fresh => "fresh: a new server with an empty folder, loaded right before".to_owned(),
-            _ => "warm: a warm-up before the window".to_owned(),
-        })
+        // Nobody wants what it would still write.
+        self.kill()?;
+        let folder = self.data_folder(cell);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)
+                .map_err(|source| BenchError::WriteReport { path: folder, source })?;
+            // The device may have its own work with what was removed: not in the next measurement.
+            rustix::fs::sync();
+        }
+        // Whatever this server had loaded is gone.
+        let its_own = cell.server.data_owner();
+        self.kept.loaded.retain(|key, _| !key.starts_with(&its_own));
+        self.kept.write(&self.places.out)
     }
 
     /// Loads, unless the data is there; gives how long that took.
@@ -204,9 +198,12 @@ impl<'a> Conductor<'a> {
         }
         let began = Instant::now();
         println!("        loading");
-        let mut arguments = cell.arguments();
+        let cache = cell.server.load_cache.clone().unwrap_or_else(|| cell.cache.clone());
+        let loader = Cell { cache, ..cell.clone() };
+        self.start(&loader)?;
+        let mut arguments = loader.arguments();
         arguments.extend(["--load".to_owned(), "only".to_owned()]);
-        self.call(cell, arguments, "load")?;
+        self.call(&loader, arguments, "load")?;
         // Another load of the same collections is gone.
         let family = cell.data_family();
         self.kept.loaded.retain(|other, _| !other.starts_with(&family));
@@ -215,12 +212,19 @@ impl<'a> Conductor<'a> {
         Ok(began.elapsed())
     }
 
-    /// Restarts the server with nothing of its data in the page cache.
-    fn make_cold(&mut self, cell: &Cell) -> Result<String, BenchError> {
-        self.stop()?;
-        let how = page_cache::drop_of(&self.data_folder(cell))?;
+    /// After data is loaded: the server runs with the cell's cache, and nothing is in memory that may not be.
+    fn bring_into_state(&mut self, cell: &Cell) -> Result<String, BenchError> {
+        if cell.run.state == State::Cold {
+            self.stop()?;
+            let how = page_cache::drop_of(&self.data_folder(cell))?;
+            self.start(cell)?;
+            return Ok(format!("cold: server started anew, {how}"));
+        }
         self.start(cell)?;
-        Ok(format!("cold: server started anew, {how}"))
+        Ok(match cell.run.state {
+            State::Fresh => "fresh: a new server with an empty folder, loaded right before".to_owned(),
+            _ => "warm: a warm-up before the window".to_owned(),
+        })
     }
 
     fn data_folder(&self, cell: &Cell) -> PathBuf {
@@ -229,7 +233,7 @@ impl<'a> Conductor<'a> {
 
     /// Starts the server with the cell's cache, unless it runs so.
     fn start(&mut self, cell: &Cell) -> Result<(), BenchError> {
-        let key = format!("{} {}", cell.server.name, cell.cache.name());
+        let key = serde_json::json!([cell.server.name, cell.cache]).to_string();
         if let Some(running) = &mut self.running {
             if running.key == key && running.server.check().is_ok() {
                 return Ok(());
@@ -246,11 +250,15 @@ impl<'a> Conductor<'a> {
             words = words.with("program", path.display());
         }
         self.set_up(cell, &folder, &words)?;
+        if cell.cache.cap.is_some() {
+            // Pages that somebody else has read would be there for nothing, beside the cap.
+            page_cache::drop_of(&folder)?;
+        }
         let launch = Launch {
             start: words.fill("start", start)?,
             stop: cell.server.stop.as_ref().map(|stop| words.fill("stop", stop)).transpose()?,
             ready_within: Duration::from_secs(cell.server.ready_s),
-            stop_within: STOP_WITHIN,
+            stop_within: Duration::from_secs(cell.server.stop_s),
             log: self.places.out.join(format!("{}.log", slug(&cell.server.name))),
             caps: caps_of(cell)?,
             data_folder: Some(folder),
@@ -291,13 +299,25 @@ impl<'a> Conductor<'a> {
         Err(BenchError::Program { program: "setup", cause })
     }
 
+    /// Ends the server in order.
     fn stop(&mut self) -> Result<(), BenchError> {
-        if let Some(running) = self.running.take() {
+        self.running.take().map_or(Ok(()), |running| {
             running.server.stop();
-            self.kept.server = None;
-            self.kept.write(&self.places.out)?;
-        }
-        Ok(())
+            self.forget_server()
+        })
+    }
+
+    /// Ends the server at once.
+    fn kill(&mut self) -> Result<(), BenchError> {
+        self.running.take().map_or(Ok(()), |running| {
+            running.server.kill();
+            self.forget_server()
+        })
+    }
+
+    fn forget_server(&mut self) -> Result<(), BenchError> {
+        self.kept.server = None;
+        self.kept.write(&self.places.out)
     }
 
     /// Calls this program; gives how it ended, and its files, which are in the folder of results then.

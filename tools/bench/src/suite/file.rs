@@ -58,9 +58,15 @@ pub struct ServerEntry {
     /// Its caches.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheEntry>,
+    /// The cache that data is loaded with, where loading with the cells' own would take too long; afterwards the server is started
+    /// anew with the cell's [the cell's].
+    pub load_cache: Option<CacheEntry>,
     /// How long it may take to answer, in seconds.
     #[serde(default = "two_minutes")]
     pub ready_s: u64,
+    /// How long it may take to end, in seconds, before it is killed.
+    #[serde(default = "two_minutes")]
+    pub stop_s: u64,
     /// What an acknowledged write means.
     pub durability: Option<String>,
     /// Arguments of every workload against it.
@@ -242,7 +248,10 @@ fn check_server(server: &ServerEntry) -> Result<(), String> {
             "a server has a `start` command, an engine in this process (embedded:) has none".to_owned()
         );
     }
-    for cache in &server.caches {
+    if is_embedded && server.load_cache.is_some() {
+        return Err("an engine in this process is opened with one cache: it has no load_cache".to_owned());
+    }
+    for cache in server.caches.iter().chain(&server.load_cache) {
         if cache.mb == 0 {
             return Err("a cache of 0 MB".to_owned());
         }
@@ -339,6 +348,8 @@ mod tests {
             ("cap = \"128MB\"", "cap = \"128XB\"", "is no unit"),
             ("io_cap = \"200riops\"", "io_cap = \"fast\"", "is no cap"),
             ("docs = 100", "uri = \"x\"", "the suite itself says it"),
+            ("engine =", "load_cache = { mb = 0 }\nengine =", "a cache of 0 MB"),
+            ("engine =", "stop_s = -1\nengine =", "integer `-1`"),
             ("mongodb://127.0.0.1:{port}", "embedded:betree", "has none"),
             ("clients = [1, 8]", "clients = [1]\nservers = [\"two\"]", "there is no server `two`"),
             ("clients = [1, 8]", "clients = [1]\ncaches = [\"65 MB\"]", "no server has a cache `65 MB`"),

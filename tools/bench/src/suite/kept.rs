@@ -5,6 +5,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a server that was left behind may take to end.
+const END_WITHIN: Duration = Duration::from_secs(30);
+/// How often to look whether it has.
+const STEP: Duration = Duration::from_millis(50);
 
 /// What is kept between calls.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -47,11 +53,28 @@ impl ServerMark {
         Some(ServerMark { process, began_ticks })
     }
 
-    /// Ends it, if it is that one still.
-    fn end(&self) -> bool {
-        let is_it = ServerMark::of(self.process).is_some_and(|found| found == *self);
+    /// Ends it, if it is that one still: by force if it does not end within this time.
+    fn end(&self, within: Duration) -> bool {
         let process = i32::try_from(self.process).ok().and_then(Pid::from_raw);
-        is_it && process.is_some_and(|group| kill_process_group(group, Signal::TERM).is_ok())
+        let Some(group) = process.filter(|_| self.runs()) else { return false };
+        // It may have ended in this moment.
+        let _ = kill_process_group(group, Signal::TERM);
+        let began = Instant::now();
+        while self.runs() {
+            if began.elapsed() > within {
+                let _ = kill_process_group(group, Signal::KILL);
+                break;
+            }
+            std::thread::sleep(STEP);
+        }
+        true
+    }
+
+    /// Whether it still runs. One that has ended and whose parent has not looked yet does not.
+    fn runs(&self) -> bool {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.process)).unwrap_or_default();
+        let state = text.rsplit_once(')').and_then(|(_, behind)| behind.split_whitespace().next());
+        state.is_some_and(|state| state != "Z") && ServerMark::of(self.process).as_ref() == Some(self)
     }
 }
 
@@ -69,8 +92,8 @@ impl Kept {
             line: error.line(),
             cause: format!("{error}; remove it to begin anew"),
         })?;
-        if kept.server.take().is_some_and(|server| server.end()) {
-            println!("a server that an earlier call left behind is told to end");
+        if kept.server.take().is_some_and(|server| server.end(END_WITHIN)) {
+            println!("a server that an earlier call left behind was ended");
         }
         // Files that somebody removed are to be measured again.
         let results = results_in(folder);
@@ -125,10 +148,29 @@ mod tests {
             std::process::Command::new("sleep").arg("60").process_group(0).spawn().expect("it starts");
         let mark = ServerMark::of(child.id()).expect("it runs");
         let other = ServerMark { began_ticks: mark.began_ticks + 1, ..mark.clone() };
-        assert!(!other.end(), "it began at another time");
+        assert!(!other.end(Duration::ZERO), "it began at another time");
         Kept { server: Some(mark), ..Kept::default() }.write(folder.path()).expect("writable");
         Kept::read(folder.path()).expect("it was written");
         assert!(!child.wait().expect("it ended").success());
+    }
+
+    #[test]
+    fn a_server_that_was_left_behind_and_does_not_want_to_end_is_killed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let ready = folder.path().join("ready");
+        let stubborn = format!("trap '' TERM; touch {}; while true; do sleep 0.05; done", ready.display());
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", &stubborn])
+            .process_group(0)
+            .spawn()
+            .expect("it starts");
+        let mark = ServerMark::of(child.id()).expect("it runs");
+        while !ready.exists() {
+            std::thread::sleep(STEP);
+        }
+        assert!(mark.end(Duration::from_millis(100)));
+        let status = child.wait().expect("it ended");
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
     }
 
     #[test]

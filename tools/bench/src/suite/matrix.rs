@@ -103,7 +103,9 @@ impl Cell {
             .filter(|(name, _)| OF_THE_DATA.contains(&name.as_str()))
             .map(|(name, value)| (name.as_str(), value.to_string()))
             .collect();
-        self.data_family() + &serde_json::json!([self.server.start, self.server.setup, data]).to_string()
+        self.data_family()
+            + &serde_json::json!([self.server.start, self.server.setup, self.server.load_cache, data])
+                .to_string()
     }
 
     /// For people.
