@@ -200,6 +200,24 @@ impl Allocator {
         Some(taken)
     }
 
+    /// All runs of at least so many free units that have room on the device.
+    pub(super) fn backed_runs(&self, least: u64) -> Vec<Range<u64>> {
+        let gaps = self.free.iter().flat_map(|free| self.unbacked.gaps(free));
+        gaps.filter(|gap| gap.end - gap.start >= least).collect()
+    }
+
+    /// Takes these units if they are still free and not needed for the reserve, which keeps its room on the device.
+    pub(super) fn take_backed(&mut self, units: &Range<u64>) -> bool {
+        let backed = self.free.total().checked_sub(self.unbacked.total()).expect("what is unbacked is free");
+        let is_spare = backed >= self.reserve_units + (units.end - units.start);
+        let is_there = is_spare && self.free.contains(units);
+        if is_there {
+            self.take(units.clone());
+            self.unbacked.take(units.clone());
+        }
+        is_there
+    }
+
     /// Cuts free units off the end of the file, all but `keep`; the new length.
     pub(super) fn cut_tail(&mut self, keep: u64) -> Option<u64> {
         let cut = self.free_tail().min(self.free.total().saturating_sub(self.reserve_units));
@@ -460,6 +478,17 @@ mod tests {
         assert_eq!(allocator.allocate_backed(40, Purpose::Data), Some(200..240));
         assert_eq!(allocator.allocate_backed(20, Purpose::Data), None);
         assert_eq!(allocator.allocate(40, Purpose::Data), Some(60..100));
+    }
+
+    #[test]
+    fn what_is_given_back_at_rest_leaves_the_reserve_and_what_others_took_meanwhile() {
+        let mut allocator = allocator(&[(0, 10), (20, 24), (30, 32), (40, 60)], 12);
+        allocator.set_unbacked(40..45);
+        let runs = allocator.backed_runs(4);
+        assert_eq!(runs, [0..10, 20..24, 45..60]);
+        assert_eq!(allocator.allocate(4, Purpose::Data), Some(20..24));
+        let taken: Vec<bool> = runs.iter().map(|run| allocator.take_backed(run)).collect();
+        assert_eq!(taken, [true, false, false], "27 units have room, and 12 keep it");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! 2. [`punch_next`](BlockStore::punch_next) takes a free stretch of 128 KiB or more out of the allocator, gives its room back,
 //!    and returns it as free and *unbacked*. Before such units are written their room is reserved again, so that a full device
 //!    shows where room is asked for, and not in the middle of a write.
-//!
-//! 3. Where much is free and the end is not, a *ceiling* is set, behind which everything is moved away, step by step.
+//! 3. [`give_back_all`](BlockStore::give_back_all), before a store is closed or left alone, does so with all stretches from 16 KiB on.
+//! 4. Where much is free and the end is not, a *ceiling* is set, behind which everything is moved away, step by step.
 //!
 //! What is free is reached by no superblock, no pinned generation and no reader, so that neither step needs an order of syncs:
 //! whatever of it a crash undoes, nothing refers to it. After an open every long free stretch counts as unbacked, since nothing
@@ -24,8 +24,20 @@ use super::{BlockStore, SpaceError, UNIT_BYTES, extents_of};
 /// Shorter free stretches stay as they are, in units: 128 KiB. Leaves that were replaced leave a few hundred.
 const HOLE_UNITS_MIN: u64 = 32;
 
+/// The same before a store is closed or left alone, where nobody will write there soon: 16 KiB.
+const REST_HOLE_UNITS_MIN: u64 = 4;
+
 /// The most that is punched in one step, in units: 64 MiB.
 const HOLE_UNITS_MAX: u64 = 16 * 1024;
+
+/// What is known of free units.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// They have room on the device.
+    Backed,
+    /// They may have none.
+    Doubted,
+}
 
 impl BlockStore {
     /// Cuts off what is free at the end of the file and not likely to be wanted soon; bytes cut.
@@ -41,12 +53,18 @@ impl BlockStore {
     /// Bytes given back.
     pub(crate) fn give_back_all(&self) -> Result<u64, SpaceError> {
         let mut bytes = self.cut_end(0)?;
-        loop {
-            match self.punch(0)? {
-                0 => return Ok(bytes),
-                punched => bytes += punched,
+        while let Some(doubted) = self.take_doubted() {
+            bytes += self.punch_taken(doubted, Known::Doubted)?;
+        }
+        let runs = self.allocator().lock().backed_runs(REST_HOLE_UNITS_MIN);
+        let part = |run: &Range<u64>, start: u64| start..run.end.min(start + HOLE_UNITS_MAX);
+        let starts = |run: &Range<u64>| (run.start..run.end).step_by(HOLE_UNITS_MAX as usize);
+        for units in runs.iter().flat_map(|run| starts(run).map(|start| part(run, start))) {
+            if self.allocator().lock().take_backed(&units) {
+                bytes += self.punch_taken(units, Known::Backed)?;
             }
         }
+        Ok(bytes)
     }
 
     /// Cuts off what is free at the end, all but so many units; bytes cut.
@@ -94,18 +112,24 @@ impl BlockStore {
     /// Gives back one long free stretch, if as much as `kept` units besides keeps its room.
     fn punch(&self, kept: u64) -> Result<u64, SpaceError> {
         self.check_poison()?;
-        let mut allocator = self.allocator().lock();
-        let doubted = allocator.take_doubted(HOLE_UNITS_MIN);
-        let is_doubted = doubted.is_some();
-        let Some(units) = doubted.or_else(|| allocator.take_to_punch(HOLE_UNITS_MIN, kept)) else {
-            return Ok(0);
-        };
-        drop(allocator);
+        if let Some(doubted) = self.take_doubted() {
+            return self.punch_taken(doubted, Known::Doubted);
+        }
+        let taken = self.allocator().lock().take_to_punch(HOLE_UNITS_MIN, kept);
+        taken.map_or(Ok(0), |units| self.punch_taken(units, Known::Backed))
+    }
+
+    fn take_doubted(&self) -> Option<Range<u64>> {
+        self.allocator().lock().take_doubted(HOLE_UNITS_MIN)
+    }
+
+    /// Gives back taken units, the first of them where they are more than one step may give back, and frees all of them.
+    fn punch_taken(&self, units: Range<u64>, known: Known) -> Result<u64, SpaceError> {
         let hole = units.start..units.end.min(units.start + HOLE_UNITS_MAX);
         let bytes = (hole.end - hole.start) * UNIT_BYTES;
         let punched = self.file().punch_hole(hole.start * UNIT_BYTES, bytes);
         let mut allocator = self.allocator().lock();
-        if punched.is_ok() || is_doubted {
+        if punched.is_ok() || known == Known::Doubted {
             allocator.set_unbacked(hole);
         }
         allocator.free_now(units);
@@ -143,7 +167,7 @@ impl BlockStore {
 
     /// After an open: nothing remembers which free stretches are holes.
     pub(super) fn doubt_room(allocator: &mut Allocator) {
-        for units in allocator.long_free(HOLE_UNITS_MIN) {
+        for units in allocator.long_free(REST_HOLE_UNITS_MIN) {
             let starts = (units.start..units.end).step_by(HOLE_UNITS_MAX as usize);
             starts.for_each(|start| allocator.doubt(start..units.end.min(start + HOLE_UNITS_MAX)));
         }
