@@ -73,11 +73,17 @@ pub(crate) fn open_engine(
     options: &EngineOptions,
     environment: &Environment,
 ) -> Result<SharedEngine, OpenError> {
+    if engine != EngineName::Betree
+        && let Some((name, _)) = options.named.first()
+    {
+        return Err(format!("the engine '{}' has no option '{name}'", engine.as_str()).into());
+    }
     match engine {
         EngineName::Memory => Ok(Arc::new(pando_memory::MemoryEngine::new(environment))),
         EngineName::Betree => {
             let mut betree = pando_betree::Options::default();
             betree.cache_bytes = options.cache_bytes;
+            let betree = betree.with_entries(&options.named)?;
             Ok(pando_betree::Betree::open(environment, folder, betree)?)
         }
         #[cfg(feature = "engine-lmdb")]

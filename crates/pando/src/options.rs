@@ -17,11 +17,13 @@ pub enum DurabilityChoice {
 pub struct EngineOptions {
     /// Bytes of memory for cached pages, write buffers included.
     pub cache_bytes: u64,
+    /// Options of the engine by its own names, as text: `("logBudget", "2GB")`. Opening fails where the engine does not know one.
+    pub named: Vec<(String, String)>,
 }
 
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
-        EngineOptions { cache_bytes: 256 * 1024 * 1024 }
+        EngineOptions { cache_bytes: 256 * 1024 * 1024, named: Vec::new() }
     }
 }
 

@@ -65,6 +65,9 @@ pub enum ValueError {
     /// Not `host:port`.
     #[error("expected an address and a port, such as 127.0.0.1:27017 or [::1]:27017")]
     Address,
+    /// Not `NAME=VALUE`.
+    #[error("expected a name and a value, such as logBudget=2GB")]
+    NamedValue,
     /// Nothing at all.
     #[error("expected a value, found none")]
     Empty,

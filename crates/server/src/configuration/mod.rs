@@ -73,6 +73,8 @@ pub struct Configuration {
     pub engine: EngineName,
     /// Memory for the engine's cache of pages.
     pub cache: ByteSize,
+    /// Options of the engine by name; the engine checks them when it opens.
+    pub engine_options: Vec<(String, String)>,
     /// Whether addresses beyond loopback are allowed.
     pub open_to_others: OpenToOthers,
     /// Threads that run event loops; `None` is one per core.
@@ -100,6 +102,7 @@ impl Configuration {
             unix_socket: UnixSocket::None,
             engine: EngineName::Betree,
             cache: ByteSize::from_bytes(0),
+            engine_options: Vec::new(),
             open_to_others: OpenToOthers::Refused,
             io_threads: None,
             blocking_threads: 1,

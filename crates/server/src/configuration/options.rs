@@ -106,6 +106,17 @@ pub const OPTIONS: &[OptionEntry] = &[
         },
     },
     OptionEntry {
+        name: "engine-option",
+        shape: Shape::List("NAME=VALUE"),
+        default: "",
+        help: "An option of the engine by its name, such as logBudget=2GB, checkpointPeriod=120, directIo=off or bufferPercent=4; several are possible. A wrong name is answered with all there are.",
+        apply: |configuration, text| {
+            let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+            configuration.engine_options = entries.map(named_value).collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    },
+    OptionEntry {
         name: "allow-unauthenticated",
         shape: Shape::Switch,
         default: "false",
@@ -199,6 +210,16 @@ pub const OPTIONS: &[OptionEntry] = &[
 
 fn path(text: &str) -> Result<PathBuf, ValueError> {
     if text.is_empty() { Err(ValueError::Empty) } else { Ok(PathBuf::from(text)) }
+}
+
+fn named_value(text: &str) -> Result<(String, String), ValueError> {
+    let named = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+    match named {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err(ValueError::NamedValue),
+    }
 }
 
 fn address(text: &str) -> Result<String, ValueError> {

@@ -103,6 +103,19 @@ fn a_value_that_is_not_believed_in_the_end_is_checked_nevertheless() {
 }
 
 #[test]
+fn options_of_the_engine_are_pairs_and_their_flag_may_be_repeated() {
+    let flags = [("engine-option", "logBudget=2GB"), ("engine-option", "directIo = off")];
+    let configuration = resolve(&flags, &[], Some("engine-option = ['fanout=16']")).unwrap();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(configuration.engine_options, [pair("logBudget", "2GB"), pair("directIo", "off")]);
+    assert!(resolve(&[], &[], None).unwrap().engine_options.is_empty());
+    for text in ["logBudget", "=2GB", "logBudget="] {
+        let message = refusal(&[("engine-option", text)], &[], None);
+        assert!(message.contains("a name and a value"), "{message}");
+    }
+}
+
+#[test]
 fn sizes_are_read_in_decimal_and_binary_units() {
     let cases = [
         ("65536", 65_536),

@@ -132,7 +132,10 @@ fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
 }
 
 fn open_store(configuration: &Configuration, places: &[String]) -> Result<Commands, ServeError> {
-    let engine_options = EngineOptions { cache_bytes: configuration.cache.bytes() };
+    let engine_options = EngineOptions {
+        cache_bytes: configuration.cache.bytes(),
+        named: configuration.engine_options.clone(),
+    };
     let options = CommandsOptions {
         command_line: std::env::args().collect(),
         address: places.first().cloned().unwrap_or_default(),

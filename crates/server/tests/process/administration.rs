@@ -17,6 +17,19 @@ fn filled(folder: &std::path::Path, documents: i32) -> (Server, Connection) {
     (server, connection)
 }
 
+#[test]
+fn options_of_the_engine_are_set_from_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["logBudget=64MB", "checkpointPeriod=7", "logCompression=none"];
+    let flags = options.iter().flat_map(|option| ["--engine-option", option]);
+    let start = ["--data", folder.path().to_str().unwrap(), "--unix-socket", "none"];
+    let server = Server::start(&start.into_iter().chain(flags).collect::<Vec<_>>());
+    let mut connection = Connection::tcp(&server);
+    let shown = connection.ok("admin", doc! { "getParameter": "*" });
+    assert_eq!(shown.get_i64("betreeLogBudget").unwrap(), 64 << 20, "{shown}");
+    assert_eq!(shown.get_i64("betreeCheckpointPeriod").unwrap(), 7, "{shown}");
+}
+
 fn document<'d>(of: &'d Document, path: &[&str]) -> &'d Document {
     path.iter().fold(of, |of, name| of.get_document(name).unwrap_or_else(|_| panic!("no {name} in {of}")))
 }

@@ -48,6 +48,19 @@ fn a_data_folder_in_use_is_refused_and_its_user_goes_on() {
 }
 
 #[test]
+fn options_that_the_engine_does_not_have_are_answered_with_those_that_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = ["--data", folder.path().to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let said = refusal(&[&start[..], &["--engine-option", "logBuget=64MB"]].concat());
+    assert!(said.contains("logBuget") && said.contains("logBudget"), "{said}");
+    let said = refusal(&[&start[..], &["--engine-option", "fanout=many"]].concat());
+    assert!(said.contains("fanout") && said.contains("many"), "{said}");
+    let said =
+        refusal(&["--engine", "memory", "--listen", "127.0.0.1:0", "--engine-option", "logBudget=64MB"]);
+    assert!(said.contains("logBudget"), "{said}");
+}
+
+#[test]
 fn mistyped_options_are_answered_with_the_right_ones() {
     let said = refusal(&["--chache", "1GB"]);
     assert!(said.contains("--cache"), "{said}");
