@@ -181,6 +181,32 @@ impl Batch {
         self.ends.push((key_end, self.bytes.len()));
     }
 
+    /// Adds an entry whose value of so many bytes is [written](Batch::values_mut) later; zeros until then.
+    pub fn push_blank(&mut self, key: &[u8], value_bytes: usize) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.resize(key_end + value_bytes, 0);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    /// The values of the entries at these places, which ascend strictly; one for each place that there is.
+    pub fn values_mut(&mut self, places: impl IntoIterator<Item = usize>) -> impl Iterator<Item = &mut [u8]> {
+        let (mut rest, mut passed, ends) = (self.bytes.as_mut_slice(), 0, &self.ends);
+        places.into_iter().map_while(move |place| {
+            let &(start, end) = ends.get(place)?;
+            let (_, after) = std::mem::take(&mut rest).split_at_mut_checked(start.checked_sub(passed)?)?;
+            let (value, after) = after.split_at_mut(end - start);
+            (rest, passed) = (after, end);
+            Some(value)
+        })
+    }
+
+    /// Forgets the entries from this place on.
+    pub fn truncate(&mut self, entries: usize) {
+        self.ends.truncate(entries);
+        self.bytes.truncate(self.ends.last().map_or(0, |(_, value_end)| *value_end));
+    }
+
     /// Makes room for so many more entries, and bytes of keys and values.
     pub fn reserve(&mut self, entries: usize, bytes: usize) {
         self.ends.reserve(entries);
@@ -365,6 +391,26 @@ mod tests {
         whole.push(b"", b"");
         assert_eq!(joined.iter().collect::<Vec<_>>(), whole.iter().collect::<Vec<_>>());
         assert_eq!(joined.bytes(), 13);
+    }
+
+    #[test]
+    fn values_that_come_later_are_written_into_their_entries_and_a_batch_can_be_cut() {
+        let mut batch = Batch::new();
+        batch.push_blank(b"a", 3);
+        batch.push(b"b", b"2");
+        batch.push_blank(b"cc", 2);
+        let values: Vec<&mut [u8]> = batch.values_mut([0, 2]).collect();
+        assert_eq!(values.iter().map(|value| value.len()).collect::<Vec<_>>(), [3, 2]);
+        for (value, byte) in values.into_iter().zip(b"xy") {
+            value.fill(*byte);
+        }
+        let expected: [(&[u8], &[u8]); 3] = [(b"a", b"xxx"), (b"b", b"2"), (b"cc", b"yy")];
+        assert_eq!(batch.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(batch.values_mut([1, 7]).count(), 1, "there is no eighth entry");
+        batch.truncate(2);
+        assert_eq!((batch.iter().collect::<Vec<_>>(), batch.bytes()), (expected[..2].to_vec(), 6));
+        batch.truncate(0);
+        assert_eq!((batch.len(), batch.bytes()), (0, 0));
     }
 
     #[test]

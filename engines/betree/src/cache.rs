@@ -1,6 +1,7 @@
 //! Blocks by pointer: out of memory if they are there, from the device otherwise.
 
 mod blocks;
+mod large_values;
 mod missed_block;
 mod page_cache;
 mod scan_reads;
@@ -8,5 +9,6 @@ mod shares;
 mod stored_page;
 
 pub(crate) use blocks::{Blocks, NewPage, Retention};
+pub(crate) use large_values::Wanted;
 pub(crate) use page_cache::{PageCache, Tier};
 pub(crate) use scan_reads::{ScanPace, Stretch};

@@ -27,10 +27,9 @@ use crate::format::catalog::{self, StoredPartition, StoredRoot, StoredState, Sto
 use crate::space::{
     BlockKind, CheckpointContents, Compression, ExtentWriter, Pointer, Shutdown, SpaceChange, extents_of,
 };
-use crate::tree::leaf_merge::blocks_of_leaf;
 use crate::tree::node::{Child, NodeSlot};
+use crate::tree::owners::Owners;
 use crate::tree::relocate::{MoveLimits, relocate};
-use crate::tree::slice::blocks_of_slice;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 use crate::waits::WaitFor;
@@ -400,18 +399,19 @@ impl Core {
     fn take_apart(&self, tree: &Tree) -> Result<SpaceChange, BetreeError> {
         let merging = tree.lock_merging();
         let view = tree.view_to_keep();
-        let mut owners = Vec::new();
+        let mut owners = Owners::default();
         if let Some(root) = &view.version.root {
-            collect_owners(&self.blocks, root, &mut owners)?;
+            owners.collect(&self.blocks, root)?;
         }
         let mut installed = tree.installed.lock();
-        installed.retire(&view.version, &owners);
+        installed.retire(&view.version, &owners.blocks);
+        installed.retire_values(&view.version, owners.values);
         let bytes = view.buffered_bytes();
         tree.set_view(&mut installed, TreeView::empty(self.last_lsn()));
         self.remove_buffered(bytes);
         let change = std::mem::take(&mut installed.change);
         drop((view, merging));
-        owners.iter().flatten().for_each(|pointer| self.blocks.forget(pointer));
+        owners.blocks.iter().flatten().for_each(|pointer| self.blocks.forget(pointer));
         installed.reclaim(&self.blocks);
         self.blocks.store().traffic().forget(tree.id);
         Ok(change)
@@ -530,6 +530,7 @@ fn stored_tree(tree: &Tree, view: &TreeView) -> StoredTree {
         root,
         entries: view.version.root.as_ref().map_or(0, Child::entries),
         content_bytes: view.version.root.as_ref().map_or(0, Child::content_bytes),
+        reach: view.version.root.as_ref().map_or(0, Child::reach),
         partitions: partitions.collect(),
     }
 }
@@ -549,27 +550,4 @@ fn collect_dirty(root: &Arc<NodeSlot>, dirty: &mut Vec<Arc<NodeSlot>>) {
     }
     let at = dirty.partition_point(|other| other.height() <= root.height());
     dirty.insert(at, Arc::clone(root));
-}
-
-/// The blocks of every leaf, slice and inner node of a subtree, grouped by owner. Reads every directory and index.
-pub(crate) fn collect_owners(
-    blocks: &crate::cache::Blocks,
-    child: &Child,
-    owners: &mut Vec<Vec<Pointer>>,
-) -> Result<(), BetreeError> {
-    match child {
-        Child::Leaf(leaf) => owners.push(blocks_of_leaf(blocks, leaf)?),
-        Child::Inner(slot) => {
-            let node = blocks.node(slot, pando_storage::Patience::MayBlock)?;
-            for child in node.children() {
-                collect_owners(blocks, child, owners)?;
-            }
-            for slice in node.all_slices() {
-                let index = blocks.slice_index(slice, pando_storage::Patience::MayBlock)?;
-                owners.push(blocks_of_slice(slice, index));
-            }
-            owners.extend(slot.stored().map(|pointer| vec![pointer]));
-        }
-    }
-    Ok(())
 }

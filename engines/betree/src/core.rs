@@ -122,6 +122,8 @@ pub(crate) struct Counters {
     pub(crate) slices: Counter,
     pub(crate) slice_entries: Counter,
     pub(crate) run_bytes: Counter,
+    pub(crate) large_values: Counter,
+    pub(crate) large_bytes: Counter,
     pub(crate) loaded_entries: Counter,
     pub(crate) loaded_leaves: Counter,
     pub(crate) loaded_bytes: Counter,

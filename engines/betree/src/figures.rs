@@ -35,6 +35,8 @@ impl Core {
             ("merges.slice_entries", &counters.slice_entries),
             ("merges.run_bytes", &counters.run_bytes),
             ("merges.nanos", &counters.merge_nanos),
+            ("merges.large_values", &counters.large_values),
+            ("merges.large_value_bytes", &counters.large_bytes),
             ("loads.entries", &counters.loaded_entries),
             ("loads.leaves", &counters.loaded_leaves),
             ("loads.leaf_bytes", &counters.loaded_bytes),

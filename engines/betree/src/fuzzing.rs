@@ -53,7 +53,8 @@ fn page(bytes: &[u8]) {
     for at in 0..page.len() {
         let entry = page.entry(at);
         page.key_into(at, &mut key);
-        let _value = page.value(&entry);
+        let content = page.content(&entry);
+        let _lengths = (content.in_page().len(), content.value_bytes());
         assert!(page.lower_bound(&key) <= page.len() && page.upper_bound(&key) <= page.len());
     }
     let _found = page.find(&key, SnapshotTimestamp::MAX);

@@ -4,7 +4,8 @@
 //! 1. A transaction keeps it to itself; an intent keeps other writers of the key away ([`transaction`]).
 //! 2. The commit appends one record to the log and puts the writes into the *buffers* of the trees' root partitions
 //!    ([`commit`], [`core`]). From then on new snapshots see it.
-//! 3. A full buffer is frozen and flushed, in the background: into *runs*, which wait in inner nodes until there is enough for
+//! 3. A full buffer is frozen and flushed, in the background: large values into blocks of their own
+//!    ([`tree::large_values`]), all else into *runs*, which wait in inner nodes until there is enough for
 //!    a child, and from there into leaves, each of which is written anew elsewhere ([`merging`], [`tree::flush`]). A new
 //!    version of the tree takes the place of the old. What is late or wanted by reads goes down in steps between ([`digesting`]).
 //!    Commits keep to the pace of all that ([`pressure`]).
@@ -31,7 +32,7 @@
 //! log · `verify` the offline check · `backup` hot backups and their restore.
 //!
 //! # Not here yet
-//! Range deletes, large values out of line, bulk load, filters of leaves: the formats have their fields.
+//! Range deletes: the formats have their fields.
 #![warn(missing_docs)]
 
 pub(crate) mod ages;

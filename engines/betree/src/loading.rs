@@ -64,6 +64,8 @@ impl Core {
         self.counters.loaded_entries.add(entries);
         self.counters.loaded_leaves.add(flushed.figures.leaves.leaves);
         self.counters.loaded_bytes.add(flushed.figures.leaf_bytes);
+        self.counters.large_values.add(flushed.figures.large_values);
+        self.counters.large_bytes.add(flushed.figures.large_bytes);
         tree.install(&self.blocks, None, flushed);
         drop(merging);
         Ok(())

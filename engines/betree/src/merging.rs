@@ -20,7 +20,8 @@ use pando_storage::Lsn;
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::tree::buffer::{Buffer, SharedBuffer};
-use crate::tree::flush::{FlushFigures, FlushInput, flush};
+use crate::tree::flush::{FlushFigures, FlushInput, flush_with};
+use crate::tree::large_values::put_out;
 use crate::tree::messages::Messages;
 use crate::tree::path::{leaf_bounds, upper_bounds};
 use crate::tree::tree_state::Tree;
@@ -227,15 +228,18 @@ impl Core {
         let before = tree.view_to_keep();
         let retained = self.snapshots.retained(&self.publisher);
         let bytes = frozen.buffer.bytes();
-        let messages = Messages::of_buffer(&frozen.buffer.read(), &retained);
-        let mut flushed = flush(FlushInput {
+        let mut messages = Messages::of_buffer(&frozen.buffer.read(), &retained);
+        let settings = tree.settings();
+        let large = put_out(&mut messages, &self.blocks, tree.id, settings)?;
+        let input = FlushInput {
             blocks: &self.blocks,
             tree: tree.id,
-            settings: tree.settings(),
+            settings,
             version: &before.version,
             messages: &messages,
             retained: &retained,
-        })?;
+        };
+        let mut flushed = flush_with(input, large)?;
         drop(before);
         self.counters.merged_entries.add(messages.span().len() as u64);
         self.count_flush(flushed.figures);
@@ -257,6 +261,8 @@ impl Core {
         counters.slices.add(figures.slices);
         counters.slice_entries.add(figures.slice_entries);
         counters.run_bytes.add(figures.run_bytes);
+        counters.large_values.add(figures.large_values);
+        counters.large_bytes.add(figures.large_bytes);
     }
 
     /// Where the partitions begin that take the place of one: more than one if it has become too much for one buffer.

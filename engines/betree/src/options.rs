@@ -67,7 +67,7 @@ impl Default for Options {
 }
 
 const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, transactionLimit, logCompression, \
-                     compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits, leafFilterBits";
+                     compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits, leafFilterBits, largeValueSize";
 
 impl Options {
     /// These options with some changed by name: sizes as `256MB`, times in seconds.
@@ -124,7 +124,9 @@ impl Options {
                         parse_size("partitionSize", value, range, "a size from 256B to 64MB")?;
                 }
                 "compression" | "runCompression" | "pageSize" | "leafSize" | "fanout" | "bufferPercent"
-                | "runSize" | "filterBits" | "leafFilterBits" => of_trees.push((name.clone(), value.clone())),
+                | "runSize" | "filterBits" | "leafFilterBits" | "largeValueSize" => {
+                    of_trees.push((name.clone(), value.clone()));
+                }
                 _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
             }
         }

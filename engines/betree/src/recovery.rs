@@ -27,7 +27,7 @@ use crate::merging::Progress;
 use crate::options::{DirectIo, Options};
 use crate::settings::check_access;
 use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
-use crate::tree::node::{Child, LeafChild, NodeSlot};
+use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Partition, TreeView, Version};
 
@@ -135,10 +135,12 @@ fn load_tree(core: &Core, stored: StoredTree) -> Result<Tree, BetreeError> {
             directory: root.pointer,
             entries: stored.entries,
             content_bytes: stored.content_bytes,
+            reach: stored.reach,
         }),
         height => {
-            let slot = NodeSlot::on_disk(root.pointer, height, stored.entries, stored.content_bytes);
-            Child::Inner(Arc::new(slot))
+            let totals =
+                Totals { entries: stored.entries, content_bytes: stored.content_bytes, reach: stored.reach };
+            Child::Inner(Arc::new(NodeSlot::on_disk(root.pointer, height, totals)))
         }
     });
     let partitions = stored.partitions.into_iter();

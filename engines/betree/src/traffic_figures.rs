@@ -14,6 +14,12 @@ const fn names_of(cause: Cause) -> [&'static str; 4] {
         Cause::Leaves => {
             ["leaves.blocks_read", "leaves.bytes_read", "leaves.blocks_written", "leaves.bytes_written"]
         }
+        Cause::LargeValues => [
+            "large_values.blocks_read",
+            "large_values.bytes_read",
+            "large_values.blocks_written",
+            "large_values.bytes_written",
+        ],
         Cause::Runs => ["runs.blocks_read", "runs.bytes_read", "runs.blocks_written", "runs.bytes_written"],
         Cause::Nodes => {
             ["nodes.blocks_read", "nodes.bytes_read", "nodes.blocks_written", "nodes.bytes_written"]
@@ -41,7 +47,7 @@ impl Core {
     /// Traffic of the whole store, what is written for each byte committed, and what snapshots keep.
     pub(crate) fn add_traffic(&self, figures: &mut Statistics) {
         let store = self.blocks.store();
-        for cause in [Cause::Leaves, Cause::Runs, Cause::Nodes, Cause::Catalog, Cause::SpaceMap] {
+        for cause in Cause::ALL {
             set_flow(figures, cause, store.traffic().of_cause(cause));
         }
         let committed = self.counters.write_bytes.get();

@@ -4,12 +4,14 @@
 //!    no sense is *damage*; the walk goes on beside it.
 //! 2. In each node, slice and leaf: keys ascend, lie within what the parent gives the child, and as many as the counters say.
 //!    Filters have every key. Of each key the versions grow older on the way down ([`slices`]).
+//!    Large values are read, piece by piece.
 //! 3. All extents that were reached, each once, are those of the space map; the rest of the file is free.
 //! 4. The log is read from the position of the superblock to its end.
 //!
 //! Nothing is changed. [`verify`] checks a store that is not open; [`check_open`] one that is, on a pinned generation and at a pace
 //! of its own: what the log still holds on top is not in it.
 
+mod large_values;
 mod slices;
 
 use std::path::Path;
@@ -29,6 +31,8 @@ use crate::format::page::Page;
 use crate::log::Log;
 use crate::space::{BlockStore, Extent, PinnedGeneration, Pointer, SpaceOptions, extents_of};
 use crate::throttle::Throttle;
+use crate::tree::node::Totals;
+use large_values::LargeFound;
 use slices::{Above, above_child};
 
 /// What was found in a store.
@@ -78,6 +82,10 @@ pub struct TreeReport {
     pub raw_bytes: u64,
     /// Bytes of pages, directories and slices as stored.
     pub stored_bytes: u64,
+    /// Large values, of leaves and of slices.
+    pub large_values: u64,
+    /// Bytes of them before compression.
+    pub large_bytes: u64,
 }
 
 /// Something that is wrong, where, and which keys it concerns.
@@ -232,7 +240,8 @@ impl Walk<'_> {
         if let Some(root) = stored.root {
             report.height = root.height;
             let everything = Range { lower: None, upper: None };
-            let said = (stored.entries, stored.content_bytes);
+            let said =
+                Totals { entries: stored.entries, content_bytes: stored.content_bytes, reach: stored.reach };
             self.child(stored.id, &root.pointer, root.height, everything, said, &Above::new(), &mut report);
         }
         self.report.trees.push(report);
@@ -245,7 +254,7 @@ impl Walk<'_> {
         pointer: &Pointer,
         height: u8,
         range: Range<'_>,
-        said: (u64, u64),
+        said: Totals,
         above: &Above,
         report: &mut TreeReport,
     ) {
@@ -255,11 +264,7 @@ impl Walk<'_> {
             _ => self.inner_node(tree, pointer, height, range, above, report),
         };
         if self.report.damage.len() == before && found != said {
-            self.damage(
-                tree,
-                range,
-                format!("{} entries of {} bytes counted, {found:?} found", said.0, said.1),
-            );
+            self.damage(tree, range, format!("{said:?} said, {found:?} found"));
         }
     }
 
@@ -271,7 +276,7 @@ impl Walk<'_> {
         range: Range<'_>,
         above: &Above,
         report: &mut TreeReport,
-    ) -> (u64, u64) {
+    ) -> Totals {
         self.reached.extend(extents_of([pointer]));
         report.inner_nodes += 1;
         let node = self.read(pointer, |bytes| StoredInnerNode::decode(&bytes)?.check_height(height));
@@ -279,25 +284,28 @@ impl Walk<'_> {
             Ok(node) => node,
             Err(error) => {
                 self.damage(tree, range, error);
-                return (0, 0);
+                return Totals::default();
             }
         };
-        let mut sum = (0_u64, 0_u64);
+        let mut sum = Totals::default();
         for (at, child) in node.children.iter().enumerate() {
             if at > 0 && !range.contains(&child.pivot) {
                 self.damage(tree, range, "a pivot lies outside its node's range");
             }
             let lower = if at == 0 { range.lower } else { Some(&*child.pivot) };
             let upper = node.children.get(at + 1).map(|next| &*next.pivot).or(range.upper);
-            let said = (child.entries, child.content_bytes);
+            let said =
+                Totals { entries: child.entries, content_bytes: child.content_bytes, reach: child.reach };
             let range = Range { lower, upper };
             let mut above = above_child(above, range);
             self.slices(tree, &child.slices, range, &mut above, report);
             self.child(tree, &child.pointer, height - 1, range, said, &above, report);
-            let pending = child.slices.iter().map(|slice| (slice.entries, slice.content_bytes));
-            for (entries, bytes) in pending.chain([said]) {
-                sum = (sum.0.saturating_add(entries), sum.1.saturating_add(bytes));
-            }
+            let pending = child.slices.iter().map(|slice| Totals {
+                entries: slice.entries,
+                content_bytes: slice.content_bytes,
+                reach: slice.reach,
+            });
+            sum = pending.chain([said]).fold(sum, Totals::with);
         }
         sum
     }
@@ -309,7 +317,7 @@ impl Walk<'_> {
         range: Range<'_>,
         above: &Above,
         report: &mut TreeReport,
-    ) -> (u64, u64) {
+    ) -> Totals {
         report.leaves += 1;
         report.stored_bytes += u64::from(pointer.disk_length());
         let directory = match self.read(pointer, |bytes| Directory::decode(&bytes)) {
@@ -317,12 +325,12 @@ impl Walk<'_> {
             Err(error) => {
                 self.reached.extend(extents_of([pointer]));
                 self.damage(tree, range, error);
-                return (0, 0);
+                return Totals::default();
             }
         };
         let blocks = directory.pages().iter().map(|page| &page.pointer).chain([pointer]);
         self.reached.extend(extents_of(blocks));
-        let mut content_bytes = 0;
+        let mut found = Totals { entries: directory.entries(), ..Totals::default() };
         for at in 0..directory.pages().len() {
             let lower = if at == 0 { range.lower } else { Some(directory.separator(at)) };
             let last = at + 1 == directory.pages().len();
@@ -330,16 +338,17 @@ impl Walk<'_> {
             if at > 0 && !range.contains(directory.separator(at)) {
                 self.damage(tree, range, "a separator lies outside its leaf's range");
             }
-            content_bytes += self.page(tree, &directory, at, Range { lower, upper }, above, report);
+            found = found.with(self.page(tree, &directory, at, Range { lower, upper }, above, report));
         }
+        let content_bytes = found.content_bytes;
         if content_bytes != directory.content_bytes() {
             let problem = format!("{} bytes counted, {content_bytes} found", directory.content_bytes());
             self.damage(tree, range, problem);
         }
-        (directory.entries(), directory.content_bytes())
+        Totals { content_bytes: directory.content_bytes(), ..found }
     }
 
-    /// A page; the bytes of its keys and values.
+    /// A page; the bytes of its keys and values, and its reach.
     fn page(
         &mut self,
         tree: TreeId,
@@ -348,7 +357,7 @@ impl Walk<'_> {
         range: Range<'_>,
         above: &Above,
         report: &mut TreeReport,
-    ) -> u64 {
+    ) -> Totals {
         let entry = &directory.pages()[at];
         report.pages += 1;
         report.raw_bytes += u64::from(entry.pointer.raw_length());
@@ -357,7 +366,7 @@ impl Walk<'_> {
             Ok(page) => page,
             Err(error) => {
                 self.damage(tree, range, error);
-                return 0;
+                return Totals::default();
             }
         };
         report.entries += page.len() as u64;
@@ -365,10 +374,13 @@ impl Walk<'_> {
             self.damage(tree, range, error);
         }
         let (mut key, mut content_bytes, mut newest) = (Vec::new(), 0, CommitTimestamp::ZERO);
+        let mut large = LargeFound::default();
         for at in 0..page.len() {
             page.key_into(at, &mut key);
             let entry = page.entry(at);
-            content_bytes += (key.len() + page.value(&entry).len()) as u64;
+            let content = page.content(&entry);
+            content_bytes += key.len() as u64 + content.value_bytes();
+            self.large_value(tree, &key, content, &mut large, report);
             newest = newest.max(entry.timestamp());
             if !range.contains(&key) {
                 self.damage(tree, range, format!("entry {at} of a page lies outside the page's range"));
@@ -380,6 +392,11 @@ impl Walk<'_> {
                 self.damage(tree, range, format!("entry {at} of a page is not older than one above it"));
             }
         }
+        if large.bytes != entry.large_bytes {
+            let problem =
+                format!("{} bytes of large values counted, {} found", entry.large_bytes, large.bytes);
+            self.damage(tree, range, problem);
+        }
         if page.len() != entry.entries as usize || newest != entry.newest {
             let problem = format!(
                 "{} entries up to {:?} counted, {} up to {newest:?} found",
@@ -389,7 +406,7 @@ impl Walk<'_> {
             );
             self.damage(tree, range, problem);
         }
-        content_bytes
+        Totals { entries: 0, content_bytes, reach: large.reach }
     }
 }
 

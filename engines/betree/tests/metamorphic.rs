@@ -126,6 +126,18 @@ fn configurations() -> Vec<(&'static str, Options)> {
         ("50 percent", options(&with(&[("bufferPercent", "50"), ("compression", "lz4")]), 16 << 10, 600)),
         ("no cache", options(&with(&[("bufferPercent", "30"), ("filterBits", "0")]), 2 << 10, 2_000)),
         (
+            "all values out of line",
+            options(&with(&[("bufferPercent", "40"), ("largeValueSize", "16B")]), 16 << 10, 2_000),
+        ),
+        (
+            "the largest values out of line, none kept in memory",
+            options(
+                &with(&[("bufferPercent", "20"), ("largeValueSize", "100B"), ("compression", "lz4")]),
+                1 << 10,
+                3_000,
+            ),
+        ),
+        (
             "no codec",
             options(
                 &with(&[("bufferPercent", "30"), ("compression", "none"), ("logCompression", "none")]),
@@ -193,6 +205,7 @@ impl Run {
             option("bufferPercent", &["0", "40"]),
             option("leafFilterBits", &["0", "10"]),
             option("pageSize", &["128B", "256B"]),
+            option("largeValueSize", &["16B", "100B", "16KB"]),
             ("leafSize".to_owned(), "1KB".to_owned()),
             ("fanout".to_owned(), "4".to_owned()),
             ("runSize".to_owned(), "512B".to_owned()),

@@ -5,14 +5,18 @@
 //! still reach it. So of what lies there the earlier backup has nothing else.) Since blocks never change, all that such a block
 //! leads to is in the backup as well: the walk turns back there, and costs what has changed, not what there is.
 
+use bytes::Bytes;
+
 use super::manifest::Manifest;
 use crate::error::BetreeError;
 use crate::format::FormatError;
 use crate::format::catalog;
 use crate::format::directory::Directory;
 use crate::format::inner_node::StoredInnerNode;
+use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
 use crate::space::{Extent, IntervalSet, PinnedGeneration, Pointer, units_of};
+use crate::tree::owners::values_of;
 
 /// The extents of `pin` that are not in the backup.
 pub(super) fn extents_since(pin: &PinnedGeneration, base: &Manifest) -> Result<IntervalSet, BetreeError> {
@@ -74,7 +78,7 @@ impl Walk<'_> {
         for child in &node.children {
             for slice in &child.slices {
                 if let Some(index) = self.enter(&slice.index, SliceIndex::decode)? {
-                    self.pages(&index.pages);
+                    self.pages(&index.pages)?;
                 }
             }
             match height {
@@ -87,15 +91,32 @@ impl Walk<'_> {
 
     fn leaf(&mut self, pointer: &Pointer) -> Result<(), BetreeError> {
         if let Some(directory) = self.enter(pointer, Directory::decode)? {
-            self.pages(&directory);
+            self.pages(&directory)?;
         }
         Ok(())
     }
 
-    fn pages(&mut self, directory: &Directory) {
+    fn pages(&mut self, directory: &Directory) -> Result<(), BetreeError> {
         for page in directory.pages() {
-            if !self.is_in_base(&page.pointer) {
-                self.add(page.pointer.extent());
+            match page.large_bytes {
+                0 if self.is_in_base(&page.pointer) => {}
+                0 => self.add(page.pointer.extent()),
+                _ => {
+                    if let Some(page) =
+                        self.enter(&page.pointer, |raw| Page::decode(Bytes::copy_from_slice(raw)))?
+                    {
+                        self.values(&page);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&mut self, page: &Page) {
+        for piece in values_of(page).flatten() {
+            if !self.is_in_base(&piece) {
+                self.add(piece.extent());
             }
         }
     }

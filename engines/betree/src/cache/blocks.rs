@@ -249,7 +249,7 @@ impl Blocks {
         self.cache.forget(&BlockKey::of(pointer));
     }
 
-    fn miss(&self, pointer: &Pointer, patience: Patience) -> Result<(), BetreeError> {
+    pub(super) fn miss(&self, pointer: &Pointer, patience: Patience) -> Result<(), BetreeError> {
         match patience {
             Patience::CachedOnly => {
                 let read = MissedBlock::new(&self.store, &self.cache, pointer);

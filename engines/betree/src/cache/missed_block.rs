@@ -55,6 +55,9 @@ impl MissedBlock {
                     }
                 }
             }
+            BlockKind::LargeValue => {
+                self.cache.insert_compressed(key, StoredPage::awaited(self.pointer.codec(), payload));
+            }
             // The cache has no others.
             _ => {}
         }

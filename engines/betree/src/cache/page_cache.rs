@@ -3,7 +3,7 @@
 //! # Terms
 //! - *Decoded*: a page that is read in place.
 //! - *Compressed*: a page as it stands on disk ([`StoredPage`]): it is decoded at each use, and takes a half to a third of the
-//!   room. A read of the device costs ten times as much as decoding does.
+//!   room. So are pieces of large values ([`large_values`](super::large_values)), always. A read of the device costs ten times as much as decoding does.
 //!
 //! # Steps
 //! 1. What is read from the device goes where there is room: decoded if possible, else compressed.
@@ -310,6 +310,16 @@ impl PageCache {
         Some(Stored { page, promotion })
     }
 
+    /// A piece of a large value.
+    pub(super) fn piece(&self, key: &BlockKey) -> Option<Arc<StoredPage>> {
+        let piece = self.compressed.get(key)?;
+        if !piece.is_fresh() {
+            self.compressed_hits.add(1);
+        }
+        piece.note_use();
+        Some(piece)
+    }
+
     fn promotion(&self, raw_bytes: usize, is_used_enough: bool) -> Promotion {
         if self.has_decoded_room(raw_bytes) {
             return Promotion::Keep;
@@ -402,9 +412,13 @@ impl PageCache {
         if self.has_decoded_room(raw_bytes) {
             Some(Tier::Decoded)
         } else {
-            let limit = self.compressed_limit.load(Ordering::Relaxed);
-            (self.compressed.weight() < limit / 10 * 9).then_some(Tier::Compressed)
+            self.has_compressed_room().then_some(Tier::Compressed)
         }
+    }
+
+    /// Whether something can be added to the compressed tier without another having to go.
+    pub(super) fn has_compressed_room(&self) -> bool {
+        self.compressed.weight() < self.compressed_limit.load(Ordering::Relaxed) / 10 * 9
     }
 
     /// The same for a page of a run.

@@ -38,6 +38,11 @@ impl StoredPage {
         }
     }
 
+    /// Decodes into memory that has exactly the raw length; false if the payload does not decompress to so many bytes.
+    pub(super) fn decode_into(&self, target: &mut [u8]) -> bool {
+        self.codec.decompress_into(&self.payload, target)
+    }
+
     /// Counts a use; how many there were before, as far as that is known.
     pub(super) fn note_use(&self) -> u8 {
         let before = self.uses.load(Ordering::Relaxed);

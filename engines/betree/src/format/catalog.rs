@@ -10,7 +10,7 @@
 //!   varint  length of the name, then its bytes (UTF-8)
 //!   varint  options; per option: name and value, each with its length before it
 //!   u8      root: 0 none (empty tree); else its height + 1 (a leaf has height 0), and its pointer (40 B) follows
-//!   varint  entries, varint bytes of keys and values below the root
+//!   varint  entries, varint bytes of keys and values below the root, varint reach of its large values
 //!   varint  root partitions
 //!   per partition: lower bound with its length before it (empty for the first), varint persisted LSN
 //! ```
@@ -58,6 +58,7 @@ pub(crate) struct StoredTree {
     pub(crate) root: Option<StoredRoot>,
     pub(crate) entries: u64,
     pub(crate) content_bytes: u64,
+    pub(crate) reach: u64,
     pub(crate) partitions: Vec<StoredPartition>,
 }
 
@@ -83,6 +84,7 @@ pub(crate) fn encode(trees: &[StoredTree]) -> Vec<u8> {
         }
         write_varint(&mut out, tree.entries);
         write_varint(&mut out, tree.content_bytes);
+        write_varint(&mut out, tree.reach);
         write_varint(&mut out, tree.partitions.len() as u64);
         for partition in &tree.partitions {
             write_bytes(&mut out, &partition.lower);
@@ -127,8 +129,9 @@ fn decode_tree(fields: &mut Fields<'_>, at: usize) -> Result<StoredTree, FormatE
     };
     let entries = fields.varint("entries")?;
     let content_bytes = fields.varint("content bytes")?;
+    let reach = fields.varint("reach")?;
     let partitions = decode_partitions(fields)?;
-    Ok(StoredTree { id, state, name, options, root, entries, content_bytes, partitions })
+    Ok(StoredTree { id, state, name, options, root, entries, content_bytes, reach, partitions })
 }
 
 fn decode_root(fields: &mut Fields<'_>, at: usize, height: u8) -> Result<StoredRoot, FormatError> {

@@ -12,6 +12,7 @@
 //!   varint  length of the separator, then its bytes; empty for the first page
 //!   40 B    pointer of the page
 //!   varint  entries, varint newest timestamp among them (0 if none carries one)
+//!   varint  bytes of the large values that its entries refer to
 //! ```
 //! A *separator* is the shortest byte string that is greater than every key of the page before and not greater than any key
 //! of its own page. Page `i` covers the keys from its separator up to the next one.
@@ -34,6 +35,8 @@ pub(crate) struct PageEntry {
     pub(crate) pointer: Pointer,
     pub(crate) entries: u32,
     pub(crate) newest: CommitTimestamp,
+    /// Of the large values that its entries refer to.
+    pub(crate) large_bytes: u64,
 }
 
 /// A page whose pointer is not known yet.
@@ -42,6 +45,7 @@ pub(crate) struct PageSketch<'p> {
     pub(crate) separator: &'p [u8],
     pub(crate) entries: u32,
     pub(crate) newest: CommitTimestamp,
+    pub(crate) large_bytes: u64,
     pub(crate) raw_bytes: usize,
 }
 
@@ -114,7 +118,7 @@ impl Directory {
 
     /// An upper bound of the encoded length of a directory with these many pages and bytes of separators, and this filter.
     pub(crate) fn encoded_bytes_max(pages: usize, separator_bytes: usize, filter: &Filter) -> usize {
-        64 + separator_bytes + pages * (3 + Pointer::ENCODED_BYTES + 5 + 10) + filter.encoded_bytes()
+        64 + separator_bytes + pages * (3 + Pointer::ENCODED_BYTES + 5 + 10 + 10) + filter.encoded_bytes()
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -131,6 +135,7 @@ impl Directory {
             out.extend_from_slice(&page.pointer.encode());
             write_varint(&mut out, u64::from(page.entries));
             write_varint(&mut out, page.newest.get());
+            write_varint(&mut out, page.large_bytes);
         }
         out
     }
@@ -143,7 +148,8 @@ impl Directory {
         let head = 2 + counts.into_iter().map(varint_len).sum::<usize>();
         let page_bytes = |page: &PageSketch<'_>| {
             let separator = page.separator.len();
-            let numbers = varint_len(u64::from(page.entries)) + varint_len(page.newest.get());
+            let numbers = [u64::from(page.entries), page.newest.get(), page.large_bytes];
+            let numbers: usize = numbers.into_iter().map(varint_len).sum();
             varint_len(separator as u64) + separator + Pointer::ENCODED_BYTES + numbers
         };
         head + pages.iter().map(page_bytes).sum::<usize>()
@@ -220,7 +226,8 @@ fn decode_page(
     }
     let entries = fields.count("entries of a page", u32::MAX as usize)? as u32;
     let newest = CommitTimestamp::new(fields.varint("newest timestamp")?);
-    Ok(PageEntry { pointer, entries, newest })
+    let large_bytes = fields.varint("bytes of large values")?;
+    Ok(PageEntry { pointer, entries, newest, large_bytes })
 }
 
 /// A pointer among the fields of a block.

@@ -11,9 +11,11 @@
 //!   varint  length of the pivot, then its bytes; empty for the first child
 //!   40 B    pointer: a leaf directory at height 1, else an inner node
 //!   varint  entries, varint bytes of keys and values in the whole subtree, without the slices of this node
+//!   varint  reach of the subtree's large values, in units (`content`), without these slices
 //!   varint  slices, newest first; per slice:
 //!     40 B    pointer of the slice's index
-//!     varint  entries, varint bytes of keys and values
+//!     varint  entries, varint bytes of keys and values, varint those of them that stand in its pages
+//!     varint  reach of its large values
 //!     varint  oldest timestamp, varint newest timestamp − oldest
 //! ```
 //! Child `i` covers the keys from its pivot up to the next one.
@@ -35,6 +37,9 @@ pub(crate) struct StoredSlice {
     pub(crate) index: Pointer,
     pub(crate) entries: u64,
     pub(crate) content_bytes: u64,
+    /// Bytes of keys, values and references as they stand in its pages.
+    pub(crate) in_page_bytes: u64,
+    pub(crate) reach: u64,
     pub(crate) oldest: CommitTimestamp,
     pub(crate) newest: CommitTimestamp,
 }
@@ -46,6 +51,7 @@ pub(crate) struct StoredChild {
     pub(crate) pointer: Pointer,
     pub(crate) entries: u64,
     pub(crate) content_bytes: u64,
+    pub(crate) reach: u64,
     /// Newest first.
     pub(crate) slices: Vec<StoredSlice>,
 }
@@ -71,11 +77,14 @@ impl StoredInnerNode {
             out.extend_from_slice(&child.pointer.encode());
             write_varint(&mut out, child.entries);
             write_varint(&mut out, child.content_bytes);
+            write_varint(&mut out, child.reach);
             write_varint(&mut out, child.slices.len() as u64);
             for slice in &child.slices {
                 out.extend_from_slice(&slice.index.encode());
                 write_varint(&mut out, slice.entries);
                 write_varint(&mut out, slice.content_bytes);
+                write_varint(&mut out, slice.in_page_bytes);
+                write_varint(&mut out, slice.reach);
                 write_varint(&mut out, slice.oldest.get());
                 write_varint(&mut out, slice.newest.get() - slice.oldest.get());
             }
@@ -139,15 +148,18 @@ fn decode_child(fields: &mut Fields<'_>, at: usize, height: u8) -> Result<Stored
     let pointer = decode_pointer_of(fields, at, expected, "block kind of a child")?;
     let entries = fields.varint("entries of a child")?;
     let content_bytes = fields.varint("content bytes of a child")?;
+    let reach = fields.varint("reach of a child")?;
     let count = fields.count("slices of a child", fields.remaining() / Pointer::ENCODED_BYTES)?;
     let slices = (0..count).map(|_| decode_slice(fields, at)).collect::<Result<_, _>>()?;
-    Ok(StoredChild { pivot, pointer, entries, content_bytes, slices })
+    Ok(StoredChild { pivot, pointer, entries, content_bytes, reach, slices })
 }
 
 fn decode_slice(fields: &mut Fields<'_>, at: usize) -> Result<StoredSlice, FormatError> {
     let index = decode_pointer_of(fields, at, BlockKind::RunIndex, "block kind of a slice")?;
     let entries = fields.varint("entries of a slice")?;
     let content_bytes = fields.varint("content bytes of a slice")?;
+    let in_page_bytes = fields.varint("bytes in pages of a slice")?;
+    let reach = fields.varint("reach of a slice")?;
     let oldest = fields.varint("oldest time of a slice")?;
     let found = fields.varint("newest time of a slice")?;
     let Some(newest) = oldest.checked_add(found) else {
@@ -155,7 +167,7 @@ fn decode_slice(fields: &mut Fields<'_>, at: usize) -> Result<StoredSlice, Forma
         return Err(FormatError::OutOfRange { block: BLOCK, field: "newest time of a slice", found, limit });
     };
     let (oldest, newest) = (CommitTimestamp::new(oldest), CommitTimestamp::new(newest));
-    Ok(StoredSlice { index, entries, content_bytes, oldest, newest })
+    Ok(StoredSlice { index, entries, content_bytes, in_page_bytes, reach, oldest, newest })
 }
 
 fn decode_pointer_of(

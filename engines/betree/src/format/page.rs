@@ -13,10 +13,11 @@
 //!          heads: per entry the first 4 bytes of its suffix (the key after the prefix), zero padded, big-endian
 //!          slots: per entry its offset from the start of the page, u16 or u32
 //!          entries, one after the other in key order:
-//!              varint  suffix length × 4 + kind (0 put, 1 put with time, 2 delete with time, 3 reserved)
-//!              varint  timestamp − base time, for kinds 1 and 2
+//!              varint  suffix length × 4 + kind (0 put, 1 put with time, 2 delete with time, 3 other)
+//!              u8      for kind 3: what it is × 2, plus 1 if it carries a time; 1 is a large value
+//!              varint  timestamp − base time, where there is a time
 //!              bytes   the suffix after its first 4 bytes
-//!              bytes   the value, up to the next entry
+//!              bytes   the value, or the reference to it (`content`), up to the next entry
 //! ```
 //! A binary search touches the heads, which lie side by side, and as a rule one entry. Integers compare as the bytes do
 //! since heads are big-endian.
@@ -26,13 +27,14 @@
 //! 0) and is the last of its key; deletes always carry one, for a delete that every snapshot sees needs no entry.
 //!
 //! # Reserved
-//! Kind 3 is followed by a byte that tells more (references to blobs, merge messages): unknown in this version, refused.
+//! What a kind 3 can be beside a large value is for later versions to say: unknown in this one, refused.
 
 use std::cmp::Ordering;
 
 use bytes::{Buf, Bytes};
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
+use super::content::{Content, LargeReference};
 use super::{Fields, FormatError};
 use crate::page_memory;
 
@@ -47,7 +49,14 @@ pub(super) enum EntryKind {
     Put = 0,
     PutAt = 1,
     DeleteAt = 2,
+    /// The byte behind says what.
+    Other = 3,
 }
+
+/// The byte of a large value, without a time.
+pub(super) const LARGE_VALUE: u8 = 1 << 1;
+/// Added to it where there is a time.
+pub(super) const WITH_TIME: u8 = 1;
 
 /// A page in memory: the raw bytes and where things stand in them.
 #[derive(Clone, Debug)]
@@ -82,6 +91,11 @@ impl Entry {
     pub(crate) fn is_delete(&self) -> bool {
         self.kind == EntryKind::DeleteAt
     }
+
+    /// Whether its value stands elsewhere.
+    pub(crate) fn is_large(&self) -> bool {
+        self.kind == EntryKind::Other
+    }
 }
 
 /// An entry as a page has it: the start of its key apart, the rest of the key with the value behind it.
@@ -98,6 +112,7 @@ pub(crate) enum Found {
     Absent,
     Deleted,
     Value(Bytes),
+    Large(LargeReference<Bytes>),
 }
 
 impl Page {
@@ -170,10 +185,20 @@ impl Page {
     fn check_entry(&self, bytes: &[u8]) -> Result<(), FormatError> {
         let mut fields = Fields::new(BLOCK, bytes);
         let first = fields.varint("entry")?;
-        if first & 3 == 3 {
-            return Err(FormatError::Unknown { block: BLOCK, field: "entry kind", found: 3 });
-        }
-        if first & 3 != 0 {
+        let has_time = match first & 3 {
+            3 => match fields.u8("entry kind")? {
+                what if what & !WITH_TIME == LARGE_VALUE => what & WITH_TIME != 0,
+                found => {
+                    return Err(FormatError::Unknown {
+                        block: BLOCK,
+                        field: "entry kind",
+                        found: found.into(),
+                    });
+                }
+            },
+            kind => kind != 0,
+        };
+        if has_time {
             let delta = fields.varint("timestamp")?;
             if self.base_time == 0 || self.base_time.checked_add(delta).is_none() {
                 let limit = u64::MAX - self.base_time;
@@ -187,10 +212,11 @@ impl Page {
         }
         let suffix_len = usize::try_from(first >> 2).unwrap_or(usize::MAX);
         fields.bytes(suffix_len.saturating_sub(HEAD_BYTES), "key")?;
-        if first & 3 == EntryKind::DeleteAt as u64 {
-            fields.finish()?;
+        match first & 3 {
+            2 => fields.finish(),
+            3 => LargeReference::decode(fields.bytes(fields.remaining(), "reference")?).map(|_| ()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks that keys ascend strictly, and times descend within a key. For `verify`: reading does not need it.
@@ -265,10 +291,21 @@ impl Page {
         let suffix_len = (first >> 2) as usize;
         let (kind, timestamp) = match first & 3 {
             0 => (EntryKind::Put, 0),
+            3 if self.bytes[rest_at] & WITH_TIME == 0 => {
+                rest_at += 1;
+                (EntryKind::Other, 0)
+            }
             kind => {
+                let kind = match kind {
+                    1 => EntryKind::PutAt,
+                    2 => EntryKind::DeleteAt,
+                    _ => {
+                        rest_at += 1;
+                        EntryKind::Other
+                    }
+                };
                 let (delta, after) = self.varint_at(rest_at);
                 rest_at = after;
-                let kind = if kind == 1 { EntryKind::PutAt } else { EntryKind::DeleteAt };
                 (kind, self.base_time + delta)
             }
         };
@@ -328,14 +365,24 @@ impl Page {
         start
     }
 
-    /// The value of an entry; empty for a delete.
-    pub(crate) fn value(&self, entry: &Entry) -> &[u8] {
-        &self.bytes[entry.value_at..entry.value_end]
+    /// What an entry says.
+    pub(crate) fn content(&self, entry: &Entry) -> Content<&[u8]> {
+        let bytes = &self.bytes[entry.value_at..entry.value_end];
+        match entry.kind {
+            EntryKind::Put | EntryKind::PutAt => Content::Value(bytes),
+            EntryKind::DeleteAt => Content::Deleted,
+            EntryKind::Other => Content::Large(LargeReference::checked(bytes)),
+        }
     }
 
-    /// The value of an entry, sharing the page's memory.
-    pub(crate) fn value_bytes(&self, entry: &Entry) -> Bytes {
-        self.bytes.slice(entry.value_at..entry.value_end)
+    /// What an entry says, sharing the page's memory.
+    pub(crate) fn shared_content(&self, entry: &Entry) -> Content<Bytes> {
+        let bytes = || self.bytes.slice(entry.value_at..entry.value_end);
+        match entry.kind {
+            EntryKind::Put | EntryKind::PutAt => Content::Value(bytes()),
+            EntryKind::DeleteAt => Content::Deleted,
+            EntryKind::Other => Content::Large(LargeReference::checked(bytes())),
+        }
     }
 
     /// Whether two entries are versions of one key.
@@ -363,6 +410,9 @@ impl Page {
         // Cut, not sliced: that leaves the counter of owners alone.
         self.bytes.truncate(entry.value_end);
         self.bytes.advance(entry.value_at);
+        if entry.is_large() {
+            return Found::Large(LargeReference::checked(self.bytes));
+        }
         Found::Value(self.bytes)
     }
 

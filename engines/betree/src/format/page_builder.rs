@@ -2,7 +2,8 @@
 
 use pando_storage::CommitTimestamp;
 
-use super::page::{EntryKind, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES, head_of};
+use super::content::Content;
+use super::page::{EntryKind, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES, LARGE_VALUE, WITH_TIME, head_of};
 use super::{FORMAT_VERSION, varint_len, write_varint};
 
 /// Collects entries until the caller finds the page large enough.
@@ -20,6 +21,10 @@ pub(crate) struct PageBuilder {
     content_bytes: usize,
     base_time: u64,
     newest: CommitTimestamp,
+    /// Bytes of large values, which stand elsewhere.
+    large_bytes: u64,
+    /// The unit behind the last that they have.
+    reach: u64,
 }
 
 #[derive(Debug)]
@@ -49,6 +54,16 @@ impl PageBuilder {
         self.newest
     }
 
+    /// Bytes of the large values that entries refer to.
+    pub(crate) fn large_bytes(&self) -> u64 {
+        self.large_bytes
+    }
+
+    /// The unit behind the last that those have; 0 without any.
+    pub(crate) fn reach(&self) -> u64 {
+        self.reach
+    }
+
     /// The key of the entry pushed last.
     pub(crate) fn last_key(&self) -> Option<&[u8]> {
         self.entries.last().map(|last| &self.arena[last.key_at..last.value_at])
@@ -59,7 +74,7 @@ impl PageBuilder {
         self.entries.first().map(|first| &self.arena[first.key_at..first.value_at])
     }
 
-    /// The size of the page with one more entry, within a few bytes.
+    /// The size of the page with one more entry, of whose value so much stands in the page, within a few bytes.
     pub(crate) fn bytes_with(&self, key: &[u8], value_len: usize) -> usize {
         let shared = match self.first_key() {
             None => key.len(),
@@ -70,8 +85,8 @@ impl PageBuilder {
         HEADER_BYTES + shared + content - count * shared
     }
 
-    /// Adds a version of a key: a value, or `None` for a delete. [`CommitTimestamp::ZERO`] means that every snapshot sees it.
-    pub(crate) fn push(&mut self, key: &[u8], timestamp: CommitTimestamp, value: Option<&[u8]>) {
+    /// Adds a version of a key. [`CommitTimestamp::ZERO`] means that every snapshot sees it.
+    pub(crate) fn push(&mut self, key: &[u8], timestamp: CommitTimestamp, content: Content<&[u8]>) {
         if let Some(last) = self.entries.last() {
             let last_key = &self.arena[last.key_at..last.value_at];
             assert!(
@@ -82,10 +97,15 @@ impl PageBuilder {
         } else {
             self.prefix_len = key.len();
         }
-        let kind = match (value, timestamp) {
-            (Some(_), CommitTimestamp::ZERO) => EntryKind::Put,
-            (Some(_), _) => EntryKind::PutAt,
-            (None, timestamp) => {
+        let kind = match (&content, timestamp) {
+            (Content::Value(_), CommitTimestamp::ZERO) => EntryKind::Put,
+            (Content::Value(_), _) => EntryKind::PutAt,
+            (Content::Large(reference), _) => {
+                self.large_bytes += reference.length();
+                self.reach = self.reach.max(reference.reach());
+                EntryKind::Other
+            }
+            (Content::Deleted, timestamp) => {
                 assert!(
                     timestamp > CommitTimestamp::ZERO,
                     "a delete that every snapshot sees needs no entry"
@@ -93,12 +113,12 @@ impl PageBuilder {
                 EntryKind::DeleteAt
             }
         };
-        if kind != EntryKind::Put {
+        if timestamp > CommitTimestamp::ZERO {
             let time = timestamp.get();
             self.base_time = if self.base_time == 0 { time } else { self.base_time.min(time) };
             self.newest = self.newest.max(timestamp);
         }
-        let value = value.unwrap_or_default();
+        let value = content.in_page();
         let key_at = self.arena.len();
         self.arena.extend_from_slice(key);
         let value_at = self.arena.len();
@@ -123,7 +143,7 @@ impl PageBuilder {
         self.arena.clear();
         self.entries.clear();
         (self.prefix_len, self.content_bytes, self.base_time) = (0, 0, 0);
-        self.newest = CommitTimestamp::ZERO;
+        (self.newest, self.large_bytes, self.reach) = (CommitTimestamp::ZERO, 0, 0);
         page
     }
 
@@ -162,7 +182,10 @@ impl PageBuilder {
     fn encode_entry(&self, entry: &Pending, prefix_len: usize, page: &mut Vec<u8>) {
         let suffix = &self.arena[entry.key_at + prefix_len..entry.value_at];
         write_varint(page, (suffix.len() as u64) << 2 | entry.kind as u64);
-        if entry.kind != EntryKind::Put {
+        if entry.kind == EntryKind::Other {
+            page.push(LARGE_VALUE | if entry.timestamp > 0 { WITH_TIME } else { 0 });
+        }
+        if entry.timestamp > 0 {
             write_varint(page, entry.timestamp - self.base_time);
         }
         page.extend_from_slice(suffix.get(HEAD_BYTES..).unwrap_or_default());

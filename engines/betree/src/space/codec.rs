@@ -38,6 +38,20 @@ impl Codec {
         self as u8
     }
 
+    /// Decompresses the payload into memory of exactly its raw length; false if it is not whole, or has another length.
+    pub(crate) fn decompress_into(self, stored: &[u8], raw: &mut [u8]) -> bool {
+        let length = match self {
+            Codec::None if stored.len() == raw.len() => {
+                raw.copy_from_slice(stored);
+                Some(raw.len())
+            }
+            Codec::None => None,
+            Codec::Lz4 => lz4_flex::block::decompress_into(stored, raw).ok(),
+            Codec::Zstd => DECOMPRESSION.with_borrow_mut(|context| context.decompress(raw, stored).ok()),
+        };
+        length == Some(raw.len())
+    }
+
     /// The payload decompressed, if it is whole and has this many bytes.
     pub(crate) fn decompress(self, stored: &[u8], raw_length: usize) -> Option<Bytes> {
         match self {
@@ -145,6 +159,10 @@ mod tests {
                 Some(raw.as_slice()),
                 "{compression:?}"
             );
+            let mut target = vec![0; raw.len()];
+            assert!(codec.decompress_into(&bytes, &mut target) && target == raw, "{compression:?}");
+            assert!(!codec.decompress_into(&bytes, &mut target[1..]), "{compression:?}");
+            assert!(!codec.decompress_into(&bytes, &mut vec![0; raw.len() + 1]), "{compression:?}");
             assert_eq!(codec == Codec::None, compression == Compression::None);
         }
     }

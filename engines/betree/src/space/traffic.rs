@@ -15,8 +15,10 @@ use super::{BlockKind, Pointer, SECTOR_BYTES};
 /// What blocks are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Pages and directories of leaves, and large values.
+    /// Pages and directories of leaves.
     Leaves,
+    /// Large values, which stand in blocks of their own.
+    LargeValues,
     /// Pages, indexes and filters of runs.
     Runs,
     /// Inner nodes.
@@ -28,14 +30,19 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    const COUNT: usize = 5;
+    const COUNT: usize = 6;
 
     /// Those that trees have.
-    pub(crate) const OF_TREES: [Cause; 3] = [Cause::Leaves, Cause::Runs, Cause::Nodes];
+    pub(crate) const OF_TREES: [Cause; 4] = [Cause::Leaves, Cause::LargeValues, Cause::Runs, Cause::Nodes];
+
+    /// All there are.
+    pub(crate) const ALL: [Cause; Cause::COUNT] =
+        [Cause::Leaves, Cause::LargeValues, Cause::Runs, Cause::Nodes, Cause::Catalog, Cause::SpaceMap];
 
     pub(crate) const fn of(kind: BlockKind) -> Cause {
         match kind {
-            BlockKind::LeafDirectory | BlockKind::Page | BlockKind::LargeValue => Cause::Leaves,
+            BlockKind::LeafDirectory | BlockKind::Page => Cause::Leaves,
+            BlockKind::LargeValue => Cause::LargeValues,
             BlockKind::RunIndex | BlockKind::RunPage | BlockKind::Filter => Cause::Runs,
             BlockKind::InnerNode => Cause::Nodes,
             BlockKind::Catalog => Cause::Catalog,

@@ -25,12 +25,13 @@ use std::sync::Arc;
 
 use pando_storage::{Patience, TreeId};
 
+use super::large_values::LargeValues;
 use super::leaf_merge::{LeafFigures, LeafMerge};
 use super::leaf_writer::NewLeaf;
 use super::messages::{ENTRY_BYTES, Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
 use super::policy::{Fate, Fates, Load, decide, united_with};
-use super::retain::Retained;
+use super::retain::{Dropped, Retained};
 use super::run_writer::RunWriter;
 use super::settings::TreeSettings;
 use super::slice::{Slice, Slices, blocks_of_slice};
@@ -67,7 +68,7 @@ pub(crate) struct Flushed {
     pub(crate) root: Option<Child>,
     /// Room taken by new leaves and runs.
     pub(crate) written: Vec<Extent>,
-    /// Blocks of leaves and slices that the new root does without, by owner.
+    /// Blocks of leaves, slices and large values that the new root does without, by owner.
     pub(crate) replaced: Vec<Vec<Pointer>>,
     /// Inner nodes that it does without. A checkpoint may be writing them just now.
     pub(crate) replaced_nodes: Vec<Arc<NodeSlot>>,
@@ -86,6 +87,9 @@ pub(crate) struct FlushFigures {
     /// Bytes taken on the device by leaves, and by slices.
     pub(crate) leaf_bytes: u64,
     pub(crate) run_bytes: u64,
+    /// Large values written, and the bytes that they took on the device.
+    pub(crate) large_values: u64,
+    pub(crate) large_bytes: u64,
     /// Bytes of messages that went down to leaves, but what was appended.
     pub(crate) moved: usize,
 }
@@ -96,10 +100,21 @@ fn leaf_limit(settings: &TreeSettings, arriving: usize) -> usize {
     arriving.max(2 * settings.leaf_share())
 }
 
-/// Runs a flush. After an error nothing of it remains.
-pub(crate) fn flush(input: FlushInput<'_>) -> Result<Flushed, BetreeError> {
+fn flush(input: FlushInput<'_>) -> Result<Flushed, BetreeError> {
     let limit = leaf_limit(&input.settings, input.messages.span().bytes());
     Flush::new(input, limit)?.into_flushed(|flush| flush.run())
+}
+
+/// Runs a flush of messages whose large values were just [put out](super::large_values::put_out). After an error nothing of either remains.
+pub(crate) fn flush_with(input: FlushInput<'_>, large: LargeValues) -> Result<Flushed, BetreeError> {
+    let flushed = flush(input);
+    if flushed.is_err() {
+        large.written.iter().for_each(|extent| input.blocks.store().abandon(*extent));
+    }
+    let mut flushed = flushed?;
+    (flushed.figures.large_values, flushed.figures.large_bytes) = (large.count, large.bytes());
+    flushed.written.extend(large.written);
+    Ok(flushed)
 }
 
 /// Whether anything waits in nodes: small trees are quicker to read, and cheap to write, without.
@@ -124,6 +139,8 @@ pub(super) struct Flush<'f> {
     pub(super) replaced_nodes: Vec<Arc<NodeSlot>>,
     run_extents: Vec<Extent>,
     late: Vec<Late>,
+    /// Large values that merged slices had and nothing refers to any more.
+    dropped: Dropped,
     figures: FlushFigures,
 }
 
@@ -168,6 +185,7 @@ impl<'f> Flush<'f> {
             replaced_nodes: Vec::new(),
             run_extents: Vec::new(),
             late: Vec::new(),
+            dropped: Dropped::new(),
             figures: FlushFigures::default(),
         })
     }
@@ -217,7 +235,7 @@ impl<'f> Flush<'f> {
 
     fn finish(self, root: Option<Child>) -> Flushed {
         let leaves = self.leaves.figures();
-        let (mut written, mut replaced) = self.leaves.into_parts();
+        let (mut written, mut replaced, dropped) = self.leaves.into_parts();
         let bytes = |extents: &[Extent]| {
             extents.iter().map(|extent| (extent.end() - extent.start()) * UNIT_BYTES).sum()
         };
@@ -229,6 +247,7 @@ impl<'f> Flush<'f> {
         };
         written.extend(self.run_extents);
         replaced.extend(self.replaced);
+        replaced.extend(dropped.iter().chain(&self.dropped).map(|value| value.pieces().collect()));
         Flushed { root, written, replaced, replaced_nodes: self.replaced_nodes, late: self.late, figures }
     }
 
@@ -402,7 +421,7 @@ impl<'f> Flush<'f> {
             return Ok(Waiting::AsTheyCame(arriving));
         }
         let blocks = self.input.blocks;
-        let merged = Messages::merge(arriving, slices, blocks, self.input.retained)?;
+        let merged = Messages::merge(arriving, slices, blocks, self.input.retained, &mut self.dropped)?;
         for slice in slices {
             let index = blocks.slice_index(slice, Patience::MayBlock)?;
             self.replaced.push(blocks_of_slice(slice, index));
@@ -441,7 +460,7 @@ impl<'f> Flush<'f> {
         self.leaves.add(leaf, waiting.span())?;
         let mut taken = 1;
         while let Some(Child::Leaf(next)) = node.children().get(at + taken)
-            && self.leaves.can_take(next)
+            && self.leaves.can_take(next)?
         {
             let waiting = self.take_along(node.slices(at + taken), arriving[at + taken])?;
             self.leaves.add(next, waiting.span())?;
@@ -537,7 +556,7 @@ pub(super) fn patience_at(at: usize, count: usize, of_node: Patience) -> Patienc
 
 /// What a slice weighs, as messages do.
 pub(super) fn pending_bytes(slice: &Slice) -> usize {
-    let bytes = slice.entries().saturating_mul(ENTRY_BYTES as u64).saturating_add(slice.content_bytes());
+    let bytes = slice.entries().saturating_mul(ENTRY_BYTES as u64).saturating_add(slice.in_page_bytes());
     // Counters come from disk: wrong ones must not overflow a sum.
     bytes.min(1 << 40) as usize
 }

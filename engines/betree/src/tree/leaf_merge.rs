@@ -8,13 +8,12 @@
 //!
 //! Nothing that exists is changed. The caller gives back what was written if it fails later.
 
-use bytes::Bytes;
 use pando_storage::{Patience, TreeId};
 
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency, separator};
 use super::messages::{Limit, Span};
 use super::node::LeafChild;
-use super::retain::{MergedVersion, Retained, retain};
+use super::retain::{Dropped, MergedVersion, Retained, retain};
 use super::settings::TreeSettings;
 use crate::cache::{Blocks, Retention};
 use crate::error::BetreeError;
@@ -30,6 +29,8 @@ pub(crate) struct LeafMerge<'m> {
     writer: LeafWriter<'m>,
     /// Blocks of leaves that were rewritten: pages and directory of each.
     replaced: Vec<Vec<Pointer>>,
+    /// Large values that nothing refers to any more.
+    dropped: Dropped,
     /// Scratch: the versions of one key.
     versions: Vec<MergedVersion>,
     figures: LeafFigures,
@@ -61,6 +62,7 @@ impl<'m> LeafMerge<'m> {
             retained,
             writer,
             replaced: Vec::new(),
+            dropped: Dropped::new(),
             versions: Vec::new(),
             figures: LeafFigures::default(),
         }
@@ -178,12 +180,17 @@ impl<'m> LeafMerge<'m> {
     }
 
     /// Whether a leaf that follows is to be added to what is being written: both are small.
-    pub(crate) fn can_take(&self, next: &LeafChild) -> bool {
+    pub(crate) fn can_take(&self, next: &LeafChild) -> Result<bool, BetreeError> {
         let (leaf_bytes, open) = (self.settings.leaf_bytes, self.writer.open_bytes());
-        let next_bytes = usize::try_from(next.content_bytes).unwrap_or(usize::MAX);
-        self.writer.is_open()
-            && open < leaf_bytes / 4
-            && next_bytes.saturating_add(open) <= leaf_bytes / 4 * 3
+        if !self.writer.is_open() || open >= leaf_bytes / 4 {
+            return Ok(false);
+        }
+        let next_bytes = match next.reach {
+            0 => usize::try_from(next.content_bytes).unwrap_or(usize::MAX),
+            // Most of its content stands elsewhere.
+            _ => raw_bytes(&*self.blocks.directory(&next.directory, Patience::MayBlock)?),
+        };
+        Ok(next_bytes.saturating_add(open) <= leaf_bytes / 4 * 3)
     }
 
     /// Ends what was begun; the leaves, none if nothing is left.
@@ -203,9 +210,9 @@ impl<'m> LeafMerge<'m> {
         self.writer.written()
     }
 
-    /// Room taken, and the blocks that were replaced.
-    pub(crate) fn into_parts(self) -> (Vec<Extent>, Vec<Vec<Pointer>>) {
-        (self.writer.into_written(), self.replaced)
+    /// Room taken, the blocks that were replaced, and the large values that were dropped.
+    pub(crate) fn into_parts(self) -> (Vec<Extent>, Vec<Vec<Pointer>>, Dropped) {
+        (self.writer.into_written(), self.replaced, self.dropped)
     }
 
     fn push_messages(
@@ -236,7 +243,7 @@ impl<'m> LeafMerge<'m> {
         let ends = at + 1 == page.len() || first.timestamp().get() == 0 || !page.same_key(at, at + 1);
         if above.is_none() && ends && first.timestamp().get() == 0 {
             // The usual case: an entry that all see and nobody has touched.
-            self.writer.push(key, first.timestamp(), Some(page.value(&first)), residency)?;
+            self.writer.push(key, first.timestamp(), page.content(&first), residency)?;
             return Ok(at + 1);
         }
         self.versions.clear();
@@ -247,8 +254,8 @@ impl<'m> LeafMerge<'m> {
         let mut next = at;
         while next < page.len() && (next == at || page.same_key(at, next)) {
             let entry = page.entry(next);
-            let value = (!entry.is_delete()).then(|| Bytes::copy_from_slice(page.value(&entry)));
-            self.versions.push(MergedVersion { timestamp: entry.timestamp(), value });
+            let content = page.content(&entry).to_owned();
+            self.versions.push(MergedVersion { timestamp: entry.timestamp(), content });
             next += 1;
         }
         self.push_versions(key, residency)?;
@@ -256,9 +263,9 @@ impl<'m> LeafMerge<'m> {
     }
 
     fn push_versions(&mut self, key: &[u8], residency: Residency) -> Result<(), BetreeError> {
-        retain(&mut self.versions, self.retained);
+        retain(&mut self.versions, self.retained, &mut self.dropped);
         for version in &self.versions {
-            self.writer.push(key, version.timestamp, version.value.as_deref(), residency)?;
+            self.writer.push(key, version.timestamp, version.content.as_ref(), residency)?;
         }
         Ok(())
     }

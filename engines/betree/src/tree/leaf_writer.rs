@@ -13,6 +13,7 @@ use super::node::LeafChild;
 use super::settings::TreeSettings;
 use crate::cache::{Blocks, NewPage, Tier};
 use crate::error::BetreeError;
+use crate::format::content::Content;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::filter::{Filter, KeyHash};
 use crate::format::page_builder::{PageBuilder, shared_prefix};
@@ -40,6 +41,7 @@ struct PendingPage {
     block: BlockIndex,
     entries: u32,
     newest: CommitTimestamp,
+    large_bytes: u64,
     kept: Option<NewPage>,
 }
 
@@ -49,6 +51,7 @@ struct OpenLeaf<'s> {
     pages: Vec<PendingPage>,
     raw_bytes: usize,
     content_bytes: u64,
+    reach: u64,
     /// Of all keys, for the filter; none where the tree has no leaf filters.
     hashes: Vec<KeyHash>,
 }
@@ -107,10 +110,10 @@ impl<'s> LeafWriter<'s> {
         &mut self,
         key: &[u8],
         timestamp: CommitTimestamp,
-        value: Option<&[u8]>,
+        content: Content<&[u8]>,
         residency: Residency,
     ) -> Result<(), BetreeError> {
-        let value_len = value.map_or(0, <[u8]>::len);
+        let value_len = content.in_page().len();
         if self.page.last_key().is_some_and(|last| last != key)
             && self.page.bytes_with(key, value_len) > self.settings.page_bytes
         {
@@ -124,16 +127,18 @@ impl<'s> LeafWriter<'s> {
             self.page_residency = residency;
         }
         let is_new_key = self.page.last_key() != Some(key);
-        self.page.push(key, timestamp, value);
+        self.page.push(key, timestamp, content);
         self.entries += 1;
         let leaf = self.leaf.get_or_insert_with(|| OpenLeaf {
             extent: self.blocks.store().extent_writer(self.tree),
             pages: Vec::new(),
             raw_bytes: 0,
             content_bytes: 0,
+            reach: 0,
             hashes: Vec::new(),
         });
-        leaf.content_bytes += (key.len() + value_len) as u64;
+        leaf.content_bytes += key.len() as u64 + content.value_bytes();
+        leaf.reach = leaf.reach.max(self.page.reach());
         if is_new_key && self.settings.leaf_filter_bits > 0 {
             leaf.hashes.push(KeyHash::of(key));
         }
@@ -176,7 +181,7 @@ impl<'s> LeafWriter<'s> {
         self.last_key.clear();
         self.last_key.extend_from_slice(self.page.last_key().expect("only pages with entries are finished"));
         let entries = u32::try_from(self.page.len()).expect("a page's entries are counted in 32 bits");
-        let newest = self.page.newest();
+        let (newest, large_bytes) = (self.page.newest(), self.page.large_bytes());
         let raw = self.page.finish();
         leaf.raw_bytes += raw.len();
         let block = leaf.extent.append(BlockKind::Page, self.settings.compression, &raw)?;
@@ -186,7 +191,7 @@ impl<'s> LeafWriter<'s> {
         };
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, leaf.extent.stored(block)));
         let separator = std::mem::take(&mut self.separator);
-        leaf.pages.push(PendingPage { separator, block, entries, newest, kept });
+        leaf.pages.push(PendingPage { separator, block, entries, newest, large_bytes, kept });
         Ok(())
     }
 
@@ -200,6 +205,7 @@ impl<'s> LeafWriter<'s> {
             pointer: placed.pointer(page.block),
             entries: page.entries,
             newest: page.newest,
+            large_bytes: page.large_bytes,
         };
         let separators = leaf.pages.iter().skip(1).map(|page| page.separator.as_slice());
         let separators = std::iter::once(&[][..]).chain(separators);
@@ -210,8 +216,12 @@ impl<'s> LeafWriter<'s> {
         let (pointer, pages) =
             placed.finish_with_directory(BlockKind::LeafDirectory, compression, &directory.encode())?;
         self.written.extend(extents_of(pages.iter().chain([&pointer])));
-        let child =
-            LeafChild { directory: pointer, entries: directory.entries(), content_bytes: leaf.content_bytes };
+        let child = LeafChild {
+            directory: pointer,
+            entries: directory.entries(),
+            content_bytes: leaf.content_bytes,
+            reach: leaf.reach,
+        };
         let lower = leaf.pages[0].separator.as_slice().into();
         for (page, pointer) in leaf.pages.into_iter().zip(&pages) {
             if let Some(kept) = page.kept {

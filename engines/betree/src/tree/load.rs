@@ -11,13 +11,17 @@
 use pando_storage::{CommitTimestamp, TreeId};
 
 use super::flush::{FlushFigures, Flushed, leaf_parts, nodes_over};
+use super::large_values::LargeValueWriter;
 use super::leaf_merge::LeafFigures;
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency};
 use super::node::Child;
 use super::settings::TreeSettings;
 use crate::cache::Blocks;
 use crate::error::BetreeError;
-use crate::space::UNIT_BYTES;
+use crate::format::content::Content;
+use crate::space::{Extent, UNIT_BYTES};
+
+const UNTIL_THE_END: &str = "the writers are there until the load ends";
 
 /// See the module's head.
 pub(crate) struct TreeLoad<'s> {
@@ -25,6 +29,8 @@ pub(crate) struct TreeLoad<'s> {
     settings: TreeSettings,
     /// Until the load has ended well.
     writer: Option<LeafWriter<'s>>,
+    large: Option<LargeValueWriter<'s>>,
+    large_values: u64,
     tree: TreeId,
     last_key: Option<Vec<u8>>,
     entries: u64,
@@ -34,7 +40,9 @@ impl<'s> TreeLoad<'s> {
     pub(crate) fn new(blocks: &'s Blocks, tree: TreeId, settings: TreeSettings) -> TreeLoad<'s> {
         let mut writer = LeafWriter::new(blocks, tree, settings);
         writer.begin(&[], settings.leaf_bytes);
-        TreeLoad { blocks, settings, writer: Some(writer), tree, last_key: None, entries: 0 }
+        let large = LargeValueWriter::new(blocks, tree, settings);
+        let (writer, large) = (Some(writer), Some(large));
+        TreeLoad { blocks, settings, writer, large, large_values: 0, tree, last_key: None, entries: 0 }
     }
 
     /// Adds an entry behind those before.
@@ -42,8 +50,18 @@ impl<'s> TreeLoad<'s> {
         if self.last_key.as_deref().is_some_and(|last| last >= key) {
             return Err(BetreeError::LoadOrder { tree: self.tree, entry: self.entries });
         }
-        let writer = self.writer.as_mut().expect("the writer is there until the load ends");
-        writer.push(key, CommitTimestamp::ZERO, Some(value), Residency::Leave)?;
+        let writer = self.writer.as_mut().expect(UNTIL_THE_END);
+        let mut content = Content::Value(value);
+        let reference;
+        if self.settings.is_large(&content) {
+            let large = self.large.as_mut().expect(UNTIL_THE_END);
+            large.add(value)?;
+            large.finish()?;
+            reference = large.take(value.len());
+            content = Content::Large(reference.as_ref());
+            self.large_values += 1;
+        }
+        writer.push(key, CommitTimestamp::ZERO, content, Residency::Leave)?;
         let last = self.last_key.get_or_insert_default();
         last.clear();
         last.extend_from_slice(key);
@@ -58,23 +76,30 @@ impl<'s> TreeLoad<'s> {
 
     /// Ends the load: the root over all leaves.
     pub(crate) fn into_flushed(mut self) -> Result<Flushed, BetreeError> {
-        let writer = self.writer.as_mut().expect("the writer is there until the load ends");
+        let writer = self.writer.as_mut().expect(UNTIL_THE_END);
         let leaves = writer.end()?;
         let entries = writer.entries;
-        let written = self.writer.take().map(LeafWriter::into_written).unwrap_or_default();
-        let units: u64 = written.iter().map(|extent| extent.end() - extent.start()).sum();
+        let mut written = self.writer.take().map(LeafWriter::into_written).unwrap_or_default();
+        let large = self.large.take().map(LargeValueWriter::into_written).unwrap_or_default();
+        let bytes = |extents: &[Extent]| {
+            extents.iter().map(|extent| (extent.end() - extent.start()) * UNIT_BYTES).sum::<u64>()
+        };
         let figures = FlushFigures {
             leaves: LeafFigures { leaves: leaves.len() as u64, entries, ..LeafFigures::default() },
-            leaf_bytes: units * UNIT_BYTES,
+            leaf_bytes: bytes(&written),
+            large_values: self.large_values,
+            large_bytes: bytes(&large),
             ..FlushFigures::default()
         };
+        written.extend(large);
         Ok(Flushed { root: root_over(leaves, self.settings.fanout), written, figures, ..Flushed::default() })
     }
 }
 
 impl Drop for TreeLoad<'_> {
     fn drop(&mut self) {
-        for extent in self.writer.iter().flat_map(|writer| writer.written()) {
+        let leaves = self.writer.iter().flat_map(|writer| writer.written());
+        for extent in leaves.chain(self.large.iter().flat_map(|large| large.written())) {
             self.blocks.store().abandon(*extent);
         }
     }

@@ -13,6 +13,7 @@ use super::slice::Slice;
 use super::view::TreeView;
 use crate::cache::Blocks;
 use crate::error::BetreeError;
+use crate::format::content::LargeReference;
 use crate::format::filter::KeyHash;
 use crate::format::page::Found;
 
@@ -48,6 +49,7 @@ pub(crate) fn get(
                 Found::Absent => {}
                 Found::Deleted => return Err(Stop::Answer(None)),
                 Found::Value(value) => return Err(Stop::Answer(Some(value))),
+                Found::Large(reference) => return Err(Stop::Large(reference)),
             }
         }
         Ok(())
@@ -56,6 +58,7 @@ pub(crate) fn get(
         Ok(Some(place)) => place,
         Ok(None) => return Ok(None),
         Err(Stop::Answer(value)) => return Ok(value),
+        Err(Stop::Large(reference)) => return large_value(blocks, key, &reference, patience),
         Err(Stop::Failed(damaged)) => return Err(damaged),
     };
     let within = |error| Damaged::new(error, place.lower, place.upper);
@@ -76,6 +79,7 @@ pub(crate) fn get(
     })?;
     match page.find(key, snapshot) {
         Found::Value(value) => Ok(Some(value)),
+        Found::Large(reference) => large_value(blocks, key, &reference, patience),
         Found::Absent | Found::Deleted => Ok(None),
     }
 }
@@ -83,6 +87,7 @@ pub(crate) fn get(
 /// Why a descent ended before it came to a leaf.
 enum Stop {
     Answer(Option<Bytes>),
+    Large(LargeReference<Bytes>),
     Failed(Damaged),
 }
 
@@ -90,6 +95,22 @@ impl From<BetreeError> for Stop {
     fn from(error: BetreeError) -> Stop {
         Stop::Failed(Damaged::anywhere(error))
     }
+}
+
+fn large_value(
+    blocks: &Blocks,
+    key: &[u8],
+    reference: &LargeReference<Bytes>,
+    patience: Patience,
+) -> Result<Option<Bytes>, Damaged> {
+    let value = blocks.large_value(reference, patience);
+    value.map(Some).map_err(|error| damaged_value(error, key))
+}
+
+/// An error of a large value: it concerns one key.
+pub(super) fn damaged_value(error: BetreeError, key: &[u8]) -> Damaged {
+    let next = [key, &[0]].concat();
+    Damaged::new(error, Some(key), Some(&next))
 }
 
 /// What a slice knows of a key: one probe of its filter, and at most one page.

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use pando_storage::{CommitTimestamp, Patience};
 
 use super::buffer::Buffer;
-use super::retain::{MergedVersion, Retained, retain_pending};
+use super::retain::{Dropped, MergedVersion, Retained, retain_pending};
 use super::slice::Slice;
 use crate::cache::{Blocks, Retention};
 use crate::error::BetreeError;
 use crate::format::FormatError;
+use crate::format::content::Content;
 use crate::format::page::Page;
 use crate::space::Pointer;
 
@@ -41,27 +42,32 @@ impl Messages {
     /// What a buffer has, but what no snapshot needs.
     pub(crate) fn of_buffer(buffer: &Buffer, retained: &Retained) -> Messages {
         let mut messages = Messages::default();
-        let mut versions = Vec::new();
+        // A buffer has all of its values itself.
+        let (mut versions, mut dropped) = (Vec::new(), Dropped::new());
         for (key, chain) in buffer.range(Bound::Unbounded, Bound::Unbounded) {
             versions.clear();
-            versions.extend(
-                chain.versions().map(|version| MergedVersion {
-                    timestamp: version.timestamp,
-                    value: version.value.clone(),
-                }),
-            );
-            retain_pending(&mut versions, retained);
+            versions.extend(chain.versions().map(|version| MergedVersion {
+                timestamp: version.timestamp,
+                content: version.value.clone().into(),
+            }));
+            retain_pending(&mut versions, retained, &mut dropped);
             messages.push_key(key, &mut versions);
         }
         messages
     }
 
-    /// A span and the slices below it as one, newest first.
+    /// What every message says, to be changed.
+    pub(crate) fn contents_mut(&mut self) -> impl Iterator<Item = &mut Content<Bytes>> + '_ {
+        self.list.iter_mut().map(|message| &mut message.version.content)
+    }
+
+    /// A span and the slices below it as one, newest first. Large values that are left out are noted in `dropped`.
     pub(crate) fn merge(
         above: Span<'_>,
         slices: &[std::sync::Arc<Slice>],
         blocks: &Blocks,
         retained: &Retained,
+        dropped: &mut Dropped,
     ) -> Result<Messages, BetreeError> {
         let mut all = Messages::default();
         for (key, version) in above.iter() {
@@ -73,7 +79,7 @@ impl Messages {
         let Messages { keys, list } = &mut all;
         // Stable, and quick with what is a few sorted stretches: equal keys keep the order of their sources.
         list.sort_by(|left, right| key_in(keys, left).cmp(key_in(keys, right)));
-        all.retain_needed(retained)
+        all.retain_needed(retained, dropped)
     }
 
     fn push(&mut self, key: &[u8], version: MergedVersion) {
@@ -116,14 +122,13 @@ impl Messages {
                 let source = FormatError::Disorder { block: "page of a run", field: "entry", at };
                 return Err(BetreeError::Format { offset: pointer.address().byte_offset(), source });
             }
-            let value = (!entry.is_delete()).then(|| page.value_bytes(&entry));
-            self.push(&key, MergedVersion { timestamp, value });
+            self.push(&key, MergedVersion { timestamp, content: page.shared_content(&entry) });
         }
         Ok(())
     }
 
     /// Leaves out what nobody needs, and checks that sources were given newest first.
-    fn retain_needed(self, retained: &Retained) -> Result<Messages, BetreeError> {
+    fn retain_needed(self, retained: &Retained, dropped: &mut Dropped) -> Result<Messages, BetreeError> {
         let Messages { keys, list } = self;
         let mut kept = Messages { keys, list: Vec::with_capacity(list.len()) };
         let mut versions = Vec::new();
@@ -138,7 +143,7 @@ impl Messages {
                 }
                 versions.push(next.version);
             }
-            retain_pending(&mut versions, retained);
+            retain_pending(&mut versions, retained, dropped);
             kept.list.extend(versions.drain(..).map(|version| Message { key_at, key_len, version }));
         }
         Ok(kept)
@@ -178,13 +183,19 @@ impl<'m> Span<'m> {
 
     /// Bytes of keys and values.
     pub(crate) fn content_bytes(self) -> u64 {
-        let value = |message: &Message| message.version.value.as_ref().map_or(0, Bytes::len);
-        self.list.iter().map(|message| u64::from(message.key_len) + value(message) as u64).sum()
+        let value = |message: &Message| message.version.content.value_bytes();
+        self.list.iter().map(|message| u64::from(message.key_len) + value(message)).sum()
     }
 
-    /// Bytes of keys and values, and something for each entry.
+    /// Bytes of keys, values and references, as they will stand in pages.
+    pub(crate) fn in_page_bytes(self) -> usize {
+        let value = |message: &Message| message.version.content.in_page().len();
+        self.list.iter().map(|message| message.key_len as usize + value(message)).sum()
+    }
+
+    /// The same, and something for each entry: what the messages weigh where it is decided what goes down.
     pub(crate) fn bytes(self) -> usize {
-        self.content_bytes() as usize + self.list.len() * ENTRY_BYTES
+        self.in_page_bytes() + self.list.len() * ENTRY_BYTES
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = (&'m [u8], &'m MergedVersion)> {

@@ -30,6 +30,8 @@ pub(crate) struct LeafChild {
     pub(crate) directory: Pointer,
     pub(crate) entries: u64,
     pub(crate) content_bytes: u64,
+    /// The unit behind the last that its large values have; 0 without any.
+    pub(crate) reach: u64,
 }
 
 /// A subtree.
@@ -44,7 +46,7 @@ impl Child {
     pub(crate) fn entries(&self) -> u64 {
         match self {
             Child::Leaf(leaf) => leaf.entries,
-            Child::Inner(slot) => slot.entries,
+            Child::Inner(slot) => slot.totals.entries,
         }
     }
 
@@ -52,7 +54,15 @@ impl Child {
     pub(crate) fn content_bytes(&self) -> u64 {
         match self {
             Child::Leaf(leaf) => leaf.content_bytes,
-            Child::Inner(slot) => slot.content_bytes,
+            Child::Inner(slot) => slot.totals.content_bytes,
+        }
+    }
+
+    /// The unit behind the last that large values of the subtree have, pending ones among them; 0 without any.
+    pub(crate) fn reach(&self) -> u64 {
+        match self {
+            Child::Leaf(leaf) => leaf.reach,
+            Child::Inner(slot) => slot.totals.reach,
         }
     }
 
@@ -71,21 +81,42 @@ pub(crate) struct NodeSlot {
     stored: OnceLock<Pointer>,
     loaded: OnceLock<InnerNode>,
     height: u8,
-    entries: u64,
-    content_bytes: u64,
+    totals: Totals,
+}
+
+/// What a subtree has altogether.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// Entries (versions of keys), pending ones among them.
+    pub(crate) entries: u64,
+    /// Bytes of keys and values.
+    pub(crate) content_bytes: u64,
+    /// The unit behind the last that large values have; 0 without any.
+    pub(crate) reach: u64,
+}
+
+impl Totals {
+    /// These and others together. Counters come from disk: a sum of wrong ones is wrong, but no reason to end.
+    #[must_use]
+    pub(crate) fn with(self, other: Totals) -> Totals {
+        Totals {
+            entries: self.entries.saturating_add(other.entries),
+            content_bytes: self.content_bytes.saturating_add(other.content_bytes),
+            reach: self.reach.max(other.reach),
+        }
+    }
 }
 
 impl NodeSlot {
     /// A node that is on disk only.
-    pub(crate) fn on_disk(pointer: Pointer, height: u8, entries: u64, content_bytes: u64) -> NodeSlot {
-        NodeSlot { stored: OnceLock::from(pointer), loaded: OnceLock::new(), height, entries, content_bytes }
+    pub(crate) fn on_disk(pointer: Pointer, height: u8, totals: Totals) -> NodeSlot {
+        NodeSlot { stored: OnceLock::from(pointer), loaded: OnceLock::new(), height, totals }
     }
 
     /// A node that is in memory only.
     pub(crate) fn dirty(node: InnerNode) -> NodeSlot {
-        let (entries, content_bytes) = node.totals();
-        let height = node.height;
-        NodeSlot { stored: OnceLock::new(), loaded: OnceLock::from(node), height, entries, content_bytes }
+        let (totals, height) = (node.totals(), node.height);
+        NodeSlot { stored: OnceLock::new(), loaded: OnceLock::from(node), height, totals }
     }
 
     pub(crate) fn loaded(&self) -> Option<&InnerNode> {
@@ -159,11 +190,15 @@ impl InnerNode {
                     directory: child.pointer,
                     entries: child.entries,
                     content_bytes: child.content_bytes,
+                    reach: child.reach,
                 }),
                 _ => {
-                    let slot =
-                        NodeSlot::on_disk(child.pointer, height - 1, child.entries, child.content_bytes);
-                    Child::Inner(Arc::new(slot))
+                    let totals = Totals {
+                        entries: child.entries,
+                        content_bytes: child.content_bytes,
+                        reach: child.reach,
+                    };
+                    Child::Inner(Arc::new(NodeSlot::on_disk(child.pointer, height - 1, totals)))
                 }
             },
             slices: child.slices.into_iter().map(|slice| Arc::new(Slice::on_disk(slice))).collect(),
@@ -184,20 +219,26 @@ impl InnerNode {
                 pointer: child.pointer().expect("children are written before their parents"),
                 entries: child.entries(),
                 content_bytes: child.content_bytes(),
+                reach: child.reach(),
                 slices: self.slices(at).iter().map(|slice| *slice.stored()).collect(),
             }
         });
         StoredInnerNode { height: self.height, children: children.collect() }
     }
 
-    /// Entries and bytes of keys and values below, pending ones among them.
-    fn totals(&self) -> (u64, u64) {
-        // Counters come from disk: a sum of wrong ones is wrong, but no reason to end.
-        let children = self.children.iter().map(|child| (child.entries(), child.content_bytes()));
-        let slices = self.pending.iter().flatten().map(|slice| (slice.entries(), slice.content_bytes()));
-        let add =
-            |sum: (u64, u64), next: (u64, u64)| (sum.0.saturating_add(next.0), sum.1.saturating_add(next.1));
-        children.chain(slices).fold((0, 0), add)
+    /// What lies below, what is pending there among it.
+    fn totals(&self) -> Totals {
+        let children = self.children.iter().map(|child| Totals {
+            entries: child.entries(),
+            content_bytes: child.content_bytes(),
+            reach: child.reach(),
+        });
+        let slices = self.pending.iter().flatten().map(|slice| Totals {
+            entries: slice.entries(),
+            content_bytes: slice.content_bytes(),
+            reach: slice.reach(),
+        });
+        children.chain(slices).fold(Totals::default(), Totals::with)
     }
 
     pub(crate) fn height(&self) -> u8 {

@@ -3,9 +3,12 @@
 //!
 //! Content does not change, only its place: pages are read and written again one by one, the directory or index behind them with
 //! the new pointers, and the nodes on the way up are replaced as a flush replaces them. What is known of a leaf is where its
-//! directory lies; pages of it that lie elsewhere (a leaf in fragments) move when it does.
+//! directory lies; pages of it that lie elsewhere (a leaf in fragments) move when it does. A leaf or slice whose large values *reach*
+//! behind the ceiling moves as well, with those values: their references are in its pages.
 //!
 //! The caller holds the tree's `merging` lock.
+
+mod values;
 
 use std::sync::Arc;
 
@@ -41,6 +44,7 @@ pub(crate) fn relocate(blocks: &Blocks, tree: &Tree, limits: MoveLimits) -> Resu
         tree,
         limits,
         moved: 0,
+        tried: 0,
         written: Vec::new(),
         replaced: Vec::new(),
         nodes: Vec::new(),
@@ -66,8 +70,10 @@ struct Mover<'m> {
     tree: &'m Tree,
     limits: MoveLimits,
     moved: u64,
+    /// Stored bytes that were read and found no room.
+    tried: u64,
     written: Vec<Extent>,
-    /// The blocks of leaves and slices that have moved, by owner.
+    /// The blocks of leaves, slices and large values that have moved, by owner.
     replaced: Vec<Vec<Pointer>>,
     nodes: Vec<Arc<NodeSlot>>,
 }
@@ -78,17 +84,30 @@ struct Moved {
     head: Pointer,
     /// The pages as they are there.
     pages: Directory,
+    reach: u64,
 }
 
 impl Mover<'_> {
     fn is_far_out(&self, pointer: &Pointer) -> bool {
-        pointer.extent().end() > self.limits.ceiling && self.moved < self.limits.bytes
+        pointer.extent().end() > self.limits.ceiling && self.goes_on()
+    }
+
+    /// Whether large values of this reach lie behind the ceiling.
+    fn reaches_out(&self, reach: u64) -> bool {
+        reach > self.limits.ceiling && self.goes_on()
+    }
+
+    /// Whether the step may do more.
+    fn goes_on(&self) -> bool {
+        self.moved + self.tried < self.limits.bytes
     }
 
     /// A subtree in its new place; `None` where nothing of it has moved.
     fn child(&mut self, child: &Child) -> Result<Option<Child>, BetreeError> {
         match child {
-            Child::Leaf(leaf) if self.is_far_out(&leaf.directory) => self.leaf(leaf),
+            Child::Leaf(leaf) if self.is_far_out(&leaf.directory) || self.reaches_out(leaf.reach) => {
+                self.leaf(leaf)
+            }
             Child::Leaf(_) => Ok(None),
             Child::Inner(slot) => self.inner(slot),
         }
@@ -105,7 +124,7 @@ impl Mover<'_> {
                 (part.child, has_moved) = (moved, true);
             }
             for slice in &mut part.slices {
-                if self.is_far_out(&slice.stored().index)
+                if (self.is_far_out(&slice.stored().index) || self.reaches_out(slice.reach()))
                     && let Some(moved) = self.slice(slice)?
                 {
                     (*slice, has_moved) = (Arc::new(moved), true);
@@ -126,11 +145,11 @@ impl Mover<'_> {
         let raw = self.blocks.store().read_block(&leaf.directory)?;
         let directory = decoded(&leaf.directory, Directory::decode(&raw))?;
         let head = |pages: &Directory| pages.encode();
-        let Some(moved) = self.blocks_of(&directory, BlockKind::Page, BlockKind::LeafDirectory, head)? else {
+        let Some(moved) = self.blocks_of(&directory, (&leaf.directory, BlockKind::Page), head)? else {
             return Ok(None);
         };
         self.replaced.push(pointers(&directory, leaf.directory));
-        Ok(Some(Child::Leaf(LeafChild { directory: moved.head, ..*leaf })))
+        Ok(Some(Child::Leaf(LeafChild { directory: moved.head, reach: moved.reach, ..*leaf })))
     }
 
     fn slice(&mut self, slice: &Arc<Slice>) -> Result<Option<Slice>, BetreeError> {
@@ -139,11 +158,11 @@ impl Mover<'_> {
         let index = decoded(&stored.index, SliceIndex::decode(&raw))?;
         let head =
             |pages: &Directory| SliceIndex { pages: pages.clone(), filter: index.filter.clone() }.encode();
-        let Some(moved) = self.blocks_of(&index.pages, BlockKind::RunPage, BlockKind::RunIndex, head)? else {
+        let Some(moved) = self.blocks_of(&index.pages, (&stored.index, BlockKind::RunPage), head)? else {
             return Ok(None);
         };
         self.replaced.push(blocks_of_slice(slice, &index));
-        let stored = StoredSlice { index: moved.head, ..stored };
+        let stored = StoredSlice { index: moved.head, reach: moved.reach, ..stored };
         let index = SliceIndex { pages: moved.pages, filter: index.filter };
         Ok(Some(Slice::written(stored, index, &self.blocks.index_memory)))
     }
@@ -152,8 +171,7 @@ impl Mover<'_> {
     fn blocks_of(
         &mut self,
         directory: &Directory,
-        page_kind: BlockKind,
-        head_kind: BlockKind,
+        (old_head, page_kind): (&Pointer, BlockKind),
         head: impl Fn(&Directory) -> Vec<u8>,
     ) -> Result<Option<Moved>, BetreeError> {
         let store = self.blocks.store();
@@ -163,12 +181,27 @@ impl Mover<'_> {
             _ => settings.compression,
         };
         let mut writer = store.inward_writer(self.tree.id);
-        let mut indexes = Vec::with_capacity(directory.pages().len());
+        let (mut indexes, mut reach, mut moved_values) = (Vec::with_capacity(directory.pages().len()), 0, 0);
+        let (first_written, first_replaced) = (self.written.len(), self.replaced.len());
         for page in directory.pages() {
-            indexes.push(writer.append(page_kind, compression, &store.read_block(&page.pointer)?)?);
+            let raw = store.read_block(&page.pointer)?;
+            if page.large_bytes == 0 {
+                indexes.push(writer.append(page_kind, compression, &raw)?);
+                continue;
+            }
+            let page = self.page_with_values(&page.pointer, raw)?;
+            (reach, moved_values) = (reach.max(page.reach), moved_values + page.moved);
+            indexes.push(writer.append(page_kind, compression, &page.raw)?);
+        }
+        if old_head.extent().end() <= self.limits.ceiling && moved_values == 0 {
+            return Ok(None);
         }
         let placed = match writer.place_with_directory(head(directory).len()) {
-            Err(SpaceError::NoSpace { .. }) => return Ok(None),
+            Err(SpaceError::NoSpace { .. }) => {
+                self.abandon_from(first_written);
+                self.replaced.truncate(first_replaced);
+                return Ok(None);
+            }
             placed => placed?,
         };
         let entries = directory.pages().iter().zip(&indexes);
@@ -176,11 +209,19 @@ impl Mover<'_> {
         let separators = (0..directory.pages().len()).map(|at| directory.separator(at));
         let pages = Directory::new(separators, pages, directory.content_bytes())
             .with_filter(directory.filter().clone());
-        let (head, _pages) = placed.finish_with_directory(head_kind, Compression::None, &head(&pages))?;
+        let (head, _pages) =
+            placed.finish_with_directory(old_head.kind(), Compression::None, &head(&pages))?;
         let pointers = pointers(&pages, head);
         self.moved += pointers.iter().map(|pointer| u64::from(pointer.disk_length())).sum::<u64>();
         self.written.extend(extents_of(&pointers));
-        Ok(Some(Moved { head, pages }))
+        Ok(Some(Moved { head, pages, reach }))
+    }
+
+    /// Gives up what was written from the extent of this number on.
+    fn abandon_from(&mut self, first: usize) {
+        for extent in self.written.drain(first..) {
+            self.blocks.store().abandon(extent);
+        }
     }
 
     /// Puts the moved tree in the place of the old.

@@ -13,6 +13,8 @@
 use bytes::Bytes;
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
+use crate::format::content::{Content, LargeReference};
+
 /// The snapshots that exist, and the newest that one can begin at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Retained {
@@ -51,31 +53,37 @@ impl Retained {
 #[derive(Clone, Debug)]
 pub(crate) struct MergedVersion {
     pub(crate) timestamp: CommitTimestamp,
-    pub(crate) value: Option<Bytes>,
+    pub(crate) content: Content<Bytes>,
 }
 
+/// Large values whose last reference a merge has left out.
+pub(crate) type Dropped = Vec<LargeReference<Bytes>>;
+
 /// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below: deletes and times
-/// stay.
-pub(crate) fn retain_pending(versions: &mut Vec<MergedVersion>, retained: &Retained) {
+/// stay. Large values of what is taken out are noted in `dropped`.
+pub(crate) fn retain_pending(versions: &mut Vec<MergedVersion>, retained: &Retained, dropped: &mut Dropped) {
     if versions.len() < 2 {
         return;
     }
     let mut newer = None;
     versions.retain(|version| {
-        if newer.is_some_and(|newer| newer <= version.timestamp) {
-            // The same write twice: a replay brought what a leaf had already.
-            return false;
+        // The same write twice: a replay brought what a leaf had already.
+        let is_repeated = newer.is_some_and(|newer| newer <= version.timestamp);
+        let needed = !is_repeated && retained.needs(version.timestamp, newer);
+        if !is_repeated {
+            newer = Some(version.timestamp);
         }
-        let needed = retained.needs(version.timestamp, newer);
-        newer = Some(version.timestamp);
+        if let (false, Content::Large(reference)) = (needed, &version.content) {
+            dropped.push(reference.clone());
+        }
         needed
     });
 }
 
 /// Takes out of all versions of a key (newest first) what nobody needs, and the time from what all see.
-pub(crate) fn retain(versions: &mut Vec<MergedVersion>, retained: &Retained) {
-    retain_pending(versions, retained);
-    while versions.last().is_some_and(|last| last.value.is_none()) {
+pub(crate) fn retain(versions: &mut Vec<MergedVersion>, retained: &Retained, dropped: &mut Dropped) {
+    retain_pending(versions, retained, dropped);
+    while versions.last().is_some_and(|last| last.content.is_deleted()) {
         versions.pop();
     }
     if let Some(last) = versions.last_mut()
@@ -96,10 +104,10 @@ mod tests {
             .iter()
             .map(|(timestamp, put)| MergedVersion {
                 timestamp: CommitTimestamp::new(*timestamp),
-                value: put.then(Bytes::new),
+                content: put.then(Bytes::new).into(),
             })
             .collect();
-        retain(&mut versions, &retained);
+        retain(&mut versions, &retained, &mut Dropped::new());
         versions.iter().map(|version| version.timestamp.get()).collect()
     }
 
@@ -123,10 +131,13 @@ mod tests {
 
     #[test]
     fn what_is_pending_keeps_its_deletes_and_times() {
-        let version = |timestamp| MergedVersion { timestamp: CommitTimestamp::new(timestamp), value: None };
+        let version = |timestamp| MergedVersion {
+            timestamp: CommitTimestamp::new(timestamp),
+            content: Content::Deleted,
+        };
         let mut versions = vec![version(9), version(5)];
         let retained = Retained::new(Vec::new(), SnapshotTimestamp::new(9));
-        retain_pending(&mut versions, &retained);
+        retain_pending(&mut versions, &retained, &mut Dropped::new());
         assert_eq!(versions.iter().map(|version| version.timestamp.get()).collect::<Vec<_>>(), [9]);
     }
 

@@ -27,6 +27,7 @@ struct PendingPage {
     block: BlockIndex,
     entries: u32,
     newest: CommitTimestamp,
+    large_bytes: u64,
     raw_bytes: usize,
     /// For memory, if there was room.
     kept: Option<NewPage>,
@@ -39,6 +40,8 @@ struct PendingSlice {
     filter: Filter,
     entries: u64,
     content_bytes: u64,
+    in_page_bytes: u64,
+    reach: u64,
     oldest: CommitTimestamp,
     newest: CommitTimestamp,
 }
@@ -74,10 +77,10 @@ impl<'s> RunWriter<'s> {
         self.extent.next_unit();
         let (mut pages, mut hashes) = (Vec::<PendingPage>::new(), Vec::new());
         let mut builder = PageBuilder::new();
-        let mut begins = Vec::new();
+        let (mut begins, mut reach) = (Vec::new(), 0);
         let mut rest = messages;
         while let Some((key, versions)) = rest.take_key(Limit::Everything) {
-            let value_bytes = (versions.content_bytes() as usize).saturating_sub(key.len());
+            let value_bytes = versions.in_page_bytes().saturating_sub(key.len());
             if let Some(last) = builder.last_key()
                 && builder.bytes_with(key, value_bytes) > self.settings.page_bytes
             {
@@ -86,8 +89,9 @@ impl<'s> RunWriter<'s> {
             }
             hashes.push(KeyHash::of(key));
             for (key, version) in versions.iter() {
-                builder.push(key, version.timestamp, version.value.as_deref());
+                builder.push(key, version.timestamp, version.content.as_ref());
             }
+            reach = reach.max(builder.reach());
         }
         pages.push(self.finish_page(&mut builder, begins)?);
         let filter = Filter::new(&hashes, self.settings.filter_bits);
@@ -100,7 +104,18 @@ impl<'s> RunWriter<'s> {
         let oldest = times().min().unwrap_or(CommitTimestamp::ZERO);
         let newest = times().max().unwrap_or(CommitTimestamp::ZERO);
         let entries = messages.len() as u64;
-        self.pending.push(PendingSlice { pages, index, filter, entries, content_bytes, oldest, newest });
+        let in_page_bytes = messages.in_page_bytes() as u64;
+        self.pending.push(PendingSlice {
+            pages,
+            index,
+            filter,
+            entries,
+            content_bytes,
+            in_page_bytes,
+            reach,
+            oldest,
+            newest,
+        });
         if self.extent.stored_bytes() >= WRITE_BYTES { self.write() } else { Ok(()) }
     }
 
@@ -110,12 +125,12 @@ impl<'s> RunWriter<'s> {
         separator: Vec<u8>,
     ) -> Result<PendingPage, BetreeError> {
         let entries = u32::try_from(builder.len()).expect("a page's entries are counted in 32 bits");
-        let newest = builder.newest();
+        let (newest, large_bytes) = (builder.newest(), builder.large_bytes());
         let raw = builder.finish();
         let block = self.extent.append(BlockKind::RunPage, self.settings.run_compression, &raw)?;
         let tier = self.blocks.cache().tier_with_room_for_run(raw.len());
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, self.extent.stored(block)));
-        Ok(PendingPage { separator, block, entries, newest, raw_bytes: raw.len(), kept })
+        Ok(PendingPage { separator, block, entries, newest, large_bytes, raw_bytes: raw.len(), kept })
     }
 
     /// Writes what is pending.
@@ -132,6 +147,7 @@ impl<'s> RunWriter<'s> {
                     pointer: placed.pointer(page.block),
                     entries: page.entries,
                     newest: page.newest,
+                    large_bytes: page.large_bytes,
                 })
                 .collect();
             let separators = slice.pages.iter().map(|page| page.separator.as_slice());
@@ -144,6 +160,8 @@ impl<'s> RunWriter<'s> {
                 index: pointer,
                 entries: slice.entries,
                 content_bytes: slice.content_bytes,
+                in_page_bytes: slice.in_page_bytes,
+                reach: slice.reach,
                 oldest: slice.oldest,
                 newest: slice.newest,
             };
@@ -190,6 +208,7 @@ impl PendingPage {
             separator: &self.separator,
             entries: self.entries,
             newest: self.newest,
+            large_bytes: self.large_bytes,
             raw_bytes: self.raw_bytes,
         }
     }

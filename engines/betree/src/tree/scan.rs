@@ -14,8 +14,11 @@
 //! 3. Pages that end with the piece are left. While the scan stays in a leaf there is no further descent, and a page of a slice stays
 //!    with its place for as many leaves as it reaches.
 //!
+//! 4. Large values are read when all else is there, those that lie near each other together ([`filling`]): no lock is held then either.
+//!
 //! A batch sees one view, so that nothing moves between buffers, slices and leaves while it is filled.
 
+mod filling;
 mod page_cursor;
 mod way;
 
@@ -30,6 +33,8 @@ use super::lookup::Damaged;
 use super::path::Target;
 use super::view::{Partition, TreeView};
 use crate::cache::Blocks;
+use crate::format::content::Content;
+use filling::Filling;
 use page_cursor::{PageCursor, Until};
 use way::Way;
 
@@ -51,6 +56,18 @@ pub(crate) fn scan(
     blocks: &Blocks,
     request: ScanRequest<'_>,
     batch: &mut Batch,
+) -> Result<ScanEnd, Damaged> {
+    let mut filling = Filling::new(batch);
+    let end = fill(view, blocks, request, &mut filling)?;
+    filling.finish(blocks, &request, end)
+}
+
+/// Adds entries, but for the bytes of large values.
+fn fill(
+    view: &TreeView,
+    blocks: &Blocks,
+    request: ScanRequest<'_>,
+    batch: &mut Filling<'_>,
 ) -> Result<ScanEnd, Damaged> {
     let mut rest = request.range.clone();
     let mut place = Place { way: None, before: None, partition: 0 };
@@ -114,7 +131,7 @@ impl<'v> Place<'v> {
         blocks: &Blocks,
         request: &ScanRequest<'_>,
         rest: &KeyRange,
-        batch: &Batch,
+        batch: &Filling<'_>,
     ) -> Result<(), Damaged> {
         if self.way.is_none() {
             self.way = Way::find(&view.version, blocks, request, rest, self.before.take())?;
@@ -195,7 +212,7 @@ fn scan_piece(
     rest: &KeyRange,
     end: Option<&[u8]>,
     way: &mut Option<Way<'_>>,
-    batch: &mut Batch,
+    batch: &mut Filling<'_>,
 ) -> ScanEnd {
     let bounds = piece_bounds(rest, end, request.direction);
     let active = (!partition.active.is_empty()).then(|| partition.active.read());
@@ -223,7 +240,7 @@ fn merge(
     mut leaf: Option<&mut PageCursor>,
     request: &ScanRequest<'_>,
     end: Option<&[u8]>,
-    batch: &mut Batch,
+    batch: &mut Filling<'_>,
 ) -> ScanEnd {
     let (direction, limits) = (request.direction, request.limits);
     while let Some(first) = first_of(&sources, direction) {
@@ -236,12 +253,11 @@ fn merge(
             }
             leaf.pass_key(key);
         }
-        if let Some(value) = source.value() {
-            if batch.is_full(limits) {
-                return ScanEnd::More;
-            }
-            batch.push(key, value);
+        let content = source.content();
+        if !content.is_deleted() && batch.is_full(limits) {
+            return ScanEnd::More;
         }
+        batch.push(key, content);
         let mut ends = false;
         for other in below.iter_mut().filter(|other| other.key() == Some(key)) {
             ends |= !other.advance(end, direction);
@@ -306,11 +322,14 @@ impl Source<'_> {
         }
     }
 
-    /// The value of the next key; `None` if it is deleted.
-    fn value(&self) -> Option<&[u8]> {
+    /// What is said of the next key.
+    fn content(&self) -> Content<&[u8]> {
         match self {
-            Source::Buffer(entries) => entries.next.and_then(|(_, value)| value.map(|value| &value[..])),
-            Source::Page(cursor) => cursor.value(),
+            Source::Buffer(entries) => match entries.next {
+                Some((_, Some(value))) => Content::Value(value),
+                Some((_, None)) | None => Content::Deleted,
+            },
+            Source::Page(cursor) => cursor.content(),
         }
     }
 

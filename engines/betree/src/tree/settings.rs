@@ -2,6 +2,7 @@
 //! read.
 
 use crate::error::BetreeError;
+use crate::format::content::Content;
 use crate::space::Compression;
 
 /// The layout of a tree's leaves and nodes.
@@ -27,6 +28,8 @@ pub(crate) struct TreeSettings {
     /// Bits that the filter of a leaf has for each key; 0: no filters, as is usual. Worth its memory where many lookups are of
     /// keys that are not there.
     pub(crate) leaf_filter_bits: usize,
+    /// A value of more bytes is a large one, and stands in blocks of its own.
+    pub(crate) large_value_bytes: usize,
 }
 
 impl Default for TreeSettings {
@@ -41,12 +44,13 @@ impl Default for TreeSettings {
             run_bytes: 1024 * 1024,
             filter_bits: 10,
             leaf_filter_bits: 0,
+            large_value_bytes: 16 * 1024,
         }
     }
 }
 
 const KNOWN: &str = "compression and runCompression (none, lz4, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
-                     fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits and leafFilterBits (0 … 32)";
+                     fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits and leafFilterBits (0 … 32), largeValueSize (16B … 32MB)";
 
 impl TreeSettings {
     /// These settings with some of them changed by name, each at most once.
@@ -80,6 +84,10 @@ impl TreeSettings {
                     self.leaf_filter_bits =
                         parse_size("leafFilterBits", value, 0..=32, "bits for each key, from 0 to 32")?;
                 }
+                "largeValueSize" => {
+                    self.large_value_bytes =
+                        parse_size("largeValueSize", value, 16..=32 << 20, "a size from 16B to 32MB")?;
+                }
                 _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
             }
         }
@@ -96,6 +104,11 @@ impl TreeSettings {
             });
         }
         Ok(self)
+    }
+
+    /// Whether this is a value that is to stand in blocks of its own, and does not yet.
+    pub(crate) fn is_large<B: AsRef<[u8]>>(&self, content: &Content<B>) -> bool {
+        matches!(content, Content::Value(value) if value.as_ref().len() > self.large_value_bytes)
     }
 
     /// Bytes that are to wait for a leaf on average.
@@ -167,6 +180,7 @@ mod tests {
             ("runCompression", "zstd-3"),
             ("filterBits", "12"),
             ("leafFilterBits", "8"),
+            ("largeValueSize", "4KB"),
         ]);
         let expected = TreeSettings {
             page_bytes: 8192,
@@ -178,6 +192,7 @@ mod tests {
             run_bytes: 64 << 10,
             filter_bits: 12,
             leaf_filter_bits: 8,
+            large_value_bytes: 4096,
         };
         assert_eq!(settings.unwrap(), expected);
     }
@@ -208,6 +223,8 @@ mod tests {
             ("runSize", "17MB"),
             ("filterBits", "many"),
             ("leafFilterBits", "33"),
+            ("largeValueSize", "15"),
+            ("largeValueSize", "33MB"),
         ] {
             assert!(parse(&[entry]).is_err(), "{entry:?}");
         }

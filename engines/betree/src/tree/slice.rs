@@ -84,6 +84,16 @@ impl Slice {
         self.stored.content_bytes
     }
 
+    /// Bytes of keys, values and references as they stand in its pages.
+    pub(crate) fn in_page_bytes(&self) -> u64 {
+        self.stored.in_page_bytes
+    }
+
+    /// The unit behind the last that its large values have.
+    pub(crate) fn reach(&self) -> u64 {
+        self.stored.reach
+    }
+
     /// The index, if it is in memory.
     pub(crate) fn index(&self) -> Option<&SliceIndex> {
         self.loaded.get().map(|loaded| &loaded.index)

@@ -93,6 +93,12 @@ impl Installed {
         }
         self.retired.push_back(Retired { version: Arc::downgrade(version), extents });
     }
+
+    /// Extents of large values leave the view, each with when it was born; `version` is the last that has them.
+    pub(crate) fn retire_values(&mut self, version: &Arc<Version>, values: Vec<(Extent, Generation)>) {
+        self.change.detach(values.iter().map(|(extent, _)| *extent));
+        self.retired.push_back(Retired { version: Arc::downgrade(version), extents: values });
+    }
 }
 
 impl Tree {

@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use pando_storage::{CommitTimestamp, TreeId};
 
+use super::large_values::LargeFound;
 use super::{Range, TreeReport, Walk};
 use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredSlice;
@@ -31,6 +32,8 @@ pub(super) fn above_child(above: &Above, range: Range<'_>) -> Above {
 struct Found {
     entries: u64,
     content_bytes: u64,
+    in_page_bytes: u64,
+    large: LargeFound,
     oldest: CommitTimestamp,
     newest: CommitTimestamp,
 }
@@ -75,6 +78,8 @@ impl Walk<'_> {
         let mut found = Found {
             entries: 0,
             content_bytes: 0,
+            in_page_bytes: 0,
+            large: LargeFound::default(),
             oldest: CommitTimestamp::new(u64::MAX),
             newest: CommitTimestamp::ZERO,
         };
@@ -87,10 +92,16 @@ impl Walk<'_> {
             }
             self.slice_page(tree, &index, at, Range { lower, upper }, above, &mut found, report);
         }
-        let said = (slice.entries, slice.content_bytes, slice.oldest, slice.newest);
-        let found = (found.entries, found.content_bytes, found.oldest, found.newest);
+        let said = (slice.entries, slice.content_bytes, slice.in_page_bytes, slice.reach);
+        let said = (said, slice.oldest, slice.newest);
+        let counts = (found.entries, found.content_bytes, found.in_page_bytes, found.large.reach);
+        let found = (counts, found.oldest, found.newest);
         if self.report.damage.len() == damage && found != said {
-            self.damage(tree, range, format!("a slice has {found:?} (entries, bytes, times), not {said:?}"));
+            self.damage(
+                tree,
+                range,
+                format!("a slice has {found:?} (entries, bytes, bytes in pages, reach; times), not {said:?}"),
+            );
         }
     }
 
@@ -121,13 +132,16 @@ impl Walk<'_> {
             let problem = format!("{} entries of a slice's page counted, {} found", said.entries, page.len());
             self.damage(tree, range, problem);
         }
-        let mut key = Vec::new();
+        let (mut key, large_before) = (Vec::new(), found.large.bytes);
         for at in 0..page.len() {
             page.key_into(at, &mut key);
             let entry = page.entry(at);
             let time = entry.timestamp();
             found.entries += 1;
-            found.content_bytes += (key.len() + page.value(&entry).len()) as u64;
+            let content = page.content(&entry);
+            found.content_bytes += key.len() as u64 + content.value_bytes();
+            found.in_page_bytes += (key.len() + content.in_page().len()) as u64;
+            self.large_value(tree, &key, content, &mut found.large, report);
             found.oldest = found.oldest.min(time);
             found.newest = found.newest.max(time);
             if !range.contains(&key) {
@@ -143,6 +157,11 @@ impl Walk<'_> {
                 self.damage(tree, range, format!("entry {at} of a slice is not older than one above it"));
             }
             above.insert(key.clone(), time);
+        }
+        let large = found.large.bytes - large_before;
+        if large != said.large_bytes {
+            let problem = format!("{} bytes of large values counted, {large} found", said.large_bytes);
+            self.damage(tree, range, problem);
         }
     }
 }

@@ -62,7 +62,7 @@ impl Forge {
         let (messages, retained) = (self.messages(entries), retained());
         let mut merge = LeafMerge::new(&self.blocks, TREE, self.settings, &retained);
         let leaf = merge.grow_from_nothing(messages.span()).unwrap().remove(0);
-        let (written, _) = merge.into_parts();
+        let (written, ..) = merge.into_parts();
         self.written.extend(written);
         Child::Leaf(leaf.child)
     }

@@ -80,6 +80,7 @@ pub fn tiny_options() -> Options {
         ("compression", "lz4"),
         ("bufferPercent", "40"),
         ("runSize", "1KB"),
+        ("largeValueSize", "140B"),
     ];
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");
@@ -313,14 +314,15 @@ impl History {
     fn change_some_layout(&mut self) -> Result<(), StorageError> {
         let report = self.engine().check(&CheckRequest::default())?;
         assert!(report.is_sound(), "{}: {report:?}", self.label);
-        let layouts: [&[(&str, &str)]; 5] = [
+        let layouts: [&[(&str, &str)]; 6] = [
             &[],
+            &[("largeValueSize", "16B")],
             &[("pageSize", "128B"), ("compression", "none")],
             &[("leafSize", "4KB"), ("compression", "zstd-3"), ("filterBits", "0")],
             &[("bufferPercent", "0")],
-            &[("fanout", "8"), ("runSize", "512B")],
+            &[("fanout", "8"), ("runSize", "512B"), ("largeValueSize", "32MB")],
         ];
-        let entries = layouts[self.random.below(5) as usize];
+        let entries = layouts[self.random.below(6) as usize];
         let entries = entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let ids: Vec<TreeId> = self.trees.values().copied().collect();
         let tree = ids[self.random.below(ids.len() as u64) as usize];

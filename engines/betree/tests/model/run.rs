@@ -432,6 +432,7 @@ fn random_options(random: &SeededRandom) -> Options {
         ("bufferPercent", ["0", "8", "25", "50"][random.pick(4)]),
         ("runSize", ["256B", "700B", "3KB"][random.pick(3)]),
         ("filterBits", ["0", "4", "10"][random.pick(3)]),
+        ("largeValueSize", ["16B", "50B", "400B", "16KB"][random.pick(4)]),
     ];
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");

@@ -13,7 +13,11 @@ fn key(number: u64) -> BlockKey {
 /// A page of one entry with a value of so many bytes.
 fn page(value_bytes: usize) -> Page {
     let mut builder = PageBuilder::new();
-    builder.push(b"key", CommitTimestamp::ZERO, Some(&vec![7; value_bytes]));
+    builder.push(
+        b"key",
+        CommitTimestamp::ZERO,
+        crate::format::content::Content::Value(&vec![7; value_bytes]),
+    );
     Page::decode(page_memory::copy(&builder.finish())).unwrap()
 }
 

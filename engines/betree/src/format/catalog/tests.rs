@@ -16,6 +16,7 @@ fn example() -> Vec<StoredTree> {
         root: None,
         entries: 0,
         content_bytes: 0,
+        reach: 0,
         partitions: vec![partition(b"", 9), partition(b"m", 300)],
     };
     vec![tree(1, "first", StoredState::Live), tree(7, "", StoredState::Dropped)]
@@ -39,11 +40,11 @@ fn golden_a_catalog_of_one_tree() {
     let mut trees = example();
     trees.truncate(1);
     let expected = [
-        &[1_u8, 1][..], // version, trees
+        &[2_u8, 1][..], // version, trees
         &[1, 0],        // number, state
         b"\x05first",
         b"\x01\x08pageSize\x038KB",      // one option
-        &[0, 0, 0],                      // no root, entries, content bytes
+        &[0, 0, 0, 0],                   // no root, entries, content bytes, reach
         &[2, 0, 9, 1, b'm', 0xAC, 0x02], // two partitions
     ]
     .concat();

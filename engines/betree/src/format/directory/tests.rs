@@ -22,7 +22,8 @@ pub(crate) fn pointer(kind: BlockKind, sector: u64) -> Pointer {
 }
 
 fn page(sector: u64, entries: u32) -> PageEntry {
-    PageEntry { pointer: pointer(BlockKind::Page, sector), entries, newest: CommitTimestamp::new(7) }
+    let pointer = pointer(BlockKind::Page, sector);
+    PageEntry { pointer, entries, newest: CommitTimestamp::new(7), large_bytes: 300 }
 }
 
 fn example() -> Directory {
@@ -47,11 +48,11 @@ fn a_directory_comes_back_and_finds_the_page_of_a_key() {
 fn golden_a_directory_of_one_page() {
     let directory = Directory::new([&b""[..]].into_iter(), vec![page(16, 10)], 999);
     let expected = [
-        &[1_u8, 0][..],                         // version, flags
+        &[2_u8, 0][..],                         // version, flags
         &[1, 10, 0xA0, 0x1F, 0xE7, 0x07, 0],    // pages, entries, raw bytes 4000, content bytes 999, filters
         &[0],                                   // empty separator
         &pointer(BlockKind::Page, 16).encode(), // see "Pointer"
-        &[10, 7],                               // entries, newest
+        &[10, 7, 0xAC, 0x02],                   // entries, newest, bytes of large values
     ]
     .concat();
     assert_eq!(directory.encode(), expected);

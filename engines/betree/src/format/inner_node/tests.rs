@@ -23,12 +23,14 @@ fn pointer(kind: BlockKind) -> Pointer {
 
 fn slice(kind: BlockKind) -> StoredSlice {
     let (oldest, newest) = (CommitTimestamp::new(7), CommitTimestamp::new(9));
-    StoredSlice { index: pointer(kind), entries: 4, content_bytes: 130, oldest, newest }
+    let index = pointer(kind);
+    StoredSlice { index, entries: 4, content_bytes: 130, in_page_bytes: 90, reach: 6, oldest, newest }
 }
 
 fn child(pivot: &[u8], kind: BlockKind) -> StoredChild {
     let pointer = pointer(kind);
-    StoredChild { pivot: pivot.into(), pointer, entries: 300, content_bytes: 5, slices: Vec::new() }
+    let (pivot, slices) = (pivot.into(), Vec::new());
+    StoredChild { pivot, pointer, entries: 300, content_bytes: 5, reach: 8, slices }
 }
 
 fn example() -> StoredInnerNode {
@@ -52,12 +54,12 @@ fn golden_a_node_of_one_child_and_one_slice() {
     let mut node = StoredInnerNode { height: 2, children: vec![child(b"", BlockKind::InnerNode)] };
     node.children[0].slices = vec![slice(BlockKind::RunIndex)];
     let expected = [
-        &[1_u8, 2, 1, 1, 0][..], // version, height, children, slices, range deletes
+        &[2_u8, 2, 1, 1, 0][..], // version, height, children, slices, range deletes
         &[0],                    // empty pivot
         &pointer(BlockKind::InnerNode).encode(),
-        &[0xAC, 0x02, 5, 1], // entries, content bytes, slices
+        &[0xAC, 0x02, 5, 8, 1], // entries, content bytes, reach, slices
         &pointer(BlockKind::RunIndex).encode(),
-        &[4, 0x82, 0x01, 7, 2], // entries, content bytes, oldest time, newest
+        &[4, 0x82, 0x01, 90, 6, 7, 2], // entries, content bytes, those in pages, reach, oldest time, newest
     ]
     .concat();
     assert_eq!(node.encode(), expected);

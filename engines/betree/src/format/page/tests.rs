@@ -6,15 +6,34 @@ use bytes::Bytes;
 use pando_environment::{Random, SeededRandom};
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
+use super::super::content::{Content, LargeReference};
 use super::super::page_builder::PageBuilder;
 use super::{Found, Page};
+use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
-type Model = BTreeMap<(Vec<u8>, std::cmp::Reverse<u64>), Option<Vec<u8>>>;
+type Model = BTreeMap<(Vec<u8>, std::cmp::Reverse<u64>), Content<Bytes>>;
+
+fn large(number: u64) -> LargeReference<Bytes> {
+    let piece = |raw_length| {
+        let pointer = Pointer::new(PointerFields {
+            file: FileId::FIRST,
+            kind: BlockKind::LargeValue,
+            codec: Codec::None,
+            address: BlockAddress::new(8 * number),
+            disk_length: 4_000,
+            raw_length,
+            birth: Generation::new(3),
+            checksum: number,
+        });
+        pointer.unwrap()
+    };
+    LargeReference::of_pieces(&[piece(1 << 20), piece(5)][(number % 2) as usize..])
+}
 
 fn build(model: &Model) -> Page {
     let mut builder = PageBuilder::new();
     for ((key, timestamp), value) in model {
-        builder.push(key, CommitTimestamp::new(timestamp.0), value.as_deref());
+        builder.push(key, CommitTimestamp::new(timestamp.0), value.as_ref());
     }
     Page::decode(Bytes::from(builder.finish())).unwrap()
 }
@@ -22,8 +41,11 @@ fn build(model: &Model) -> Page {
 fn expected(model: &Model, key: &[u8], snapshot: u64) -> Found {
     let from = (key.to_vec(), std::cmp::Reverse(snapshot));
     match model.range(from..).next() {
-        Some(((have, _), Some(value))) if have == key => Found::Value(Bytes::copy_from_slice(value)),
-        Some(((have, _), None)) if have == key => Found::Deleted,
+        Some(((have, _), content)) if have == key => match content.clone() {
+            Content::Value(value) => Found::Value(value),
+            Content::Large(reference) => Found::Large(reference),
+            Content::Deleted => Found::Deleted,
+        },
         _ => Found::Absent,
     }
 }
@@ -38,8 +60,11 @@ fn random_model(random: &SeededRandom, entries: usize) -> Model {
             key.push([0, 1, b'a', 0xFF][random.next_u64() as usize % 4]);
         }
         let timestamp = random.next_u64() % 4;
-        let value = (timestamp == 0 || !random.next_u64().is_multiple_of(3))
-            .then(|| vec![b'v'; random.next_u64() as usize % 9]);
+        let value = match random.next_u64() % 6 {
+            0 => Content::Large(large(random.next_u64() % 100)),
+            1 | 2 if timestamp > 0 => Content::Deleted,
+            _ => Content::Value(vec![b'v'; random.next_u64() as usize % 9].into()),
+        };
         model.insert((key, std::cmp::Reverse(timestamp * 100)), value);
     }
     model
@@ -91,9 +116,10 @@ fn entries_come_out_as_they_went_in() {
         let entry = page.entry(at);
         assert_eq!(
             (&key, entry.timestamp().get(), entry.is_delete()),
-            (expected, timestamp.0, value.is_none())
+            (expected, timestamp.0, value.is_deleted())
         );
-        assert_eq!(page.value(&entry), value.as_deref().unwrap_or_default());
+        assert_eq!(page.content(&entry), value.as_ref());
+        assert_eq!(page.shared_content(&entry), *value);
     }
 }
 
@@ -102,7 +128,7 @@ fn a_page_over_64_kilobytes_has_wide_slots() {
     let mut builder = PageBuilder::new();
     let value = vec![7; 40_000];
     for key in [b"a", b"b", b"c"] {
-        builder.push(key, CommitTimestamp::ZERO, Some(&value));
+        builder.push(key, CommitTimestamp::ZERO, Content::Value(&value));
     }
     let page = Page::decode(Bytes::from(builder.finish())).unwrap();
     assert_eq!(page.find(b"c", SnapshotTimestamp::ZERO), Found::Value(Bytes::from(value)));
@@ -115,13 +141,13 @@ fn the_builder_knows_the_size_within_four_bytes_an_entry() {
     for number in 0..200_u32 {
         let key = format!("common prefix {number:05}");
         let said = builder.bytes_with(key.as_bytes(), 20);
-        builder.push(key.as_bytes(), CommitTimestamp::ZERO, Some(&[1; 20]));
+        builder.push(key.as_bytes(), CommitTimestamp::ZERO, Content::Value(&[1; 20]));
         let mut copy = PageBuilder::new();
         for earlier in 0..=number {
             copy.push(
                 format!("common prefix {earlier:05}").as_bytes(),
                 CommitTimestamp::ZERO,
-                Some(&[1; 20]),
+                Content::Value(&[1; 20]),
             );
         }
         let real = copy.finish().len();
@@ -136,7 +162,7 @@ fn the_builder_knows_the_size_within_four_bytes_an_entry() {
 fn an_entry_that_all_see_costs_nothing_for_its_time() {
     let page = |timestamp| {
         let mut builder = PageBuilder::new();
-        builder.push(b"key", CommitTimestamp::new(timestamp), Some(b"value"));
+        builder.push(b"key", CommitTimestamp::new(timestamp), Content::Value(b"value"));
         builder.finish().len()
     };
     assert_eq!(page(1_000_000) - page(0), 1);
@@ -146,11 +172,11 @@ fn an_entry_that_all_see_costs_nothing_for_its_time() {
 #[test]
 fn golden_a_page_of_three_versions_of_two_keys() {
     let mut builder = PageBuilder::new();
-    builder.push(b"app", CommitTimestamp::new(300), Some(b"new"));
-    builder.push(b"app", CommitTimestamp::new(290), None);
-    builder.push(b"apple", CommitTimestamp::ZERO, Some(b"old"));
+    builder.push(b"app", CommitTimestamp::new(300), Content::Value(b"new"));
+    builder.push(b"app", CommitTimestamp::new(290), Content::Deleted);
+    builder.push(b"apple", CommitTimestamp::ZERO, Content::Value(b"old"));
     let expected = [
-        &[1_u8, 0][..],               // version, flags
+        &[2_u8, 0][..],               // version, flags
         &[3, 0],                      // prefix length
         &[3, 0, 0, 0],                // entries
         &[0x22, 1, 0, 0, 0, 0, 0, 0], // base time 290
@@ -169,6 +195,47 @@ fn golden_a_page_of_three_versions_of_two_keys() {
     let mut expected = expected;
     expected[16] = expected.len() as u8;
     assert_eq!(builder.finish(), expected);
+}
+
+/// The same for references.
+#[test]
+fn golden_a_page_of_two_large_values() {
+    let mut builder = PageBuilder::new();
+    builder.push(b"app", CommitTimestamp::new(300), Content::Large(large(2).as_ref()));
+    builder.push(b"bee", CommitTimestamp::ZERO, Content::Large(large(5).as_ref()));
+    assert_eq!((builder.large_bytes(), builder.reach()), ((1 << 20) + 10, 6));
+    let (first, second) = (large(2), large(5));
+    let (first, second) = (Content::Large(first), Content::Large(second));
+    let expected = [
+        &[2_u8, 0][..],               // version, flags
+        &[0, 0],                      // prefix length
+        &[2, 0, 0, 0],                // entries
+        &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
+        &[161, 0, 0, 0],              // length
+        &[0, 0, 0, 0],                // reserved
+        b"app\0bee\0",                // heads
+        &[36, 0, 119, 0],             // slots
+        &[15, 3, 0],                  // other, suffix of 3 bytes; large value with a time; 300 − 300
+        first.in_page(),              // two pieces
+        &[15, 2],                     // other, suffix of 3 bytes; large value
+        second.in_page(),             // one
+    ]
+    .concat();
+    assert_eq!(builder.finish(), expected);
+}
+
+#[test]
+fn what_is_neither_a_large_value_nor_known_is_refused() {
+    let mut builder = PageBuilder::new();
+    builder.push(b"app", CommitTimestamp::ZERO, Content::Large(large(5).as_ref()));
+    let page = builder.finish();
+    let at = page.len() - Pointer::ENCODED_BYTES - 1;
+    assert_eq!(page[at], 2);
+    for what in [0, 1, 4, 5, 255] {
+        let mut changed = page.clone();
+        changed[at] = what;
+        assert!(Page::decode(Bytes::from(changed)).is_err(), "{what}");
+    }
 }
 
 #[test]
@@ -198,7 +265,8 @@ fn read_everything(bytes: Vec<u8>) {
     for at in 0..page.len() {
         page.key_into(at, &mut key);
         let entry = page.entry(at);
-        let _value = page.value(&entry).len();
+        let content = page.content(&entry);
+        let _lengths = (content.in_page().len(), content.value_bytes());
         let _found = page.clone().find(&key, SnapshotTimestamp::MAX);
         let _bounds = (page.lower_bound(&key), page.upper_bound(&key));
     }

@@ -21,7 +21,8 @@ fn page(kind: BlockKind, sector: u64) -> PageEntry {
         birth: Generation::new(5),
         checksum: 0x1122_3344_5566_7788,
     });
-    PageEntry { pointer: pointer.unwrap(), entries: 300, newest: CommitTimestamp::new(1 << 40) }
+    let (pointer, newest) = (pointer.unwrap(), CommitTimestamp::new(1 << 40));
+    PageEntry { pointer, entries: 300, newest, large_bytes: 1 << 20 }
 }
 
 fn example() -> SliceIndex {
@@ -50,6 +51,7 @@ fn its_length_is_known_before_its_pointers_are() {
             separator,
             entries: page.entries,
             newest: page.newest,
+            large_bytes: page.large_bytes,
             raw_bytes: page.pointer.raw_length() as usize,
         })
         .collect();
@@ -64,11 +66,12 @@ fn golden_an_index_of_one_page_without_a_filter() {
     let pages = Directory::new([&b""[..]].into_iter(), vec![page], 999);
     let index = SliceIndex { pages, filter: Filter::default() };
     let expected = [
-        &[1_u8, 0][..],                                    // version, blocks of the filter
-        &[1, 0, 1, 0xAC, 0x02, 0xA0, 0x1F, 0xE7, 0x07, 0], // as a leaf directory
+        &[2_u8, 0][..],                                    // version, blocks of the filter
+        &[2, 0, 1, 0xAC, 0x02, 0xA0, 0x1F, 0xE7, 0x07, 0], // as a leaf directory
         &[0],                                              // empty separator
         &page.pointer.encode(),
         &[0xAC, 0x02, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20], // entries, newest
+        &[0x80, 0x80, 0x40],                               // bytes of large values
     ]
     .concat();
     assert_eq!(index.encode(), expected);

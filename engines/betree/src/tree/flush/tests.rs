@@ -11,12 +11,13 @@ use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
 use super::super::behind::Behind;
 use super::super::buffer::{Buffer, Version as BufferVersion};
 use super::super::digest::{Digest, Place, digest};
+use super::super::large_values::put_out;
 use super::super::lookup;
+use super::super::owners::Owners;
 use super::super::policy::SLICES_MAX;
 use super::super::view::{Partition, TreeView};
 use super::*;
 use crate::cache::PageCache;
-use crate::checkpoint::collect_owners;
 use crate::space::{BlockStore, Compression, SpaceOptions, extents_of};
 
 struct World {
@@ -41,6 +42,7 @@ fn tiny() -> TreeSettings {
         run_bytes: 1_000,
         filter_bits: 10,
         leaf_filter_bits: 0,
+        large_value_bytes: 24,
     }
 }
 
@@ -69,10 +71,18 @@ impl World {
         Messages::of_buffer(&buffer, &self.retained())
     }
 
-    fn try_flush(&mut self, messages: &Messages) -> Result<FlushFigures, BetreeError> {
-        let retained = self.retained();
-        let flushed = flush(self.input(messages, &retained))?;
+    fn try_flush(&mut self, messages: &mut Messages) -> Result<FlushFigures, BetreeError> {
+        let flushed = self.flushed(messages)?;
         Ok(self.install(messages.span().bytes(), flushed))
+    }
+
+    fn flushed(&self, messages: &mut Messages) -> Result<Flushed, BetreeError> {
+        let (large, retained) = (self.put_out(messages)?, self.retained());
+        flush_with(self.input(messages, &retained), large)
+    }
+
+    fn put_out(&self, messages: &mut Messages) -> Result<LargeValues, BetreeError> {
+        put_out(messages, &self.blocks, TreeId::new(1), self.settings)
     }
 
     fn input<'w>(&'w self, messages: &'w Messages, retained: &'w Retained) -> FlushInput<'w> {
@@ -113,8 +123,8 @@ impl World {
     }
 
     fn flush(&mut self, writes: &[(Vec<u8>, Option<Bytes>)]) -> FlushFigures {
-        let messages = self.messages(writes);
-        let figures = self.try_flush(&messages).unwrap();
+        let mut messages = self.messages(writes);
+        let figures = self.try_flush(&mut messages).unwrap();
         self.model.extend(writes.iter().cloned());
         self.catch_up();
         figures
@@ -134,12 +144,14 @@ impl World {
             let found = lookup::get(&view, &self.blocks, key, newest, Patience::MayBlock).unwrap();
             assert_eq!(found, *value, "{key:?}");
         }
-        let mut owners = Vec::new();
+        let mut owners = Owners::default();
         if let Some(root) = &self.version.root {
             self.check_child(root, None);
-            collect_owners(&self.blocks, root, &mut owners).unwrap();
+            owners.collect(&self.blocks, root).unwrap();
         }
-        let units: u64 = owners.iter().flat_map(extents_of).map(|extent| extent.end() - extent.start()).sum();
+        let extents = owners.blocks.iter().flat_map(extents_of);
+        let extents = extents.chain(owners.values.iter().map(|(extent, _)| *extent));
+        let units: u64 = extents.map(|extent| extent.end() - extent.start()).sum();
         // The head of the file belongs to superblocks.
         assert_eq!(self.used_bytes(), (units + 32) * UNIT_BYTES, "room leaks, or is owned twice");
     }
@@ -162,8 +174,9 @@ impl World {
         for (at, child) in node.children().iter().enumerate() {
             assert!(node.slices(at).len() <= SLICES_MAX);
             let upper = (at + 1 < node.children().len()).then(|| node.pivots().get(at + 1));
+            let (nothing, retained, mut dropped) = (Messages::default(), self.retained(), Dropped::new());
             let merged =
-                Messages::merge(Messages::default().span(), node.slices(at), &self.blocks, &self.retained());
+                Messages::merge(nothing.span(), node.slices(at), &self.blocks, &retained, &mut dropped);
             let (merged, lower) = (merged.unwrap(), node.pivots().get(at));
             assert!(merged.span().first_key().is_none_or(|first| first >= lower));
             assert!(merged.span().last_key().is_none_or(|last| upper.is_none_or(|upper| last < upper)));
@@ -215,7 +228,6 @@ fn a_flush_that_fails_at_any_call_leaves_all_as_it_was() {
         world.flush(&writes(&random, 2_000, 40, 10));
     }
     let wanted = writes(&random, 2_000, 300, 10);
-    let messages = world.messages(&wanted);
     for (operation, fault) in [
         (Operation::Write, Fault::InputOutputError),
         (Operation::Write, Fault::NoSpace),
@@ -226,7 +238,8 @@ fn a_flush_that_fails_at_any_call_leaves_all_as_it_was() {
             let before = (world.used_bytes(), Arc::clone(&world.version));
             world.simulation.disk.inject(FaultRule::new(operation, fault).after(call));
             let fresh = Arc::clone(&world.version);
-            let outcome = world.try_flush_aside(&messages);
+            let mut messages = world.messages(&wanted);
+            let outcome = world.try_flush_aside(&mut messages);
             world.simulation.disk.clear_faults();
             assert!(Arc::ptr_eq(&fresh, &before.1));
             assert_eq!(world.used_bytes(), before.0, "{operation:?} {call}: room is lost");
@@ -241,9 +254,8 @@ fn a_flush_that_fails_at_any_call_leaves_all_as_it_was() {
 
 impl World {
     /// A flush of which nothing is kept, whether it succeeds or not.
-    fn try_flush_aside(&self, messages: &Messages) -> Result<(), BetreeError> {
-        let retained = self.retained();
-        let flushed = flush(self.input(messages, &retained))?;
+    fn try_flush_aside(&self, messages: &mut Messages) -> Result<(), BetreeError> {
+        let flushed = self.flushed(messages)?;
         flushed.written.iter().for_each(|extent| self.blocks.store().abandon(*extent));
         Ok(())
     }
@@ -330,8 +342,8 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
     let (mut late, mut steps) = (0, 0);
     for _ in 0..150 {
         let wanted = writes(&random, 2_000, 30, 0);
-        let messages = world.messages(&wanted);
-        let figures = world.try_flush(&messages).unwrap();
+        let mut messages = world.messages(&wanted);
+        let figures = world.try_flush(&mut messages).unwrap();
         world.model.extend(wanted);
         // A child weighs at most what it may have, and what arrived for it.
         let most = messages.span().bytes().max(2 * share) + 2 * messages.span().bytes() + 4 * share;

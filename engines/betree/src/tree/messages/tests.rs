@@ -79,9 +79,11 @@ fn what_is_newer_comes_first_and_slices_in_the_wrong_order_are_refused() {
     let newer = slice(&blocks, &messages(&[(b"b", 30), (b"c", 30)]));
     let above = messages(&[(b"a", 40), (b"d", 40)]);
     let retained = Retained::new(vec![SnapshotTimestamp::new(25)], SnapshotTimestamp::new(100));
-    let merged = Messages::merge(above.span(), &[Arc::clone(&newer), Arc::clone(&older)], &blocks, &retained);
+    let mut dropped = Dropped::new();
+    let slices = [Arc::clone(&newer), Arc::clone(&older)];
+    let merged = Messages::merge(above.span(), &slices, &blocks, &retained, &mut dropped);
     let expected = [(&b"a"[..], 40), (b"a", 20), (b"b", 30), (b"b", 20), (b"c", 30), (b"d", 40)];
     assert_eq!(keys(merged.unwrap().span()), expected);
-    let wrong = Messages::merge(above.span(), &[older, newer], &blocks, &retained);
+    let wrong = Messages::merge(above.span(), &[older, newer], &blocks, &retained, &mut dropped);
     assert!(matches!(wrong, Err(BetreeError::VersionOrder)));
 }

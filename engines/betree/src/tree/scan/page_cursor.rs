@@ -10,8 +10,10 @@
 
 use std::ops::Bound;
 
-use pando_storage::{Batch, BatchLimits, Direction, ScanEnd, SnapshotTimestamp};
+use pando_storage::{BatchLimits, Direction, ScanEnd, SnapshotTimestamp};
 
+use super::filling::Filling;
+use crate::format::content::Content;
 use crate::format::page::{Entry, Page};
 
 /// What room is made for at once at most, in bytes.
@@ -94,10 +96,9 @@ impl PageCursor {
         self.next.as_ref().map(|_| self.key.as_slice())
     }
 
-    /// The value of the next visible entry, once settled; `None` if it is deleted.
-    pub(super) fn value(&self) -> Option<&[u8]> {
-        let next = self.next.as_ref()?;
-        (!next.entry.is_delete()).then(|| self.page.value(&next.entry))
+    /// What the next visible entry says, once settled.
+    pub(super) fn content(&self) -> Content<&[u8]> {
+        self.next.as_ref().map_or(Content::Deleted, |next| self.page.content(&next.entry))
     }
 
     /// Passes the next visible entry, once settled, and all older versions of its key.
@@ -127,7 +128,12 @@ impl PageCursor {
     }
 
     /// Copies the visible entries that come before a place, until the batch is full.
-    pub(super) fn copy_until(&mut self, until: Until<'_>, limits: BatchLimits, batch: &mut Batch) -> ScanEnd {
+    pub(super) fn copy_until(
+        &mut self,
+        until: Until<'_>,
+        limits: BatchLimits,
+        batch: &mut Filling<'_>,
+    ) -> ScanEnd {
         self.next = None;
         let end = match (until, self.direction) {
             (Until::All, Direction::Forward) => self.to,
@@ -142,7 +148,7 @@ impl PageCursor {
         }
     }
 
-    fn copy_forward(&mut self, end: usize, limits: BatchLimits, batch: &mut Batch) -> ScanEnd {
+    fn copy_forward(&mut self, end: usize, limits: BatchLimits, batch: &mut Filling<'_>) -> ScanEnd {
         self.reserve(end - self.from, limits, batch);
         while self.from < end {
             let entry = self.page.entry(self.from);
@@ -158,7 +164,7 @@ impl PageCursor {
         ScanEnd::Done
     }
 
-    fn copy_backward(&mut self, end: usize, limits: BatchLimits, batch: &mut Batch) -> ScanEnd {
+    fn copy_backward(&mut self, end: usize, limits: BatchLimits, batch: &mut Filling<'_>) -> ScanEnd {
         self.reserve(self.to - end, limits, batch);
         let from = std::mem::replace(&mut self.from, end);
         let mut outcome = ScanEnd::Done;
@@ -174,9 +180,14 @@ impl PageCursor {
     }
 
     /// Adds an entry to the batch; false where that is full.
-    fn copy(&mut self, at: usize, entry: &Entry, limits: BatchLimits, batch: &mut Batch) -> bool {
+    fn copy(&mut self, at: usize, entry: &Entry, limits: BatchLimits, batch: &mut Filling<'_>) -> bool {
         if batch.is_full(limits) {
             return false;
+        }
+        if entry.is_large() {
+            self.page.key_into(at, &mut self.key);
+            batch.push(&self.key, self.page.content(entry));
+            return true;
         }
         let pieces = self.page.pieces(at, entry, &mut self.start);
         batch.push_joined(pieces.start, pieces.rest, pieces.key_bytes);
@@ -184,7 +195,7 @@ impl PageCursor {
     }
 
     /// Makes room in the batch for so many entries of about the usual size.
-    fn reserve(&self, entries: usize, limits: BatchLimits, batch: &mut Batch) {
+    fn reserve(&self, entries: usize, limits: BatchLimits, batch: &mut Filling<'_>) {
         let entries = entries.min(limits.entries_max.saturating_sub(batch.len()));
         let room = limits.bytes_max.saturating_sub(batch.bytes()).min(RESERVED_BYTES_MAX);
         let usual = self.page.raw_bytes() / self.page.len().max(1) + self.start.len();

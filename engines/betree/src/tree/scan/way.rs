@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use pando_storage::{Batch, BatchLimits, Direction, KeyRange, Patience};
+use pando_storage::{BatchLimits, Direction, KeyRange, Patience};
 
+use super::filling::Filling;
 use super::page_cursor::PageCursor;
 use super::{ScanRequest, nearer, target_of};
 use crate::cache::{Blocks, ScanPace, Stretch};
@@ -94,7 +95,7 @@ impl<'v> Way<'v> {
         blocks: &Blocks,
         request: &ScanRequest<'_>,
         rest: &KeyRange,
-        batch: &Batch,
+        batch: &Filling<'_>,
     ) -> Result<(), Damaged> {
         let Way { leaf, directory, at, cursor, slices, ahead } = self;
         for slice in slices.iter_mut().filter(|slice| slice.cursor.is_none()) {
@@ -224,7 +225,7 @@ fn cursor_in(page: Page, bounds: PathBounds<'_>, request: &ScanRequest<'_>, rest
 }
 
 /// How a request reads: a cursor's largest batches are a long scan's.
-fn pace_of(request: &ScanRequest<'_>) -> ScanPace {
+pub(super) fn pace_of(request: &ScanRequest<'_>) -> ScanPace {
     if request.limits.bytes_max >= BatchLimits::LARGEST.bytes_max {
         ScanPace::Passing
     } else {
@@ -253,14 +254,16 @@ fn leaf_page(
     directory: &Directory,
     at: usize,
     (request, rest): (&ScanRequest<'_>, &KeyRange),
-    batch: &Batch,
+    batch: &Filling<'_>,
     ahead: &mut VecDeque<(usize, Page)>,
 ) -> Result<Page, BetreeError> {
     let pages = directory.pages();
     let bytes_left = request.limits.bytes_max.saturating_sub(batch.bytes());
     let entries_left = request.limits.entries_max.saturating_sub(batch.len());
     // Of the first page the scan has half, on average.
-    let half = (pages[at].pointer.raw_length() as usize / 2, pages[at].entries as usize / 2);
+    let first = &pages[at];
+    let first_bytes = u64::from(first.pointer.raw_length()).saturating_add(first.large_bytes);
+    let half = (usize::try_from(first_bytes / 2).unwrap_or(usize::MAX), first.entries as usize / 2);
     let wanted = widened(pages, at..at + 1, request.direction, |bytes, entries| {
         bytes < bytes_left.saturating_add(half.0) && entries < entries_left.saturating_add(half.1)
     });
@@ -293,7 +296,8 @@ fn widened(
 ) -> Range<usize> {
     let mut range = from;
     let sum = |bytes: usize, entries: usize, page: &PageEntry| {
-        (bytes + page.pointer.raw_length() as usize, entries + page.entries as usize)
+        let all = u64::from(page.pointer.raw_length()).saturating_add(page.large_bytes);
+        (bytes.saturating_add(usize::try_from(all).unwrap_or(usize::MAX)), entries + page.entries as usize)
     };
     let (mut bytes, mut entries) =
         pages[range.clone()].iter().fold((0, 0), |(bytes, entries), page| sum(bytes, entries, page));

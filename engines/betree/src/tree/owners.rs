@@ -1,0 +1,87 @@
+//! Everything that a subtree owns of the file, for taking a tree apart.
+//!
+//! Every directory and index is read, and of pages those that refer to large values: they are a small part of what they lead to.
+
+use bytes::Bytes;
+use pando_storage::Patience;
+
+use super::leaf_merge::blocks_of_leaf;
+use super::node::Child;
+use super::slice::blocks_of_slice;
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+use crate::format::content::Content;
+use crate::format::directory::Directory;
+use crate::format::page::Page;
+use crate::space::{Extent, Generation, Pointer, extents_of};
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    /// The blocks of every leaf, slice and inner node, grouped by owner.
+    pub(crate) blocks: Vec<Vec<Pointer>>,
+    /// The extents of large values, which may be many. Those that touch are one, as old as the oldest.
+    pub(crate) values: Vec<(Extent, Generation)>,
+}
+
+impl Owners {
+    /// Adds what a subtree owns.
+    pub(crate) fn collect(&mut self, blocks: &Blocks, child: &Child) -> Result<(), BetreeError> {
+        match child {
+            Child::Leaf(leaf) => {
+                self.blocks.push(blocks_of_leaf(blocks, leaf)?);
+                if leaf.reach > 0 {
+                    let directory = blocks.directory(&leaf.directory, Patience::MayBlock)?;
+                    self.collect_values(blocks, &directory)?;
+                }
+            }
+            Child::Inner(slot) => {
+                let node = blocks.node(slot, Patience::MayBlock)?;
+                node.children().iter().try_for_each(|child| self.collect(blocks, child))?;
+                for slice in node.all_slices() {
+                    let index = blocks.slice_index(slice, Patience::MayBlock)?;
+                    self.blocks.push(blocks_of_slice(slice, index));
+                    if slice.reach() > 0 {
+                        self.collect_values(blocks, &index.pages)?;
+                    }
+                }
+                self.blocks.extend(slot.stored().map(|pointer| vec![pointer]));
+            }
+        }
+        Ok(())
+    }
+
+    fn collect_values(&mut self, blocks: &Blocks, directory: &Directory) -> Result<(), BetreeError> {
+        for entry in directory.pages().iter().filter(|entry| entry.large_bytes > 0) {
+            let page = decode(&entry.pointer, blocks.store().read_block(&entry.pointer)?)?;
+            for pieces in values_of(&page) {
+                let Some(birth) = pieces.iter().map(Pointer::birth).max() else { continue };
+                extents_of(&pieces).into_iter().for_each(|extent| self.add_value(extent, birth));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_value(&mut self, extent: Extent, birth: Generation) {
+        match self.values.last_mut() {
+            Some((last, oldest)) if last.end() == extent.start() && last.file() == extent.file() => {
+                *last = Extent::new(last.file(), last.start(), extent.end() - last.start());
+                *oldest = birth.min(*oldest);
+            }
+            _ => self.values.push((extent, birth)),
+        }
+    }
+}
+
+fn decode(pointer: &Pointer, raw: Bytes) -> Result<Page, BetreeError> {
+    let offset = pointer.address().byte_offset();
+    Page::decode(raw).map_err(|source| BetreeError::Format { offset, source })
+}
+
+/// The pieces of each large value that a page refers to.
+pub(crate) fn values_of(page: &Page) -> impl Iterator<Item = Vec<Pointer>> + '_ {
+    (0..page.len()).filter_map(|at| match page.content(&page.entry(at)) {
+        Content::Large(reference) => Some(reference.pieces().collect()),
+        Content::Deleted | Content::Value(_) => None,
+    })
+}
