@@ -43,8 +43,8 @@ pub(crate) struct Ages {
     samples: Mutex<VecDeque<Sample>>,
     /// What is buffered of records up to this one is to be merged.
     aged: AtomicU64,
-    /// Trees that may have some of it.
-    trees: Mutex<Vec<Arc<Tree>>>,
+    /// Trees that may have some of it; the last is the next.
+    trees: Mutex<VecDeque<Arc<Tree>>>,
 }
 
 impl Core {
@@ -60,41 +60,66 @@ impl Core {
             |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= aged);
         let trees = self.trees();
         let old = trees.values().filter(|tree| tree.view().partitions.iter().any(is_old));
-        let old: Vec<Arc<Tree>> = old.cloned().collect();
+        let old: VecDeque<Arc<Tree>> = old.cloned().collect();
         if !old.is_empty() {
             *self.ages.trees.lock() = old;
             self.wake_mergers();
         }
     }
 
+    /// Has the mergers merge what is buffered of records up to `target`, beside the caller, who does the same.
+    pub(crate) fn share_merges_up_to(&self, target: Lsn) {
+        self.ages.aged.fetch_max(target.get(), Ordering::Relaxed);
+        *self.ages.trees.lock() = self.trees_in_order().into();
+        self.wake_mergers();
+    }
+
     /// Merges a partition that has grown old, if there is one.
     pub(crate) fn merge_one_aged(&self) -> Result<Progress, BetreeError> {
         let aged = Lsn::new(self.ages.aged.load(Ordering::Relaxed));
-        let old = self.ages.trees.lock().clone();
-        for tree in old.into_iter().rev() {
-            let Some(merging) = tree.try_lock_merging() else { continue };
+        let is_old =
+            |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= aged);
+        let mut busy = Vec::new();
+        let mut outcome = Ok(Progress::Nothing);
+        while let Some(tree) = self.ages.take() {
+            let Some(merging) = tree.try_lock_merging() else {
+                busy.push(tree);
+                continue;
+            };
             let view = tree.view_to_keep();
-            let is_old =
-                |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= aged);
-            if let Some(at) = view.partitions.iter().position(is_old) {
-                self.merge_partition(&tree, &merging, &view, at).inspect_err(|_| self.ages.put_off(&tree))?;
-                self.counters.aged_merges.add(1);
-                return Ok(Progress::Merged);
+            let Some(at) = view.partitions.iter().position(is_old) else { continue };
+            let merged = self.merge_partition(&tree, &merging, &view, at);
+            drop(merging);
+            // One that failed comes last from now on; another may be able to.
+            if merged.is_err() {
+                self.ages.put_last(tree)
+            } else {
+                self.ages.put_back(tree)
             }
-            let mut trees = self.ages.trees.lock();
-            trees.retain(|other| !Arc::ptr_eq(other, &tree));
+            outcome = merged.map(|()| Progress::Merged);
+            break;
         }
-        Ok(Progress::Nothing)
+        busy.into_iter().for_each(|tree| self.ages.put_last(tree));
+        if matches!(outcome, Ok(Progress::Merged)) {
+            self.counters.aged_merges.add(1);
+        }
+        outcome
     }
 }
 
 impl Ages {
-    /// Has the others tried before this one, which failed.
-    fn put_off(&self, tree: &Arc<Tree>) {
-        let mut trees = self.trees.lock();
-        if let Some(at) = trees.iter().position(|other| Arc::ptr_eq(other, tree)) {
-            trees[..=at].rotate_right(1);
-        }
+    fn take(&self) -> Option<Arc<Tree>> {
+        self.trees.lock().pop_back()
+    }
+
+    /// The next that is taken is this one.
+    fn put_back(&self, tree: Arc<Tree>) {
+        self.trees.lock().push_back(tree);
+    }
+
+    /// All others are taken before this one.
+    fn put_last(&self, tree: Arc<Tree>) {
+        self.trees.lock().push_front(tree);
     }
 
     /// Adds a sample; the record up to which everything is too old now, if that is a newer one than before.

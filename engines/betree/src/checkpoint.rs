@@ -277,6 +277,7 @@ impl Core {
             let _gate = self.gate.write();
             self.last_lsn()
         };
+        self.share_merges_up_to(target);
         self.trees_in_order().iter().try_for_each(|tree| self.merge_up_to(tree, target))
     }
 
