@@ -30,6 +30,17 @@ pub struct Capabilities {
     pub durable: Persistence,
     /// Whether a [`CachedOnly`](crate::Patience::CachedOnly) read of cached data answers at once.
     pub cached_reads: CachedReads,
+    /// Whether merges of one key by several transactions at once all count.
+    pub merges: Merging,
+}
+
+/// How [`Transaction::merge`](crate::Transaction::merge) without an intent is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merging {
+    /// Nothing is read, and no merge conflicts with another: all of them count.
+    Blind,
+    /// By the emulation: a get, and a put with an intent.
+    Emulated,
 }
 
 /// Whether data outlives the process.

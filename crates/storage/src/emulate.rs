@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::{
     Batch, BatchLimits, Begin, Cursor, Direction, Durability, Engine, ErrorKind, Estimate, KeyRange,
-    LoadDurability, Patience, ScanEnd, SortedEntries, StorageError, Transaction, TreeId,
+    LoadDurability, Merge, Patience, ScanEnd, SortedEntries, StorageError, Transaction, TreeId,
 };
 
 pub use backup::{backup, restore_backup};
@@ -88,20 +88,17 @@ pub fn estimate(
     })
 }
 
-/// Replaces the value of a key by what `apply` makes of it; `None` means that the key is not there. Reads, then writes.
+/// [`Transaction::merge`] by a `get` and a `put`, whose intent keeps other merges away until the commit.
 pub fn merge(
     transaction: &mut dyn Transaction,
     tree: TreeId,
     key: &[u8],
+    merge: Merge<'_>,
     patience: Patience,
-    apply: &mut dyn FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
 ) -> Result<(), StorageError> {
+    merge.check()?;
     let old = transaction.get(tree, key, patience)?;
-    match apply(old.as_deref()) {
-        Some(new) => transaction.put(tree, key, &new),
-        None if old.is_some() => transaction.delete(tree, key),
-        None => Ok(()),
-    }
+    transaction.put(tree, key, &merge.apply(old.as_deref()))
 }
 
 /// [`Engine::load`] by transactions of [`LOAD_BATCH_ENTRIES`] puts.

@@ -260,8 +260,11 @@ fn is_owned(slot: &Slot, intent: &Intent) -> bool {
 }
 
 /// 64 bits that stand for a key of a tree.
+///
+/// The number of the tree is spread over all bits of the seed first: xxh3 adds a seed to the bytes of a short key as they are, so that
+/// small numbers would make neighbouring keys of neighbouring trees meet.
 pub(crate) fn fingerprint(tree: TreeId, key: &[u8]) -> u64 {
-    xxh3_64_with_seed(key, u64::from(tree.get()))
+    xxh3_64_with_seed(key, u64::from(tree.get()).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ mod identifiers;
 mod intents;
 pub mod limits;
 mod load;
+mod merge;
 mod scan;
 mod statistics;
 mod transaction;
@@ -47,7 +48,7 @@ mod write_set;
 
 pub use backup::{BackupExtent, BackupReport, BackupRequest};
 pub use bytes::Bytes;
-pub use capabilities::{CachedReads, Capabilities, ConflictTime, History, Persistence};
+pub use capabilities::{CachedReads, Capabilities, ConflictTime, History, Merging, Persistence};
 pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;
 pub use durability::{CommitReceipt, Durability, DurabilityWaker};
@@ -56,11 +57,12 @@ pub use error::{ErrorKind, StorageError};
 pub use identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 pub use intents::{Intent, Intents, TransactionId};
 pub use load::{IteratorEntries, LoadDurability, SortedEntries};
+pub use merge::{MERGE_OPERAND_BYTES_MAX, Merge, Merges};
 pub use pando_environment::MissedRead;
 pub use scan::{Batch, BatchLimits, Cursor, Direction, KeyRange, ScanEnd};
 pub use statistics::{Estimate, LiveTransaction, Statistics, Wait};
 pub use transaction::{Patience, Savepoint, Transaction};
-pub use write_set::{Claim, Write, WriteSet};
+pub use write_set::{Change, Claim, Write, WriteSet};
 
 /// Longest key that an engine takes, in bytes.
 pub const KEY_BYTES_MAX: usize = 1_900;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use crate::{
-    Batch, BatchLimits, CommitReceipt, Direction, Durability, Estimate, KeyRange, ScanEnd, SnapshotTimestamp,
-    StorageError, TreeId, emulate,
+    Batch, BatchLimits, Claim, CommitReceipt, Direction, Durability, Estimate, KeyRange, Merge, ScanEnd,
+    SnapshotTimestamp, StorageError, TreeId, emulate,
 };
 
 /// Whether a call may wait for the device.
@@ -62,6 +62,25 @@ pub trait Transaction: Send {
     /// `delete` without an intent, as [`put_blind`](Transaction::put_blind).
     fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
         self.delete(tree, key)
+    }
+
+    /// Applies an operator to whatever value the key has, without reading it, and leaves what becomes of it. What that is stands in
+    /// [`Merge`]; it is never an error.
+    ///
+    /// With [`Claim::Blind`] there is no intent: merges of a key by several transactions at once all count, in the order of their commits.
+    /// The caller vouches that whoever puts or deletes the key meanwhile does so without regard to its value. With [`Claim::Intent`] it is
+    /// an update as `put` is. An engine that emulates it reads, which may need patience, and takes an intent in any case; a
+    /// [`WouldBlock`](crate::ErrorKind::WouldBlock) then leaves the transaction as it was.
+    fn merge(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+        patience: Patience,
+    ) -> Result<(), StorageError> {
+        let _an_intent_in_any_case = claim;
+        emulate::merge(self.as_dyn_mut(), tree, key, merge, patience)
     }
 
     /// Fills `batch` (emptied first) with the entries of `range` in `direction`, up to `limits`, and says whether there

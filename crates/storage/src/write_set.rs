@@ -13,6 +13,8 @@
 //! 2. A savepoint is a number of entries. Rolling back pops entries, newest first, and uncovers what each had covered.
 //! 3. [`WriteSet::scan_over`] merges the order of a tree with an engine's own scan: on equal keys the write wins, and a
 //!    deletion hides what lies below.
+//! 4. A merge over a put or a deletion of its own transaction is a put, over a merge it is one merge of both: what is latest says
+//!    by itself what becomes of the key.
 //!
 //! ```text
 //! put a=1, put b=2, delete a           entries  0: a=1   1: b=2   2: a deleted, covers 0
@@ -29,6 +31,7 @@
 
 mod overlay;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -36,7 +39,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
 
 use crate::intents::fingerprint;
-use crate::{Savepoint, TreeId};
+use crate::{Merge, Merges, Savepoint, TreeId};
 
 /// How a write keeps other writers of its key away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,40 @@ pub enum Claim {
     Blind,
 }
 
+/// What a write does to its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'w> {
+    /// Sets the value.
+    Put(&'w [u8]),
+    /// Takes the key away.
+    Delete,
+    /// Changes the value that is there, whatever it is.
+    Merge(Merges<'w>),
+}
+
+impl<'w> Change<'w> {
+    /// The bytes that it carries: a value, or encoded merges; none for a deletion.
+    pub fn bytes(self) -> &'w [u8] {
+        match self {
+            Change::Put(value) => value,
+            Change::Delete => &[],
+            Change::Merge(merges) => merges.as_bytes(),
+        }
+    }
+
+    /// The value that it leaves behind, where `below` is what was there before; `None` for none.
+    pub fn over<'v>(self, below: Option<&'v [u8]>) -> Option<Cow<'v, [u8]>>
+    where
+        'w: 'v,
+    {
+        match self {
+            Change::Put(value) => Some(Cow::Borrowed(value)),
+            Change::Delete => None,
+            Change::Merge(merges) => Some(merges.apply(below)),
+        }
+    }
+}
+
 /// One write, as it is read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write<'w> {
@@ -54,8 +91,8 @@ pub struct Write<'w> {
     pub tree: TreeId,
     /// The key.
     pub key: &'w [u8],
-    /// The new value; `None` for a deletion.
-    pub value: Option<&'w [u8]>,
+    /// What it does to the key.
+    pub change: Change<'w>,
     /// How other writers are kept away.
     pub claim: Claim,
 }
@@ -69,6 +106,14 @@ const ENTRY_MEMORY: usize = size_of::<Entry>() + 8;
 /// No earlier entry of the key.
 const NO_ENTRY: u32 = u32::MAX;
 
+/// What an entry does.
+#[derive(Clone, Copy)]
+enum Kind {
+    Put,
+    Delete,
+    Merge,
+}
+
 struct Entry {
     fingerprint: u64,
     /// Where the key begins in the arena; the value follows it.
@@ -78,7 +123,7 @@ struct Entry {
     value_bytes: u32,
     /// The entry of the same key that this one covers, or [`NO_ENTRY`].
     covers: u32,
-    is_deletion: bool,
+    kind: Kind,
     is_covered: bool,
     claim: Claim,
 }
@@ -104,7 +149,7 @@ impl WriteSet {
     /// # Panics
     /// With 2³² − 1 writes, or a key or value of 4 GiB.
     pub fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8], claim: Claim) {
-        self.write(Write { tree, key, value: Some(value), claim });
+        self.write(Write { tree, key, change: Change::Put(value), claim });
     }
 
     /// Removes a key.
@@ -112,7 +157,26 @@ impl WriteSet {
     /// # Panics
     /// As [`WriteSet::put`].
     pub fn delete(&mut self, tree: TreeId, key: &[u8], claim: Claim) {
-        self.write(Write { tree, key, value: None, claim });
+        self.write(Write { tree, key, change: Change::Delete, claim });
+    }
+
+    /// Merges into what the key has. Over an own put or delete that is known, and becomes a put; over own merges they become one.
+    ///
+    /// # Panics
+    /// As [`WriteSet::put`].
+    pub fn merge(&mut self, tree: TreeId, key: &[u8], merge: Merge<'_>, claim: Claim) {
+        let bytes = merge.to_bytes();
+        let merges = Merges::decode(&bytes).expect("what was just encoded can be decoded");
+        let over_own = self.latest(tree, key).map(|own| match own.change {
+            Change::Put(value) => (Kind::Put, merge.apply(Some(value)).into_owned()),
+            Change::Delete => (Kind::Put, merge.apply(None).into_owned()),
+            Change::Merge(older) => (Kind::Merge, merges.after(older)),
+        });
+        let change = match &over_own {
+            None => Change::Merge(merges),
+            Some((kind, bytes)) => change_of(*kind, bytes),
+        };
+        self.write(Write { tree, key, change, claim });
     }
 
     /// The latest write of a key, if this transaction has written it: a deletion has no value.
@@ -190,7 +254,7 @@ impl WriteSet {
         if let Some(before) = self.entries.get_mut(covers as usize) {
             before.is_covered = true;
         }
-        let value = write.value.unwrap_or_default();
+        let value = write.change.bytes();
         self.entries.push(Entry {
             fingerprint: hash,
             start: self.arena.len(),
@@ -198,7 +262,11 @@ impl WriteSet {
             key_bytes: u32::try_from(write.key.len()).expect("a key is below 4 GiB"),
             value_bytes: u32::try_from(value.len()).expect("a value is below 4 GiB"),
             covers,
-            is_deletion: write.value.is_none(),
+            kind: match write.change {
+                Change::Put(_) => Kind::Put,
+                Change::Delete => Kind::Delete,
+                Change::Merge(_) => Kind::Merge,
+            },
             is_covered: false,
             claim: write.claim,
         });
@@ -267,8 +335,18 @@ impl WriteSet {
         Write {
             tree: entry.tree,
             key: &self.arena[entry.start..value_start],
-            value: (!entry.is_deletion).then_some(value),
+            change: change_of(entry.kind, value),
             claim: entry.claim,
+        }
+    }
+}
+
+fn change_of(kind: Kind, bytes: &[u8]) -> Change<'_> {
+    match kind {
+        Kind::Put => Change::Put(bytes),
+        Kind::Delete => Change::Delete,
+        Kind::Merge => {
+            Change::Merge(Merges::decode(bytes).expect("the set holds merges that were encoded whole"))
         }
     }
 }

@@ -9,7 +9,7 @@
 //! Up to the append an error means that nothing has happened. After it nothing but the log's device can fail, and then the
 //! engine takes no further commits.
 
-use pando_storage::{CommitReceipt, CommitTimestamp, Durability, Intent, Lsn, TreeId, WriteSet};
+use pando_storage::{Change, CommitReceipt, CommitTimestamp, Durability, Intent, Lsn, TreeId, WriteSet};
 
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
@@ -32,8 +32,8 @@ pub(crate) fn commit(
     let mut groups: Vec<(TreeId, Vec<KeyWrite<'_>>)> = Vec::new();
     for write in &sorted {
         match groups.last_mut() {
-            Some((tree, group)) if *tree == write.tree => group.push((write.key, write.value)),
-            _ => groups.push((write.tree, vec![(write.key, write.value)])),
+            Some((tree, group)) if *tree == write.tree => group.push((write.key, value_of(write.change))),
+            _ => groups.push((write.tree, vec![(write.key, value_of(write.change))])),
         }
     }
     let payload = payload_of(&groups, writes.bytes() + sorted.len() * 8);
@@ -56,6 +56,15 @@ pub(crate) fn commit(
         core.log().write_through(lsn)?;
     }
     Ok(CommitReceipt { timestamp, lsn })
+}
+
+/// The value of a write; `None` for a delete.
+fn value_of(change: Change<'_>) -> Option<&[u8]> {
+    match change {
+        Change::Put(value) => Some(value),
+        Change::Delete => None,
+        Change::Merge(_) => unreachable!("merges are emulated: they come here as puts"),
+    }
 }
 
 fn payload_of(groups: &[(TreeId, Vec<KeyWrite<'_>>)], bytes: usize) -> Vec<u8> {

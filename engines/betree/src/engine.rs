@@ -8,8 +8,8 @@ use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
     CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, History, LiveTransaction,
-    LoadDurability, Lsn, Persistence, SortedEntries, Statistics, StorageError, Transaction, TreeDescription,
-    TreeId, TreeOptions, Wait,
+    LoadDurability, Lsn, Merging, Persistence, SortedEntries, Statistics, StorageError, Transaction,
+    TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
@@ -163,6 +163,7 @@ impl Engine for Betree {
             history: History::WhileHeld,
             durable: Persistence::Durable,
             cached_reads: CachedReads::Told,
+            merges: Merging::Emulated,
         }
     }
 

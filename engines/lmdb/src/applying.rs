@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use heed::RwTxn;
-use pando_storage::{Estimate, StorageError, TreeId, Write, WriteSet};
+use pando_storage::{Change, Estimate, StorageError, TreeId, Write, WriteSet};
 use parking_lot::RwLock;
 
 use crate::failure::{is_map_full, lmdb_failed};
@@ -54,8 +54,8 @@ fn apply_write(
 ) -> Result<(), heed::Error> {
     let key = table_key(write.tree, write.key);
     let entry_bytes = |value: usize| (write.key.len() + value) as u64;
-    match write.value {
-        Some(value) => {
+    match write.change {
+        Change::Put(value) => {
             // Most puts are of new keys: this one looks and writes in one descent.
             if let Some(old) = table.get_or_put(writer, &key, value)? {
                 size.bytes = size.bytes.saturating_sub(entry_bytes(old.len()));
@@ -65,7 +65,15 @@ fn apply_write(
             }
             size.bytes += entry_bytes(value.len());
         }
-        None => {
+        Change::Merge(merges) => {
+            let old = table.get(writer, &key)?;
+            let before = old.map(<[u8]>::len);
+            let new = merges.apply(old).into_owned();
+            table.put(writer, &key, &new)?;
+            size.entries += u64::from(before.is_none());
+            size.bytes = size.bytes.saturating_sub(before.map_or(0, entry_bytes)) + entry_bytes(new.len());
+        }
+        Change::Delete => {
             let Some(old) = table.get(writer, &key)?.map(<[u8]>::len) else { return Ok(()) };
             table.delete(writer, &key)?;
             size.entries = size.entries.saturating_sub(1);

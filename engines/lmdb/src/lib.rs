@@ -43,8 +43,8 @@ use std::sync::mpsc;
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Persistence, SnapshotTimestamp, Statistics,
-    StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, SnapshotTimestamp,
+    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -137,6 +137,7 @@ impl Engine for LmdbEngine {
             history: History::NewestOnly,
             durable: Persistence::Durable,
             cached_reads: CachedReads::NotTold,
+            merges: Merging::Blind,
         }
     }
 

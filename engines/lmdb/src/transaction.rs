@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{
-    Batch, BatchLimits, Claim, CommitReceipt, CommitTimestamp, Direction, Durability, ErrorKind, Estimate,
-    Intent, KeyRange, Lsn, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction,
-    TransactionId, TreeId, WriteSet, emulate,
+    Batch, BatchLimits, Change, Claim, CommitReceipt, CommitTimestamp, Direction, Durability, ErrorKind,
+    Estimate, Intent, KeyRange, Lsn, Merge, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp,
+    StorageError, Transaction, TransactionId, TreeId, WriteSet, emulate,
 };
 
 use crate::failure::lmdb_failed;
@@ -101,6 +101,20 @@ impl LmdbTransaction {
         Ok(())
     }
 
+    fn merge_claiming(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+    ) -> Result<(), StorageError> {
+        merge.check()?;
+        self.prepare(tree, key, claim)?;
+        self.writes.merge(tree, key, merge, claim);
+        self.show_writes();
+        Ok(())
+    }
+
     fn show_writes(&self) {
         self.writes_shown.store(self.writes.keys() as u64, Ordering::Relaxed);
     }
@@ -150,12 +164,18 @@ impl Transaction for LmdbTransaction {
     fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError> {
         check_key(key)?;
         self.check_read(tree, patience)?;
-        if let Some(write) = self.writes.latest(tree, key) {
-            return Ok(write.value.map(Bytes::copy_from_slice));
-        }
-        let found = self.store.table.get(self.reading(), &table_key(tree, key));
-        let found = found.map_err(|error| lmdb_failed("reading an entry", error))?;
-        Ok(found.map(Bytes::copy_from_slice))
+        let own = self.writes.latest(tree, key).map(|write| write.change);
+        let found = match own {
+            Some(Change::Put(_) | Change::Delete) => None,
+            Some(Change::Merge(_)) | None => {
+                let found = self.store.table.get(self.reading(), &table_key(tree, key));
+                found.map_err(|error| lmdb_failed("reading an entry", error))?
+            }
+        };
+        Ok(match own {
+            Some(change) => change.over(found).map(|value| Bytes::copy_from_slice(&value)),
+            None => found.map(Bytes::copy_from_slice),
+        })
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
@@ -172,6 +192,17 @@ impl Transaction for LmdbTransaction {
 
     fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
         self.delete_claiming(tree, key, Claim::Blind)
+    }
+
+    fn merge(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+        _: Patience,
+    ) -> Result<(), StorageError> {
+        self.merge_claiming(tree, key, merge, claim)
     }
 
     fn scan(

@@ -127,7 +127,7 @@ impl Store {
         for write in writes.iter() {
             let tree =
                 self.trees.get_mut(&write.tree).expect("next_commit found every tree under the same lock");
-            if tree.add(write.key, write.value, timestamp) {
+            if tree.add(write.key, write.change, timestamp) {
                 self.stale.push_back(Stale { since: timestamp, tree: write.tree, key: write.key.into() });
             }
         }

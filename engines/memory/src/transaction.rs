@@ -7,8 +7,8 @@ use bytes::Bytes;
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{
     Batch, BatchLimits, Claim, CommitReceipt, CommitTimestamp, Direction, Durability, ErrorKind, Estimate,
-    Intent, KeyRange, Lsn, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction,
-    TransactionId, TreeId, WriteSet, emulate,
+    Intent, KeyRange, Lsn, Merge, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, StorageError,
+    Transaction, TransactionId, TreeId, WriteSet, emulate,
 };
 
 use crate::Shared;
@@ -75,6 +75,20 @@ impl MemoryTransaction {
         Ok(())
     }
 
+    fn merge_claiming(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+    ) -> Result<(), StorageError> {
+        merge.check()?;
+        self.prepare(tree, key, claim)?;
+        self.writes.merge(tree, key, merge, claim);
+        self.show_writes();
+        Ok(())
+    }
+
     fn show_writes(&self) {
         self.writes_shown.store(self.writes.keys() as u64, Ordering::Relaxed);
     }
@@ -89,9 +103,13 @@ impl Transaction for MemoryTransaction {
         check_key(key)?;
         let store = self.shared.store.read();
         let have = store.tree(tree, self.number)?;
+        let below = have.get(key, self.snapshot);
         Ok(match self.writes.latest(tree, key) {
-            Some(write) => write.value.map(Bytes::copy_from_slice),
-            None => have.get(key, self.snapshot).cloned(),
+            Some(write) => {
+                let value = write.change.over(below.map(|value| &value[..]));
+                value.map(|value| Bytes::copy_from_slice(&value))
+            }
+            None => below.cloned(),
         })
     }
 
@@ -109,6 +127,17 @@ impl Transaction for MemoryTransaction {
 
     fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
         self.delete_claiming(tree, key, Claim::Blind)
+    }
+
+    fn merge(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+        _: Patience,
+    ) -> Result<(), StorageError> {
+        self.merge_claiming(tree, key, merge, claim)
     }
 
     fn scan(

@@ -13,6 +13,8 @@
 //! |---|---|
 //! | [`trees`] | creating, listing, dropping, names used again |
 //! | [`values`] | single keys and values: lengths, emptiness, patience |
+//! | [`merges`] | operators on values that nobody reads |
+//! | [`ranges`] | whole ranges of keys deleted at once |
 //! | [`isolation`] | snapshots, own writes, who wins a conflict |
 //! | [`scans`] | order, bounds, directions, batches, savepoints |
 //! | [`durability`] | receipts, wakers, close, restart, crash |
@@ -24,23 +26,29 @@
 //!
 //! Every engine runs under [`CheckedEngine`](pando_storage::CheckedEngine), which watches the rules of single calls.
 //!
+//! [`EmulatedEngine`] around an engine leaves all extensions to the emulations, which keep the same promises.
+//!
 //! Engines that reach the outside only through an [`Environment`](pando_environment::Environment) make a second call,
 //! [`engine_power_cuts!`]: many lives on a simulated disk that loses power at any call; see [`power_cuts`].
 #![warn(missing_docs)]
 
 pub mod backups;
 pub mod durability;
+pub mod emulated;
 pub mod figures;
 pub mod history;
 pub mod isolation;
+pub mod merges;
 pub mod model;
 pub mod power_cuts;
+pub mod ranges;
 pub mod scans;
 pub mod subject;
 pub mod threads;
 pub mod trees;
 pub mod values;
 
+pub use emulated::EmulatedEngine;
 pub use subject::Subject;
 
 /// The whole conformance suite for one engine, as tests in a module of the given name. See the crate's head.
@@ -87,8 +95,25 @@ macro_rules! every_test {
             an_empty_tree_is_loaded_with_sorted_entries
             a_load_of_nothing_leaves_an_empty_tree
             loads_that_cannot_be_are_refused
-            merging_works_by_emulation
             any_thread_may_go_on_with_a_transaction
+        );
+        $crate::tests_of!($open, merges:
+            operators_do_to_values_what_they_say
+            a_transaction_sees_its_own_merges
+            blind_merges_at_the_same_time_all_count_or_conflict
+            a_merge_with_an_intent_conflicts_as_a_put_does
+            snapshots_between_merges_each_see_their_value
+            merges_are_applied_exactly_once_across_restarts
+            merges_that_cannot_be_are_refused
+        );
+        $crate::tests_of!($open, ranges:
+            a_range_delete_stands_in_order_with_the_writes_of_its_transaction
+            a_range_delete_can_be_taken_back
+            older_snapshots_see_what_a_range_delete_took_away
+            a_range_delete_conflicts_with_updates_within_it
+            a_range_delete_does_not_conflict_beside_its_range
+            a_range_delete_loses_nothing_that_it_has_not_seen
+            a_range_delete_survives_restarts
         );
         $crate::tests_of!($open, isolation:
             a_snapshot_sees_what_was_committed_before_it_and_nothing_later
@@ -150,6 +175,7 @@ macro_rules! every_test {
         $crate::tests_of!($open, threads:
             the_sum_of_all_accounts_never_changes
             concurrent_increments_are_all_counted
+            concurrent_merges_are_all_counted
             concurrent_inserts_of_different_keys_all_arrive
             trees_come_and_go_beside_writers_and_checkpoints
         );
@@ -186,10 +212,12 @@ mod tests {
     const LIST: &str = include_str!("lib.rs");
 
     /// The text of every module that has tests.
-    const MODULES: [&str; 10] = [
+    const MODULES: [&str; 12] = [
         include_str!("backups.rs"),
         include_str!("trees.rs"),
         include_str!("values.rs"),
+        include_str!("merges.rs"),
+        include_str!("ranges.rs"),
         include_str!("isolation.rs"),
         include_str!("scans.rs"),
         include_str!("durability.rs"),

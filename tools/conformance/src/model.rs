@@ -4,6 +4,8 @@
 //! - A *state* is a map from (slot, key) to value; slots stand for trees. Every commit makes a new state.
 //! - A live transaction has a *view*, its snapshot's state with its own writes, and the list of those writes.
 //! - Slots 0 and 1 are written with intents; a put there goes blindly into slot 2 as well, as an index entry would.
+//! - Slot 3 is merged into blindly. Where the engine merges without reading, that never conflicts, and what is committed last is
+//!   applied last; else it is an update.
 //! - An update *must* conflict if another live transaction has updated the key, or a later commit than the snapshot did.
 //!   It *may* conflict where a later commit only touched the key and then went back to a savepoint.
 //!
@@ -14,8 +16,8 @@ use std::ops::Bound;
 
 use pando_environment::Environment;
 use pando_storage::{
-    CommitReceipt, ConflictTime, Direction, Durability, KeyRange, Savepoint, StorageError, Transaction,
-    TreeId,
+    Capabilities, Claim, CommitReceipt, ConflictTime, Direction, Durability, KeyRange, Merge, Merging,
+    Patience, Savepoint, StorageError, Transaction, TreeId,
 };
 
 use crate::subject::{Choices, Entry, Opened, Subject, entries_in, value};
@@ -25,7 +27,9 @@ type State = BTreeMap<Place, Vec<u8>>;
 
 /// The slot of the tree that is written blindly.
 const BLIND_SLOT: usize = 2;
-const SLOTS: usize = 3;
+/// The slot of the tree of counters.
+const MERGED_SLOT: usize = 3;
+const SLOTS: usize = 4;
 const STEPS: usize = 4_000;
 const LIVE_MAX: usize = 5;
 
@@ -34,9 +38,41 @@ struct Live {
     /// Commits before its snapshot.
     began_after: usize,
     view: State,
-    writes: BTreeMap<Place, Option<Vec<u8>>>,
+    writes: Writes,
     touched: BTreeSet<Place>,
-    savepoints: Vec<(Savepoint, State, BTreeMap<Place, Option<Vec<u8>>>)>,
+    savepoints: Vec<(Savepoint, State, Writes)>,
+}
+
+/// What a transaction has done to each place.
+type Writes = BTreeMap<Place, Written>;
+
+#[derive(Clone)]
+enum Written {
+    Value(Option<Vec<u8>>),
+    /// Merges, the oldest first.
+    Merged(Vec<OwnMerge>),
+}
+
+#[derive(Clone)]
+enum OwnMerge {
+    Add(i64),
+    Max(Vec<u8>),
+    Min(Vec<u8>),
+}
+
+impl OwnMerge {
+    fn as_merge(&self) -> Merge<'_> {
+        match self {
+            OwnMerge::Add(number) => Merge::Add(*number),
+            OwnMerge::Max(operand) => Merge::Max(operand),
+            OwnMerge::Min(operand) => Merge::Min(operand),
+        }
+    }
+
+    fn apply(&self, state: &mut State, place: &Place) {
+        let value = self.as_merge().apply(state.get(place).map(Vec::as_slice)).into_owned();
+        state.insert(place.clone(), value);
+    }
 }
 
 struct Model {
@@ -50,6 +86,7 @@ struct Model {
     live: Vec<Live>,
     last_receipt: Option<CommitReceipt>,
     conflicts: ConflictTime,
+    merges: Merging,
 }
 
 /// Runs thousands of random operations, from fixed seeds and from a fresh one; `PANDO_SEED` replays one.
@@ -60,8 +97,8 @@ pub fn random_operations_are_answered_as_by_a_model(subject: &Subject) {
     let mut engine = subject.open();
     for seed in seeds {
         let mut choices = Choices::of_seed(seed);
-        let trees = [0, 1, 2].map(|slot| engine.tree(&format!("slot {slot} of {seed}")));
-        let mut model = Model::new(trees, engine.capabilities().conflicts);
+        let trees = [0, 1, 2, 3].map(|slot| engine.tree(&format!("slot {slot} of {seed}")));
+        let mut model = Model::new(trees, engine.capabilities());
         for _ in 0..STEPS {
             if choices.one_in(1_000) && engine.is_durable() {
                 engine = model.restart(subject, engine, &mut choices);
@@ -73,7 +110,7 @@ pub fn random_operations_are_answered_as_by_a_model(subject: &Subject) {
 }
 
 impl Model {
-    fn new(trees: [TreeId; SLOTS], conflicts: ConflictTime) -> Model {
+    fn new(trees: [TreeId; SLOTS], capabilities: Capabilities) -> Model {
         Model {
             trees,
             newest: State::new(),
@@ -82,7 +119,8 @@ impl Model {
             touched: BTreeMap::new(),
             live: Vec::new(),
             last_receipt: None,
-            conflicts,
+            conflicts: capabilities.conflicts,
+            merges: capabilities.merges,
         }
     }
 
@@ -91,7 +129,7 @@ impl Model {
             return self.begin(engine);
         }
         let at = choices.below(self.live.len());
-        match choices.below(40) {
+        match choices.below(47) {
             0..=7 => self.get(at, choices),
             8..=13 => self.scan(at, choices),
             14..=24 => self.put(at, choices),
@@ -100,6 +138,8 @@ impl Model {
             31 => self.roll_back_to(at, choices),
             32..=36 => self.commit(at),
             37 => self.live.swap_remove(at).transaction.rollback(),
+            40..=45 => self.merge(at, choices),
+            46 => self.delete_range(at, choices),
             38 if choices.one_in(4) => engine.checkpoint().expect("the checkpoint succeeds"),
             _ => self.check_newest(engine),
         }
@@ -165,6 +205,63 @@ impl Model {
         self.live[at].write((BLIND_SLOT, entry), None);
     }
 
+    /// Merges: into a counter blindly, or with an intent into what is put and deleted as well.
+    fn merge(&mut self, at: usize, choices: &mut Choices) {
+        let slot = if choices.one_in(3) { choices.below(BLIND_SLOT) } else { MERGED_SLOT };
+        let place = (slot, key(choices));
+        let own = match choices.below(3) {
+            0 => OwnMerge::Add([1, -3, i64::MAX][choices.below(3)]),
+            1 => OwnMerge::Max(vec![choices.below(256) as u8; [1, 8, 100][choices.below(3)]]),
+            _ => OwnMerge::Min(vec![choices.below(256) as u8; [0, 1, 8][choices.below(3)]]),
+        };
+        let tree = self.trees[slot];
+        let merge = own.clone();
+        let run = |transaction: &mut dyn Transaction, claim| {
+            transaction.merge(tree, &place.1, merge.as_merge(), claim, Patience::MayBlock)
+        };
+        if slot == MERGED_SLOT && self.merges == Merging::Blind {
+            let outcome = run(self.live[at].transaction.as_dyn_mut(), Claim::Blind);
+            outcome.expect("a blind merge does not conflict");
+        } else if !self.update(at, &place, |transaction| run(transaction, Claim::Intent)) {
+            return;
+        }
+        let live = &mut self.live[at];
+        own.apply(&mut live.view, &place);
+        match live.writes.get_mut(&place) {
+            Some(Written::Merged(merges)) => merges.push(own),
+            Some(Written::Value(value)) => {
+                *value = live.view.get(&place).cloned();
+            }
+            None => {
+                live.writes.insert(place, Written::Merged(vec![own]));
+            }
+        }
+    }
+
+    /// Deletes a range of a guarded slot: an update of every key that is seen within it.
+    fn delete_range(&mut self, at: usize, choices: &mut Choices) {
+        let slot = choices.below(BLIND_SLOT);
+        let range = KeyRange { lower: bound(choices), upper: bound(choices) };
+        let of_slot = self.live[at].view.keys().filter(|place| place.0 == slot && range.contains(&place.1));
+        let places: Vec<Place> = of_slot.cloned().collect();
+        let may = places.iter().any(|place| self.may_conflict(at, place));
+        let must = places.iter().any(|place| self.must_conflict(at, place));
+        let outcome = self.live[at].transaction.delete_range(self.trees[slot], &range, Patience::MayBlock);
+        match outcome {
+            Ok(()) => {
+                assert!(!must || self.conflicts == ConflictTime::AtCommit, "{range:?} had to conflict");
+                for place in places {
+                    self.live[at].touched.insert(place.clone());
+                    self.live[at].write(place, None);
+                }
+            }
+            Err(error) => {
+                assert!(error.is_conflict() && may, "deleting {range:?} failed: {error:?}");
+                self.live.swap_remove(at).transaction.rollback();
+            }
+        }
+    }
+
     /// Updates a place; false if it conflicted, as it had to, and the transaction was rolled back.
     fn update(
         &mut self,
@@ -222,7 +319,7 @@ impl Model {
         let is_late = |place: &Place| {
             self.changed.get(place).is_some_and(|at_commit| *at_commit > self.live[at].began_after)
         };
-        let guarded = self.live[at].writes.keys().filter(|place| place.0 != BLIND_SLOT);
+        let guarded = self.live[at].writes.keys().filter(|place| place.0 < BLIND_SLOT);
         let must = self.conflicts == ConflictTime::AtCommit && guarded.clone().any(is_late);
         let live = self.live.swap_remove(at);
         let receipt = match live.transaction.commit(Durability::Logged) {
@@ -243,9 +340,12 @@ impl Model {
         for (place, value) in live.writes {
             self.changed.insert(place.clone(), self.commits);
             match value {
-                Some(value) => self.newest.insert(place, value),
-                None => self.newest.remove(&place),
-            };
+                Written::Value(Some(value)) => drop(self.newest.insert(place, value)),
+                Written::Value(None) => drop(self.newest.remove(&place)),
+                Written::Merged(merges) => {
+                    merges.iter().for_each(|merge| merge.apply(&mut self.newest, &place));
+                }
+            }
         }
         self.last_receipt = Some(receipt);
     }
@@ -284,7 +384,7 @@ impl Live {
             Some(value) => self.view.insert(place.clone(), value),
             None => self.view.remove(&place),
         };
-        self.writes.insert(place, value);
+        self.writes.insert(place, Written::Value(value));
     }
 }
 

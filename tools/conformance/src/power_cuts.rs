@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use pando_environment::{Environment, Simulation};
 use pando_storage::{
-    CheckedEngine, CommitReceipt, Durability, Engine, ErrorKind, KeyRange, Patience, SharedEngine,
-    StorageError, TreeId, TreeOptions,
+    CheckedEngine, Claim, CommitReceipt, Durability, Engine, ErrorKind, KeyRange, Merge, Patience,
+    SharedEngine, StorageError, TreeId, TreeOptions,
 };
 
 use crate::subject::{Choices, entries, value};
@@ -314,6 +314,12 @@ impl World {
             if self.choices.one_in(4) {
                 writer.delete(tree, &key)?;
                 state.remove(&(tree, key));
+            } else if self.choices.one_in(3) {
+                let merge = if key[2] % 2 == 0 { Merge::Add(1) } else { Merge::Max(b"max") };
+                writer.merge(tree, &key, merge, Claim::Blind, Patience::MayBlock)?;
+                let place = (tree, key);
+                let merged = merge.apply(state.get(&place).map(Vec::as_slice)).into_owned();
+                state.insert(place, merged);
             } else {
                 let size = [0, 3, 40, 700, 6_000, 30_000][self.choices.below(6)];
                 let content = vec![self.choices.below(256) as u8; size];

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use pando_storage::{Begin, Durability, Engine, ErrorKind, StorageError, Transaction, TreeId};
+use pando_storage::{
+    Begin, Claim, Durability, Engine, ErrorKind, Merge, Patience, StorageError, Transaction, TreeId,
+};
 
 use crate::subject::{Choices, Opened, Subject, commit, entries, value};
 
@@ -121,6 +123,35 @@ pub fn concurrent_increments_are_all_counted(subject: &Subject) {
         .collect();
     adders.into_iter().for_each(|adder| adder.join().expect("no adder panics"));
     assert_eq!(number(&*engine.reader(), tree, b"n"), THREADS * EACH);
+}
+
+/// The same by merges, which read nothing: none of them is lost, whether or not one conflicts.
+pub fn concurrent_merges_are_all_counted(subject: &Subject) {
+    let engine = subject.open();
+    let tree = engine.tree("t");
+    let threads: Vec<_> = (0..4_u64)
+        .map(|thread| {
+            let engine = engine.share();
+            thread::spawn(move || {
+                for number in 0..200_u64 {
+                    until_committed(&*engine, |writer| {
+                        let key = [(number % 3) as u8];
+                        writer.merge(tree, &key, Merge::Add(1), Claim::Blind, Patience::MayBlock)?;
+                        let best = (thread * 1_000 + number).to_be_bytes();
+                        writer.merge(tree, b"max", Merge::Max(&best), Claim::Blind, Patience::MayBlock)
+                    });
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("the thread ends well");
+    }
+    let counted = (0..3).map(|key| engine.value(tree, [key]).expect("the counter is there"));
+    let counted =
+        counted.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("a counter has eight bytes")));
+    assert_eq!(counted.sum::<u64>(), 800);
+    assert_eq!(engine.value(tree, "max"), Some(3_199_u64.to_be_bytes().to_vec()));
 }
 
 /// Threads that insert their own keys never meet, and everything is there at the end, after a restart too.

@@ -2,7 +2,7 @@
 
 use pando_storage::{
     CachedReads, ErrorKind, IteratorEntries, KEY_BYTES_MAX, KeyRange, LoadDurability, Patience,
-    SortedEntries, StorageError, Transaction, VALUE_BYTES_MAX, emulate,
+    SortedEntries, StorageError, Transaction, VALUE_BYTES_MAX,
 };
 
 use crate::subject::{Subject, commit, entries, entry, kind, value};
@@ -265,33 +265,6 @@ pub fn loads_that_cannot_be_are_refused(subject: &Subject) {
     for tree in [unsorted, twice, failed] {
         engine.drop_tree(tree).expect("the tree is dropped");
     }
-}
-
-/// The emulations above the contract work on this engine.
-pub fn merging_works_by_emulation(subject: &Subject) {
-    let engine = subject.open();
-    let tree = engine.tree("t");
-    let mut writer = engine.writer();
-    for number in 0..2_500 {
-        writer.put_blind(tree, format!("{number:05}").as_bytes(), b"1").expect("the put succeeds");
-    }
-    commit(writer);
-    let mut writer = engine.writer();
-    let append = &mut |old: Option<&[u8]>| Some([old.unwrap_or_default(), b"+"].concat());
-    for key in ["00000", "new"] {
-        let merged = emulate::merge(writer.as_dyn_mut(), tree, key.as_bytes(), Patience::MayBlock, append);
-        merged.expect("the merge succeeds");
-    }
-    let remove = &mut |_: Option<&[u8]>| None;
-    for key in ["00001", "absent"] {
-        let merged = emulate::merge(writer.as_dyn_mut(), tree, key.as_bytes(), Patience::MayBlock, remove);
-        merged.expect("the merge succeeds");
-    }
-    commit(writer);
-    assert_eq!(engine.entries(tree).len(), 2_500);
-    assert_eq!(engine.value(tree, "00000"), Some(b"1+".to_vec()));
-    assert_eq!(engine.value(tree, "new"), Some(b"+".to_vec()));
-    assert_eq!(engine.value(tree, "00001"), None);
 }
 
 /// A transaction can be taken up by another thread.

@@ -23,12 +23,10 @@ pub(super) enum Call {
     CachedRead,
     /// The same with patience.
     Read,
-    /// `put` and `delete`, blind or not.
+    /// `put` and `delete`, blind or not; `merge` and `delete_range` with patience.
     Update,
-    /// `delete_range` without patience.
-    CachedDeleteRange,
-    /// The same with patience.
-    DeleteRange,
+    /// `merge` and `delete_range` without patience.
+    CachedUpdate,
     Commit,
 }
 
@@ -38,16 +36,16 @@ impl Call {
         match kind {
             // A device can fail at any call, and any call can find the engine closed.
             ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::Closed => true,
-            ErrorKind::WouldBlock => matches!(self, Call::CachedRead | Call::CachedDeleteRange),
+            ErrorKind::WouldBlock => matches!(self, Call::CachedRead | Call::CachedUpdate),
             ErrorKind::Conflict => {
-                matches!(self, Call::Update | Call::DeleteRange | Call::CachedDeleteRange | Call::Commit)
+                matches!(self, Call::Update | Call::CachedUpdate | Call::Commit)
             }
             // Reading never lacks room; everything that makes something new may.
             ErrorKind::Busy => {
                 !matches!(self, Call::CachedRead | Call::Read | Call::ListTrees | Call::TreeFigure)
             }
             ErrorKind::TooLarge => {
-                matches!(self, Call::Update | Call::DeleteRange | Call::CachedDeleteRange | Call::Commit)
+                matches!(self, Call::Update | Call::CachedUpdate | Call::Commit)
             }
             ErrorKind::NotFound => !matches!(
                 self,

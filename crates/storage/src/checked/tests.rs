@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::*;
 use crate::{
     Batch, BatchLimits, CachedReads, ConflictTime, Direction, ErrorKind, History, KEY_BYTES_MAX, KeyRange,
-    Patience, Persistence, Savepoint, ScanEnd, SnapshotTimestamp,
+    Merging, Patience, Persistence, Savepoint, ScanEnd, SnapshotTimestamp,
 };
 
 /// The promise that the engine of a test breaks.
@@ -38,6 +38,7 @@ impl Engine for Breaking {
             history: History::NewestOnly,
             durable: Persistence::Volatile,
             cached_reads: CachedReads::Told,
+            merges: Merging::Emulated,
         }
     }
     fn create_tree(&self, _: &str, _: &TreeOptions) -> Result<TreeId, StorageError> {

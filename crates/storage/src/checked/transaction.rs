@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::call::Call;
 use crate::limits::{check_key, check_value};
 use crate::{
-    Batch, BatchLimits, CommitReceipt, Direction, Durability, Estimate, KeyRange, Lsn, Mode, Patience,
-    Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId, VALUE_BYTES_MAX,
+    Batch, BatchLimits, Claim, CommitReceipt, Direction, Durability, Estimate, KeyRange, Lsn, Merge, Mode,
+    Patience, Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId, VALUE_BYTES_MAX,
 };
 
 /// What may still be done with a transaction.
@@ -128,6 +128,21 @@ impl Transaction for CheckedTransaction {
         self.checked_delete(key, |inner| inner.delete_blind(tree, key))
     }
 
+    fn merge(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+        patience: Patience,
+    ) -> Result<(), StorageError> {
+        self.assert_live();
+        let outcome = self.inner.merge(tree, key, merge, claim, patience);
+        assert!(outcome.is_err() || check_key(key).is_ok(), "merge took a key of {} bytes", key.len());
+        assert!(outcome.is_err() || merge.check().is_ok(), "merge took an operand that is too long");
+        self.checked_update(update(patience), outcome)
+    }
+
     fn scan(
         &self,
         tree: TreeId,
@@ -158,11 +173,7 @@ impl Transaction for CheckedTransaction {
     ) -> Result<(), StorageError> {
         self.assert_live();
         let outcome = self.inner.delete_range(tree, range, patience);
-        let call = match patience {
-            Patience::CachedOnly => Call::CachedDeleteRange,
-            Patience::MayBlock => Call::DeleteRange,
-        };
-        self.checked_update(call, outcome)
+        self.checked_update(update(patience), outcome)
     }
 
     fn savepoint(&mut self) -> Savepoint {
@@ -205,6 +216,13 @@ fn read(patience: Patience) -> Call {
     match patience {
         Patience::CachedOnly => Call::CachedRead,
         Patience::MayBlock => Call::Read,
+    }
+}
+
+fn update(patience: Patience) -> Call {
+    match patience {
+        Patience::CachedOnly => Call::CachedUpdate,
+        Patience::MayBlock => Call::Update,
     }
 }
 

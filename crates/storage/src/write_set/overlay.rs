@@ -3,6 +3,7 @@
 //! 1. Without own writes in the range the engine's batch is the answer, untouched.
 //! 2. Else the engine fills a batch of its own, and the two are merged in the order of the scan, up to the last key that
 //!    the engine gave: beyond it only the engine's next batch can tell what comes first.
+//!    A merge is applied to what the engine gave for its key.
 //! 3. Where deletions hid the whole batch, the next one is fetched: an empty answer always means the end.
 
 use std::cell::{Ref, RefCell};
@@ -71,7 +72,7 @@ impl WriteSet {
         let mut below = Batch::new();
         loop {
             let end = base(&rest, &mut below)?;
-            if self.merge(&below, end, &mut own, direction, limits, batch) == Merged::Full {
+            if self.overlay(&below, end, &mut own, direction, limits, batch) == Merged::Full {
                 return Ok(ScanEnd::More);
             }
             match (end, below.last()) {
@@ -92,7 +93,7 @@ impl WriteSet {
     }
 
     /// Merges one batch of the engine with own entries, up to the engine's last key or (at the end) to the last own one.
-    fn merge(
+    fn overlay(
         &self,
         below: &Batch,
         end: ScanEnd,
@@ -103,6 +104,7 @@ impl WriteSet {
     ) -> Merged {
         for (key, value) in below.iter() {
             let mut is_hidden = false;
+            let below = |other: &[u8]| (other == key).then_some(value);
             while let Some(at) = own.peek().copied() {
                 let write = self.write_at(at);
                 match in_scan_order(write.key, key, direction) {
@@ -110,7 +112,7 @@ impl WriteSet {
                     Ordering::Equal => is_hidden = true,
                     Ordering::Less => {}
                 }
-                if push(&write, limits, batch) == Merged::Full {
+                if push(&write, below(write.key), limits, batch) == Merged::Full {
                     return Merged::Full;
                 }
                 own.next();
@@ -125,7 +127,7 @@ impl WriteSet {
         }
         if end == ScanEnd::Done {
             while let Some(at) = own.peek().copied() {
-                if push(&self.write_at(at), limits, batch) == Merged::Full {
+                if push(&self.write_at(at), None, limits, batch) == Merged::Full {
                     return Merged::Full;
                 }
                 own.next();
@@ -151,13 +153,13 @@ impl WriteSet {
     }
 }
 
-/// Adds an own write to the batch; deletions take no room.
-fn push(write: &Write<'_>, limits: BatchLimits, batch: &mut Batch) -> Merged {
-    let Some(value) = write.value else { return Merged::UsedUp };
+/// Adds what an own write makes of the value below to the batch; deletions take no room.
+fn push(write: &Write<'_>, below: Option<&[u8]>, limits: BatchLimits, batch: &mut Batch) -> Merged {
+    let Some(value) = write.change.over(below) else { return Merged::UsedUp };
     if batch.is_full(limits) {
         return Merged::Full;
     }
-    batch.push(write.key, value);
+    batch.push(write.key, &value);
     Merged::UsedUp
 }
 

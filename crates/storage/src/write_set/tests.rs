@@ -9,7 +9,7 @@ const TREE: TreeId = TreeId::new(1);
 const OTHER: TreeId = TreeId::new(2);
 
 fn pairs(set: &WriteSet) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
-    set.iter().map(|write| (write.key.to_vec(), write.value.map(<[u8]>::to_vec))).collect()
+    set.iter().map(|write| (write.key.to_vec(), write.change.over(None).map(Cow::into_owned))).collect()
 }
 
 #[test]
@@ -19,10 +19,10 @@ fn a_key_reads_back_its_latest_write_and_only_that_is_committed() {
     set.put(TREE, b"b", b"2", Claim::Blind);
     set.put(OTHER, b"a", b"3", Claim::Intent);
     set.delete(TREE, b"a", Claim::Intent);
-    assert_eq!(set.latest(TREE, b"a").map(|write| write.value), Some(None));
+    assert_eq!(set.latest(TREE, b"a").map(|write| write.change), Some(Change::Delete));
     assert_eq!(
-        set.latest(TREE, b"b").map(|write| (write.value, write.claim)),
-        Some((Some(&b"2"[..]), Claim::Blind))
+        set.latest(TREE, b"b").map(|write| (write.change, write.claim)),
+        Some((Change::Put(b"2"), Claim::Blind))
     );
     assert_eq!(set.latest(OTHER, b"b"), None);
     assert_eq!((set.len(), set.keys()), (4, 3));
@@ -40,9 +40,48 @@ fn a_key_reads_back_its_latest_write_and_only_that_is_committed() {
 fn empty_keys_and_values_differ_from_deletions() {
     let mut set = WriteSet::new();
     set.put(TREE, b"", b"", Claim::Intent);
-    assert_eq!(set.latest(TREE, b"").map(|write| write.value), Some(Some(&b""[..])));
+    assert_eq!(set.latest(TREE, b"").map(|write| write.change), Some(Change::Put(b"")));
     set.delete(TREE, b"", Claim::Intent);
-    assert_eq!(set.latest(TREE, b"").map(|write| write.value), Some(None));
+    assert_eq!(set.latest(TREE, b"").map(|write| write.change), Some(Change::Delete));
+}
+
+#[test]
+fn merges_of_a_key_are_one_write_and_over_an_own_put_or_delete_they_are_a_put() {
+    let mut set = WriteSet::new();
+    set.merge(TREE, b"a", Merge::Add(2), Claim::Blind);
+    let savepoint = set.savepoint();
+    set.merge(TREE, b"a", Merge::Add(3), Claim::Blind);
+    let five = Merge::Add(5).to_bytes();
+    let merges = Change::Merge(Merges::decode(&five).unwrap());
+    assert_eq!(set.latest(TREE, b"a").map(|write| write.change), Some(merges));
+    set.delete(TREE, b"a", Claim::Intent);
+    set.merge(TREE, b"a", Merge::Add(7), Claim::Blind);
+    assert_eq!(set.latest(TREE, b"a").map(|write| write.change), Some(Change::Put(&7_i64.to_le_bytes())));
+    set.merge(TREE, b"a", Merge::Max(b"z"), Claim::Blind);
+    assert_eq!(set.latest(TREE, b"a").map(|write| write.change), Some(Change::Put(b"z")));
+    set.rollback_to(savepoint);
+    assert_eq!(pairs(&set), vec![(b"a".to_vec(), Some(2_i64.to_le_bytes().to_vec()))]);
+    assert_eq!(set.keys(), 1);
+}
+
+#[test]
+fn a_scan_applies_own_merges_to_what_lies_below_and_to_nothing() {
+    let mut set = WriteSet::new();
+    set.merge(TREE, b"a", Merge::Max(b"own"), Claim::Blind);
+    set.merge(TREE, b"b", Merge::Max(b"own"), Claim::Blind);
+    let mut batch = Batch::new();
+    for direction in [Direction::Forward, Direction::Backward] {
+        let limits = BatchLimits::LARGEST;
+        let end = set.scan_over(TREE, &KeyRange::all(), direction, limits, &mut batch, &mut |_, below| {
+            below.clear();
+            below.push(b"b", b"zero");
+            Ok(ScanEnd::Done)
+        });
+        assert_eq!(end.unwrap(), ScanEnd::Done);
+        let mut found: Vec<_> = batch.iter().collect();
+        found.sort_unstable();
+        assert_eq!(found, [(&b"a"[..], &b"own"[..]), (b"b", b"zero")]);
+    }
 }
 
 #[test]
@@ -143,12 +182,21 @@ fn scans_show_own_writes_over_the_base_whatever_the_bounds_batches_and_rollbacks
         for step in 0..60_u8 {
             let mut now = steps.last().expect("the base is there").clone();
             let (key, value) = (random.key(), vec![b'w', step]);
-            if random.below(3) == 0 {
-                set.delete(TREE, &key, Claim::Intent);
-                now.remove(&key);
-            } else {
-                set.put(TREE, &key, &value, Claim::Intent);
-                now.insert(key, value);
+            match random.below(4) {
+                0 => {
+                    set.delete(TREE, &key, Claim::Intent);
+                    now.remove(&key);
+                }
+                1 => {
+                    let merge = if step % 2 == 0 { Merge::Max(&value) } else { Merge::Add(i64::from(step)) };
+                    set.merge(TREE, &key, merge, Claim::Blind);
+                    let merged = merge.apply(now.get(&key).map(Vec::as_slice)).into_owned();
+                    now.insert(key, merged);
+                }
+                _ => {
+                    set.put(TREE, &key, &value, Claim::Intent);
+                    now.insert(key, value);
+                }
             }
             set.put(OTHER, &random.key(), b"elsewhere", Claim::Intent);
             steps.push(now);

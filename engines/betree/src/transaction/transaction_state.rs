@@ -109,7 +109,7 @@ impl Transaction for BetreeTransaction {
         let snapshot = self.live.snapshot;
         let found = self.core.with_view(tree, snapshot, |tree, view| {
             if let Some(write) = self.writes.latest(tree.id, key) {
-                return Ok(write.value.map(Bytes::copy_from_slice));
+                return Ok(write.change.over(None).map(|value| Bytes::copy_from_slice(&value)));
             }
             lookup::get(view, &self.core.blocks, key, snapshot, patience)
                 .map_err(|damaged| read_error(tree, damaged))

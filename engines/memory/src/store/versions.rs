@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use pando_storage::{
-    Batch, BatchLimits, CommitTimestamp, Direction, Estimate, KeyRange, ScanEnd, SnapshotTimestamp,
+    Batch, BatchLimits, Change, CommitTimestamp, Direction, Estimate, KeyRange, ScanEnd, SnapshotTimestamp,
 };
 
 /// A value of a key, or its deletion, as one commit left it.
@@ -85,20 +85,24 @@ impl Tree {
 
     /// Adds a version, the newest of all. Says whether some version of the key will have to be pruned once every snapshot
     /// sees this commit.
-    pub(crate) fn add(&mut self, key: &[u8], value: Option<&[u8]>, timestamp: CommitTimestamp) -> bool {
-        let version = Version { timestamp, value: value.map(Bytes::copy_from_slice) };
-        let is_deletion = version.value.is_none();
+    /// A merge is applied to the newest version there is, whatever its transaction has seen.
+    pub(crate) fn add(&mut self, key: &[u8], change: Change<'_>, timestamp: CommitTimestamp) -> bool {
+        let newest = self.keys.get(key).and_then(|versions| versions.last()?.value.as_deref());
+        let value = change.over(newest).map(|value| Bytes::copy_from_slice(&value));
+        let is_deletion = value.is_none();
+        let after = value.as_ref().map(Bytes::len);
+        let version = Version { timestamp, value };
         let before = match self.keys.get_mut(key) {
             Some(versions) => {
                 let before = versions.last().and_then(|last| last.value.as_ref().map(Bytes::len));
                 versions.push(version);
-                self.count(key, before, value.map(<[u8]>::len));
+                self.count(key, before, after);
                 return true;
             }
             None => None,
         };
         self.keys.insert(key.into(), vec![version]);
-        self.count(key, before, value.map(<[u8]>::len));
+        self.count(key, before, after);
         is_deletion
     }
 
@@ -151,7 +155,7 @@ mod tests {
     fn pruning_keeps_what_the_oldest_snapshot_sees_and_everything_after() {
         let mut tree = Tree::new("t");
         for number in 1..=5 {
-            tree.add(b"k", Some(&[number as u8]), commit(number));
+            tree.add(b"k", Change::Put(&[number as u8]), commit(number));
         }
         tree.prune(b"k", SnapshotTimestamp::new(3));
         assert_eq!(tree.keys[&b"k"[..]].iter().map(|v| v.timestamp.get()).collect::<Vec<_>>(), vec![3, 4, 5]);
@@ -161,8 +165,8 @@ mod tests {
     #[test]
     fn a_deletion_that_everyone_sees_leaves_nothing() {
         let mut tree = Tree::new("t");
-        tree.add(b"k", Some(b"v"), commit(1));
-        assert!(tree.add(b"k", None, commit(2)), "the older version has to be pruned one day");
+        tree.add(b"k", Change::Put(b"v"), commit(1));
+        assert!(tree.add(b"k", Change::Delete, commit(2)), "the older version has to be pruned one day");
         tree.prune(b"k", SnapshotTimestamp::new(1));
         assert_eq!(tree.get(b"k", SnapshotTimestamp::new(1)), Some(&Bytes::from_static(b"v")));
         tree.prune(b"k", SnapshotTimestamp::new(2));

@@ -1,0 +1,200 @@
+//! Merges: operators that change a value without anybody reading it first.
+//!
+//! # Terms
+//! - *Merge*: an operator with its operand. A merge always leaves a value behind.
+//! - *Merges*: one or more of them for one key, in the order in which they apply, as bytes.
+//!
+//! # What each operator does
+//! | operator | to a value | to a key that is not there |
+//! |---|---|---|
+//! | add | of 8 bytes: the sum of both as little-endian integers, modulo 2⁶⁴; of any other length: nothing, the value stays | the number itself |
+//! | max | the greater of value and operand, compared as bytes | the operand |
+//! | min | the smaller of value and operand, compared as bytes | the operand |
+//!
+//! So signed and unsigned counters are the same thing, an overflow wraps around, and a value that is no counter is not destroyed. There
+//! is no error: a merge is applied long after the call, where nobody waits for one.
+//!
+//! # Why these
+//! Each is *associative*: applied one after the other, or first to one another and then to the value, the outcome is the same. So an
+//! engine may keep merges of a key as one, and apply them when it meets the value. A saturating sum is not (of 2⁶³ − 1, 1 and −1), nor
+//! is anything that fails for some values.
+//!
+//! # Encoding
+//! ```text
+//! per merge: u8 operator (1 add, 2 max, 3 min); add: i64, little-endian; max and min: u32 length, little-endian, and the operand
+//! ```
+//! Engines may store it as it stands.
+
+use std::borrow::Cow;
+
+use crate::{ErrorKind, KEY_BYTES_MAX, StorageError};
+
+/// Longest operand of max and min, in bytes: as a key.
+pub const MERGE_OPERAND_BYTES_MAX: usize = KEY_BYTES_MAX;
+
+const ADD: u8 = 1;
+const MAX: u8 = 2;
+const MIN: u8 = 3;
+
+/// An operator with its operand. See the module's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge<'m> {
+    /// Adds to a little-endian integer of 8 bytes, wrapping around.
+    Add(i64),
+    /// The greater of both, compared as bytes.
+    Max(&'m [u8]),
+    /// The smaller of both, compared as bytes.
+    Min(&'m [u8]),
+}
+
+impl<'m> Merge<'m> {
+    /// What becomes of a value; `None` where the key is not there.
+    pub fn apply<'v>(&self, value: Option<&'v [u8]>) -> Cow<'v, [u8]>
+    where
+        'm: 'v,
+    {
+        match (*self, value) {
+            (Merge::Add(number), None) => Cow::Owned(number.to_le_bytes().to_vec()),
+            (Merge::Add(number), Some(value)) => match <[u8; 8]>::try_from(value) {
+                Ok(counter) => {
+                    Cow::Owned(i64::from_le_bytes(counter).wrapping_add(number).to_le_bytes().to_vec())
+                }
+                Err(_) => Cow::Borrowed(value),
+            },
+            (Merge::Max(operand) | Merge::Min(operand), None) => Cow::Borrowed(operand),
+            (Merge::Max(operand), Some(value)) => Cow::Borrowed(value.max(operand)),
+            (Merge::Min(operand), Some(value)) => Cow::Borrowed(value.min(operand)),
+        }
+    }
+
+    /// Bytes of the operand.
+    pub fn operand_bytes(&self) -> usize {
+        match self {
+            Merge::Add(number) => size_of_val(number),
+            Merge::Max(operand) | Merge::Min(operand) => operand.len(),
+        }
+    }
+
+    /// Refuses an operand that is longer than [`MERGE_OPERAND_BYTES_MAX`].
+    pub fn check(&self) -> Result<(), StorageError> {
+        match self {
+            Merge::Max(operand) | Merge::Min(operand) if operand.len() > MERGE_OPERAND_BYTES_MAX => {
+                let length = operand.len();
+                let message = format!(
+                    "an operand of {length} bytes is longer than the {MERGE_OPERAND_BYTES_MAX} that a merge may have"
+                );
+                Err(StorageError::new(ErrorKind::InvalidInput, message))
+            }
+            Merge::Add(_) | Merge::Max(_) | Merge::Min(_) => Ok(()),
+        }
+    }
+
+    /// This and a newer one as one; `None` where they have different operators.
+    fn then(self, newer: Merge<'m>) -> Option<Merge<'m>> {
+        match (self, newer) {
+            (Merge::Add(older), Merge::Add(newer)) => Some(Merge::Add(older.wrapping_add(newer))),
+            (Merge::Max(older), Merge::Max(newer)) => Some(Merge::Max(older.max(newer))),
+            (Merge::Min(older), Merge::Min(newer)) => Some(Merge::Min(older.min(newer))),
+            (Merge::Add(_) | Merge::Max(_) | Merge::Min(_), _) => None,
+        }
+    }
+
+    /// The encoding of this merge alone.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(9);
+        self.encode(&mut bytes);
+        bytes
+    }
+
+    fn encode(self, out: &mut Vec<u8>) {
+        let (code, operand) = match self {
+            Merge::Add(number) => {
+                out.push(ADD);
+                out.extend_from_slice(&number.to_le_bytes());
+                return;
+            }
+            Merge::Max(operand) => (MAX, operand),
+            Merge::Min(operand) => (MIN, operand),
+        };
+        out.push(code);
+        let length = u32::try_from(operand.len()).expect("an operand is far below 4 GiB");
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(operand);
+    }
+}
+
+/// The first merge of an encoding, and what follows it.
+fn decode_first(bytes: &[u8]) -> Option<(Merge<'_>, &[u8])> {
+    let (code, rest) = bytes.split_first()?;
+    if *code == ADD {
+        let (number, rest) = rest.split_first_chunk::<8>()?;
+        return Some((Merge::Add(i64::from_le_bytes(*number)), rest));
+    }
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let (operand, rest) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+    match *code {
+        MAX => Some((Merge::Max(operand), rest)),
+        MIN => Some((Merge::Min(operand), rest)),
+        _ => None,
+    }
+}
+
+/// One or more merges, the oldest first, encoded and known to be whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merges<'m>(&'m [u8]);
+
+impl<'m> Merges<'m> {
+    /// The merges of an encoding; `None` if it is none, or of no merge.
+    pub fn decode(bytes: &'m [u8]) -> Option<Merges<'m>> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            (_, rest) = decode_first(rest)?;
+        }
+        (!bytes.is_empty()).then_some(Merges(bytes))
+    }
+
+    /// The encoding.
+    pub const fn as_bytes(self) -> &'m [u8] {
+        self.0
+    }
+
+    /// Each of them, the oldest first.
+    pub fn iter(self) -> impl Iterator<Item = Merge<'m>> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (merge, after) = decode_first(rest)?;
+            rest = after;
+            Some(merge)
+        })
+    }
+
+    /// What becomes of a value when all have been applied; `None` where the key is not there.
+    pub fn apply<'v>(self, value: Option<&'v [u8]>) -> Cow<'v, [u8]>
+    where
+        'm: 'v,
+    {
+        let mut merges = self.iter();
+        let first = merges.next().expect("there is at least one");
+        merges.fold(first.apply(value), |value, merge| match value {
+            Cow::Borrowed(value) => merge.apply(Some(value)),
+            Cow::Owned(value) => Cow::Owned(merge.apply(Some(&value)).into_owned()),
+        })
+    }
+
+    /// The encoding of older merges and these behind them, as few as can be.
+    pub fn after(self, older: Merges<'_>) -> Vec<u8> {
+        let mut all: Vec<Merge<'_>> = older.iter().collect();
+        for merge in self.iter() {
+            match all.last_mut().and_then(|last| last.then(merge).map(|joined| (last, joined))) {
+                Some((last, joined)) => *last = joined,
+                None => all.push(merge),
+            }
+        }
+        let mut bytes = Vec::with_capacity(older.0.len().max(self.0.len()));
+        all.into_iter().for_each(|merge| merge.encode(&mut bytes));
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

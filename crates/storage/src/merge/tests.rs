@@ -1,0 +1,87 @@
+//! Merges: what they do, that they are associative, and that hostile bytes are none.
+
+use super::{MERGE_OPERAND_BYTES_MAX, Merge, Merges};
+
+fn apply(merge: Merge<'_>, value: Option<&[u8]>) -> Vec<u8> {
+    merge.apply(value).into_owned()
+}
+
+#[test]
+fn add_counts_modulo_2_to_the_64th_and_leaves_alone_what_is_no_counter() {
+    assert_eq!(apply(Merge::Add(-3), None), (-3_i64).to_le_bytes());
+    assert_eq!(apply(Merge::Add(2), Some(&40_i64.to_le_bytes())), 42_i64.to_le_bytes());
+    assert_eq!(apply(Merge::Add(1), Some(&i64::MAX.to_le_bytes())), i64::MIN.to_le_bytes());
+    assert_eq!(apply(Merge::Add(1), Some(&u64::MAX.to_le_bytes())), 0_u64.to_le_bytes());
+    for value in [&b""[..], b"seven b", b"nine byte"] {
+        assert_eq!(apply(Merge::Add(1), Some(value)), value);
+    }
+}
+
+#[test]
+fn max_and_min_compare_bytes() {
+    assert_eq!(apply(Merge::Max(b"b"), Some(b"ab")), b"b");
+    assert_eq!(apply(Merge::Max(b"b"), Some(b"ba")), b"ba");
+    assert_eq!(apply(Merge::Min(b"b"), Some(b"ba")), b"b");
+    assert_eq!(apply(Merge::Min(b"b"), None), b"b");
+    assert_eq!(apply(Merge::Max(b""), None), b"");
+}
+
+/// All sequences of three of these on all of these values: one after the other, and joined in both ways.
+#[test]
+fn merges_that_are_joined_first_do_what_they_do_one_by_one() {
+    let merges = [
+        Merge::Add(1),
+        Merge::Add(i64::MAX),
+        Merge::Max(b"m"),
+        Merge::Max(b"8 bytes!"),
+        Merge::Min(b"c"),
+        Merge::Min(b""),
+    ];
+    let values = [None, Some(&b""[..]), Some(b"x"), Some(b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F")];
+    let both =
+        |older: &[u8], newer: &[u8]| Merges::decode(newer).unwrap().after(Merges::decode(older).unwrap());
+    for at in 0..merges.len().pow(3) {
+        let count = merges.len();
+        let (a, b, c) = (merges[at % count], merges[at / count % count], merges[at / count / count]);
+        let [x, y, z] = [a, b, c].map(Merge::to_bytes);
+        let (left, right) = (both(&both(&x, &y), &z), both(&x, &both(&y, &z)));
+        assert_eq!(left, right, "{a:?} {b:?} {c:?}");
+        for value in values {
+            let one_by_one = apply(c, Some(&apply(b, Some(&apply(a, value)))));
+            assert_eq!(
+                Merges::decode(&left).unwrap().apply(value),
+                one_by_one,
+                "{a:?} {b:?} {c:?} on {value:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_thousand_increments_take_no_more_room_than_one() {
+    let one = Merge::Add(1).to_bytes();
+    let mut all = one.clone();
+    for _ in 1..1_000 {
+        all = Merges::decode(&one).unwrap().after(Merges::decode(&all).unwrap());
+    }
+    assert_eq!(all, Merge::Add(1_000).to_bytes());
+}
+
+/// The bytes of docs/data-file.md.
+#[test]
+fn golden_the_encoding_of_three_merges() {
+    let add = Merge::Add(-2).to_bytes();
+    let max = Merge::Max(b"mx").to_bytes();
+    let all = Merges::decode(&max).unwrap().after(Merges::decode(&add).unwrap());
+    let all = Merges::decode(&Merge::Min(b"").to_bytes()).unwrap().after(Merges::decode(&all).unwrap());
+    assert_eq!(all, b"\x01\xFE\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x02\x02\0\0\0mx\x03\0\0\0\0");
+}
+
+#[test]
+fn bytes_that_are_no_merges_are_refused() {
+    for bytes in [&b""[..], b"\x01", b"\x01 7 byte", b"\x02\x05\0\0\0four", b"\x00", b"\x04\0\0\0\0"] {
+        assert_eq!(Merges::decode(bytes), None, "{bytes:?}");
+    }
+    assert!(Merge::Max(&[0; MERGE_OPERAND_BYTES_MAX]).check().is_ok());
+    assert!(Merge::Min(&[0; MERGE_OPERAND_BYTES_MAX + 1]).check().is_err());
+}

@@ -1,0 +1,153 @@
+//! An engine that does nothing but what every engine must: all extensions of the contract are left to the emulations of `storage`.
+//!
+//! It stands around another engine and hides what that does better. With it the suite holds the emulations to the same sentences.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pando_storage::{
+    Batch, BatchLimits, Begin, Capabilities, CommitReceipt, Direction, Durability, DurabilityWaker, Engine,
+    Estimate, KeyRange, LiveTransaction, Lsn, Merging, Patience, Savepoint, ScanEnd, SharedEngine,
+    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+};
+
+/// See the module's head.
+pub struct EmulatedEngine(SharedEngine);
+
+impl EmulatedEngine {
+    /// Hides the extensions of an engine.
+    pub fn shared(inner: SharedEngine) -> SharedEngine {
+        Arc::new(EmulatedEngine(inner))
+    }
+}
+
+impl Engine for EmulatedEngine {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { merges: Merging::Emulated, ..self.0.capabilities() }
+    }
+
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {
+        self.0.create_tree(name, options)
+    }
+
+    fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
+        self.0.drop_tree(tree)
+    }
+
+    fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
+        self.0.list_trees()
+    }
+
+    fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        Ok(Box::new(Emulated(self.0.begin(begin)?)))
+    }
+
+    fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {
+        self.0.when_durable(receipt, durability, waker);
+    }
+
+    fn wait_durable(&self, receipt: CommitReceipt, durability: Durability) -> Result<(), StorageError> {
+        self.0.wait_durable(receipt, durability)
+    }
+
+    fn durable_to(&self, durability: Durability) -> Lsn {
+        self.0.durable_to(durability)
+    }
+
+    fn checkpoint(&self) -> Result<(), StorageError> {
+        self.0.checkpoint()
+    }
+
+    fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
+        self.0.tree_estimate(tree)
+    }
+
+    fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
+        self.0.bytes_on_disk(tree)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.0.statistics()
+    }
+
+    fn live_transactions(&self) -> Vec<LiveTransaction> {
+        self.0.live_transactions()
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.0.close()
+    }
+}
+
+struct Emulated(Box<dyn Transaction>);
+
+impl Transaction for Emulated {
+    fn snapshot(&self) -> SnapshotTimestamp {
+        self.0.snapshot()
+    }
+
+    fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError> {
+        self.0.get(tree, key, patience)
+    }
+
+    fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        self.0.put(tree, key, value)
+    }
+
+    fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
+        self.0.delete(tree, key)
+    }
+
+    /// The one extension that is none of effort but of promise: without it writes beside a guarded key would conflict.
+    fn put_blind(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        self.0.put_blind(tree, key, value)
+    }
+
+    fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
+        self.0.delete_blind(tree, key)
+    }
+
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        limits: BatchLimits,
+        patience: Patience,
+        batch: &mut Batch,
+    ) -> Result<ScanEnd, StorageError> {
+        self.0.scan(tree, range, direction, limits, patience, batch)
+    }
+
+    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
+        self.0.estimate(tree, range, patience)
+    }
+
+    fn savepoint(&mut self) -> Savepoint {
+        self.0.savepoint()
+    }
+
+    fn rollback_to(&mut self, savepoint: Savepoint) {
+        self.0.rollback_to(savepoint);
+    }
+
+    fn commit(self: Box<Self>, durability: Durability) -> Result<CommitReceipt, StorageError> {
+        self.0.commit(durability)
+    }
+
+    fn rollback(self: Box<Self>) {
+        self.0.rollback();
+    }
+
+    fn as_dyn(&self) -> &dyn Transaction {
+        self
+    }
+
+    fn as_dyn_mut(&mut self) -> &mut dyn Transaction {
+        self
+    }
+}
