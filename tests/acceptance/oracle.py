@@ -33,6 +33,12 @@ class Oracle:
         self._run("start", "--wiredTigerCacheSizeGB", "0.5")
         return self
 
+    def start_guarded(self):
+        """The same for users only; the first one may be made without a login."""
+        self._install()
+        self._run("start", "--wiredTigerCacheSizeGB", "0.5", "--auth")
+        return self
+
     def start_replica_set(self):
         """The same as a replica set of one, which has transactions."""
         self._install()

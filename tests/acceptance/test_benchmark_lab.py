@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import subprocess
+import urllib.parse
 
 import pytest
+from pymongo import MongoClient
 
 from oracle import Oracle
 
@@ -80,3 +82,79 @@ def test_links_and_counts_change_together_in_transactions_of_a_session(replica_s
 def test_a_level_of_transactions_that_a_standalone_server_has_not_is_refused(oracle_server, tmp_path, level, part):
     printed, _ = bench(oracle_server, tmp_path, f"linkbench --nodes 10 --txn {level}", expected=2)
     assert "--txn" in printed and part in printed
+
+
+# What a URI has to encode, and what SASLprep changes.
+PASSWORD = "p@ss:w/rd%\u2168"
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1")
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    """A server that lets only users in: one for each mechanism, one for both, one whom another database knows."""
+    oracle = Oracle().start_guarded()
+    with oracle.client() as client:
+        client.admin.command("createUser", "root", pwd="root", roles=["root"])
+    with MongoClient("127.0.0.1", oracle.port, username="root", password="root") as client:
+        for mechanism in MECHANISMS:
+            client.admin.command("createUser", mechanism, pwd=PASSWORD, roles=["root"], mechanisms=[mechanism])
+        client.admin.command("createUser", "a user,=", pwd=PASSWORD, roles=["root"])
+        client.users.command("createUser", "other", pwd=PASSWORD, roles=[{"role": "root", "db": "admin"}])
+    yield oracle
+    oracle.stop()
+
+
+def uri_of(oracle, user, password, behind=""):
+    user, password = (urllib.parse.quote(part, safe="") for part in (user, password))
+    return f"mongodb://{user}:{password}@127.0.0.1:{oracle.port}{behind}"
+
+
+def login(uri, folder, arguments="point --collections 1 --docs 200 --clients 3 --duration 1 --warmup 0 --no-ceiling", variable=False):
+    command = [BENCH, *arguments.split(), "--out", folder] + ([] if variable else ["--uri", uri])
+    environment = dict(os.environ, **({"PANDO_BENCH_URI": uri} if variable else {}))
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+
+
+def nothing_of(password, ended, folder):
+    """No password stands in what was printed or written, encoded or not."""
+    texts = [ended.stdout, ended.stderr, *(path.read_text() for path in folder.rglob("*") if path.is_file())]
+    return not any(form in text for text in texts for form in (password, urllib.parse.quote(password, safe="")))
+
+
+@pytest.mark.parametrize(
+    ("user", "behind", "variable"),
+    [
+        ("SCRAM-SHA-256", "", False),
+        ("SCRAM-SHA-1", "/", False),
+        ("a user,=", "/?authMechanism=SCRAM-SHA-1", False),
+        ("a user,=", "/admin?authMechanism=SCRAM-SHA-256", True),
+        ("other", "/?authSource=users", False),
+        ("other", "/users", True),
+    ],
+)
+def test_users_log_in_and_leave_no_password_behind(guarded, tmp_path, user, behind, variable):
+    ended = login(uri_of(guarded, user, PASSWORD, behind), tmp_path, variable=variable)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert any(tmp_path.glob("point-*.json")) and nothing_of(PASSWORD, ended, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "behind", "part"),
+    [
+        ("SCRAM-SHA-256", "wr0ng-secret", "", "Authentication failed"),
+        ("SCRAM-SHA-1", "wr0ng-secret", "", "Authentication failed"),
+        ("nobody", "wr0ng-secret", "", "Authentication failed"),
+        ("other", "wr0ng-secret", "", "in the database `admin`"),
+        ("SCRAM-SHA-1", "wr0ng-secret", "/?authMechanism=SCRAM-SHA-256", "SCRAM-SHA-256"),
+    ],
+)
+def test_a_wrong_login_is_told_at_once(guarded, tmp_path, user, password, behind, part):
+    ended = login(uri_of(guarded, user, password, behind), tmp_path)
+    assert ended.returncode == 2 and "refused the login" in ended.stderr and part in ended.stderr, ended.stderr
+    assert "authSource" in ended.stderr and nothing_of(password, ended, tmp_path)
+
+
+def test_no_login_where_one_is_needed_is_told(guarded, tmp_path):
+    ended = login(f"mongodb://127.0.0.1:{guarded.port}", tmp_path)
+    assert ended.returncode == 2 and "requires authentication" in ended.stderr, ended.stderr
+

@@ -1,10 +1,12 @@
 //! Where a server listens, and a stream to it: TCP, or the unix socket of a server on this machine. An engine in this process
 //! has an address, too, and no stream.
 //!
+//! Whoever connects logs in, if the address says as whom: see [`crate::client::Session::open`].
+//!
 //! Over loopback a request and its reply pass the whole of the kernel's TCP twice, which on few cores costs as much as a cached
 //! point query itself; a unix socket leaves that out, as an application beside its server would.
 
-use crate::client::EmbeddedStore;
+use crate::client::{EmbeddedStore, Login};
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use std::fmt;
@@ -18,9 +20,16 @@ use std::time::Duration;
 /// An address that nobody answers for would be tried for minutes.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where a server listens. Cheap to clone.
+/// Where a server listens, and who logs in there. Cheap to clone.
 #[derive(Clone, Debug)]
-pub enum Address {
+pub struct Address {
+    place: Place,
+    login: Option<Arc<Login>>,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug)]
+pub enum Place {
     /// A TCP port.
     Tcp(SocketAddr),
     /// A socket in the file system.
@@ -30,34 +39,65 @@ pub enum Address {
 }
 
 impl Address {
+    /// The unix socket at this path.
+    pub fn unix(path: impl Into<Arc<Path>>) -> Address {
+        Address::from(Place::Unix(path.into()))
+    }
+
+    /// An engine in this process.
+    pub fn embedded(store: Arc<EmbeddedStore>) -> Address {
+        Address::from(Place::Embedded(store))
+    }
+
+    /// The same for a user.
+    pub fn with_login(self, login: Login) -> Address {
+        Address { login: Some(Arc::new(login)), ..self }
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Who logs in there, if anybody.
+    pub fn login(&self) -> Option<&Login> {
+        self.login.as_deref()
+    }
+
     /// A blocking stream to the server.
     pub fn connect(&self) -> io::Result<Stream> {
-        match self {
-            Address::Tcp(address) => {
+        match &self.place {
+            Place::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECT_WITHIN)?;
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }
-            Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
-            Address::Embedded(_) => {
+            Place::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            Place::Embedded(_) => {
                 Err(io::Error::new(io::ErrorKind::Unsupported, "an engine in this process has no socket"))
             }
         }
     }
 }
 
+impl From<Place> for Address {
+    fn from(place: Place) -> Address {
+        Address { place, login: None }
+    }
+}
+
 impl From<SocketAddr> for Address {
     fn from(address: SocketAddr) -> Address {
-        Address::Tcp(address)
+        Address::from(Place::Tcp(address))
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(address) => address.fmt(f),
-            Address::Unix(path) => path.display().fmt(f),
-            Address::Embedded(store) => store.fmt(f),
+        match &self.place {
+            Place::Tcp(address) => address.fmt(f),
+            Place::Unix(path) => path.display().fmt(f),
+            Place::Embedded(store) => store.fmt(f),
         }
     }
 }

@@ -7,8 +7,9 @@ pub mod launch;
 pub mod scale;
 pub mod sysbench;
 
-use crate::client::{Pace, Spacing};
+use crate::client::{EMBEDDED_SCHEME, Pace, Spacing};
 use crate::counters::ProcessId;
+use crate::error::BenchError;
 use crate::random::Generator;
 use crate::run::Plan;
 use crate::workload::load::Durability;
@@ -19,6 +20,9 @@ use std::path::PathBuf;
 
 /// The highest rate of an open loop.
 const RATE_MAX: f64 = 1e9;
+
+/// What names the server where the command line does not.
+pub const URI_VARIABLE: &str = "PANDO_BENCH_URI";
 
 /// The whole command line.
 pub fn command() -> Command {
@@ -46,8 +50,12 @@ pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Ar
 /// Where the server is, and where the report goes.
 pub fn server_arguments() -> Vec<Arg> {
     let mut arguments = vec![
-        option("uri", "URI", "The server, or embedded:ENGINE for an engine in this process")
-            .default_value("mongodb://127.0.0.1:27017"),
+        option(
+            "uri",
+            "URI",
+            "The server, or embedded:ENGINE for an engine in this process [default: what PANDO_BENCH_URI says, so that no \
+             password stands in the list of processes, or mongodb://127.0.0.1:27017]",
+        ),
         option("embedded-cache", "MB", "Of embedded: targets: memory for cached pages, in 10^6 bytes")
             .default_value("256")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
@@ -247,9 +255,47 @@ pub fn value<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str)
     matches.get_one::<T>(name).cloned().expect("the argument has a default")
 }
 
+/// Where the server is: as the command line says, else the environment.
+pub fn uri(matches: &ArgMatches) -> String {
+    let given = matches.get_one::<String>("uri").cloned();
+    let given = given.or_else(|| std::env::var(URI_VARIABLE).ok());
+    given.unwrap_or_else(|| "mongodb://127.0.0.1:27017".to_owned())
+}
+
+/// Refuses what was asked for and the target has not, before anything starts.
+pub fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
+    let uri = uri(matches);
+    let is_given = |name: &str| {
+        matches!(matches.try_contains_id(name), Ok(true))
+            && matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
+    };
+    let refuse = |options: &[&'static str], cause: &str| match options.iter().find(|name| is_given(name)) {
+        Some(option) => Err(BenchError::Option { option, cause: cause.to_owned() }),
+        None => Ok(()),
+    };
+    if !uri.starts_with("mysql://") {
+        refuse(
+            &["mysql-engine", "mysql-settings", "mysql-table-options", "api"],
+            "only targets mysql:// have it; MongoDB's protocol names no storage engine, and has one way to read",
+        )?;
+    } else {
+        refuse(
+            &["durability"],
+            "of targets mysql:// an acknowledged write means what the server was started with: see innodb_flush_log_at_trx_commit",
+        )?;
+    }
+    if uri.starts_with(EMBEDDED_SCHEME) {
+        refuse(
+            &["server-command", "server-stop", "server-pid", "cap", "io-cap"],
+            "an engine in this process is no server that could be started, found or capped",
+        )?;
+    }
+    Ok(())
+}
+
 /// The servers behind `mysql://`; nothing for another protocol.
 #[cfg(feature = "mysql")]
-pub fn sql_server(matches: &ArgMatches) -> Result<Option<crate::sql::SqlServer>, crate::error::BenchError> {
+pub fn sql_server(matches: &ArgMatches) -> Result<Option<crate::sql::SqlServer>, BenchError> {
     use crate::sql::server::{SettingsFrom, SqlWays};
     use crate::sql::{Api, SqlEngine};
     let text = |name| value::<String>(matches, name);
@@ -260,7 +306,7 @@ pub fn sql_server(matches: &ArgMatches) -> Result<Option<crate::sql::SqlServer>,
         settings: if posts { SettingsFrom::Posts } else { SettingsFrom::Server },
         table_options: text("mysql-table-options"),
     };
-    crate::sql::SqlServer::of_uri(&text("uri"), ways)
+    crate::sql::SqlServer::of_uri(&uri(matches), ways)
 }
 
 /// The options of a run against these servers.
@@ -278,7 +324,7 @@ pub fn server_options(matches: &ArgMatches) -> ServerOptions {
         launch: launch::options(matches),
         readahead_sweep: matches.get_many("readahead-sweep").unwrap_or_default().copied().collect(),
         profile: matches.get_one("profile").cloned(),
-        uri: value(matches, "uri"),
+        uri: uri(matches),
         process: matches.get_one::<u32>("server-pid").copied().map(ProcessId::new),
         data_folder: matches.get_one("data-dir").cloned(),
         embedded_cache_bytes: value::<u64>(matches, "embedded-cache") * 1_000_000,

@@ -15,6 +15,7 @@
 mod connection;
 mod crew;
 mod embedded;
+mod login;
 mod null_server;
 mod reply;
 mod schedule;
@@ -27,8 +28,10 @@ mod timer;
 mod worker;
 
 pub use connection::Connection;
-pub use crew::Crew;
+pub use crew::{Crew, GRACE as CREW_GRACE};
 pub use embedded::{EmbeddedClient, EmbeddedSession, EmbeddedStore, Record, SCHEME as EMBEDDED_SCHEME};
+pub use login::Login;
+pub use login::scram::Mechanism;
 pub use null_server::{NullReply, NullServer};
 pub use reply::{Outcome, outcome_of};
 pub use schedule::{Pace, Spacing};

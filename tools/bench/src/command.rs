@@ -79,7 +79,7 @@ fn embedded(engine: &str, options: &ServerOptions) -> Result<Target, BenchError>
         return Err(BenchError::Option { option: "data-dir", cause });
     };
     let store = EmbeddedStore::open(engine, folder, options.embedded_cache_bytes)?;
-    Ok(Target::at(Address::Embedded(Arc::new(store))))
+    Ok(Target::at(Address::embedded(Arc::new(store))))
 }
 
 fn print_circumstances(circumstances: &Circumstances) {

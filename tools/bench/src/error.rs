@@ -10,7 +10,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The address of the server is not usable.
-    #[error("`{uri}` is not usable: {cause}; give mongodb://HOST:PORT")]
+    #[error(
+        "`{uri}` is not usable: {cause}; give mongodb://[USER:PASSWORD@]HOST:PORT[/?authSource=DB&authMechanism=NAME]"
+    )]
     Uri {
         /// What was given.
         uri: String,
@@ -42,6 +44,32 @@ pub enum BenchError {
         address: Address,
         /// How long it had.
         seconds: u64,
+    },
+    /// The server does not let this user in.
+    #[error(
+        "the server refused the login by {mechanism} in the database `{source_database}`: {cause}; check user and password \
+         (percent-encoded in the URI), authSource and authMechanism"
+    )]
+    Login {
+        /// The mechanism.
+        mechanism: &'static str,
+        /// The database that is to know the user.
+        source_database: String,
+        /// What the server says, or what is wrong with it.
+        cause: String,
+    },
+    /// A server of MySQL's protocol does not let this user in.
+    #[cfg(feature = "mysql")]
+    #[error(
+        "{address} refused the login: {message} (code {code}); check user and password (percent-encoded) in the URI"
+    )]
+    SqlLogin {
+        /// The server's address.
+        address: Address,
+        /// The server's code.
+        code: u16,
+        /// The server's message.
+        message: String,
     },
     /// An engine in this process refused to open, or has stopped.
     #[error("the embedded engine: {0}")]
@@ -225,4 +253,15 @@ pub enum BenchError {
     /// A thread of the tool panicked: a bug.
     #[error("a thread of this tool ended unexpectedly: please report it")]
     ThreadPanicked,
+}
+
+impl BenchError {
+    /// Whether the server is there and does not let this user in: waiting will not help.
+    pub fn is_refused_login(&self) -> bool {
+        #[cfg(feature = "mysql")]
+        if matches!(self, BenchError::SqlLogin { .. }) {
+            return true;
+        }
+        matches!(self, BenchError::Login { .. })
+    }
 }

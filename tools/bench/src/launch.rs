@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// How often to look whether a server answers, or has ended.
 const STEP: Duration = Duration::from_millis(50);
+/// How long a server may take to end when somebody waits for the tool's own end.
+const INTERRUPTED_WITHIN: Duration = Duration::from_secs(20);
 /// So many lines of a log are shown.
 const LOG_LINES: usize = 12;
 
@@ -111,6 +113,9 @@ impl StartedServer {
             self.check()?;
             interrupt::check()?;
             let Err(last) = answers() else { return Ok(()) };
+            if last.is_refused_login() {
+                return Err(last);
+            }
             if began.elapsed() > self.launch.ready_within {
                 return Err(BenchError::ServerSlow {
                     command: self.launch.start.clone(),
@@ -150,11 +155,11 @@ impl StartedServer {
         }
         let began = Instant::now();
         while self.check().is_ok() {
-            if began.elapsed() > self.launch.stop_within {
-                eprintln!(
-                    "the server did not end within {} s: it is killed",
-                    self.launch.stop_within.as_secs()
-                );
+            // Who asks twice for the end of the tool ends the server with it: see [`interrupt`].
+            let within = if interrupt::requested() { INTERRUPTED_WITHIN } else { self.launch.stop_within };
+            let within = within.min(self.launch.stop_within);
+            if began.elapsed() > within {
+                eprintln!("the server did not end within {} s: it is killed", within.as_secs());
                 self.force();
             }
             std::thread::sleep(STEP);

@@ -60,6 +60,11 @@ fn main() -> ExitCode {
         Err(error) => return told(&error),
     };
     let matches = cli::command().get_matches_from(arguments);
+    let measures = ["point", "sysbench", "kv", "iibench", "linkbench", "load"];
+    let target = matches.subcommand().filter(|(name, _)| measures.contains(name));
+    if let Some(Err(error)) = target.map(|(_, matches)| cli::check_target(matches)) {
+        return told(&error);
+    }
     let outcome = match matches.subcommand() {
         Some(("load", matches)) => command::load::run(matches),
         Some(("sysbench", matches)) => command::sysbench::run(matches),

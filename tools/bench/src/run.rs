@@ -6,9 +6,9 @@
 //!    progress.
 //! 4. The window closes at its end, or when all clients are over, whichever is first. The workers' tallies are added up.
 
-use crate::address::Address;
+use crate::address::{Address, Place};
 use crate::client::{
-    Clients, Connection, Crew, EmbeddedClient, Misses, Orders, Pace, Tally, Task, Window, Worker,
+    CREW_GRACE, Clients, Connection, Crew, EmbeddedClient, Misses, Orders, Pace, Tally, Task, Window, Worker,
 };
 use crate::counters::{Sources, Usage};
 use crate::error::BenchError;
@@ -84,6 +84,13 @@ struct Underway {
     done: Vec<Arc<AtomicU64>>,
 }
 
+/// Whether all threads have done their work. One that has may need a moment more to be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    All,
+    NotAll,
+}
+
 /// Runs clients against the server at an address; without `sources`, what it costs is not looked at.
 pub fn run(
     plan: Plan,
@@ -106,7 +113,7 @@ pub fn run(
     let mut crews = Vec::new();
     // Tasks beside scripts have a pace of their own.
     let pace = if clients.scripts.is_empty() { plan.pace } else { Pace::Closed };
-    if let Address::Embedded(store) = &address {
+    if let Place::Embedded(store) = address.place() {
         let client = |script| -> Box<dyn Task> { Box::new(EmbeddedClient::new(store, script)) };
         crews.push((plan.pace, clients.scripts.into_iter().map(client).collect::<Vec<_>>()));
     } else {
@@ -122,14 +129,15 @@ pub fn run(
     let crews = crews.into_iter().map(|(pace, tasks)| (Orders { pace, ..orders(start, 0) }, tasks)).collect();
     let underway = start_all(groups, |part| orders(start, part), crews)?;
     let (usage, usage_per_second) = watch(window, &underway, sources)?;
+    let ended = if is_over_by(&underway, window.to() + CREW_GRACE)? { Ended::All } else { Ended::NotAll };
     let mut tally = Tally::new(counting.kinds, counting.misses);
     let mut over_at = Some(window.from);
-    for part in join(underway)? {
+    for part in join(underway, ended)? {
         // The run ended early only if every worker did.
         over_at = over_at.and_then(|so_far| Some(part.over_at?.max(so_far)));
         tally.add(part);
     }
-    if matches!(address, Address::Embedded(_)) {
+    if matches!(address.place(), Place::Embedded(_)) {
         // Clients and engine are the same threads: there is no client whose cost could be told.
         tally.threads.clear();
     }
@@ -181,16 +189,19 @@ fn spawn<T: Send + 'static>(
     thread.map_err(|source| BenchError::Resource { what: "a thread", source })
 }
 
-fn join(underway: Underway) -> Result<Vec<Tally>, BenchError> {
+fn join(underway: Underway, ended: Ended) -> Result<Vec<Tally>, BenchError> {
     let mut tallies = Vec::new();
     for handle in underway.workers {
         tallies.push(handle.join().map_err(|_| BenchError::ThreadPanicked)??);
     }
     for (crew, handles) in underway.crews {
-        for handle in handles {
+        // Who waits in the driver for a server that hangs is not waited for.
+        let is_over = |handle: &JoinHandle<_>| ended == Ended::All || handle.is_finished();
+        let (over, stuck): (Vec<_>, Vec<_>) = handles.into_iter().partition(is_over);
+        for handle in over {
             handle.join().map_err(|_| BenchError::ThreadPanicked)??;
         }
-        tallies.push(Arc::into_inner(crew).ok_or(BenchError::ThreadPanicked)?.finish());
+        tallies.push(crew.finish(stuck.len()));
     }
     Ok(tallies)
 }

@@ -37,7 +37,7 @@ fn all_workloads(server: &MariaDb, engine: &str) {
             server,
             &format!(
                 "kv --rows 1000 --reads 400 --rounds 3 --clients 7 --id-gap 5 --null-pct 20 --shuffle-load --load yes \
-                 --load-format json --mysql-engine {engine} --api {api}"
+                 --preload --load-format json --mysql-engine {engine} --api {api}"
             ),
         );
         assert!(text.contains("reads/s by round:"), "{text}");
@@ -117,6 +117,7 @@ fn what_a_server_cannot_do_is_refused_before_anything_starts() {
         (format!("linkbench {small} --txn session --mysql-engine myisam"), ["--txn", "no transactions"]),
         ("sysbench --docs 10 --txn session --mysql-engine myisam".to_owned(), ["--txn", "no transactions"]),
         ("iibench --batch 60000".to_owned(), ["--batch", "13107"]),
+        ("kv --durability j".to_owned(), ["--durability", "innodb_flush_log_at_trx_commit"]),
         ("kv --mysql-settings posts".to_owned(), ["--mysql-settings", "--innodb-flush-method=O_DIRECT"]),
     ];
     for (arguments, parts) in cases {
@@ -138,4 +139,21 @@ fn several_endpoints_are_asked_in_turn_and_one_without_the_data_is_refused() {
     let output = first.bench_at(kv, &[&first, &second].map(|server| format!("127.0.0.1:{}", server.port())));
     let why = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && why.contains("several endpoints"), "{why}");
+}
+
+#[test]
+fn a_wrong_login_is_told_at_once_and_its_password_nowhere() {
+    let server = MariaDb::start(&[]);
+    let began = std::time::Instant::now();
+    for login in ["root:wr0ng-secret", "nobody:wr0ng-secret", "nobody"] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_pando-bench"))
+            .args(["kv", "--uri", &format!("mysql://{login}@127.0.0.1:{}", server.port())])
+            .output()
+            .expect("the tool starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("refused the login: Access denied") && text.contains("1045"), "{text}");
+        assert!(!text.contains("secret") && output.stdout.is_empty(), "{text}");
+    }
+    assert!(began.elapsed() < std::time::Duration::from_secs(10));
 }

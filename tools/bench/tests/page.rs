@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The width of a small phone.
+/// A4 across less its margins, in CSS pixels.
+const PAPER: u32 = 1047;
 const PHONE: u32 = 360;
 
 fn bench(arguments: &[&str], folder: &Path) {
@@ -80,6 +82,12 @@ fn a_report_page_reads_well_on_phones_screens_and_paper() {
     assert!(lines >= 4, "{lines} lines are drawn");
     let script = "getComputedStyle(page.body).backgroundColor != getComputedStyle(page.body).color";
     assert_eq!(found_in(folder.path(), &page, 1200, script), "true");
+    // Paper does not scroll: what its styles make of the page must not be wider than A4 across.
+    let on_paper = folder.path().join("paper.html");
+    let text = std::fs::read_to_string(&page).expect("readable");
+    std::fs::write(&on_paper, text.replace("@media print", "@media screen")).expect("writable");
+    let width = found_in(folder.path(), &on_paper, PAPER, "page.documentElement.scrollWidth");
+    assert_eq!(width, PAPER.to_string(), "nothing is cut off on paper");
     let address = format!("file://{}", page.display());
     chromium(folder.path(), &["--window-size=1200,2000", "--screenshot=screen.png", &address]);
     chromium(folder.path(), &["--print-to-pdf=paper.pdf", &address]);

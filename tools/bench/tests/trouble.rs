@@ -26,7 +26,9 @@ fn a_server_that_dies_during_a_run_costs_that_run_and_not_those_before() {
         .expect("the tool starts");
     let began = Instant::now();
     let out = server.out();
-    let kept = || std::fs::read_dir(&out).into_iter().flatten().flatten().count();
+    let is_json =
+        |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "json");
+    let kept = || std::fs::read_dir(&out).into_iter().flatten().flatten().filter(is_json).count();
     // The load's file, and the first run's.
     while kept() < 2 {
         assert!(began.elapsed() < Duration::from_secs(120), "the first run ends");
@@ -98,4 +100,146 @@ fn a_server_of_the_tools_own_is_started_capped_and_ended() {
     let text = String::from_utf8_lossy(&output.stderr);
     // Who may not make control groups is told what to run instead.
     assert!(output.status.success() || text.contains("systemd-run"), "{text}");
+}
+
+/// What the tool says of a call that it refuses.
+fn refused(arguments: &[&str]) -> String {
+    let output = tool().args(arguments).output().expect("the tool starts");
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_server_that_is_not_there_hangs_up_or_speaks_otherwise_is_told_at_once() {
+    let began = Instant::now();
+    let closed =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback");
+    let text = refused(&["kv", "--uri", &format!("mongodb://{closed}")]);
+    assert!(text.contains("is the server running?") && text.contains("because: "), "{text}");
+    for (answer, part) in
+        [(&b""[..], "closed a connection"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a message")]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+        let address = listener.local_addr().expect("it is bound");
+        let server = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let (mut stream, _) = listener.accept().expect("the tool connects");
+            // The greeting is read, so that closing is an end and not a reset.
+            let _ = stream.read(&mut [0; 4096]);
+            stream.write_all(answer).expect("the tool listens");
+        });
+        let text = refused(&["kv", "--uri", &format!("mongodb://{address}")]);
+        assert!(text.contains(part), "{text}");
+        server.join().expect("it answered");
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "nobody had to wait");
+}
+
+#[test]
+fn what_a_target_has_not_is_refused_before_anything_starts() {
+    for (arguments, parts) in [
+        ("point --api handler", ["--api", "only targets mysql://"]),
+        ("point --mysql-engine ndb", ["--mysql-engine", "names no storage engine"]),
+        ("point --uri embedded:memory --data-dir x --cap 1GB", ["--cap", "an engine in this process"]),
+        ("point --cap 1GB", ["--cap", "--server-command"]),
+        ("point --uri mongodb://a,b", ["several hosts", "mongodb://a,b"]),
+        ("point --uri mongodb://me:secret@h/?authMechanism=X", ["authMechanism", "SCRAM-SHA-256"]),
+        ("sysbench --txn session", ["--txn", "stand alone"]),
+    ] {
+        let text = refused(&arguments.split(' ').collect::<Vec<_>>());
+        assert!(parts.iter().all(|part| text.contains(part)), "{arguments}: {text}");
+        assert!(!text.contains("secret"), "{text}");
+    }
+    let server = Server::start();
+    let text = server.refused("linkbench --nodes 10 --txn tokumx");
+    assert!(text.contains("--txn") && text.contains("beginTransaction"), "{text}");
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_figures_and_leaves_no_half_file() {
+    let server = Server::start();
+    server.bench("load --collections 1 --docs 100");
+    let out = server.folder.path().join("full");
+    std::fs::create_dir(&out).expect("it is empty");
+    let point = format!(
+        "{} point --collections 1 --docs 100 --clients 1 --duration 1 --warmup 0 --no-ceiling --load no --uri {} --out {}",
+        env!("CARGO_BIN_EXE_pando-bench"),
+        server.uri(),
+        out.display()
+    );
+    // A device of one page, which is full, in a mount namespace of one's own; who may not have one gets files of no length instead.
+    let device = format!(
+        "mount -t tmpfs -o size=4k none {0} && head -c 4096 /dev/zero > {0}/filler && {point}; code=$?; ls {0}; exit $code",
+        out.display()
+    );
+    let may =
+        Command::new("unshare").args(["-rm", "true"]).output().is_ok_and(|output| output.status.success());
+    let output = if may {
+        Command::new("unshare").args(["-rm", "sh", "-c", &device]).output()
+    } else {
+        let short = format!("trap '' XFSZ; ulimit -f 0; {point}; code=$?; ls {}; exit $code", out.display());
+        Command::new("sh").args(["-c", &short]).output()
+    };
+    let output = output.expect("a shell starts");
+    let (said, shown) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot write") && said.contains("because: "), "{said}");
+    assert!(shown.contains("ops/s"), "what was measured is told: {shown}");
+    assert!(!shown.lines().any(|line| line.ends_with(".json") || line.ends_with(".part")), "{shown}");
+}
+
+#[test]
+fn a_run_that_is_interrupted_keeps_those_before_and_a_stubborn_server_is_killed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback").port();
+    // The shell does not end on SIGTERM, nor does its sleep: only the server does.
+    let start = format!(
+        "sh -c \"trap '' TERM; {} serve --data {{data}} --listen 127.0.0.1:{{port}}; sleep 300\"",
+        support::program::pando().display()
+    );
+    let out = folder.path().join("out");
+    let child = tool()
+        .args(
+            "point --collections 1 --docs 100 --clients 1 --duration 1 --warmup 0 --no-ceiling --repeats 30"
+                .split(' '),
+        )
+        .args([
+            "--uri",
+            &format!("mongodb://127.0.0.1:{port}"),
+            "--server-command",
+            &start,
+            "--server-grace",
+            "1",
+        ])
+        .arg("--data-dir")
+        .arg(folder.path().join("data"))
+        .arg("--out")
+        .arg(&out)
+        .spawn()
+        .expect("the tool starts");
+    let runs = || {
+        let names = std::fs::read_dir(&out).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let is_run = |name: &String| name.ends_with(".json") && !name.contains("load");
+        names.map(|name| name.to_string_lossy().into_owned()).filter(is_run).count()
+    };
+    let began = Instant::now();
+    while runs() == 0 {
+        assert!(began.elapsed() < Duration::from_secs(120), "the first run ends");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("runs that were finished are kept") && text.contains("it is killed"), "{text}");
+    assert!((1..30).contains(&runs()), "{}", runs());
+    let is_left = |entry: std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&*folder.path().to_string_lossy())
+    };
+    assert!(
+        !std::fs::read_dir("/proc").expect("it is there").flatten().any(is_left),
+        "nothing is left running"
+    );
 }

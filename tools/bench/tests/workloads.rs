@@ -72,9 +72,12 @@ fn sysbench_transactions_leave_every_document_in_its_place() {
 fn kv_reads_every_key_of_its_set_in_every_round() {
     let server = Server::start();
     let printed = server.bench(
-        "kv --rows 1000 --reads 400 --rounds 3 --clients 7 --id-gap 5 --null-pct 20 --shuffle-load --load-format json --no-ceiling",
+        "kv --rows 1000 --reads 400 --rounds 3 --clients 7 --id-gap 5 --null-pct 20 --shuffle-load --preload --load-format json \
+         --no-ceiling",
     );
     assert!(printed.contains("reads/s by round:"), "{printed}");
+    let columns = server.text(".load.tsv");
+    assert!(columns.starts_with("tot_inserts\telap_secs\tcum_ips\tint_ips\tint_lat\n1000\t1\t"), "{columns}");
     let figures = figures(&server, "kv");
     assert_eq!(number(&figures["operations"]), 1200);
     let rounds = figures["kinds"].as_array().expect("rounds");

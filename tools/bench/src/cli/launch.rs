@@ -4,14 +4,11 @@ use super::{option, value};
 use crate::error::BenchError;
 use crate::launch::caps::{IoCap, parse_bytes};
 use crate::launch::{Caps, Launch, Words};
-use crate::target::without_password;
+use crate::target::uri::without_login;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// How long a started server may take to end: a checkpoint of everything that is in memory.
-pub const STOP_WITHIN: Duration = Duration::from_secs(120);
 
 /// A server of one's own.
 pub fn arguments() -> Vec<Arg> {
@@ -25,6 +22,9 @@ pub fn arguments() -> Vec<Arg> {
         option("server-ready", "SECONDS", "How long it may take to answer")
             .default_value("60")
             .value_parser(value_parser!(u32).range(1..=86_400)),
+        option("server-grace", "SECONDS", "How long it may take to end before it is killed")
+            .default_value("120")
+            .value_parser(value_parser!(u32).range(0..=86_400)),
         option("cache-mb", "MB", "What {cache_mb} and its like stand for, in 10^6 bytes")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
         option("scale", "FACTOR", "The post's data and cache, so much smaller: 0.001")
@@ -62,7 +62,7 @@ pub fn arguments() -> Vec<Arg> {
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), without_password(value))),
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), without_login(value))),
         _ => Err("a label is NAME=TEXT".to_owned()),
     }
 }
@@ -78,6 +78,7 @@ pub struct LaunchOptions {
     command: Option<String>,
     stop: Option<String>,
     ready_within: Duration,
+    stop_within: Duration,
     cache_mb: Option<u64>,
     caps: Caps,
     log: PathBuf,
@@ -89,6 +90,7 @@ pub fn options(matches: &ArgMatches) -> LaunchOptions {
         command: matches.get_one("server-command").cloned(),
         stop: matches.get_one("server-stop").cloned(),
         ready_within: Duration::from_secs(u64::from(value::<u32>(matches, "server-ready"))),
+        stop_within: Duration::from_secs(u64::from(value::<u32>(matches, "server-grace"))),
         cache_mb: matches.get_one("cache-mb").copied(),
         caps: Caps {
             memory_bytes: matches.get_one("cap").copied(),
@@ -114,8 +116,7 @@ impl LaunchOptions {
             return Err(BenchError::Option { option: "cap", cause: cause.to_owned() });
         };
         let mut words = Words::new();
-        let port = uri.rsplit_once(':').and_then(|(_, port)| port.trim_end_matches('/').parse::<u16>().ok());
-        if let Some(port) = port {
+        if let Some(port) = port_of(uri) {
             words = words.with("port", port);
         }
         if let Some(folder) = folder {
@@ -129,12 +130,20 @@ impl LaunchOptions {
             start: words.fill("server-command", command)?,
             stop: stop.map(|stop| words.fill("server-stop", stop)).transpose()?,
             ready_within: self.ready_within,
-            stop_within: STOP_WITHIN,
+            stop_within: self.stop_within,
             log: self.log.clone(),
             caps: self.caps,
             data_folder: folder.map(Path::to_owned),
         }))
     }
+}
+
+/// The port of a URI, if it has one.
+fn port_of(uri: &str) -> Option<u16> {
+    let host = uri.split_once("://").map_or(uri, |(_, rest)| rest);
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let host = host.split(['/', '?']).next().unwrap_or_default();
+    host.rsplit_once(':')?.1.parse().ok()
 }
 
 /// Beside the results, or with the other temporary files.
@@ -166,6 +175,14 @@ mod tests {
         assert_eq!(launch.start, "s 7000 /data 64");
         assert_eq!((launch.caps.memory_bytes, launch.caps.io.reads), (Some(640_000_000), Some(200)));
         assert!(of("").expect("nothing is possible").is_none());
+    }
+
+    #[test]
+    fn the_port_of_a_uri_is_found_whatever_stands_around_it() {
+        assert_eq!(port_of("mongodb://127.0.0.1:7000/"), Some(7000));
+        assert_eq!(port_of("mongodb://a:8@h:9/d?authSource=x:1"), Some(9));
+        assert_eq!(port_of("mongodb://a:8@h/?authSource=x"), None);
+        assert_eq!(port_of("embedded:betree"), None);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How long to wait, after the window, for clients that wait for a reply. A batch may take long; a server that hangs takes for ever.
+pub const GRACE: Duration = Duration::from_secs(60);
 /// How many tallies there are at most.
 const TALLIES: usize = 8;
 
@@ -110,17 +112,21 @@ impl Crew {
         Some(Some(due))
     }
 
-    /// What all threads counted, when all are over.
-    pub fn finish(self) -> Tally {
+    /// What all threads counted. So many of them still wait for a reply, and are given up: each is a failure.
+    pub fn finish(&self, stuck: usize) -> Tally {
         let end = self.orders.window.to();
         let mut sum = self.orders.tally();
-        for tally in self.tallies {
-            let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for tally in &self.tallies {
+            let tally = lock(tally).clone();
             sum.over_at = sum.over_at.max(tally.over_at);
             sum.add(tally);
         }
-        if let Some(schedule) = self.schedule {
-            let mut schedule = schedule.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if stuck > 0 {
+            let seconds = GRACE.as_secs();
+            sum.fail(format!("{stuck} clients got no reply within {seconds} s after the window"));
+        }
+        if let Some(schedule) = &self.schedule {
+            let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
             let (count, first) = schedule.take_until(end);
             sum.not_begun = count;
             sum.longest_wait = first.map_or(Duration::ZERO, |first| end.duration_since(first));

@@ -2,7 +2,7 @@
 
 use super::EmbeddedSession;
 use super::reply::{Outcome, body_of_reply, outcome_of};
-use crate::address::{Address, Stream};
+use crate::address::{Address, Place, Stream};
 use crate::error::BenchError;
 use pando_document::{Document, RawDocument, doc};
 use pando_wire::{FrameBuffer, MsgFlags, OpMsgWriter};
@@ -35,11 +35,11 @@ struct Socket {
 }
 
 impl Session {
-    /// Connects and says hello, by OP_MSG.
+    /// Connects, says hello, by OP_MSG, and logs in if the address says as whom.
     pub fn open(address: impl Into<Address>) -> Result<Session, BenchError> {
         let address = address.into();
-        let link = match &address {
-            Address::Embedded(store) => Link::Embedded(store.session()),
+        let link = match address.place() {
+            Place::Embedded(store) => Link::Embedded(store.session()),
             _ => {
                 let unreachable = |source| BenchError::Connect { address: address.clone(), source };
                 let stream = address.connect().map_err(unreachable)?;
@@ -52,11 +52,18 @@ impl Session {
             "driver": { "name": "pando-bench", "version": env!("CARGO_PKG_VERSION") },
             "os": { "type": "Linux" },
         };
-        match session.command("admin", doc! { "hello": 1, "client": client }) {
+        let mut hello = doc! { "hello": 1, "client": client };
+        if let Some(login) = address.login() {
+            hello.push("saslSupportedMechs", login.asks_hello());
+        }
+        let greeting = match session.command("admin", hello) {
             Err(BenchError::Connection(error)) if error.kind() == ErrorKind::WouldBlock => {
                 return Err(BenchError::Silent { address, seconds: HELLO_WITHIN.as_secs() });
             }
-            greeted => drop(greeted?),
+            greeted => greeted?,
+        };
+        if let Some(login) = address.login() {
+            login.perform(&mut session, &greeting)?;
         }
         if let Link::Socket(socket) = &session.link {
             // Other commands, such as building an index, take as long as they take.

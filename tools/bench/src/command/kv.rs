@@ -3,9 +3,9 @@
 use super::phases;
 use crate::cli;
 use crate::error::BenchError;
-use crate::workload::kv::KeyValue;
 use crate::workload::kv::loading::{KvLoad, LoadFormat, LoadOrder};
 use crate::workload::kv::rows::Rows;
+use crate::workload::kv::{KeyValue, Preload};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::process::ExitCode;
@@ -49,6 +49,10 @@ fn arguments() -> Vec<Arg> {
         cli::option("load-format", "WHAT", "Make documents straight, or by lines of JSON")
             .default_value("bson")
             .value_parser(PossibleValuesParser::new(["bson", "json"])),
+        Arg::new("preload")
+            .long("preload")
+            .action(ArgAction::SetTrue)
+            .help("Read the whole collection before the run, so that everything is in memory"),
         Arg::new("shuffle-load")
             .long("shuffle-load")
             .action(ArgAction::SetTrue)
@@ -86,7 +90,8 @@ pub fn workload(matches: &ArgMatches) -> KeyValue {
         batch: cli::value(matches, "batch"),
         durability: cli::durability(matches),
     };
-    KeyValue { load, reads: cli::value(matches, "reads"), rounds: cli::value(matches, "rounds") }
+    let preload = if matches.get_flag("preload") { Preload::Everything } else { Preload::Nothing };
+    KeyValue { load, reads: cli::value(matches, "reads"), rounds: cli::value(matches, "rounds"), preload }
 }
 
 #[cfg(test)]

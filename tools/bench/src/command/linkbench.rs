@@ -157,7 +157,7 @@ pub fn workload(matches: &ArgMatches) -> Result<(LinkBench, MeasureOptions), Ben
         "auto" if settings.nodes() <= CHECK_ALL_UP_TO => CheckExtent::Full,
         _ => CheckExtent::Sample { nodes: CHECK_SAMPLE, id_max: settings.end_id - 1 },
     };
-    let is_sql = cli::value::<String>(matches, "uri").starts_with("mysql://");
+    let is_sql = cli::uri(matches).starts_with("mysql://");
     let transactions = Transactions::of_name(&cli::value::<String>(matches, "txn")).unwrap_or(if is_sql {
         Transactions::Session
     } else {

@@ -4,7 +4,7 @@
 //! is written at once: what has been measured is kept if a later run fails or the tool is interrupted.
 
 use super::{Found, find_server};
-use crate::address::Address;
+use crate::address::{Address, Place};
 use crate::cli::{LoadWhen, MeasureOptions, ServerOptions};
 use crate::client::{EmbeddedStore, Misses, NullReply, NullServer, Pace};
 use crate::counters::{FolderSize, Readahead, Sources};
@@ -27,6 +27,8 @@ use std::sync::Arc;
 
 /// How long the tool's own ceiling is measured.
 const CEILING_SECONDS: u32 = 2;
+/// Width of a line in the file with a load's columns.
+const LOAD_INTERVAL_S: u32 = 10;
 /// No phase that ends by itself takes longer.
 const LONGEST_SECONDS: u32 = 10_000_000;
 
@@ -264,7 +266,7 @@ fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Resul
 /// What the null server reaches with as many clients and threads; for an engine in this process, what a store without work does.
 fn ceiling(plan: Plan, workload: &dyn Workload, target: &Target) -> Result<Option<f64>, BenchError> {
     let plan = Plan { warmup_s: 0, duration_s: CEILING_SECONDS, pace: Pace::Closed, ..plan };
-    let measured = if let Address::Embedded(_) = target.address() {
+    let measured = if let Place::Embedded(_) = target.address().place() {
         run_on_null_store(plan, workload)?
     } else {
         run_on_null_server(plan, workload)?
@@ -274,7 +276,7 @@ fn ceiling(plan: Plan, workload: &dyn Workload, target: &Target) -> Result<Optio
 
 fn run_on_null_store(plan: Plan, workload: &dyn Workload) -> Result<Option<Measured>, BenchError> {
     let Some(NullReply::Document(reply)) = workload.null_reply() else { return Ok(None) };
-    let target = Target::at(Address::Embedded(Arc::new(EmbeddedStore::null(&reply))));
+    let target = Target::at(Address::embedded(Arc::new(EmbeddedStore::null(&reply))));
     let clients = workload.null_clients(&target, plan.clients)?;
     run::run(plan, target.address(), clients, counting_of(workload), None).map(Some)
 }
@@ -332,7 +334,9 @@ pub(super) fn load(
     print_results(std::slice::from_ref(&file));
     print_size(found);
     if let Some(folder) = out {
-        println!("written  {}", file.write(folder)?.display());
+        let path = file.write(folder)?;
+        println!("written  {}", path.display());
+        crate::report::csv::of_load(&file.figures, LOAD_INTERVAL_S).write(&path)?;
     }
     Ok(())
 }

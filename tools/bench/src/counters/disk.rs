@@ -90,7 +90,9 @@ impl fmt::Display for DiskSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DiskSource::Cgroup2(path) => write!(f, "cgroup v2 {}", path.display()),
-            DiskSource::Cgroup1(path) => write!(f, "cgroup v1 {}", path.display()),
+            DiskSource::Cgroup1(path) => {
+                write!(f, "cgroup v1 {}, without buffered writes", path.display())
+            }
             DiskSource::Device(device) => write!(f, "/proc/diskstats, device {device}, whole device"),
             DiskSource::Process(process) => write!(f, "/proc/{process}/io, bytes only"),
         }

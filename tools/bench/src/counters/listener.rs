@@ -2,7 +2,7 @@
 //! a unix socket the kernel tells its peer.
 
 use super::ProcessId;
-use crate::address::Address;
+use crate::address::{Address, Place};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -12,10 +12,10 @@ const LISTENING: &str = "0A";
 
 /// The process that listens behind an address, if it is on this machine and may be looked at.
 pub fn process_behind(address: &Address) -> Option<ProcessId> {
-    match address {
-        Address::Tcp(address) => process_behind_port(*address),
-        Address::Embedded(_) => Some(ProcessId::new(std::process::id())),
-        Address::Unix(path) => {
+    match address.place() {
+        Place::Tcp(address) => process_behind_port(*address),
+        Place::Embedded(_) => Some(ProcessId::new(std::process::id())),
+        Place::Unix(path) => {
             let stream = UnixStream::connect(path).ok()?;
             let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
             Some(ProcessId::new(peer.pid.as_raw_nonzero().get().cast_unsigned()))
@@ -85,7 +85,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let path = folder.path().join("a.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&path).expect("it can be bound");
-        let address = Address::Unix(path.into());
+        let address = Address::unix(path);
         assert_eq!(process_behind(&address), Some(ProcessId::new(std::process::id())));
     }
 }

@@ -1,14 +1,27 @@
 //! Checkpoint dips: runs of seconds in which far less is done than around them.
 //!
-//! A second is in a dip if its operations are below 0.7 of the median of the seconds around it. Dips are what a server that
-//! stops for its checkpoints shows; their period tells whose they are.
+//! A second is in a dip if its operations are below 0.7 of the median of the two periods around it. Dips are what a server that
+//! stops for its checkpoints shows; their period tells whose they are. The period is the highest peak of the seconds' autocorrelation, after
+//! their trend is taken away; where there is none, two minutes are around.
+//!
+//! The last second of a run that ended by itself is shorter than the others, and is left out.
 
-use super::figures::TimelineSecond;
+use super::Figures;
 
 /// A second with a smaller share of the median is in a dip.
 const SHARE: f64 = 0.7;
-/// Seconds on either side that the median is taken of.
+/// Seconds on either side that the median is taken of, where no period is known.
 const AROUND: usize = 60;
+/// Shorter periods are no checkpoints.
+const PERIOD_MIN: usize = 3;
+/// A period is believed that fits so often into the run.
+const PERIODS_MIN: usize = 3;
+/// A peak of the autocorrelation below this is chance, as is one within three deviations of what white noise has.
+const PEAK_MIN: f64 = 0.3;
+/// The first peak that has this share of the highest is the period; the others are its multiples.
+const PEAK_SHARE: f64 = 0.8;
+/// Seconds of an interval, as the original tools have them.
+const INTERVAL: usize = 10;
 
 /// A dip.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -30,19 +43,57 @@ pub struct Steadiness {
     pub variation: f64,
     /// Seconds in which nothing was done.
     pub idle_seconds: usize,
+    /// After how many seconds what happens happens again, if it does.
+    pub period_s: Option<usize>,
+    /// The deviation of intervals of ten seconds by their mean, and the rates below which one and five of a hundred of them are.
+    pub intervals: Option<IntervalSpread>,
 }
 
-/// Looks at a timeline.
-pub fn steadiness(timeline: &[TimelineSecond]) -> Steadiness {
-    let operations: Vec<f64> = timeline.iter().map(|second| second.operations as f64).collect();
+/// How much intervals differ.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct IntervalSpread {
+    /// Their deviation by their mean.
+    pub variation: f64,
+    /// Operations a second: one of a hundred intervals has less.
+    pub p1: f64,
+    /// Five of a hundred have less.
+    pub p5: f64,
+}
+
+impl Steadiness {
+    /// The mean depth of the dips.
+    pub fn mean_depth(&self) -> Option<f64> {
+        (!self.dips.is_empty())
+            .then(|| self.dips.iter().map(|dip| dip.depth).sum::<f64>() / self.dips.len() as f64)
+    }
+
+    /// The mean length of the dips in seconds.
+    pub fn mean_length_s(&self) -> Option<f64> {
+        let seconds: usize = self.dips.iter().map(|dip| dip.seconds).sum();
+        (!self.dips.is_empty()).then(|| seconds as f64 / self.dips.len() as f64)
+    }
+}
+
+/// Looks at a run.
+pub fn steadiness(figures: &Figures) -> Steadiness {
+    let whole = (figures.seconds + 1e-3).floor() as usize;
+    let operations: Vec<f64> =
+        figures.timeline.iter().take(whole).map(|second| second.operations as f64).collect();
+    of_seconds(&operations)
+}
+
+fn of_seconds(operations: &[f64]) -> Steadiness {
+    let period_s = period(operations);
+    let around_s = period_s.unwrap_or(AROUND);
     let mut dips: Vec<Dip> = Vec::new();
     for (place, count) in operations.iter().enumerate() {
-        let around = &operations[place.saturating_sub(AROUND)..operations.len().min(place + AROUND + 1)];
+        let around = &operations[place.saturating_sub(around_s)..operations.len().min(place + around_s + 1)];
         let median = median(around);
-        if *count >= SHARE * median {
+        // Where most seconds have nothing, each of these is a dip all the same.
+        if *count > 0.0 && *count >= SHARE * median {
             continue;
         }
-        let depth = count / median;
+        let depth = if median > 0.0 { count / median } else { 0.0 };
         match dips.last_mut() {
             Some(dip) if dip.from_s + dip.seconds == place => {
                 dip.seconds += 1;
@@ -52,7 +103,58 @@ pub fn steadiness(timeline: &[TimelineSecond]) -> Steadiness {
         }
     }
     let idle_seconds = operations.iter().filter(|count| **count == 0.0).count();
-    Steadiness { dips, variation: variation(&operations), idle_seconds }
+    let intervals = interval_spread(operations);
+    Steadiness { dips, variation: variation(operations), idle_seconds, period_s, intervals }
+}
+
+/// The period of a series, if it has one.
+fn period(values: &[f64]) -> Option<usize> {
+    let without_trend = detrended(values);
+    let power: f64 = without_trend.iter().map(|value| value * value).sum();
+    let longest = values.len() / PERIODS_MIN;
+    if power <= 0.0 || longest <= PERIOD_MIN {
+        return None;
+    }
+    let correlation = |lag: usize| {
+        let products = without_trend.iter().zip(&without_trend[lag..]).map(|(a, b)| a * b);
+        // As if the series went on: a long lag has fewer products.
+        products.sum::<f64>() / power * values.len() as f64 / (values.len() - lag) as f64
+    };
+    let all: Vec<f64> = (0..=longest + 1).map(correlation).collect();
+    let is_peak = |lag: usize| all[lag] >= all[lag - 1] && all[lag] >= all[lag + 1];
+    let peaks: Vec<usize> = (PERIOD_MIN..=longest).filter(|lag| is_peak(*lag)).collect();
+    let highest = peaks.iter().map(|lag| all[*lag]).fold(0.0, f64::max);
+    if highest < PEAK_MIN.max(3.0 / (values.len() as f64).sqrt()) {
+        return None;
+    }
+    peaks.into_iter().find(|lag| all[*lag] >= PEAK_SHARE * highest)
+}
+
+/// The values less the line through them.
+fn detrended(values: &[f64]) -> Vec<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count.max(1.0);
+    let middle = (count - 1.0) / 2.0;
+    let (mut up, mut across) = (0.0, 0.0);
+    for (place, value) in values.iter().enumerate() {
+        up += (place as f64 - middle) * (value - mean);
+        across += (place as f64 - middle).powi(2);
+    }
+    let slope = if across > 0.0 { up / across } else { 0.0 };
+    let line = |place: usize| mean + slope * (place as f64 - middle);
+    values.iter().enumerate().map(|(place, value)| value - line(place)).collect()
+}
+
+fn interval_spread(operations: &[f64]) -> Option<IntervalSpread> {
+    let rate = |interval: &[f64]| interval.iter().sum::<f64>() / INTERVAL as f64;
+    let mut rates: Vec<f64> = operations.chunks_exact(INTERVAL).map(rate).collect();
+    if rates.len() < 2 {
+        return None;
+    }
+    let variation = variation(&rates);
+    rates.sort_by(f64::total_cmp);
+    let at = |share: f64| rates[(share * rates.len() as f64) as usize];
+    Some(IntervalSpread { variation, p1: at(0.01), p5: at(0.05) })
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -72,35 +174,87 @@ fn variation(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::figures::TimelineSecond;
+    use super::super::figures::tests::{measured, tally};
     use super::*;
 
-    fn timeline(operations: impl Iterator<Item = u64>) -> Vec<TimelineSecond> {
-        operations.map(|operations| TimelineSecond { operations, ..TimelineSecond::default() }).collect()
+    fn found(operations: impl Iterator<Item = u64>) -> Steadiness {
+        of_seconds(&operations.map(|count| count as f64).collect::<Vec<_>>())
     }
 
     #[test]
     fn a_steady_run_has_no_dips() {
-        let found = steadiness(&timeline((0..100).map(|second| 1000 + second % 7)));
+        let found = found((0..100).map(|second| 1000 + second % 7));
         assert_eq!((found.dips.len(), found.idle_seconds), (0, 0));
         assert!(found.variation < 0.01);
     }
 
     #[test]
     fn each_stop_is_one_dip_with_its_depth_and_length() {
-        let found = steadiness(&timeline((0..180).map(|second| match second % 60 {
+        let found = found((0..180).map(|second| match second % 60 {
             30 => 200,
             31 => 0,
             32 => 500,
             _ => 1000,
-        })));
+        }));
         let dips: Vec<(usize, usize, f64)> =
             found.dips.iter().map(|dip| (dip.from_s, dip.seconds, dip.depth)).collect();
         assert_eq!(dips, [(30, 3, 0.0), (90, 3, 0.0), (150, 3, 0.0)]);
         assert_eq!(found.idle_seconds, 3);
+        assert_eq!(
+            (found.period_s, found.mean_depth(), found.mean_length_s()),
+            (Some(60), Some(0.0), Some(3.0))
+        );
+    }
+
+    #[test]
+    fn the_period_is_that_of_the_dips_whatever_the_trend_and_the_noise() {
+        // A rate that falls by half, noise of 5 %, and a dip every 17 seconds.
+        let mut noise = crate::random::Random::for_client(crate::random::Generator::Xoshiro, 7, 0);
+        let series = (0..200_u64).map(|second| {
+            let trend = 10_000.0 * (1.0 - second as f64 / 400.0);
+            let dip = if second % 17 < 2 { 0.3 } else { 1.0 };
+            (trend * dip * (0.95 + 0.1 * noise.unit())) as u64
+        });
+        assert_eq!(found(series).period_s, Some(17));
+    }
+
+    #[test]
+    fn noise_and_a_single_stop_have_no_period() {
+        let mut noise = crate::random::Random::for_client(crate::random::Generator::Xoshiro, 7, 0);
+        assert_eq!(found((0..200).map(|_| 1000 + u64::from(noise.below(200)))).period_s, None);
+        assert_eq!(found((0..100).map(|second| if second == 50 { 0 } else { 1000 })).period_s, None);
+        assert_eq!(found([1, 2].into_iter()).period_s, None);
+    }
+
+    #[test]
+    fn a_server_that_stands_still_most_of_the_time_has_dips() {
+        let found = found((0..40).map(|second| if second < 10 { 1000 } else { 0 }));
+        assert_eq!((found.dips.len(), found.idle_seconds), (1, 30));
+    }
+
+    #[test]
+    fn intervals_have_their_spread() {
+        let found = found((0..40).map(|second| if second < 10 { 500 } else { 1000 }));
+        let spread = found.intervals.expect("four intervals");
+        assert_eq!((spread.p1, spread.p5), (500.0, 500.0));
+        assert!((spread.variation - 0.247).abs() < 0.001, "{}", spread.variation);
+    }
+
+    #[test]
+    fn the_shorter_last_second_of_a_run_is_no_dip() {
+        let second = |operations| TimelineSecond { operations, ..TimelineSecond::default() };
+        let timeline = (0..20).map(|_| second(1000)).chain([second(100)]).collect();
+        let figures = Figures { seconds: 20.1, timeline, ..figures() };
+        assert!(steadiness(&figures).dips.is_empty());
+    }
+
+    fn figures() -> Figures {
+        Figures::new(&measured(tally(1), None), &[])
     }
 
     #[test]
     fn nothing_is_no_dip() {
-        assert_eq!(steadiness(&[]).dips, []);
+        assert_eq!(of_seconds(&[]).dips, []);
     }
 }

@@ -155,6 +155,9 @@ pub struct TimelineSecond {
     pub written_bytes: Option<u64>,
     /// CPU time of the server.
     pub server_cpu_us: Option<f64>,
+    /// Context switches of the server's threads.
+    #[serde(default)]
+    pub server_switches: Option<u64>,
     /// Resident memory of the server.
     pub server_resident_bytes: Option<u64>,
 }
@@ -262,6 +265,7 @@ fn timeline(seconds: &[Second], usages: &[Usage]) -> Vec<TimelineSecond> {
             read_bytes: disk.map(|disk| disk.read_bytes),
             written_bytes: disk.map(|disk| disk.written_bytes),
             server_cpu_us: server.map(crate::counters::ServerUsage::cpu_us),
+            server_switches: server.map(|server| server.switches),
             server_resident_bytes: server.map(|server| server.resident_bytes),
         }
     };

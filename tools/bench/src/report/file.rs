@@ -5,7 +5,8 @@ use crate::client::{Misses, Pace};
 use crate::counters::{Facts, FolderSize, ProcessId};
 use crate::error::BenchError;
 use crate::run::Plan;
-use crate::target::{ServerFacts, without_password};
+use crate::target::ServerFacts;
+use crate::target::uri::without_login;
 use crate::why::Why;
 use crate::why::profile::flame_graph_path;
 use crate::workload::Finding;
@@ -117,13 +118,11 @@ impl RunFile {
         std::fs::create_dir_all(folder)
             .map_err(|source| BenchError::WriteReport { path: folder.to_owned(), source })?;
         let path = self.free_path(folder);
-        let text = serde_json::to_string(self).map_err(std::io::Error::other);
-        text.and_then(|text| std::fs::write(&path, text + "\n"))
-            .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+        let text = serde_json::to_string(self)
+            .map_err(|error| BenchError::WriteReport { path: path.clone(), source: error.into() })?;
+        write_whole(&path, &(text + "\n"))?;
         if let Some(profile) = &self.why.profile {
-            let path = flame_graph_path(&path);
-            std::fs::write(&path, &profile.flame_graph)
-                .map_err(|source| BenchError::WriteReport { path, source })?;
+            write_whole(&flame_graph_path(&path), &profile.flame_graph)?;
         }
         Ok(path)
     }
@@ -213,6 +212,17 @@ pub struct RunFacts {
     pub why: Why,
 }
 
+/// Writes a file whole or not at all: half a file, of a disk that is full, would later pass for a run.
+pub fn write_whole(path: &Path, text: &str) -> Result<(), BenchError> {
+    let beside = path.with_extension("part");
+    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|source| {
+        // If it cannot be removed either, its name says what it is.
+        let _ = std::fs::remove_file(&beside);
+        BenchError::WriteReport { path: path.to_owned(), source }
+    })
+}
+
 impl Circumstances {
     /// The document of one run.
     pub fn run_file(&self, facts: RunFacts, figures: Figures) -> RunFile {
@@ -220,7 +230,7 @@ impl Circumstances {
         RunFile {
             form: FORM,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            command_line: std::env::args().map(|argument| without_password(&argument)).collect(),
+            command_line: std::env::args().map(|argument| without_login(&argument)).collect(),
             written_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
             plan: PlanFacts::of(facts.plan),
             server_address: self.server_address.clone(),

@@ -211,7 +211,8 @@ fn run_name(file: &RunFile) -> String {
 fn throughput(files: &[&RunFile]) -> String {
     let mut html = String::new();
     for file in files.iter().filter(|file| file.figures.timeline.len() > 1) {
-        let Steadiness { dips, variation, idle_seconds } = steadiness(&file.figures.timeline);
+        let found = steadiness(&file.figures);
+        let Steadiness { dips, variation, idle_seconds, .. } = &found;
         let points = |of: &dyn Fn(usize) -> f64| -> Vec<(f64, f64)> {
             (0..file.figures.timeline.len()).map(|second| (second as f64 + 1.0, of(second))).collect()
         };
@@ -231,15 +232,39 @@ fn throughput(files: &[&RunFile]) -> String {
         };
         let _ = write!(
             html,
-            "<h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them, variation {variation:.2}, \
+            "<h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them{}, variation {variation:.2}{}, \
              {idle_seconds} seconds without work</p>",
             escape(&file.operations),
             escape(&run_name(file)),
             chart.render(),
-            dips.len()
+            dips.len(),
+            dips_in_words(&found),
+            intervals_in_words(&found)
         );
     }
     if html.is_empty() { html } else { format!("<h3>Over time</h3>{html}") }
+}
+
+fn dips_in_words(found: &Steadiness) -> String {
+    let mut text = String::new();
+    if let (Some(depth), Some(length)) = (found.mean_depth(), found.mean_length_s()) {
+        let _ = write!(text, " ({:.0} % of it and {length:.1} s long on average)", depth * 100.0);
+    }
+    if let Some(period) = found.period_s {
+        let _ = write!(text, ", again every {period} s");
+    }
+    text
+}
+
+fn intervals_in_words(found: &Steadiness) -> String {
+    found.intervals.map_or_else(String::new, |spread| {
+        format!(
+            ", of intervals of 10 s {:.2} (a hundredth of them below {}, a twentieth below {})",
+            spread.variation,
+            number(spread.p1),
+            number(spread.p5)
+        )
+    })
 }
 
 /// Share of units that took longer, over latency: the curves of all runs in one chart.

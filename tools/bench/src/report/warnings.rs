@@ -85,13 +85,13 @@ fn of_readahead(circumstances: &Circumstances) -> Option<String> {
 
 /// Seconds of a steady run differ little.
 fn of_noise(figures: &Figures) -> Option<String> {
-    let found = steadiness(&figures.timeline);
-    // The last second of a run that ended by itself is shorter than the others.
+    let found = steadiness(figures);
     if figures.timeline.len() < NOISE_SECONDS_MIN || found.variation < VARIATION_MAX {
         return None;
     }
+    let again = found.period_s.map_or_else(String::new, |period| format!(" again every {period} s"));
     Some(format!(
-        "noisy: seconds differ by {:.0} % of their mean ({} dips, {} seconds without work): repeat it, or run it longer",
+        "noisy: seconds differ by {:.0} % of their mean ({} dips{again}, {} seconds without work): repeat it, or run it longer",
         found.variation * 100.0,
         found.dips.len(),
         found.idle_seconds

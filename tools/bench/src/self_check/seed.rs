@@ -60,7 +60,7 @@ fn sent(workload: &dyn Workload) -> Result<Vec<u8>, BenchError> {
     let Some(NullReply::Document(reply)) = workload.null_reply() else { return Ok(Vec::new()) };
     let record = Record::default();
     let store = Arc::new(EmbeddedStore::recording(&reply, record.clone()));
-    let clients = workload.null_clients(&Target::at(Address::Embedded(store.clone())), CLIENTS)?;
+    let clients = workload.null_clients(&Target::at(Address::embedded(store.clone())), CLIENTS)?;
     let scripted = clients
         .scripts
         .into_iter()

@@ -7,13 +7,17 @@ use super::engine::SqlEngine;
 use super::{of_sql, of_statement};
 use crate::address::Address;
 use crate::error::BenchError;
-use crate::target::{ServerFacts, without_password};
+use crate::target::ServerFacts;
+use crate::target::uri::without_login;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// What a target of this protocol begins with.
 const SCHEME: &str = "mysql://";
+/// What a server says that does not let a user in: access denied (to the server, to the database, without a password), a way of
+/// logging in that one side does not have.
+const LOGIN_REFUSED: [u16; 5] = [1044, 1045, 1251, 1275, 1698];
 /// The largest packet that the driver sends: a batch of an insert.
 const PACKET_BYTES: usize = 1 << 30;
 
@@ -68,6 +72,11 @@ impl Endpoint {
                 let source = std::io::Error::other(error);
                 BenchError::Connect { address: self.address.into(), source }
             }
+            mysql::Error::MySqlError(error) if LOGIN_REFUSED.contains(&error.code) => BenchError::SqlLogin {
+                address: self.address.into(),
+                code: error.code,
+                message: error.message,
+            },
             error => of_sql(error),
         })
     }
@@ -220,7 +229,7 @@ impl SqlServer {
 /// One endpoint of a URI that names one host.
 fn endpoint(whole: &str, uri: &str) -> Result<Endpoint, BenchError> {
     let cause = "it is not mysql://USER[:PASSWORD]@HOST[:PORT][,HOST[:PORT]...]";
-    let options = Opts::from_url(uri).map_err(|_| BenchError::Uri { uri: without_password(whole), cause })?;
+    let options = Opts::from_url(uri).map_err(|_| BenchError::Uri { uri: without_login(whole), cause })?;
     let host = options.get_ip_or_hostname().into_owned();
     let addresses = (host.as_str(), options.get_tcp_port()).to_socket_addrs();
     let mut addresses =

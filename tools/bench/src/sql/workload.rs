@@ -3,7 +3,7 @@
 
 use super::SqlServer;
 use super::waits::{self, Wait, Waits};
-use crate::address::Address;
+use crate::address::Place;
 use crate::client::{Clients, Misses, NullReply};
 use crate::error::BenchError;
 use crate::report::Figures;
@@ -106,7 +106,7 @@ impl<W: SqlWork> Workload for SqlRun<W> {
     }
 
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        let Address::Tcp(address) = target.address() else { return Ok(Clients::default()) };
+        let Place::Tcp(address) = *target.address().place() else { return Ok(Clients::default()) };
         self.inner.on_null_server(self.inner.server().moved_to(address)).clients(target, clients)
     }
 

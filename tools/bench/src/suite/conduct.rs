@@ -8,6 +8,7 @@ use super::kept::{Done, Kept, ServerMark, results_in};
 use super::matrix::Cell;
 use super::page_cache;
 use crate::address::Address;
+use crate::cli::URI_VARIABLE;
 use crate::counters::Readahead;
 use crate::error::BenchError;
 use crate::interrupt::{self, Undo};
@@ -100,6 +101,7 @@ impl<'a> Conductor<'a> {
                     let flag = if done.flagged { ", FLAGGED: no measurement" } else { "" };
                     println!("        done in {}{flag}", in_words(done.seconds));
                     self.kept.done.insert(cell.key(), done);
+                    self.kept.moving.clear();
                     self.kept.write(&self.places.out)?;
                 }
                 Err(BenchError::Interrupted) => return Err(BenchError::Interrupted),
@@ -208,6 +210,7 @@ impl<'a> Conductor<'a> {
         let family = cell.data_family();
         self.kept.loaded.retain(|other, _| !other.starts_with(&family));
         self.kept.loaded.insert(key, began.elapsed().as_secs_f64());
+        self.kept.moving.clear();
         self.kept.write(&self.places.out)?;
         Ok(began.elapsed())
     }
@@ -333,8 +336,7 @@ impl<'a> Conductor<'a> {
             std::fs::remove_dir_all(&folder).map_err(unwritable)?;
         }
         std::fs::create_dir_all(&folder).map_err(unwritable)?;
-        let uri = self.running.as_ref().map_or(&cell.server.uri, |running| &running.uri);
-        arguments.extend(["--uri".to_owned(), uri.clone()]);
+        let uri = self.running.as_ref().map_or(&cell.server.uri, |running| &running.uri).clone();
         arguments.extend(["--out".to_owned(), folder.display().to_string()]);
         arguments.extend(["--data-dir".to_owned(), self.data_folder(cell).display().to_string()]);
         for (name, text) in self.labels(cell, state) {
@@ -342,7 +344,7 @@ impl<'a> Conductor<'a> {
         }
         arguments.extend(self.places.further.clone());
         let log = folder.join("output.txt");
-        let status = self.run_tool(&arguments, &log)?;
+        let status = self.run_tool(&arguments, &uri, &log)?;
         if !status.success() && status.code() != Some(1) {
             return Err(BenchError::Program {
                 program: "pando-bench",
@@ -373,13 +375,15 @@ impl<'a> Conductor<'a> {
         labels
     }
 
-    fn run_tool(&mut self, arguments: &[String], log: &Path) -> Result<ExitStatus, BenchError> {
+    /// The URI goes by the environment: it may have a password, and a list of processes shows arguments.
+    fn run_tool(&mut self, arguments: &[String], uri: &str, log: &Path) -> Result<ExitStatus, BenchError> {
         let unwritable = |source| BenchError::WriteReport { path: log.to_owned(), source };
         let resource = |source| BenchError::Resource { what: "another process of this program", source };
         let output = File::create(log).map_err(unwritable)?;
         let tool = std::env::current_exe().map_err(resource)?;
         let mut child = Command::new(tool)
             .args(arguments)
+            .env(URI_VARIABLE, uri)
             .stdin(Stdio::null())
             .stdout(output.try_clone().map_err(unwritable)?)
             .stderr(output)
@@ -406,22 +410,25 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Moves a call's files to the results; its output stays beside them under the name of its first file.
-    fn keep_files(&self, folder: &Path) -> Result<Vec<String>, BenchError> {
+    /// Moves a call's files to the results; what it printed stays where it is. They are whole results when the cell is kept as done.
+    fn keep_files(&mut self, folder: &Path) -> Result<Vec<String>, BenchError> {
         let results = results_in(&self.places.out);
         let unwritable = |source| BenchError::WriteReport { path: results.clone(), source };
-        let mut files = Vec::new();
+        let mut moves = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(unwritable)? {
             let entry = entry.map_err(unwritable)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if name != "output.txt" && !name.starts_with("server-") {
-                let free = free_name(&results, &name);
-                std::fs::rename(entry.path(), results.join(&free)).map_err(unwritable)?;
-                files.push(free);
+                moves.push((entry.path(), free_name(&results, &name)));
             }
         }
-        files.sort();
-        Ok(files)
+        moves.sort();
+        self.kept.moving = moves.iter().map(|(_, name)| name.clone()).collect();
+        self.kept.write(&self.places.out)?;
+        for (path, name) in moves {
+            std::fs::rename(path, results.join(name)).map_err(unwritable)?;
+        }
+        Ok(self.kept.moving.clone())
     }
 }
 

@@ -19,6 +19,9 @@ pub struct Kept {
     pub done: BTreeMap<String, Done>,
     /// The data that is loaded, by its key, and how many seconds that took.
     pub loaded: BTreeMap<String, f64>,
+    /// Files that are being moved to the results, of a cell that is not done: if a call ends there, they are nobody's.
+    #[serde(default)]
+    pub moving: Vec<String>,
     /// A server that is running, if the call that started it was killed.
     pub server: Option<ServerMark>,
 }
@@ -95,6 +98,10 @@ impl Kept {
         if kept.server.take().is_some_and(|server| server.end(END_WITHIN)) {
             println!("a server that an earlier call left behind was ended");
         }
+        for file in std::mem::take(&mut kept.moving) {
+            // It may not have been moved yet.
+            let _ = std::fs::remove_file(results_in(folder).join(file));
+        }
         // Files that somebody removed are to be measured again.
         let results = results_in(folder);
         kept.done.retain(|_, done| done.files.iter().all(|file| results.join(file).exists()));
@@ -139,6 +146,19 @@ mod tests {
         kept.write(folder.path()).expect("writable");
         let again = Kept::read(folder.path()).expect("it was written");
         assert_eq!(again.done.keys().collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn files_of_a_cell_that_was_not_done_when_the_call_ended_are_no_results() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let results = results_in(folder.path());
+        std::fs::create_dir(&results).expect("it is empty");
+        std::fs::write(results.join("a.json"), "{}").expect("writable");
+        std::fs::write(results.join("b.json"), "{}").expect("writable");
+        let moving = vec!["b.json".to_owned(), "b.tps.tsv".to_owned()];
+        Kept { moving, ..Kept::default() }.write(folder.path()).expect("writable");
+        assert!(Kept::read(folder.path()).expect("it was written").moving.is_empty());
+        assert!(results.join("a.json").exists() && !results.join("b.json").exists());
     }
 
     #[test]

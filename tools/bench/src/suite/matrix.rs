@@ -3,6 +3,7 @@
 use super::file::{CacheEntry, RunEntry, ServerEntry, State, Suite, as_arguments};
 use crate::client::EMBEDDED_SCHEME;
 use crate::error::BenchError;
+use crate::target::uri::without_login;
 use std::collections::BTreeMap;
 
 /// Arguments on which the data hangs; runs that agree in them share it.
@@ -82,7 +83,7 @@ impl Cell {
     pub fn key(&self) -> String {
         let Cell { server, cache, run, clients, repeat } = self;
         // The other caches and clients of the suite are other cells' business.
-        let server = ServerEntry { caches: Vec::new(), ..server.clone() };
+        let server = ServerEntry { caches: Vec::new(), uri: without_login(&server.uri), ..server.clone() };
         let run = RunEntry { clients: Vec::new(), servers: None, caches: None, ..run.clone() };
         serde_json::json!([server, cache, run, clients, repeat]).to_string()
     }

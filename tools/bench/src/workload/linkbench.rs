@@ -113,9 +113,10 @@ impl LinkBench {
     pub fn faithful(settings: Settings, ways: Ways) -> Result<LinkBench, BenchError> {
         let bench = LinkBench::with(settings, ways, Split::AsOriginal)?;
         let link_content = Content { motif_bytes: ORIGINAL_MOTIF_BYTES, ..Content::LINKS };
-        let has_transactions = bench.transactions != Transactions::None;
+        // The plugin knows nothing of sessions.
+        let is_plugins = bench.transactions != Transactions::Session;
         Ok(LinkBench {
-            mapping: if has_transactions { Mapping::Own } else { Mapping::Plugin },
+            mapping: if is_plugins { Mapping::Plugin } else { Mapping::Own },
             writes: Writes::AsOriginal,
             multigets: Multigets::FromTwo,
             link_content,
@@ -299,7 +300,7 @@ impl Workload for LinkBench {
             let random = Random::for_client(self.generator, self.request_seed, u64::from(client));
             let requests = settings.requests.unwrap_or(u64::MAX);
             let stream = ClientStream::new(self.stream.clone(), client);
-            let requester = Requester::new(shared.clone(), database.open()?, random, requests, stream);
+            let requester = Requester::new(shared.clone(), database.open(count)?, random, requests, stream);
             clients.tasks.push(Box::new(requester));
         }
         Ok(clients)

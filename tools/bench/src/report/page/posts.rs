@@ -57,7 +57,7 @@ fn directions(post: &str, files: &[&RunFile]) -> String {
         return String::new();
     }
     format!(
-        "<h4>Whether it still holds</h4>{}",
+        "<h4>Whether it still holds</h4><div class=\"words\">{}</div>",
         table::render(&["the post says", "here", "direction"], &rows)
     )
 }
@@ -139,7 +139,7 @@ fn by_cache(files: &[&RunFile]) -> String {
             format!("{:.1}", file.figures.rate),
             short(each.read_kb),
             short(each.written_kb),
-            crate::report::dips::steadiness(&file.figures.timeline).dips.len().to_string(),
+            crate::report::dips::steadiness(&file.figures).dips.len().to_string(),
         ]
     };
     table::render(&headings, &files.iter().map(row).collect::<Vec<_>>())

@@ -40,7 +40,7 @@ pub fn files(figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
                     int_max_lat\tint_rkb\tint_wkb\n"
             .to_owned();
     let mut from_s = 0;
-    for interval in intervals(&figures.timeline, interval_s) {
+    for interval in intervals(figures, interval_s) {
         line(&mut text, figures, &interval, from_s);
         from_s = interval.elapsed_s;
     }

@@ -4,9 +4,9 @@
 //! Rows, read set and rounds are those of MongoDB's protocol. A read is one prepared statement, or one HANDLER READ; it gives
 //! the whole row, which is compared value by value.
 
-use super::KeyValue;
 use super::loading::RowOrder;
 use super::rows::{Row, Rows};
+use super::{KeyValue, Preload};
 use crate::client::{ClientState, Clients, Kind, Note, NullReply, Performed, Statement, Task, Turn, Verdict};
 use crate::error::BenchError;
 use crate::run::Measured;
@@ -108,6 +108,17 @@ impl Workload for SqlKeyValue {
 
     fn loading(&self) -> Option<&dyn Loading> {
         Some(self)
+    }
+
+    fn prepare(&self, _target: &Target) -> Result<(), BenchError> {
+        if self.inner.preload == Preload::Nothing {
+            return Ok(());
+        }
+        let mut connection = self.server.connect()?;
+        // The primary key is the table, in all engines but MyISAM.
+        let scan = format!("SELECT COUNT(*), SUM(value1) FROM {} FORCE INDEX (PRIMARY)", self.table());
+        let row: Option<(u64, Option<f64>)> = connection.query_first(scan).map_err(of_sql)?;
+        self.inner.check_preloaded(row.map_or(0, |(found, _)| found))
     }
 
     fn warm_up(&self, _target: &Target, clients: u32) -> Result<Option<Clients>, BenchError> {

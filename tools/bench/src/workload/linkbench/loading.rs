@@ -74,7 +74,7 @@ impl Loading for LinkBench {
         let database = self.store(target);
         let mut clients = Clients::default();
         for _ in 0..self.settings.loaders {
-            let store = database.open()?;
+            let store = database.open(self.settings.loaders)?;
             let (next, failed) = (next.clone(), failed.clone());
             clients.tasks.push(Box::new(Loader {
                 bench: self.clone(),

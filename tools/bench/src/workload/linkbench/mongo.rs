@@ -34,7 +34,7 @@ use crate::workload::Finding;
 use crate::workload::load::{Durability, count, drop_collection};
 use documents::{batch, each, sample};
 use pando_document::{Document, Value, doc};
-use plugin::PluginStore;
+use plugin::{Level, PluginStore};
 use std::collections::HashMap;
 use store::MongoStore;
 
@@ -61,7 +61,7 @@ pub struct MongoDatabase {
 }
 
 impl MongoDatabase {
-    /// The server's database of this name. The plugin's mapping is without transactions.
+    /// The server's database of this name.
     pub fn new(
         target: &Target,
         database: &str,
@@ -140,6 +140,10 @@ impl LinkDatabase for MongoDatabase {
     }
 
     fn recover(&self) -> Result<u64, BenchError> {
+        if self.mapping == Mapping::Plugin {
+            // The plugin never looks at what was left behind.
+            return Ok(0);
+        }
         // Whoever left something behind: the level of that run is not known.
         self.connect()?.recover()
     }
@@ -159,11 +163,11 @@ impl LinkDatabase for MongoDatabase {
         Ok(first.and_then(Value::as_i64_exact).unwrap_or(0))
     }
 
-    fn open(&self) -> Result<Box<dyn LinkStore>, BenchError> {
+    fn open(&self, clients: u32) -> Result<Box<dyn LinkStore>, BenchError> {
         let plain = self.connect()?;
         Ok(match self.mapping {
             Mapping::Own => Box::new(plain),
-            Mapping::Plugin => Box::new(PluginStore::new(plain)),
+            Mapping::Plugin => Box::new(PluginStore::new(plain, Level::of(self.transactions, clients))),
         })
     }
 

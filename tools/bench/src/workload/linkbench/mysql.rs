@@ -126,7 +126,7 @@ impl LinkDatabase for SqlDatabase {
         Ok(self.server.connect()?.query_first(query).map_err(of_sql)?.unwrap_or(0))
     }
 
-    fn open(&self) -> Result<Box<dyn LinkStore>, BenchError> {
+    fn open(&self, _clients: u32) -> Result<Box<dyn LinkStore>, BenchError> {
         let client = self.clients.fetch_add(1, Ordering::Relaxed);
         let mut writes = self.server.connect_client(client)?;
         let mut reads = self.server.connect_client(client)?;

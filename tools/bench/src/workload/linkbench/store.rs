@@ -225,8 +225,8 @@ pub trait LinkDatabase: Send + Sync {
     fn contents(&self) -> Result<Contents, BenchError>;
     /// The highest number of a node, 0 if there is none.
     fn highest_node(&self) -> Result<i64, BenchError>;
-    /// A connection.
-    fn open(&self) -> Result<Box<dyn LinkStore>, BenchError>;
+    /// A connection, one of so many.
+    fn open(&self, clients: u32) -> Result<Box<dyn LinkStore>, BenchError>;
     /// Compares counts with visible links.
     fn check(&self, extent: CheckExtent) -> Result<Option<Finding>, BenchError>;
 }

@@ -14,20 +14,27 @@ pub fn files(figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
 }
 
 fn over_time(figures: &Figures, interval_s: u32) -> String {
-    let mut text =
-        "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tint_lat\tint_max_lat\tint_rkb\tint_wkb\n".to_owned();
-    for interval in intervals(&figures.timeline, interval_s) {
+    let mut text = "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tint_lat\tint_max_lat\tint_rkb\tint_wkb\t\
+                    rKB/op\twKB/op\tr/op\tw/op\tcs/op\tcpu_us/op\n"
+        .to_owned();
+    for interval in intervals(figures, interval_s) {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{}\t{:.2}\t{:.2}\t0.00\t0.00\t{:.3}\t{:.3}\t{:.0}\t{:.0}",
+            "{}\t{:.2}\t{:.2}\t0.00\t0.00\t{:.3}\t{:.3}\t{:.0}\t{:.0}\t{:.3}\t{:.3}\t{:.3}\t{:.3}\t{:.2}\t{:.1}",
             interval.elapsed_s,
             interval.rate_so_far,
             interval.rate,
             interval.mean_us / 1e3,
             interval.max_us / 1e3,
             interval.read_kb,
-            interval.written_kb
+            interval.written_kb,
+            interval.each(interval.read_kb),
+            interval.each(interval.written_kb),
+            interval.each(interval.disk_reads),
+            interval.each(interval.disk_writes),
+            interval.each(interval.switches),
+            interval.each(interval.cpu_us)
         );
     }
     text

@@ -1,5 +1,6 @@
-//! The store as the original's plugin for MongoDB does it, without transactions: `--faithful`. It sends what the plugin sends, its
-//! mistakes included, so that its figures can be set beside the plugin's; the check at the end counts what they did to the counts.
+//! The store as the original's plugin for MongoDB does it: `--faithful`. It sends what the plugin sends, its mistakes included, so that
+//! its figures can be set beside the plugin's; the check at the end counts what they did to the counts. Here without transactions, with
+//! the plugin's two levels of them in [`levels`].
 //!
 //! | operation | commands |
 //! |---|---|
@@ -11,13 +12,17 @@
 //!
 //! Links and counts have ObjectIds and unique indexes, which the default mapping does not need. Nothing is tried again.
 
+mod levels;
+
+pub use levels::Level;
+
 use super::documents::{BATCH_SIZE, affected, batch, binary};
 use super::store::MongoStore;
 use crate::error::BenchError;
 use crate::workload::linkbench::store::{
     Count, Found, Link, LinkChange, LinkKey, LinkStore, ListQuery, Listed, Node,
 };
-use pando_document::{Document, Value, doc};
+use pando_document::{Document, ObjectId, Value, doc};
 
 /// Makes the plugin's indexes; the collections are there and empty.
 pub fn index_commands() -> [Document; 3] {
@@ -36,6 +41,9 @@ pub fn index_commands() -> [Document; 3] {
 /// A connection.
 pub struct PluginStore {
     plain: MongoStore,
+    level: Level,
+    /// The simulated transaction under way.
+    marks: Option<ObjectId>,
 }
 
 fn link_key(key: LinkKey) -> Document {
@@ -53,8 +61,8 @@ fn content(link: &Link) -> Document {
 
 impl PluginStore {
     /// Over this connection.
-    pub fn new(plain: MongoStore) -> PluginStore {
-        PluginStore { plain }
+    pub fn new(plain: MongoStore, level: Level) -> PluginStore {
+        PluginStore { plain, level, marks: None }
     }
 
     fn update(&mut self, collection: &str, updates: Vec<Document>) -> Result<Document, BenchError> {
@@ -72,10 +80,11 @@ impl PluginStore {
 
     /// The count loses its number by the first, and does not get it back by the second.
     fn change_count(&mut self, key: LinkKey, time: i64) -> Result<(), BenchError> {
-        let id = count_key(key.id1, key.link_type);
+        let id = self.unmarked(count_key(key.id1, key.link_type));
         let replacement = doc! { "id": key.id1, "link_type": key.link_type, "time": time };
         self.update("count", vec![doc! { "q": id.clone(), "u": replacement, "upsert": true }])?;
-        self.update("count", vec![doc! { "q": id, "u": { "$inc": { "version": 1_i64 } } }]).map(drop)
+        let change = self.marking(doc! { "$inc": { "version": 1_i64 } });
+        self.update("count", vec![doc! { "q": id, "u": change }]).map(drop)
     }
 
     fn number_of(&mut self, filter: Document, skip: u32, limit: u32) -> Result<i64, BenchError> {
@@ -100,14 +109,19 @@ fn upsert_of(link: &Link) -> Document {
 
 impl LinkStore for PluginStore {
     fn add_link(&mut self, link: &Link) -> Result<LinkChange, BenchError> {
+        // Before the transaction begins.
         let change = self.upsert_link(link)?;
-        self.change_count(link.key, link.time)?;
-        if change == LinkChange::Shown {
-            let mut set = content(link);
-            set.push("visibility", 1);
-            self.update("link", vec![doc! { "q": link_key(link.key), "u": { "$set": set } }])?;
-        }
-        Ok(change)
+        self.in_transaction(Some(link.key), |store| {
+            store.change_count(link.key, link.time)?;
+            if change == LinkChange::Shown {
+                let mut set = content(link);
+                set.push("visibility", 1);
+                let (query, update) =
+                    (store.unmarked(link_key(link.key)), store.marking(doc! { "$set": set }));
+                store.update("link", vec![doc! { "q": query, "u": update }])?;
+            }
+            Ok(change)
+        })
     }
 
     fn delete_link(&mut self, key: LinkKey, time: i64) -> Result<Found, BenchError> {
@@ -116,53 +130,63 @@ impl LinkStore for PluginStore {
         if visibility != Some(1) {
             return Ok(Found::No);
         }
-        let hide = doc! { "q": link_key(key), "u": { "$set": { "visibility": 0 } } };
-        self.update("link", vec![hide])?;
-        self.change_count(key, time)?;
-        let mut negative = count_key(key.id1, key.link_type);
-        negative.push("count", doc! { "$lt": 0_i64 });
-        self.update("count", vec![doc! { "q": negative, "u": { "$set": { "count": 0_i64 } } }])?;
-        self.plain.find_one("count", count_key(key.id1, key.link_type), doc! {})?;
-        Ok(Found::Yes)
+        self.in_transaction(Some(key), |store| {
+            let (query, hide) =
+                (store.never_marked(key), store.marking(doc! { "$set": { "visibility": 0 } }));
+            store.update("link", vec![doc! { "q": query, "u": hide }])?;
+            store.change_count(key, time)?;
+            let mut negative = count_key(key.id1, key.link_type);
+            negative.push("count", doc! { "$lt": 0_i64 });
+            store.update("count", vec![doc! { "q": negative, "u": { "$set": { "count": 0_i64 } } }])?;
+            store.plain.find_one("count", count_key(key.id1, key.link_type), doc! {})?;
+            Ok(Found::Yes)
+        })
     }
 
     fn count_links(&mut self, id1: i64, link_type: i64) -> Result<i64, BenchError> {
-        let count = self.plain.find_one("count", count_key(id1, link_type), doc! {})?;
+        let count = self.in_transaction(None, |store| {
+            store.plain.find_one("count", count_key(id1, link_type), doc! {})
+        })?;
         Ok(count.and_then(|count| count.get("count")?.as_i64_exact()).unwrap_or(0))
     }
 
     fn get_links(&mut self, id1: i64, link_type: i64, id2s: &[i64]) -> Result<u32, BenchError> {
         let ids: Vec<Value> = id2s.iter().map(|id| Value::Int64(*id)).collect();
         let filter = doc! { "id1": id1, "link_type": link_type, "id2": { "$in": ids } };
-        if self.number_of(filter.clone(), 0, 0)? == 0 {
-            return Ok(0);
-        }
-        let reply = self.plain.command(doc! { "find": "link", "filter": filter, "batchSize": BATCH_SIZE })?;
-        Ok(batch(&reply).map_or(0, |links| u32::try_from(links.len()).unwrap_or(u32::MAX)))
+        self.in_transaction(None, |store| {
+            if store.number_of(filter.clone(), 0, 0)? == 0 {
+                return Ok(0);
+            }
+            let find = doc! { "find": "link", "filter": filter, "batchSize": BATCH_SIZE };
+            let reply = store.plain.command(find)?;
+            Ok(batch(&reply).map_or(0, |links| u32::try_from(links.len()).unwrap_or(u32::MAX)))
+        })
     }
 
     fn list_links(&mut self, query: ListQuery) -> Result<Listed, BenchError> {
         let filter = MongoStore::list_filter(query);
-        if self.number_of(filter.clone(), query.offset, query.limit)? == 0 {
-            return Ok(Listed { links: 0, last_time: None });
-        }
-        self.plain.list(doc! { "find": "link", "filter": filter }, query)
+        self.in_transaction(None, |store| {
+            if store.number_of(filter.clone(), query.offset, query.limit)? == 0 {
+                return Ok(Listed { links: 0, last_time: None });
+            }
+            store.plain.list(doc! { "find": "link", "filter": filter }, query)
+        })
     }
 
     fn add_node(&mut self, node: &Node) -> Result<(), BenchError> {
-        self.plain.add_node(node)
+        self.in_transaction(None, |store| store.plain.add_node(node))
     }
 
     fn update_node(&mut self, node: &Node) -> Result<Found, BenchError> {
-        self.plain.update_node(node)
+        self.in_transaction(None, |store| store.plain.update_node(node))
     }
 
     fn delete_node(&mut self, id: i64) -> Result<Found, BenchError> {
-        self.plain.delete_node(id)
+        self.in_transaction(None, |store| store.plain.delete_node(id))
     }
 
     fn get_node(&mut self, id: i64) -> Result<Found, BenchError> {
-        self.plain.get_node(id)
+        self.in_transaction(None, |store| store.plain.get_node(id))
     }
 
     fn load_nodes(&mut self, nodes: &[Node]) -> Result<(), BenchError> {
@@ -205,12 +229,20 @@ mod tests {
         reply: Document,
         operation: impl Fn(&mut PluginStore) -> Result<T, BenchError>,
     ) -> Vec<String> {
+        sent_at(Level::None, reply, operation)
+    }
+
+    fn sent_at<T>(
+        level: Level,
+        reply: Document,
+        operation: impl Fn(&mut PluginStore) -> Result<T, BenchError>,
+    ) -> Vec<String> {
         let record = Record::default();
         let store = Arc::new(EmbeddedStore::recording(&reply, record.clone()));
-        let session = Session::open(Address::Embedded(store)).expect("it answers");
+        let session = Session::open(Address::embedded(store)).expect("it answers");
         let plain = MongoStore::new(session, "d", Transactions::None, doc! { "w": 1 });
         record.lock().expect("one thread").clear();
-        operation(&mut PluginStore::new(plain)).expect("answered");
+        operation(&mut PluginStore::new(plain, level)).expect("answered");
         let frames = record.lock().expect("one thread").clone();
         let name = |frame: &Vec<u8>| {
             let Body::Msg(message) = Message::decode(frame).expect("a message").body else {
@@ -249,5 +281,25 @@ mod tests {
         let query = ListQuery { id1: 1, link_type: 2, time_to: 9, offset: 0, limit: 10 };
         let list = sent(visible(), |store| store.list_links(query));
         assert_eq!(list, ["count link", "find link"]);
+    }
+
+    #[test]
+    fn the_plugins_two_levels_send_so_many_commands_more() {
+        let there = || doc! { "n": 1, "ok": 1.0 };
+        let link = Link { key: KEY, data: Vec::new(), time: 5, version: 0 };
+        let plain = sent(there(), |store| store.add_link(&link));
+        let simulated = sent_at(Level::Simulated, there(), |store| store.add_link(&link));
+        assert_eq!(simulated.len(), plain.len() + 7, "{simulated:?}");
+        assert_eq!(simulated[0], "update link", "the link is changed before the transaction begins");
+        assert_eq!(simulated.iter().filter(|sent| sent.contains("transaction")).count(), 5);
+        let mvcc = sent_at(Level::Mvcc, there(), |store| store.add_link(&link));
+        assert_eq!(mvcc.len(), plain.len() + 2, "{mvcc:?}");
+        assert!(
+            mvcc[1].starts_with("beginTransaction")
+                && mvcc.last().is_some_and(|last| last.starts_with("commit"))
+        );
+        let read = sent_at(Level::Mvcc, there(), |store| store.get_node(1));
+        assert_eq!(read.len(), 3, "reads are wrapped, too: {read:?}");
+        assert_eq!(sent_at(Level::Simulated, there(), |store| store.get_node(1)).len(), 1);
     }
 }

@@ -31,7 +31,7 @@ const TURNS_MAX: u32 = 1000;
 const DUPLICATE_KEY: i64 = 11_000;
 
 /// A transaction's number that nobody else has.
-fn transaction_id(session: &Document) -> ObjectId {
+pub(super) fn transaction_id(session: &Document) -> ObjectId {
     static TRANSACTIONS: AtomicU32 = AtomicU32::new(0);
     let number = TRANSACTIONS.fetch_add(1, Ordering::Relaxed) & 0x00FF_FFFF;
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

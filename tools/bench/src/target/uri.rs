@@ -1,0 +1,191 @@
+//! `mongodb://[USER:PASSWORD@]HOST[:PORT][/[DATABASE]][?authSource=DB&authMechanism=NAME]`, as MongoDB's drivers read it.
+//!
+//! One host: what is measured is one server. The options are those of a login; what is sent stands in the workload. User, password
+//! and database are percent-encoded, a unix socket is its path with `%2F` for each slash.
+
+use crate::client::{Login, Mechanism};
+use crate::error::BenchError;
+use std::path::PathBuf;
+
+/// What a target of MongoDB's protocol begins with.
+const SCHEME: &str = "mongodb://";
+/// The database that knows users if nothing else is said.
+const DEFAULT_SOURCE: &str = "admin";
+
+/// What a URI names.
+#[derive(Debug)]
+pub struct ParsedUri {
+    /// The host, with its port if it has one.
+    pub host: Host,
+    /// Who logs in.
+    pub login: Option<Login>,
+}
+
+/// Where the server is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Host {
+    /// A name or a number, and maybe a port.
+    Name(String),
+    /// A unix socket.
+    Socket(PathBuf),
+}
+
+impl ParsedUri {
+    /// Reads one.
+    pub fn parse(uri: &str) -> Result<ParsedUri, BenchError> {
+        ParsedUri::read(uri).map_err(|cause| BenchError::Uri { uri: without_login(uri), cause })
+    }
+
+    fn read(uri: &str) -> Result<ParsedUri, &'static str> {
+        if uri.starts_with("mysql://") {
+            return Err("this build does not speak MySQL's protocol: build with --features mysql");
+        }
+        let rest = uri.strip_prefix(SCHEME).ok_or("it does not begin with mongodb://")?;
+        let (before, options) = rest.split_once('?').unwrap_or((rest, ""));
+        // A password may not have an @ that is not encoded, but is not to be shown if it has.
+        let (user, host) = match before.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, before),
+        };
+        let (host, database) = host.split_once('/').unwrap_or((host, ""));
+        if host.contains(',') {
+            return Err("it names several hosts");
+        }
+        if host.is_empty() {
+            return Err("it names no host");
+        }
+        let (source, mechanism) = read_options(options)?;
+        let Some(user) = user else {
+            if !database.is_empty() {
+                return Err("it names a database, which is --database here");
+            }
+            if source.is_some() || mechanism.is_some() {
+                return Err("it says how to log in, but not as whom");
+            }
+            return Ok(ParsedUri { host: Host::of(host), login: None });
+        };
+        let (user, password) = user.split_once(':').ok_or("it names a user without a password")?;
+        if [user, password].iter().any(|part| part.contains([':', '/', '@', '[', ']'])) {
+            return Err("`:`, `/`, `@`, `[` and `]` in a user's name or password are to be percent-encoded");
+        }
+        let (user, password) = (decoded(user)?, decoded(password)?);
+        if user.is_empty() {
+            return Err("it has an empty user's name");
+        }
+        let database = Some(decoded(database)?).filter(|database| !database.is_empty());
+        let source = source.or(database).unwrap_or_else(|| DEFAULT_SOURCE.to_owned());
+        Ok(ParsedUri { host: Host::of(host), login: Some(Login::new(user, password, source, mechanism)) })
+    }
+}
+
+impl Host {
+    fn of(text: &str) -> Host {
+        let path = decoded(text).ok().filter(|path| path.starts_with('/') && text.contains('%'));
+        path.map_or_else(|| Host::Name(text.to_owned()), |path| Host::Socket(path.into()))
+    }
+}
+
+fn read_options(options: &str) -> Result<(Option<String>, Option<Mechanism>), &'static str> {
+    let (mut source, mut mechanism) = (None, None);
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').ok_or("one of its options has no value")?;
+        if name.eq_ignore_ascii_case("authSource") {
+            source = Some(decoded(value)?).filter(|source| !source.is_empty());
+        } else if name.eq_ignore_ascii_case("authMechanism") {
+            let found = Mechanism::of_name(value);
+            mechanism = Some(
+                found.ok_or("its authMechanism is none that this tool has: SCRAM-SHA-256, SCRAM-SHA-1")?,
+            );
+        } else {
+            return Err("it has other options than authSource and authMechanism");
+        }
+    }
+    Ok((source, mechanism))
+}
+
+fn decoded(text: &str) -> Result<String, &'static str> {
+    const WRONG: &str = "a `%` in it is not followed by two hexadecimal digits of UTF-8";
+    let bytes = text.as_bytes();
+    let broken = |(place, byte): (usize, &u8)| {
+        let digits = bytes.get(place + 1..place + 3);
+        *byte == b'%' && !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if bytes.iter().enumerate().any(broken) {
+        return Err(WRONG);
+    }
+    percent_encoding::percent_decode_str(text).decode_utf8().map(|text| text.into_owned()).map_err(|_| WRONG)
+}
+
+/// A text that may be shown and written down: in every URI of it, what stands before the host is left out.
+pub fn without_login(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    // To the last @ of the word: a password may have one that is not encoded.
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let (uri, behind) = rest.split_at(end);
+    let uri = uri.rsplit_once('@').map_or_else(|| uri.to_owned(), |(_, host)| format!("...@{host}"));
+    format!("{scheme}://{uri}{}", without_login(behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(uri: &str) -> String {
+        ParsedUri::parse(uri).expect_err(uri).to_string()
+    }
+
+    /// Where the user is known, and how the login goes; what a login is made of is tested where it is used.
+    fn login(uri: &str) -> String {
+        format!("{:?}", ParsedUri::parse(uri).expect(uri).login.expect("a login"))
+    }
+
+    #[test]
+    fn a_login_has_its_database_from_the_option_or_the_path_or_is_known_to_admin() {
+        assert_eq!(login("mongodb://u:p@h"), "Login(authSource admin)");
+        assert_eq!(login("mongodb://u:p@h:1/"), "Login(authSource admin)");
+        assert_eq!(login("mongodb://u:p@h/d"), "Login(authSource d)");
+        assert_eq!(login("mongodb://u:p@h/d?authSource=x%20y"), "Login(authSource x y)");
+        assert_eq!(login("mongodb://u:p@h?authMechanism=SCRAM-SHA-1"), "Login(authSource admin)");
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let parsed = ParsedUri::parse("mongodb://a%40b:%3Ap%2Fw%25@%2Ftmp%2Fa.sock").expect("it is good");
+        assert_eq!(parsed.host, Host::Socket("/tmp/a.sock".into()));
+        assert_eq!(parsed.login.expect("a login").asks_hello(), "admin.a@b");
+        for uri in ["mongodb://u:p%@h", "mongodb://u:%zz@h", "mongodb://u:%ff@h"] {
+            assert!(cause(uri).contains("hexadecimal"), "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_without_the_password() {
+        for (uri, part) in [
+            ("mongodb://u:secret@h,i", "several hosts"),
+            ("mongodb://u:secret@", "no host"),
+            ("mongodb://secret@h", "without a password"),
+            ("mongodb://:secret@h", "empty user"),
+            ("mongodb://u:sec@ret@h", "percent-encoded"),
+            ("mongodb://u:sec:ret@h", "percent-encoded"),
+            ("mongodb://u:secret@h/?authMechanism=PLAIN", "SCRAM-SHA-256"),
+            ("mongodb://u:secret@h/?w=2", "other options"),
+            ("mongodb://u:secret@h/?authSource", "no value"),
+            ("mongodb://h/?authSource=secret", "not as whom"),
+            ("mongodb://h/d", "--database"),
+        ] {
+            let told = cause(uri);
+            assert!(told.contains(part) && !told.contains("sec") || part == "not as whom", "{uri}: {told}");
+        }
+    }
+
+    #[test]
+    fn no_uri_is_shown_with_its_login() {
+        assert_eq!(without_login("mysql://a:b@c@host:1"), "mysql://...@host:1");
+        assert_eq!(without_login("--uri=mongodb://a:b@h/?x=1"), "--uri=mongodb://...@h/?x=1");
+        assert_eq!(
+            without_login("x mongodb://a:b@h y mysql://c:d@e z"),
+            "x mongodb://...@h y mysql://...@e z"
+        );
+        assert_eq!(without_login("mongodb://host:1 and a@b"), "mongodb://host:1 and a@b");
+    }
+}
