@@ -2,6 +2,6 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use pando_fuzzing::targets::betree_blocks;
 
-fuzz_target!(|bytes: &[u8]| pando_betree::fuzzing::decode_all(bytes));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| betree_blocks::run(input));

@@ -2,24 +2,6 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use pando_fuzz::requests::{FilterDocument, Stored};
-use pando_query::expression::ParseScope;
-use pando_query::filter::Filter;
+use pando_fuzzing::targets::filter;
 
-fuzz_target!(|input: (FilterDocument, Stored)| {
-    let (text, document) = &input;
-    let Ok(filter) = Filter::parse(text, &ParseScope::at(0)) else { return };
-    // What `explain` prints is a document whatever the filter is.
-    pando_fuzz::check::assert_sound(&filter.to_document().to_raw());
-    let matched = filter.matches(document);
-    let with_position = filter.matches_with_position(document);
-    match (matched, with_position) {
-        (Ok(matched), Ok((again, position))) => {
-            assert_eq!(matched, again);
-            assert!(matched || position.is_none());
-        }
-        (Err(_), Err(_)) => {}
-        (matched, with_position) => panic!("{matched:?}, but with position {with_position:?}"),
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: filter::Input| filter::run(input));

@@ -36,7 +36,7 @@ use crate::log::{CopiedSegment, LOG_FOLDER, segment_file_name};
 use crate::space::{IntervalSet, PinnedGeneration, Shutdown, UNIT_BYTES};
 
 pub use error::BackupError;
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub(crate) use manifest::decode_for_fuzzing;
 use manifest::{BackupId, Manifest, Piece, read_manifest, write_manifest};
 pub use restore::restore;

@@ -1,18 +1,26 @@
-//! A door for the fuzzer, which is there only when it is at work (`cfg(fuzzing)`): every decoder of the engine's blocks and records,
+//! A door for the fuzzer, which is there only when it is at work (feature `fuzzing`): every decoder of the engine's blocks and records,
 //! and what readers do with the result.
 //!
 //! None may panic or take more memory than a small multiple of what it was given, whatever the bytes; what is decoded and encoded
 //! again is the same.
 
-use bytes::Bytes;
-use pando_storage::SnapshotTimestamp;
+use std::path::Path;
 
+use bytes::Bytes;
+use pando_environment::Environment;
+use pando_storage::{
+    Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, SnapshotTimestamp,
+    TreeOptions,
+};
+
+use crate::engine::Betree;
 use crate::format::directory::Directory;
 use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
 use crate::format::{FormatError, catalog, record};
+use crate::options::Options;
 use crate::space;
 use crate::tree::node::InnerNode;
 
@@ -41,9 +49,88 @@ pub fn decode_all(bytes: &[u8]) {
     let _created = record::read_create_tree(bytes);
     let _laid_out = record::read_lay_out_tree(bytes);
     let _dropped = record::read_drop_tree(bytes);
-    crate::log::unpack_for_fuzzing(bytes);
+    crate::log::fuzzing::decode_all(bytes);
     space::decode_all(bytes);
     crate::backup::decode_for_fuzzing(bytes);
+}
+
+/// Opens a store whose log holds records with these payloads, whole but for what they say. It is refused, or it opens; then it can
+/// be closed, and opens again with the same trees.
+pub fn replay(bytes: &[u8]) {
+    let folder = Path::new("/store");
+    let simulation = Environment::simulated(1);
+    let open = || Betree::open(&simulation.environment, folder, Options::default());
+    let engine = open().expect("a new store can be made");
+    simulation.tasks.forget_all();
+    drop(engine);
+    simulation.disk.kill();
+    crate::log::fuzzing::write_records(&simulation.environment, folder, bytes);
+    let trees = match open() {
+        Ok(engine) => {
+            let trees = trees_of(&engine);
+            engine.close().expect("the disk is in memory");
+            trees
+        }
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let engine = open().expect("what was closed can be opened");
+    assert_eq!(trees_of(&engine), trees);
+}
+
+/// The trees by name, each with the number of its entries.
+fn trees_of(engine: &Betree) -> Vec<(String, usize)> {
+    let reader = engine.begin(Begin::READ).expect("a reader begins");
+    let (range, limits, patience) = (KeyRange::all(), BatchLimits::LARGEST, Patience::MayBlock);
+    let count = |tree| {
+        let mut batch = Batch::new();
+        reader
+            .scan(tree, &range, Direction::Forward, limits, patience, &mut batch)
+            .expect("it is all in buffers");
+        batch.len()
+    };
+    let trees = engine.list_trees().expect("the engine is open");
+    let mut trees: Vec<_> = trees.into_iter().map(|tree| (tree.name, count(tree.id))).collect();
+    trees.sort_unstable();
+    trees
+}
+
+/// Inputs for [`decode_all`] and for [`replay`] that are sound: the payloads of all blocks of a small store, and its log.
+pub fn examples() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let folder = Path::new("/store");
+    let simulation = Environment::simulated(1);
+    let sizes =
+        [("partitionSize", "2KB"), ("pageSize", "512B"), ("leafSize", "2KB"), ("compression", "none")];
+    let sizes = sizes.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let options = Options::default().with_entries(&sizes).expect("the options are good ones");
+    let engine = Betree::open(&simulation.environment, folder, options).expect("a new store can be made");
+    let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is made");
+    for round in 0..20_u8 {
+        let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
+        for key in 0..12_u8 {
+            let key = [key.wrapping_mul(53), round.wrapping_mul(37), key];
+            writer.put_blind(tree, &key, &[round; 40][..usize::from(key[0] % 40)]).expect("the put succeeds");
+        }
+        writer.delete_blind(tree, &[round]).expect("the delete succeeds");
+        writer.commit(Durability::Logged).expect("the commit succeeds");
+        simulation.tasks.run_until_idle();
+    }
+    engine.checkpoint().expect("a checkpoint is made");
+    let records = crate::log::fuzzing::records(&simulation.environment, folder);
+    let mut replayed = vec![Vec::new()];
+    for (kind, flags, payload) in records.iter().filter(|record| record.2.len() <= usize::from(u8::MAX)) {
+        let all = replayed.last_mut().expect("there is one");
+        all.extend([*kind, *flags, payload.len() as u8]);
+        all.extend(payload);
+        if all.len() > 1_000 {
+            replayed.push(Vec::new());
+        }
+    }
+    let mut blocks = space::payloads(&simulation.environment, folder);
+    blocks.extend(records.into_iter().map(|record| record.2));
+    (blocks, replayed)
 }
 
 fn page(bytes: &[u8]) {

@@ -37,6 +37,8 @@ mod appender;
 mod copy;
 mod error;
 mod flusher;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod packed;
 mod position;
 mod reader;
@@ -52,13 +54,13 @@ pub(crate) use copy::{CopiedSegment, CopyProblem, LogHold, adopt};
 pub use error::{LogError, RecordProblem};
 pub use packed::LogCompression;
 pub(crate) use packed::Packed;
-#[cfg(fuzzing)]
-pub(crate) use packed::unpack_for_fuzzing;
 pub(crate) use position::LogPosition;
 pub(crate) use record::RecordKind;
 pub(crate) use recovery::{FOLDER as LOG_FOLDER, LogRecord};
 pub(crate) use segment::file_name as segment_file_name;
 pub(crate) use writer::{Log, LogOptions};
 
+#[cfg(all(test, shuttle))]
+mod schedules;
 #[cfg(test)]
 mod tests;

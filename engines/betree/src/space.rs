@@ -77,11 +77,11 @@ pub(crate) const UNIT_BYTES: u64 = 4_096;
 /// The longest block, raw or stored, in bytes: a value of 17 MB with all that surrounds it, and room to spare.
 pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub(crate) use superblock::whole as whole_superblock;
 
 /// Every decoder of this module, for the fuzzer.
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub(crate) fn decode_all(bytes: &[u8]) {
     let _copy = superblock::Copy::read(&superblock::whole(bytes));
     let _root = space_map::decode_root(bytes);
@@ -100,6 +100,29 @@ pub(crate) fn decode_all(bytes: &[u8]) {
             assert!(raw.is_none_or(|raw| raw.len() == raw_length));
         }
     }
+}
+
+/// The payloads of all blocks in a store's data file, as they are stored.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn payloads(
+    environment: &pando_environment::Environment,
+    folder: &std::path::Path,
+) -> Vec<Vec<u8>> {
+    use pando_environment::{Access, OpenMode};
+
+    let path = folder.join(FileId::FIRST.name());
+    let file = environment.files().open(&path, OpenMode::Existing, Access::Buffered);
+    let file = file.expect("a new store has a data file");
+    let mut bytes = vec![0; file.length().expect("the disk is in memory") as usize];
+    file.read_exact_at(&mut bytes, 0).expect("the disk is in memory");
+    let sectors = bytes.chunks_exact(SECTOR_BYTES as usize).enumerate();
+    let headers = sectors.filter_map(|(at, sector)| Some((at, block_header::BlockHeader::decode(sector)?)));
+    let payload = |(at, header): (usize, block_header::BlockHeader)| {
+        let start = at * SECTOR_BYTES as usize;
+        let range = start + block_header::HEADER_BYTES..start + header.disk_length as usize;
+        bytes.get(range).map(<[u8]>::to_vec)
+    };
+    headers.filter_map(payload).collect()
 }
 
 #[cfg(test)]

@@ -253,7 +253,7 @@ pub(super) fn read_manifest(environment: &Environment, folder: &Path) -> Result<
 }
 
 /// The decoder, beyond its checksum, for the fuzzer.
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub(crate) fn decode_for_fuzzing(bytes: &[u8]) {
     let Some((head, rest)) = bytes.split_at_checked(64) else { return };
     let body = [head, &crate::space::whole_superblock(rest), rest].concat();

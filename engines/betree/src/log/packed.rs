@@ -86,16 +86,6 @@ fn compressed(payload: &[u8]) -> Option<Vec<u8>> {
     (written < payload.len() - payload.len() / 8).then_some(bytes)
 }
 
-/// Unpacks the bytes in every way that there is.
-#[cfg(fuzzing)]
-pub(crate) fn unpack_for_fuzzing(bytes: &[u8]) {
-    let mut room = Vec::new();
-    for flags in 0..=u8::MAX {
-        let _payload = Encoding::from_flags(flags)
-            .and_then(|encoding| encoding.unpack(bytes, &mut room).map(<[u8]>::len));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

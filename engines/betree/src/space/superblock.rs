@@ -235,10 +235,10 @@ impl From<FormatError> for BlockProblem {
 }
 
 /// The bytes as those of a superblock: of its length, with its magic and its checksum, so that the fuzzer gets beyond both.
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub(crate) fn whole(bytes: &[u8]) -> Vec<u8> {
     let mut block = [MAGIC.as_slice(), bytes].concat();
-    block.resize(SUPERBLOCK_BYTES as usize, 0);
+    block.resize(SUPERBLOCK_BYTES, 0);
     let checksum = xxh3_128(&block[..BODY_BYTES]);
     block[BODY_BYTES..].copy_from_slice(&checksum.to_le_bytes());
     block

@@ -120,6 +120,10 @@ pub const UPDATE: &[&str] = &[
     "$db",
 ];
 
+/// Operators of projections, and a few expressions.
+pub const PROJECTION: &[&str] =
+    &["$slice", "$elemMatch", "$meta", "$add", "$cond", "$literal", "$gt", "$in", "$first", "$map", "$$ROOT"];
+
 /// Stages of pipelines.
 pub const STAGES: &[&str] = &[
     "$match",

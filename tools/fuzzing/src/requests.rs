@@ -60,6 +60,12 @@ shape!(
 );
 
 shape!(
+    /// A projection, or something like one.
+    ProjectionDocument,
+    |bytes| Grower::new(bytes, words::PROJECTION).document()
+);
+
+shape!(
     /// Stages, as the values of a document.
     Stages,
     |bytes| {

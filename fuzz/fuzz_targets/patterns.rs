@@ -1,0 +1,8 @@
+//! Regular expressions of strangers: three lines of text, the pattern, its options, and what is searched. Nothing panics, and the
+//! filter finds what the expression finds.
+
+#![no_main]
+
+use pando_fuzzing::targets::patterns;
+
+libfuzzer_sys::fuzz_target!(|input: &str| patterns::run(input));

@@ -1,0 +1,11 @@
+//! Blocks and log records of a damaged store: nothing that a decoder is given makes it panic, or believe what cannot be.
+
+/// Inputs that are sound: every block of a small store.
+pub fn examples() -> Vec<Vec<u8>> {
+    pando_betree::fuzzing::examples().0
+}
+
+/// See the module.
+pub fn run(bytes: &[u8]) {
+    pando_betree::fuzzing::decode_all(bytes);
+}
