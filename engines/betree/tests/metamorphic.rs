@@ -8,6 +8,8 @@
 //!
 //! Every configuration but the usual one is tiny, so that leaves and nodes split, runs are written, united and flushed, and
 //! pages leave the cache, all within a few hundred operations. `verify` checks each store at the end.
+//!
+//! A stream that fails is run again and again with fewer steps; what is left is printed, and `PANDO_SEED=3 PANDO_OPERATIONS=8,21` runs it.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_betree::{Betree, Options, verify};
+use pando_conformance::shrink::{self, failure_of};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
     Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, ScanEnd, Transaction,
@@ -164,6 +167,7 @@ fn configurations() -> Vec<(&'static str, Options)> {
 
 /// A configuration on its way through the stream.
 struct Run {
+    seed: u64,
     simulation: Simulation,
     options: Options,
     engine: Option<Arc<Betree>>,
@@ -183,6 +187,7 @@ impl Run {
         let engine = engine.expect("a new store opens");
         let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
         Run {
+            seed,
             simulation,
             options,
             engine: Some(engine),
@@ -218,7 +223,9 @@ impl Run {
         self.engine.as_ref().expect("the store is open between steps")
     }
 
-    fn step(&mut self, step: &Step) {
+    /// The step of this number. What goes on in the background follows from the seed and the number, whatever was before.
+    fn step(&mut self, number: usize, step: &Step) {
+        self.chance = SeededRandom::new(self.seed ^ 0x6d65_7461 ^ ((number as u64 + 1) << 32));
         if self.chance.below(8) == 0 {
             // Time passes: what is old is merged, and what reads want goes down.
             self.simulation.clock.advance(Duration::from_secs(1));
@@ -316,32 +323,81 @@ impl Run {
     }
 }
 
+/// Runs steps of the stream of a seed in every configuration; the slices that each of them met.
+///
+/// # Panics
+/// Where an answer differs from that of the first one.
+fn compare(seed: u64, stream: &[Step], kept: &[usize], planted: &[usize]) -> Vec<u64> {
+    let mut slices = Vec::new();
+    let mut expected: Option<(&str, Vec<String>)> = None;
+    for (name, options) in configurations() {
+        let mut run = Run::new(seed, name, options);
+        kept.iter().for_each(|at| run.step(*at, &stream[*at]));
+        run.reopen();
+        run.step(stream.len(), &Step::Scan(KeyRange::all(), Direction::Forward, 100));
+        run.step(stream.len() + 1, &Step::Scan(KeyRange::all(), Direction::Backward, 7));
+        run.reopen();
+        if name == CHANGING && !planted.is_empty() && planted.iter().all(|planted| kept.contains(planted)) {
+            run.answers[0] += " (planted)";
+        }
+        slices.push(run.slices);
+        let Some((usual, expected)) = &expected else {
+            expected = Some((name, run.answers));
+            continue;
+        };
+        assert_eq!(run.answers.len(), expected.len());
+        for (found, expected) in run.answers.iter().zip(expected) {
+            assert_eq!(found, expected, "seed {seed}: {name} differs from {usual}");
+        }
+    }
+    slices
+}
+
+/// As [`compare`]; where that fails, the fewest steps with which it does, and what it says then.
+fn compare_or_shrink(
+    seed: u64,
+    stream: &[Step],
+    planted: &[usize],
+) -> Result<Vec<u64>, (Vec<usize>, String)> {
+    let all =
+        std::env::var("PANDO_OPERATIONS").map_or((0..stream.len()).collect(), |kept| shrink::parse(&kept));
+    failure_of(|| compare(seed, stream, &all, planted)).map_err(|first| {
+        let mut failure = first;
+        let fewest = shrink::shrink(&all, |fewer| {
+            failure_of(|| compare(seed, stream, fewer, planted)).map_err(|what| failure = what).is_err()
+        });
+        (fewest, failure)
+    })
+}
+
+fn number(variable: &str) -> Option<u64> {
+    Some(std::env::var(variable).ok()?.parse().expect("the variable is a number"))
+}
+
 #[test]
 fn every_configuration_gives_the_same_answers() {
-    let seeds = std::env::var("PANDO_RUNS").map_or(4, |runs| runs.parse().expect("PANDO_RUNS is a number"));
+    let seeds = number("PANDO_SEED").map_or(0..number("PANDO_RUNS").unwrap_or(4), |seed| seed..seed + 1);
     let mut slices = vec![0; configurations().len()];
-    for seed in 0..seeds {
+    for seed in seeds.clone() {
         let stream = stream(seed, 300);
-        let mut expected: Option<(&str, Vec<String>)> = None;
-        for (at, (name, options)) in configurations().into_iter().enumerate() {
-            let mut run = Run::new(seed, name, options);
-            stream.iter().for_each(|step| run.step(step));
-            run.reopen();
-            run.step(&Step::Scan(KeyRange::all(), Direction::Forward, 100));
-            run.step(&Step::Scan(KeyRange::all(), Direction::Backward, 7));
-            run.reopen();
-            slices[at] += run.slices;
-            let Some((usual, expected)) = &expected else {
-                expected = Some((name, run.answers));
-                continue;
-            };
-            assert_eq!(run.answers.len(), expected.len());
-            for (found, expected) in run.answers.iter().zip(expected) {
-                assert_eq!(found, expected, "seed {seed}: {name} differs from {usual}");
-            }
-        }
+        let met = compare_or_shrink(seed, &stream, &[]).unwrap_or_else(|(fewest, failure)| {
+            let steps: Vec<_> = fewest.iter().map(|at| &stream[*at]).collect();
+            let kept = shrink::print(&fewest);
+            panic!("{failure}\nwith these steps alone: {steps:?}\nPANDO_SEED={seed} PANDO_OPERATIONS={kept}")
+        });
+        slices.iter_mut().zip(met).for_each(|(all, met)| *all += met);
+    }
+    if seeds.end - seeds.start < 4 {
+        return;
     }
     // The first three have no runs, all others must have had some, or they have tested nothing.
     assert!(slices[..3].iter().all(|slices| *slices == 0), "{slices:?}");
     assert!(slices[3..].iter().all(|slices| *slices > 0), "{slices:?}");
+}
+
+#[test]
+fn a_failure_is_shrunk_to_the_steps_that_it_takes() {
+    let planted = [9, 26];
+    let (fewest, failure) = compare_or_shrink(0, &stream(0, 30), &planted).expect_err("it was planted");
+    assert_eq!(fewest, planted, "{failure}");
 }

@@ -4,6 +4,7 @@
 //! split, merge, eviction, freeze and checkpoint happens within a few dozen operations. Background steps run one at a time,
 //! where the seed says, on the simulated disk; so a run is replayed by its seed, which every failure names:
 //! `PANDO_SEED=123 cargo test -p pando-betree --test model`. `PANDO_RUNS=1000` runs so many seeds of each test.
+//! A run that fails is run again and again with fewer operations; `PANDO_OPERATIONS=3,17,40`, which the failure names, runs just those.
 //!
 //! After each end of the store, clean or by a killed process, `verify` must find nothing.
 
@@ -12,6 +13,7 @@ mod history;
 #[path = "model/run.rs"]
 mod run;
 
+use pando_conformance::shrink::{self, failure_of};
 use run::Run;
 
 /// Runs one seed per call, or only the one that the environment names.
@@ -26,19 +28,58 @@ fn seeds(from: u64, count: u64) -> Vec<u64> {
     }
 }
 
-fn run_all(from: u64, count: u64, operations: u64) {
+/// The operations of a run: so many, or those that the environment names.
+fn operations(count: usize) -> Vec<usize> {
+    std::env::var("PANDO_OPERATIONS").map_or((0..count).collect(), |numbers| shrink::parse(&numbers))
+}
+
+/// One run from beginning to end, having planted a failure behind the last of `planted`, where all of them are among the operations;
+/// the slices that it met.
+fn live(seed: u64, operations: &[usize], planted: &[usize]) -> u64 {
+    let mut run = Run::new(seed);
+    for operation in operations {
+        run.step(*operation);
+        if planted.last() == Some(operation) && planted.iter().all(|planted| operations.contains(planted)) {
+            run.plant();
+        }
+    }
+    run.finish();
+    run.slices.get()
+}
+
+/// A run; one that fails is run again with fewer operations, until no fewer fail.
+fn live_or_shrink(seed: u64, operations: &[usize], planted: &[usize]) -> Result<u64, (Vec<usize>, String)> {
+    failure_of(|| live(seed, operations, planted)).map_err(|first| {
+        let mut failure = first;
+        let fewest = shrink::shrink(operations, |fewer| {
+            failure_of(|| live(seed, fewer, planted)).map_err(|what| failure = what).is_err()
+        });
+        (fewest, failure)
+    })
+}
+
+fn run_all(from: u64, count: u64, operation_count: usize) {
     let (mut slices, seeds) = (0, seeds(from, count));
     for seed in &seeds {
-        let seed = *seed;
         println!("seed {seed}");
-        let mut run = Run::new(seed);
-        for _ in 0..operations {
-            run.step();
-        }
-        run.finish();
-        slices += run.slices.get();
+        let operations = operations(operation_count);
+        slices += live_or_shrink(*seed, &operations, &[]).unwrap_or_else(|(fewest, failure)| {
+            let (count, fewest) = (fewest.len(), shrink::print(&fewest));
+            panic!(
+                "{failure}\n{count} of {} operations do: PANDO_SEED={seed} PANDO_OPERATIONS={fewest}",
+                operations.len()
+            )
+        });
     }
     assert!(slices > 0 || seeds.len() < 5, "no run has met a slice: what is it that was tested?");
+}
+
+#[test]
+fn a_failure_is_shrunk_to_the_operations_that_it_takes() {
+    let planted = [20, 33];
+    let (fewest, failure) =
+        live_or_shrink(7, &(0..60).collect::<Vec<_>>(), &planted).expect_err("it was planted");
+    assert_eq!(fewest, planted, "{failure}");
 }
 
 #[test]

@@ -24,6 +24,8 @@
 //! | [`history`] | every read of many threads, explained by the commits |
 //! | [`model`] | thousands of random operations against plain maps |
 //!
+//! [`shrink`] makes a failing history of any of them, or of an engine's own tests, small.
+//!
 //! Every engine runs under [`CheckedEngine`](pando_storage::CheckedEngine), which watches the rules of single calls.
 //!
 //! [`EmulatedEngine`] around an engine leaves all extensions to the emulations, which keep the same promises.
@@ -43,6 +45,7 @@ pub mod model;
 pub mod power_cuts;
 pub mod ranges;
 pub mod scans;
+pub mod shrink;
 pub mod subject;
 pub mod threads;
 pub mod trees;

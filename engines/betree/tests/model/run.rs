@@ -75,8 +75,10 @@ impl Run {
         panic!("seed {}: {what}; options {:?}", self.seed, self.options)
     }
 
-    /// One operation, and some background work.
-    pub fn step(&mut self) {
+    /// The operation of this number, and some background work. What it does follows from the seed and its number, whatever was
+    /// before.
+    pub fn step(&mut self, number: usize) {
+        self.random = SeededRandom::new(self.seed ^ ((number as u64 + 1) << 32));
         match self.random.pick(1000) {
             0..350 => self.write_many(),
             350..480 => self.begin(),
@@ -104,6 +106,13 @@ impl Run {
         self.engine().close().expect("the store closes");
         self.engine = None;
         self.verify();
+    }
+
+    /// Tells the model of a commit that the engine has not been given: what a test plants to find it again.
+    pub fn plant(&mut self) {
+        let tree = self.history.trees()[0];
+        let writes = Writes::from([((tree, b"planted".to_vec()), Some(b"never written".to_vec()))]);
+        self.history.commit(1, &writes);
     }
 
     fn key(&self) -> Vec<u8> {
