@@ -39,7 +39,7 @@ demo: $(PYTHON) ## Start a server, import real data, ask it things, measure a li
 # ---- tests
 
 .PHONY: test
-test: lint test-clients test-rust ## All tests, real clients included
+test: lint test-clients test-rust test-schedules ## All tests, real clients included
 
 .PHONY: lint
 lint: ## Format, lints, layers, tidy
@@ -54,6 +54,12 @@ test-rust: ## Unit, property, conformance, crash and kill tests
 	cargo test --quiet
 	cargo test --quiet --package pando-lmdb
 	cargo test --quiet --package pando-bench-engine
+
+.PHONY: test-schedules
+test-schedules: ## Locks, commits, freezes, log and cache under thousands of schedules (SCHEDULES=…, SCHEDULE_SEED=…, TEST=…)
+	@$(CC_CHECK)
+	CARGO_TARGET_DIR="$(TARGET)/schedules" RUSTFLAGS="--cfg shuttle" cargo test --quiet --lib \
+		--package pando-environment --package pando-storage --package pando-betree -- $(or $(TEST),schedules)
 
 .PHONY: test-mysql
 test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start
@@ -111,6 +117,7 @@ measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, som
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Every fuzz target for some seconds (needs the nightly toolchain and cargo-fuzz)
+	cargo run --quiet --package pando-fuzzing --example corpus -- unpack fuzz/corpus
 	for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=20 -len_control=0 -max_len=600 || exit 1; done
 
 # ---- what tests need

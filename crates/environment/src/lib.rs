@@ -77,6 +77,14 @@ impl Environment {
         Simulation { environment, disk, clock, tasks }
     }
 
+    /// As [`simulated`](Environment::simulated), but tasks have threads, those of the schedule that is explored.
+    #[cfg(shuttle)]
+    pub fn scheduled(seed: u64) -> Simulation {
+        let mut simulation = Environment::simulated(seed);
+        simulation.environment.spawner = Arc::new(tasks::ThreadSpawner);
+        simulation
+    }
+
     /// An environment of the given parts, for tests that mix real and simulated ones.
     pub fn of_parts(
         files: Arc<dyn FileSystem>,

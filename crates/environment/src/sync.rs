@@ -15,12 +15,22 @@
 pub use parking_lot::Mutex as LeafMutex;
 
 #[cfg(shuttle)]
+mod explore;
+#[cfg(shuttle)]
 mod scheduled;
 
 #[cfg(shuttle)]
+pub use explore::explore;
+
+#[cfg(shuttle)]
 pub use scheduled::{
-    ArcSwap, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, thread,
+    ArcSwap, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, switch,
+    thread,
 };
+
+/// A place where another thread may go on, in tests of schedules.
+#[cfg(not(shuttle))]
+pub(crate) fn switch() {}
 
 #[cfg(not(shuttle))]
 pub use {

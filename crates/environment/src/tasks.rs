@@ -235,3 +235,6 @@ mod tests {
         assert_eq!(steps.load(Ordering::SeqCst), ran);
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod schedules;

@@ -269,3 +269,6 @@ pub(crate) fn fingerprint(tree: TreeId, key: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(all(test, shuttle))]
+mod schedules;

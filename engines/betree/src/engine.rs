@@ -37,7 +37,7 @@ const PENDING_KEPT_BYTES_MAX: u64 = 1 << 20;
 
 /// An open store. See the crate's head.
 pub struct Betree {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     /// Background work; gone once the store is closed.
     tasks: Mutex<Vec<Task>>,
 }

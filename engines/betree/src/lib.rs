@@ -47,7 +47,7 @@ mod engine;
 mod error;
 mod figures;
 pub(crate) mod format;
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub(crate) mod hot_set;
 mod loading;
@@ -58,6 +58,8 @@ mod pace;
 mod page_memory;
 mod pressure;
 pub(crate) mod recovery;
+#[cfg(all(test, shuttle))]
+mod schedules;
 pub(crate) mod settings;
 pub(crate) mod space;
 mod throttle;

@@ -331,6 +331,9 @@ fn middle_of(buffer: &Buffer, bounds: &[Box<[u8]>]) -> Option<usize> {
         .map(|(_, at)| at)
 }
 
+#[cfg(all(test, shuttle))]
+mod schedules;
+
 #[cfg(test)]
 mod tests {
     use pando_storage::{CommitTimestamp, SnapshotTimestamp};

@@ -7,3 +7,6 @@ mod transaction_state;
 pub(crate) use publisher::Publisher;
 pub(crate) use snapshots::{Live, Snapshots};
 pub(crate) use transaction_state::BetreeTransaction;
+
+#[cfg(all(test, shuttle))]
+mod schedules;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::SimulatedDisk;
 use super::namespace::InodeNumber;
+use crate::sync::switch;
 use crate::{Access, EnvironmentError, File, OpenMode};
 
 pub(super) struct SimulatedFile {
@@ -46,11 +47,15 @@ impl File for SimulatedFile {
             self.path.display()
         );
         self.check_alignment(buffer.as_ptr() as usize, buffer.len(), offset);
+        switch();
         self.disk.write(self, buffer, offset)
     }
 
     fn sync_data(&self) -> Result<(), EnvironmentError> {
-        self.disk.sync(self)
+        switch();
+        let synced = self.disk.sync(self);
+        switch();
+        synced
     }
 
     fn length(&self) -> Result<u64, EnvironmentError> {

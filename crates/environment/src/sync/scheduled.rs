@@ -13,7 +13,7 @@ pub use shuttle::sync::atomic;
 pub use shuttle::thread;
 
 /// A place where another thread may go on, like every use of an atomic.
-fn switch() {
+pub fn switch() {
     atomic::AtomicBool::new(false).load(atomic::Ordering::SeqCst);
 }
 

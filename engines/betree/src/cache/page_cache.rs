@@ -268,6 +268,8 @@ impl PageCache {
 
     /// What was looked up since this was last asked.
     fn period(&self) -> Period {
+        // Before the counts are read: of two that ask at once, each has what came after the other.
+        let mut last = self.last.lock();
         let now = Period {
             decoded_hits: self.decoded_hits.get(),
             compressed_hits: self.compressed_hits.get(),
@@ -277,7 +279,7 @@ impl PageCache {
             compressed_limit: self.compressed_limit.load(Ordering::Relaxed),
             limit: self.compressed_limit.load(Ordering::Relaxed) + self.decoded_limit.load(Ordering::Relaxed),
         };
-        let last = std::mem::replace(&mut *self.last.lock(), now);
+        let last = std::mem::replace(&mut *last, now);
         Period {
             decoded_hits: now.decoded_hits - last.decoded_hits,
             compressed_hits: now.compressed_hits - last.compressed_hits,
@@ -494,5 +496,7 @@ fn set_limit(current: &AtomicU64, wanted: u64, whole: u64, set: impl FnOnce(u64)
     }
 }
 
+#[cfg(all(test, shuttle))]
+mod schedules;
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,12 @@ fn flush(log: &Log, dirty_since: &mut Option<Monotonic>) -> Step {
     // Before the sync: what is appended during it is dirty again.
     log.is_dirty.store(false, Ordering::SeqCst);
     match log.sync(log.appended_lsn()) {
-        Ok(()) => Step::Again,
+        // Where all was durable already the sync has served nobody: whoever left a waker meanwhile may be about to look himself, but
+        // to ask again and again until he does would be to wait for him by turning in circles.
+        Ok(()) => {
+            log.serve_wakers();
+            Step::Again
+        }
         // The log is poisoned, and all wakers have been told; there is nothing left to do.
         Err(_) => Step::Sleep,
     }

@@ -220,8 +220,7 @@ impl Log {
             self.appender.lock().give_back(batch.bytes);
         }
         drop(writer);
-        self.logged_wakers.serve(self.logged_lsn());
-        self.durable_wakers.serve(self.durable_lsn());
+        self.serve_wakers();
         Ok(())
     }
 
@@ -446,6 +445,12 @@ impl Log {
         if let Some(waker) = self.flusher_waker.get() {
             waker.wake();
         }
+    }
+
+    /// Calls the wakers whose record has been reached.
+    pub(super) fn serve_wakers(&self) {
+        self.logged_wakers.serve(self.logged_lsn());
+        self.durable_wakers.serve(self.durable_lsn());
     }
 
     pub(super) fn has_wakers(&self) -> bool {

@@ -109,3 +109,6 @@ impl Slice {
 pub(crate) fn blocks_of_slice(slice: &Slice, index: &SliceIndex) -> Vec<Pointer> {
     index.pages.pages().iter().map(|page| page.pointer).chain([slice.stored.index]).collect()
 }
+
+#[cfg(all(test, shuttle))]
+mod schedules;

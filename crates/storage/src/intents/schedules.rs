@@ -1,0 +1,68 @@
+//! Schedules of writers of one key.
+
+use std::sync::Arc;
+
+use pando_environment::sync::atomic::AtomicU64;
+use pando_environment::sync::{explore, thread};
+
+use super::*;
+
+const TREE: TreeId = TreeId::new(1);
+
+/// An engine as small as can be: one number, the time that snapshots see, and the intents.
+struct Engine {
+    intents: Intents,
+    /// Time and value of the newest commit, written as an engine publishes: after the intents are settled.
+    visible: Mutex<(u64, u64)>,
+    next: AtomicU64,
+    committed: AtomicU64,
+}
+
+impl Engine {
+    /// Reads the number, claims the key, and commits one more; gives up where another was first.
+    fn add_one(&self, owner: TransactionId) -> bool {
+        let (time, value) = *self.visible.lock();
+        let Ok(intent) = self.intents.acquire(owner, SnapshotTimestamp::new(time), TREE, b"key") else {
+            return false;
+        };
+        let next = self.next.fetch_add(1, Ordering::SeqCst) + 1;
+        if next.is_multiple_of(3) {
+            self.intents.release(&[intent]);
+            return false;
+        }
+        self.intents.commit(&[intent], CommitTimestamp::new(next));
+        let mut visible = self.visible.lock();
+        if next > visible.0 {
+            *visible = (next, value + 1);
+        }
+        self.committed.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+}
+
+#[test]
+fn of_the_writers_of_one_key_no_two_build_on_the_same_state() {
+    explore(6_000, || {
+        let engine = Arc::new(Engine {
+            // So few that settled entries are evicted, too.
+            intents: Intents::with_entries_max(4),
+            visible: Mutex::new((0, 0)),
+            next: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+        });
+        let writers: Vec<_> = (1..=3)
+            .map(|writer| {
+                let engine = Arc::clone(&engine);
+                thread::spawn(move || {
+                    for round in 0..3 {
+                        engine.add_one(TransactionId::new(writer * 10 + round));
+                        let oldest = SnapshotTimestamp::new(0);
+                        engine.intents.set_oldest_snapshot(oldest);
+                    }
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
+        assert_eq!(engine.visible.lock().1, engine.committed.load(Ordering::SeqCst), "an update is lost");
+    });
+}

@@ -1,0 +1,89 @@
+//! Schedules of readers of a small cache beside those who fill it, change its limit and share it out again.
+
+use std::sync::Arc;
+
+use pando_environment::sync::{explore, thread};
+use pando_storage::CommitTimestamp;
+
+use super::*;
+use crate::format::page_builder::PageBuilder;
+use crate::space::Codec;
+
+const PAGE_BYTES: usize = 4 << 10;
+const LIMIT: u64 = 256 << 10;
+
+fn key(number: u64) -> BlockKey {
+    BlockKey { address: number * 8, checksum: number }
+}
+
+/// A page that says its number.
+fn page(number: u64) -> Page {
+    let mut builder = PageBuilder::new();
+    let mut value = vec![7; PAGE_BYTES - 200];
+    value[..8].copy_from_slice(&number.to_le_bytes());
+    builder.push(b"key", CommitTimestamp::ZERO, Some(&value));
+    Page::decode(page_memory::copy(&builder.finish())).expect("it was written just now")
+}
+
+fn number_of(page: &Page) -> u64 {
+    let value = page.value(&page.entry(0));
+    u64::from_le_bytes(value[..8].try_into().expect("eight bytes"))
+}
+
+/// What a lookup does: decoded, compressed, or read and kept.
+fn read(cache: &PageCache, number: u64) {
+    let key = key(number);
+    if let Some(page) = cache.decoded(&key) {
+        assert_eq!(number_of(&page), number);
+    } else if let Some(found) = cache.compressed(&key, PAGE_BYTES) {
+        if found.promotion == Promotion::Keep {
+            cache.promote(key, page(number));
+        }
+    } else {
+        cache.misses.add(1);
+        match cache.tier_for_read(PAGE_BYTES) {
+            Tier::Decoded => cache.insert_decoded(key, page(number)),
+            Tier::Compressed => {
+                cache.insert_compressed(key, StoredPage::used(Codec::Lz4, &vec![7; PAGE_BYTES / 2]));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bytes_in_use_are_those_of_what_is_there_whatever_is_read_and_forgotten_at_once() {
+    explore(300, || {
+        let cache = Arc::new(PageCache::new(LIMIT, PAGE_BYTES));
+        let readers: Vec<_> = (0..3_u64)
+            .map(|reader| {
+                let cache = Arc::clone(&cache);
+                thread::spawn(move || {
+                    for at in 0..60 {
+                        read(&cache, (at * (reader + 1)) % 40);
+                        if at % 7 == reader {
+                            cache.forget(&key(at % 40));
+                        }
+                    }
+                })
+            })
+            .collect();
+        // A reader that finds no room shares the limit out again as the background does, perhaps at the same time.
+        let other = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || (0..3).for_each(|_| cache.rebalance(0)))
+        };
+        for limit in [LIMIT / 2, LIMIT] {
+            cache.change_limit(limit);
+            cache.rebalance(limit / 4);
+        }
+        other.join().expect("it does not panic");
+        readers.into_iter().for_each(|reader| reader.join().expect("it does not panic"));
+        cache.rebalance(0);
+        let used = cache.decoded_bytes() + cache.compressed_bytes();
+        assert!(used <= LIMIT, "{used} bytes of {LIMIT}");
+        let hits = cache.decoded_hits.get() + cache.compressed_hits.get();
+        assert!(hits + cache.misses.get() <= 180, "each read is counted once");
+        (0..40).for_each(|number| cache.forget(&key(number)));
+        assert_eq!((cache.decoded_bytes(), cache.compressed_bytes(), cache.pages()), (0, 0, (0, 0)));
+    });
+}

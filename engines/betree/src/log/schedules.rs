@@ -1,0 +1,157 @@
+//! Schedules of the log's writers, of those who wait for them, and of the flusher. The power fails at some moment of each.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pando_environment::sync::{Condvar, Mutex, explore, thread};
+use pando_environment::{Environment, Simulation};
+use pando_storage::Lsn;
+
+use super::*;
+use crate::space::StoreId;
+
+const FOLDER: &str = "/store";
+const STORE: StoreId = StoreId::new(*b"the log's store!");
+
+fn options() -> LogOptions {
+    // A segment is full after a few records, and an append writes through by itself, also while another syncs.
+    LogOptions {
+        segment_bytes: 1 << 10,
+        zero_ahead_bytes: 512,
+        unwritten_bytes_max: 100,
+        ..LogOptions::default()
+    }
+}
+
+fn create(simulation: &Simulation) -> Arc<Log> {
+    Log::create(&simulation.environment, Path::new(FOLDER), STORE, options()).expect("a new log can be made")
+}
+
+/// The last record of the log that the disk holds.
+fn last_on_disk(simulation: &Simulation) -> u64 {
+    let (from, must_reach) = (LogPosition::START, Lsn::ZERO);
+    Log::check(&simulation.environment, Path::new(FOLDER), STORE, from, must_reach).expect("the log is sound")
+}
+
+/// What the log has said to be on the device. Not a place to switch at: it is the truth about the moment.
+#[derive(Default)]
+struct Told(AtomicU64);
+
+impl Told {
+    fn note(&self, lsn: Lsn) {
+        self.0.fetch_max(lsn.get(), Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn what_a_sync_has_acknowledged_survives_a_power_cut_at_any_moment() {
+    // Each schedule has another moment, and another choice of what survives.
+    let schedule = AtomicU64::new(0);
+    explore(6_000, move || {
+        let schedule = schedule.fetch_add(1, Ordering::SeqCst);
+        let simulation = Arc::new(Environment::scheduled(7));
+        let (log, told) = (create(&simulation), Arc::new(Told::default()));
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                let (log, told) = (Arc::clone(&log), Arc::clone(&told));
+                thread::spawn(move || {
+                    for round in 0..3 {
+                        let payload = vec![writer; 100 + 40 * round];
+                        let Ok(lsn) = log.append(RecordKind::new(9), &[&payload]) else { return };
+                        if log.sync(lsn).is_err() {
+                            return;
+                        }
+                        told.note(lsn);
+                    }
+                })
+            })
+            .collect();
+        let power = {
+            let (simulation, told) = (Arc::clone(&simulation), Arc::clone(&told));
+            thread::spawn(move || {
+                (0..schedule % 61).for_each(|_| thread::yield_now());
+                simulation.disk.crash(schedule);
+                told.0.load(Ordering::SeqCst)
+            })
+        };
+        let promised = power.join().expect("it does not panic");
+        writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
+        drop(log);
+        let last = last_on_disk(&simulation);
+        assert!(last >= promised, "record {promised} was acknowledged, and the log ends at {last}");
+    });
+}
+
+/// What a waker says, and somebody who waits for it without a limit of time.
+#[derive(Default)]
+struct Answer {
+    said: Mutex<Option<bool>>,
+    is_said: Condvar,
+}
+
+impl Answer {
+    fn say(&self, is_ok: bool) {
+        assert!(self.said.lock().replace(is_ok).is_none(), "a waker is called once");
+        self.is_said.notify_all();
+    }
+
+    fn wait(&self) -> bool {
+        let mut said = self.said.lock();
+        loop {
+            if let Some(is_ok) = *said {
+                return is_ok;
+            }
+            self.is_said.wait(&mut said);
+        }
+    }
+}
+
+#[test]
+fn every_waker_is_called_once_and_nobody_sleeps_for_ever() {
+    explore(1_500, || {
+        let simulation = Environment::scheduled(7);
+        let log = create(&simulation);
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                let log = Arc::clone(&log);
+                thread::spawn(move || {
+                    let lsn = log.append(RecordKind::new(9), &[&[writer; 200]]).expect("there is room");
+                    let (logged, durable) = (Arc::new(Answer::default()), Arc::new(Answer::default()));
+                    let (log_answer, sync_answer) = (Arc::clone(&logged), Arc::clone(&durable));
+                    log.on_logged(lsn, Box::new(move |outcome| log_answer.say(outcome.is_ok())));
+                    assert!(logged.wait() && log.logged_lsn() >= lsn);
+                    log.on_durable(lsn, Box::new(move |outcome| sync_answer.say(outcome.is_ok())));
+                    assert!(durable.wait() && log.durable_lsn() >= lsn);
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
+        log.close().expect("the disk is sound");
+        assert_eq!(log.durable_lsn(), log.appended_lsn());
+        drop(log);
+        assert_eq!(last_on_disk(&simulation), 3);
+    });
+}
+
+#[test]
+fn who_waits_when_the_log_is_closed_is_told_so() {
+    explore(1_500, || {
+        let simulation = Environment::scheduled(7);
+        let log = create(&simulation);
+        let waiting = {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                let Ok(lsn) = log.append(RecordKind::new(9), &[b"payload"]) else { return };
+                let answer = Arc::new(Answer::default());
+                let said = Arc::clone(&answer);
+                log.on_durable(lsn, Box::new(move |outcome| said.say(outcome.is_ok())));
+                if answer.wait() {
+                    assert!(log.durable_lsn() >= lsn);
+                }
+            })
+        };
+        log.close().expect("the disk is sound");
+        waiting.join().expect("it does not panic");
+    });
+}

@@ -1,0 +1,156 @@
+//! Schedules of the whole engine on a disk in memory: commits, readers, the mergers and the checkpointer, each a thread.
+//!
+//! Run by `make test-schedules`; nothing else of the crate's tests works in that build. Beside this module those named
+//! `schedules` look at the parts: the log, the order of commits, the freeze, the cache.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_environment::sync::{explore, thread};
+use pando_environment::{Environment, Simulation};
+use pando_storage::{
+    Batch, BatchLimits, Begin, Direction, Durability, Engine, ErrorKind, KeyRange, Patience, Transaction,
+    TreeId, TreeOptions,
+};
+
+use crate::engine::Betree;
+use crate::options::Options;
+
+/// A small store whose background work finds nothing to do by itself.
+pub(crate) fn quiet_options() -> Options {
+    Options { growth_bytes: 64 << 10, cache_bytes: 1 << 20, merge_threads: 1, ..Options::default() }
+}
+
+/// One whose partitions are full after a few writes.
+fn busy_options() -> Options {
+    let sizes =
+        [("partitionSize", "1KB"), ("pageSize", "512B"), ("leafSize", "2KB"), ("compression", "none")];
+    let entries: Vec<_> =
+        sizes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    quiet_options().with_entries(&entries).expect("the options are good ones")
+}
+
+fn open(options: Options) -> (Simulation, Arc<Betree>, TreeId) {
+    let simulation = Environment::scheduled(5);
+    let engine = Betree::open(&simulation.environment, Path::new("/store"), options);
+    let engine = engine.expect("a new store can be made");
+    let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is made");
+    (simulation, engine, tree)
+}
+
+fn number(reader: &dyn Transaction, tree: TreeId, key: &[u8]) -> u64 {
+    let found = reader.get(tree, key, Patience::MayBlock).expect("it is read");
+    found.map_or(0, |value| u64::from_le_bytes(value[..8].try_into().expect("eight bytes")))
+}
+
+/// A number and so many bytes behind it, so that a partition is soon full.
+fn value(number: u64) -> Vec<u8> {
+    let mut value = vec![number as u8; 200];
+    value[..8].copy_from_slice(&number.to_le_bytes());
+    value
+}
+
+#[test]
+fn a_snapshot_sees_all_of_a_commit_or_nothing() {
+    explore(400, || {
+        let (_simulation, engine, tree) = open(quiet_options());
+        let writers: Vec<_> = (0..2_u64)
+            .map(|writer| {
+                let engine = Arc::clone(&engine);
+                thread::spawn(move || {
+                    for round in 1..=2 {
+                        let mut transaction = engine.begin(Begin::WRITE).expect("a writer begins");
+                        for key in [b"a", b"m", b"z"] {
+                            transaction
+                                .put_blind(tree, key, &value(writer * 100 + round))
+                                .expect("the put succeeds");
+                        }
+                        transaction.commit(Durability::None).expect("the commit succeeds");
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..3 {
+            let reader = engine.begin(Begin::READ).expect("a reader begins");
+            let seen = [b"a", b"m", b"z"].map(|key| number(&*reader, tree, key));
+            assert!(seen.iter().all(|number| *number == seen[0]), "{seen:?}");
+        }
+        writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
+    });
+}
+
+#[test]
+fn of_two_writers_of_one_key_neither_loses_an_update() {
+    explore(400, || {
+        let (_simulation, engine, tree) = open(quiet_options());
+        let writers: Vec<_> = (0..3)
+            .map(|_| {
+                let engine = Arc::clone(&engine);
+                thread::spawn(move || {
+                    let mut transaction = engine.begin(Begin::WRITE).expect("a writer begins");
+                    let seen = number(&*transaction, tree, b"key");
+                    match transaction.put(tree, b"key", &value(seen + 1)) {
+                        Ok(()) => {}
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::Conflict);
+                            return 0;
+                        }
+                    }
+                    transaction.commit(Durability::None).expect("the commit succeeds");
+                    1
+                })
+            })
+            .collect();
+        let committed: u64 =
+            writers.into_iter().map(|writer| writer.join().expect("it does not panic")).sum();
+        let reader = engine.begin(Begin::READ).expect("a reader begins");
+        assert!(committed > 0, "the first one wins");
+        assert_eq!(number(&*reader, tree, b"key"), committed);
+    });
+}
+
+/// All numbers of a tree, by a scan; a reader has them from buffers, runs and leaves.
+fn scanned(reader: &dyn Transaction, tree: TreeId) -> Vec<u64> {
+    let mut batch = Batch::new();
+    let (range, limits) = (KeyRange::all(), BatchLimits::LARGEST);
+    reader
+        .scan(tree, &range, Direction::Forward, limits, Patience::MayBlock, &mut batch)
+        .expect("it is read");
+    batch.iter().map(|(_, value)| u64::from_le_bytes(value[..8].try_into().expect("eight bytes"))).collect()
+}
+
+#[test]
+fn readers_see_their_snapshot_while_buffers_are_frozen_flushed_and_views_replaced() {
+    explore(400, || {
+        let (_simulation, engine, tree) = open(busy_options());
+        let writer = {
+            let engine = Arc::clone(&engine);
+            thread::spawn(move || {
+                for round in 1..=6 {
+                    let mut transaction = engine.begin(Begin::WRITE).expect("a writer begins");
+                    for key in 0..4_u8 {
+                        transaction.put_blind(tree, &[key], &value(round)).expect("the put succeeds");
+                    }
+                    transaction.commit(Durability::Logged).expect("the commit succeeds");
+                }
+            })
+        };
+        let mut last = 0;
+        while last < 6 {
+            let reader = engine.begin(Begin::READ).expect("a reader begins");
+            let first = number(&*reader, tree, &[0]);
+            assert!(first >= last, "{first} after {last}");
+            let expected = if first == 0 { Vec::new() } else { vec![first; 4] };
+            assert_eq!(scanned(&*reader, tree), expected);
+            assert_eq!(number(&*reader, tree, &[3]), first);
+            last = first;
+            thread::yield_now();
+        }
+        writer.join().expect("it does not panic");
+        engine.checkpoint().expect("a checkpoint is made");
+        let reader = engine.begin(Begin::READ).expect("a reader begins");
+        assert_eq!(scanned(&*reader, tree), [6; 4]);
+        drop(reader);
+        engine.close().expect("the disk is sound");
+    });
+}
