@@ -11,9 +11,11 @@
 //! even so, the checkpoint merges what was buffered before the last one first.
 //!
 //! # A failure
-//! changes nothing: the space changes are kept for the next attempt. A failed sync stops the engine.
+//! changes nothing: the space changes are kept for the next attempt. A failed sync stops the engine. A dropped tree that is damaged, so
+//! that nobody knows what room it has, stays in the catalog as dropped and keeps that room: `checkpoints.failed_drops` counts such trees.
 
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,6 +77,8 @@ pub(crate) struct Last {
     change: SpaceChange,
     /// Dropped trees whose room some reader still holds.
     graveyard: Vec<Arc<Tree>>,
+    /// Dropped trees of which something cannot be read, so that their room is not known.
+    damaged: BTreeSet<TreeId>,
 }
 
 /// A tree as an image has it. It holds the version, so that nothing of it is reused before the image is durable.
@@ -278,7 +282,20 @@ impl Core {
             self.last_lsn()
         };
         self.share_merges_up_to(target);
-        self.trees_in_order().iter().try_for_each(|tree| self.merge_up_to(tree, target))
+        self.merge_all_up_to(target)
+    }
+
+    /// Merges what all trees have buffered of records up to `target`. A tree that fails keeps no other from it; dropped ones that
+    /// nobody reads any more need not be merged.
+    fn merge_all_up_to(&self, target: Lsn) -> Result<(), BetreeError> {
+        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        let mut outcome = Ok(());
+        for tree in self.trees_in_order() {
+            if !tree.is_dropped() || tree.is_usable_at(oldest) {
+                outcome = outcome.and(self.merge_up_to(&tree, target));
+            }
+        }
+        outcome
     }
 
     /// Where the log has grown long, merges what was buffered before the last checkpoint.
@@ -286,7 +303,7 @@ impl Core {
         if self.log().live_bytes() < self.options.log_budget_bytes / 2 {
             return Ok(());
         }
-        self.trees_in_order().iter().try_for_each(|tree| self.merge_up_to(tree, before))
+        self.merge_all_up_to(before)
     }
 
     fn make_image(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
@@ -301,13 +318,20 @@ impl Core {
         let oldest = self.snapshots.retained(&self.publisher).oldest();
         let next_tree = self.naming.lock().next;
         let mut change = std::mem::take(&mut last.change);
-        let captured = self.capture_all(&mut change, last);
-        let outcome = captured.and_then(|captured| {
+        let mut captured = Vec::new();
+        let generation = self.blocks.store().generation();
+        let outcome = self.capture_all(&mut captured, &mut change, last).and_then(|()| {
             let from = replay_from(end, &captured);
             self.log().sync(self.log().appended_lsn())?;
             let image = Image { end, from, oldest, next_tree, shutdown };
             self.commit_image(last, &captured, &mut change, image)
         });
+        if outcome.is_err() && self.blocks.store().generation() == generation {
+            // What was captured counts as attached, though no image has it. Were it freed in the generation that it was born in, its
+            // room would be used again at once, and attached a second time. So that generation ends, while the views still hold it.
+            drop(self.blocks.store().begin_checkpoint());
+        }
+        drop(captured);
         match outcome {
             Ok(()) => {
                 last.lsn = end;
@@ -326,23 +350,47 @@ impl Core {
     }
 
     /// Captures every tree; dropped ones that nobody reads any more are taken apart. What was captured before an error counts.
-    fn capture_all(&self, change: &mut SpaceChange, last: &mut Last) -> Result<Vec<Captured>, BetreeError> {
+    fn capture_all(
+        &self,
+        all: &mut Vec<Captured>,
+        change: &mut SpaceChange,
+        last: &mut Last,
+    ) -> Result<(), BetreeError> {
         let oldest = self.snapshots.retained(&self.publisher).oldest();
-        let mut all = Vec::new();
         for tree in self.trees_in_order() {
-            if tree.is_dropped() && !tree.is_usable_at(oldest) {
-                change.merge(self.take_apart(&tree)?);
-                self.change_trees_locked(|trees| {
-                    trees.remove(&tree.id.get());
-                });
-                last.graveyard.push(tree);
-                continue;
+            if tree.is_dropped() && !tree.is_usable_at(oldest) && !last.damaged.contains(&tree.id) {
+                match self.take_apart(&tree) {
+                    Ok(freed) => {
+                        change.merge(freed);
+                        self.change_trees_locked(|trees| {
+                            trees.remove(&tree.id.get());
+                        });
+                        last.graveyard.push(tree);
+                        continue;
+                    }
+                    // Its room is not known. It stays as a dropped tree until the store is opened again; the rest goes on.
+                    Err(_) => {
+                        self.counters.failed_drops.add(1);
+                        last.damaged.insert(tree.id);
+                        self.forget_buffered(&tree);
+                    }
+                }
             }
             let mut captured = self.capture(&tree)?;
             change.merge(std::mem::take(&mut captured.change));
             all.push(captured);
         }
-        Ok(all)
+        Ok(())
+    }
+
+    /// Empties the buffers of a dropped tree that nobody reads any more: they keep no log, and are not merged.
+    fn forget_buffered(&self, tree: &Tree) {
+        let _merging = tree.lock_merging();
+        let mut installed = tree.installed.lock();
+        let view = tree.view_to_keep();
+        let empty = TreeView::empty(self.last_lsn());
+        tree.set_view(&mut installed, TreeView::new(empty.partitions, Arc::clone(&view.version)));
+        self.remove_buffered(view.buffered_bytes());
     }
 
     fn change_trees_locked(&self, change: impl FnOnce(&mut crate::core::Trees)) {
@@ -447,7 +495,10 @@ impl Core {
         let outcome = match checkpoint.commit(&contents) {
             Ok(outcome) => outcome,
             Err(error) => {
-                extents_of([&pointer]).into_iter().for_each(|extent| store.abandon(extent));
+                // After a failed sync the superblock may or may not be there: what it leads to stays as it is.
+                if store.check_poison().is_ok() {
+                    extents_of([&pointer]).into_iter().for_each(|extent| store.abandon(extent));
+                }
                 return Err(error.into());
             }
         };

@@ -137,6 +137,8 @@ pub(crate) struct Counters {
     pub(crate) stalls: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) failed_checkpoints: Counter,
+    /// Dropped trees that could not be read, so that their room could not be freed.
+    pub(crate) failed_drops: Counter,
     pub(crate) returned_bytes: Counter,
     pub(crate) moved_bytes: Counter,
     pub(crate) failed_returns: Counter,

@@ -42,6 +42,7 @@ impl Core {
             ("loads.leaf_bytes", &counters.loaded_bytes),
             ("checkpoints.count", &counters.checkpoints),
             ("checkpoints.failed", &counters.failed_checkpoints),
+            ("checkpoints.failed_drops", &counters.failed_drops),
             ("checkpoints.nanos", &counters.checkpoint_nanos),
             ("data.returned_bytes", &counters.returned_bytes),
             ("data.moved_bytes", &counters.moved_bytes),

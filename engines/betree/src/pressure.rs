@@ -58,7 +58,7 @@ impl Core {
     pub(crate) fn debt(&self) -> Debt {
         let free_until = self.merge_from();
         let buffered = self.buffered_bytes().saturating_sub(free_until);
-        let of_buffers = Debt::of(buffered as u64, (self.buffer_budget() - free_until) as u64);
+        let of_buffers = Debt::of(buffered as u64, self.buffer_budget().saturating_sub(free_until) as u64);
         if !self.is_log_long() {
             return of_buffers;
         }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pando_betree::{Betree, Options, verify};
 use pando_environment::simulated::{Fault, FaultRule};
@@ -182,4 +183,79 @@ fn after_a_failed_sync_of_the_data_no_checkpoint_is_made_and_the_next_open_finds
     assert_holds(&engine, tree, 500);
     drop(engine);
     assert_holds(&open(&simulation).expect("the store opens"), tree, 500);
+}
+
+#[test]
+fn a_damaged_collection_can_be_dropped_and_stops_no_checkpoint_of_the_others() {
+    let mut noticed = 0;
+    for step in 0..24 {
+        let simulation = Environment::simulated(5);
+        let engine = open(&simulation).expect("the store opens");
+        let damaged = engine.create_tree("damaged", &TreeOptions::default()).expect("the tree is created");
+        let other = engine.create_tree("other", &TreeOptions::default()).expect("the tree is created");
+        for number in 0..300 {
+            put(&engine, damaged, number).expect("the put succeeds");
+        }
+        engine.close().expect("the store closes");
+        drop(engine);
+        let data = Path::new(FOLDER).join("data.0000");
+        let bytes =
+            simulation.disk.content(&data).iter().rposition(|byte| *byte != 0).expect("it is written");
+        simulation.disk.flip_bit(&data, bytes / 24 * step * 8 + step % 8);
+        // What an opening refuses is no question of dropping.
+        let Ok(engine) = open(&simulation) else { continue };
+        for number in 0..300 {
+            put(&engine, damaged, number).expect("writes are blind");
+            put(&engine, other, number).expect("the put succeeds");
+        }
+        engine.drop_tree(damaged).expect("it is dropped");
+        engine.checkpoint().expect("a checkpoint is made");
+        noticed += u32::from(figure(&engine, "checkpoints.failed_drops") > 0);
+        engine.close().expect("the store closes");
+        drop(engine);
+        let engine = open(&simulation).expect("the store opens again");
+        assert_holds(&engine, other, 300);
+        engine.close().expect("the store closes");
+    }
+    assert!(noticed > 0, "no flip hit what dropping reads");
+}
+
+fn figure(engine: &SharedEngine, wanted: &str) -> u64 {
+    let statistics = engine.statistics();
+    let found = statistics.iter().find(|(name, _)| *name == wanted);
+    found.unwrap_or_else(|| panic!("there is no figure {wanted}")).1
+}
+
+#[test]
+fn after_checkpoints_that_failed_halfway_room_is_used_once() {
+    let simulation = Environment::simulated(6);
+    let engine = open(&simulation).expect("the store opens");
+    let trees = ["a", "b", "c"]
+        .map(|name| engine.create_tree(name, &TreeOptions::default()).expect("the tree is created"));
+    let mut random = 7_u64;
+    let mut below = |bound: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    for _ in 0..150 {
+        for _ in 0..below(160) {
+            put(&engine, trees[below(3) as usize], below(600) as u32).expect("the put succeeds");
+        }
+        simulation.tasks.run_until_idle();
+        // Of an image's writes the first are nodes, and the superblock comes after catalog and space map.
+        let rule = FaultRule::new(Operation::Write, Fault::InputOutputError).on("data");
+        simulation.disk.inject(rule.after(below(2)));
+        simulation.clock.advance(Duration::from_secs(61));
+        simulation.tasks.run_until_idle();
+        for _ in 0..below(160) {
+            put(&engine, trees[below(3) as usize], below(600) as u32).expect("the put succeeds");
+        }
+        while engine.checkpoint().is_err() {}
+    }
+    let failed = figure(&engine, "checkpoints.failed");
+    assert!(failed > 50, "{failed} checkpoints failed");
+    engine.close().expect("the store closes");
+    drop(engine);
+    let report = verify(&simulation.environment, Path::new(FOLDER)).expect("the store can be verified");
+    assert!(report.is_sound(), "{:?}", report.damage);
 }

@@ -146,7 +146,12 @@ impl Allocator {
 
     /// Takes a run of units that have room on the device, wherever it is: the last resort on a full one.
     pub(super) fn allocate_backed(&mut self, units: u64, purpose: Purpose) -> Option<Range<u64>> {
-        if self.growth_needed(units, purpose) > 0 || purpose == Purpose::Inward {
+        let kept = match purpose {
+            Purpose::Inward => return None,
+            Purpose::Data => self.reserve_units,
+            Purpose::Checkpoint => 0,
+        };
+        if self.backed_units() < units + kept {
             return None;
         }
         let backed = self.free.iter().flat_map(|free| self.unbacked.gaps(free));
@@ -177,8 +182,11 @@ impl Allocator {
     /// Takes a run of at least so many free units that are doubted: they are to be punched. What is taken is not unbacked any more.
     pub(super) fn take_doubted(&mut self, least: u64) -> Option<Range<u64>> {
         while let Some(units) = self.doubted.pop() {
-            let part = self.free.overlap(&units).filter(|part| part.end - part.start >= least);
-            if let Some(part) = part {
+            let Some(part) = self.free.overlap(&units) else { continue };
+            if part.end < units.end {
+                self.doubted.push(part.end..units.end);
+            }
+            if part.end - part.start >= least {
                 self.take(part.clone());
                 self.unbacked.take(part.clone());
                 return Some(part);
@@ -189,7 +197,7 @@ impl Allocator {
 
     /// Takes the longest run of at least so many free units that have room on the device, as long as `keep` such units stay.
     pub(super) fn take_to_punch(&mut self, least: u64, keep: u64) -> Option<Range<u64>> {
-        let backed = self.free.total().checked_sub(self.unbacked.total()).expect("what is unbacked is free");
+        let backed = self.backed_units();
         let most = backed.checked_sub(keep.max(self.reserve_units)).filter(|most| *most >= least)?;
         let intervals = self.by_length.iter().rev().take_while(|(length, _)| *length >= least);
         let gaps = intervals.flat_map(|(length, start)| self.unbacked.gaps(*start..*start + *length));
@@ -208,8 +216,7 @@ impl Allocator {
 
     /// Takes these units if they are still free and not needed for the reserve, which keeps its room on the device.
     pub(super) fn take_backed(&mut self, units: &Range<u64>) -> bool {
-        let backed = self.free.total().checked_sub(self.unbacked.total()).expect("what is unbacked is free");
-        let is_spare = backed >= self.reserve_units + (units.end - units.start);
+        let is_spare = self.backed_units() >= self.reserve_units + (units.end - units.start);
         let is_there = is_spare && self.free.contains(units);
         if is_there {
             self.take(units.clone());
@@ -220,13 +227,34 @@ impl Allocator {
 
     /// Cuts free units off the end of the file, all but `keep`; the new length.
     pub(super) fn cut_tail(&mut self, keep: u64) -> Option<u64> {
-        let cut = self.free_tail().min(self.free.total().saturating_sub(self.reserve_units));
-        let cut = cut.checked_sub(keep).filter(|cut| *cut > 0)?;
+        let tail = self.free_tail().min(self.free.total().saturating_sub(self.reserve_units));
+        // From the end on, as far as the reserve keeps its room on the device.
+        let mut spare = self.backed_units().saturating_sub(self.reserve_units);
+        let mut start = self.end - tail;
+        for backed in self.unbacked.gaps(start..self.end).into_iter().rev() {
+            let length = backed.end - backed.start;
+            if length > spare {
+                start = backed.end - spare;
+                break;
+            }
+            spare -= length;
+        }
+        let cut = (self.end - start).checked_sub(keep).filter(|cut| *cut > 0)?;
         let end = self.end - cut;
         self.take(end..self.end);
         self.unbacked.take(end..self.end);
         self.end = end;
         Some(end)
+    }
+
+    /// Free units that have room on the device, as far as is known.
+    fn backed_units(&self) -> u64 {
+        self.free.total().checked_sub(self.unbacked.total()).expect("what is unbacked is free")
+    }
+
+    /// Whether less than the reserve is known to have room on the device.
+    pub(super) fn lacks_reserve(&self) -> bool {
+        self.backed_units() < self.reserve_units
     }
 
     pub(super) fn reserve_units(&self) -> u64 {

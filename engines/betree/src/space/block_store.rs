@@ -457,7 +457,8 @@ impl BlockStore {
         SpaceError::Poisoned { cause: Arc::clone(self.poison.get_or_init(|| Arc::new(cause))) }
     }
 
-    pub(super) fn check_poison(&self) -> Result<(), SpaceError> {
+    /// Fails once a sync has failed: then nothing is written or given back any more.
+    pub(crate) fn check_poison(&self) -> Result<(), SpaceError> {
         match self.poison.get() {
             None => Ok(()),
             Some(cause) => Err(SpaceError::Poisoned { cause: Arc::clone(cause) }),

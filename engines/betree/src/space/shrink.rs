@@ -53,7 +53,7 @@ impl BlockStore {
     /// Bytes given back.
     pub(crate) fn give_back_all(&self) -> Result<u64, SpaceError> {
         let mut bytes = self.cut_end(0)?;
-        while let Some(doubted) = self.take_doubted() {
+        while let Some(doubted) = self.take_doubted(REST_HOLE_UNITS_MIN)? {
             bytes += self.punch_taken(doubted, Known::Doubted)?;
         }
         let runs = self.allocator().lock().backed_runs(REST_HOLE_UNITS_MIN);
@@ -69,13 +69,16 @@ impl BlockStore {
 
     /// Cuts off what is free at the end, all but so many units; bytes cut.
     fn cut_end(&self, keep: u64) -> Result<u64, SpaceError> {
-        self.check_poison()?;
         let mut allocator = self.allocator().lock();
+        // Under the lock: nobody may be given what is being cut off, and the file may not grow meanwhile. And what a failed
+        // checkpoint leaves may be free here and reached from its superblock.
+        self.check_poison()?;
         let end = allocator.end();
         let Some(new_end) = allocator.cut_tail(keep) else { return Ok(0) };
-        // Under the lock: nobody may be given what is being cut off, and the file may not grow meanwhile.
         if let Err(error) = self.file().set_length(new_end * UNIT_BYTES) {
             allocator.grown(end);
+            // Which of it had room is forgotten.
+            allocator.set_unbacked(new_end..end);
             return Err(error.into());
         }
         self.set_file_bytes(new_end * UNIT_BYTES);
@@ -112,22 +115,38 @@ impl BlockStore {
     /// Gives back one long free stretch, if as much as `kept` units besides keeps its room.
     fn punch(&self, kept: u64) -> Result<u64, SpaceError> {
         self.check_poison()?;
-        if let Some(doubted) = self.take_doubted() {
+        if let Some(doubted) = self.take_doubted(HOLE_UNITS_MIN)? {
             return self.punch_taken(doubted, Known::Doubted);
         }
         let taken = self.allocator().lock().take_to_punch(HOLE_UNITS_MIN, kept);
         taken.map_or(Ok(0), |units| self.punch_taken(units, Known::Backed))
     }
 
-    fn take_doubted(&self) -> Option<Range<u64>> {
-        self.allocator().lock().take_doubted(HOLE_UNITS_MIN)
+    /// Takes a doubted stretch of at least so many units that is to be punched. After an open all free room is doubted: of the first
+    /// stretches the room is reserved instead, until that of the reserve for checkpoints is.
+    fn take_doubted(&self, least: u64) -> Result<Option<Range<u64>>, SpaceError> {
+        let mut allocator = self.allocator().lock();
+        loop {
+            let Some(units) = allocator.take_doubted(least) else { return Ok(None) };
+            if !allocator.lacks_reserve() {
+                return Ok(Some(units));
+            }
+            let bytes = (units.end - units.start) * UNIT_BYTES;
+            let reserved = self.file().allocate(units.start * UNIT_BYTES, bytes);
+            allocator.free_now(units.clone());
+            if let Err(error) = reserved {
+                allocator.doubt(units);
+                return Err(error.into());
+            }
+        }
     }
 
     /// Gives back taken units, the first of them where they are more than one step may give back, and frees all of them.
     fn punch_taken(&self, units: Range<u64>, known: Known) -> Result<u64, SpaceError> {
         let hole = units.start..units.end.min(units.start + HOLE_UNITS_MAX);
         let bytes = (hole.end - hole.start) * UNIT_BYTES;
-        let punched = self.file().punch_hole(hole.start * UNIT_BYTES, bytes);
+        let offset = hole.start * UNIT_BYTES;
+        let punched = self.check_poison().and_then(|()| Ok(self.file().punch_hole(offset, bytes)?));
         let mut allocator = self.allocator().lock();
         if punched.is_ok() || known == Known::Doubted {
             allocator.set_unbacked(hole);
