@@ -15,6 +15,12 @@
 //!    from then on a snapshot older than that conflicts on every key the shard does not know. So memory is bounded,
 //!    and eviction costs false conflicts, never a missed one.
 //!
+//! # Transactions with very many keys
+//! A table entry takes some 50 bytes. A transaction that has claimed [`CLAIMS_MAX`] keys ([`Claims`]) goes on *widely*: its further
+//! keys go into filters, one in each shard, of some 10 to 40 bits a key, at most 112 MB in all. Whoever claims a key that such a filter may contain
+//! conflicts, two times in a hundred without need. At the commit the filters are settled as entries are, and go when every live
+//! snapshot sees it.
+//!
 //! # The order at commit
 //! An engine gives out the timestamp, calls `commit` here, and only then lets snapshots see that timestamp. So whoever sees
 //! the commit finds its intents free: one client's transactions, one after another, never conflict with themselves.
@@ -32,7 +38,12 @@ use hashbrown::hash_table::Entry;
 use pando_environment::sync::Mutex;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::key_filter::GrowingFilter;
 use crate::{CommitTimestamp, SnapshotTimestamp, StorageError, TreeId};
+
+mod claims;
+
+pub use claims::{CLAIMS_MAX, Claims};
 
 /// A power of two; enough that a few dozen threads seldom meet.
 const SHARDS: usize = 64;
@@ -85,6 +96,15 @@ struct Shard {
     sweep_at: usize,
     /// The latest commit among evicted entries.
     evicted_to: CommitTimestamp,
+    /// What transactions with very many keys have claimed or updated.
+    wide: Vec<Wide>,
+}
+
+/// The keys of a shard that one transaction claims widely, or has updated so.
+struct Wide {
+    owner: Option<TransactionId>,
+    committed: CommitTimestamp,
+    keys: GrowingFilter,
 }
 
 /// The table of intents of one engine.
@@ -113,6 +133,7 @@ impl Intents {
                 table: HashTable::new(),
                 sweep_at: SWEEP_ENTRIES_MIN,
                 evicted_to: CommitTimestamp::ZERO,
+                wide: Vec::new(),
             };
             Mutex::new(shard)
         };
@@ -135,11 +156,56 @@ impl Intents {
         let fingerprint = fingerprint(tree, key);
         let mut shard = self.shard(fingerprint).lock();
         if shard.table.len() >= shard.sweep_at {
-            let oldest = SnapshotTimestamp::new(self.oldest_snapshot.load(Ordering::Acquire));
-            shard.make_room(oldest, self.shard_entries_max);
+            shard.make_room(self.oldest(), self.shard_entries_max);
         }
+        shard.check_wide(fingerprint, owner, snapshot, || self.oldest())?;
         shard.claim(fingerprint, owner, snapshot)?;
         Ok(Intent { fingerprint, owner })
+    }
+
+    /// Claims a key widely, or [`Conflict`](crate::ErrorKind::Conflict); until [`Intents::commit_wide`] or
+    /// [`Intents::release_wide`].
+    fn acquire_wide(
+        &self,
+        owner: TransactionId,
+        snapshot: SnapshotTimestamp,
+        tree: TreeId,
+        key: &[u8],
+    ) -> Result<(), StorageError> {
+        let fingerprint = fingerprint(tree, key);
+        let mut shard = self.shard(fingerprint).lock();
+        shard.check_wide(fingerprint, owner, snapshot, || self.oldest())?;
+        shard.claim_widely(fingerprint, owner, snapshot)
+    }
+
+    /// Settles what a transaction has claimed widely.
+    fn commit_wide(&self, owner: TransactionId, timestamp: CommitTimestamp) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            for wide in shard.wide.iter_mut().filter(|wide| wide.owner == Some(owner)) {
+                wide.owner = None;
+                wide.committed = timestamp;
+            }
+        }
+    }
+
+    /// Gives back what a transaction has claimed widely.
+    fn release_wide(&self, owner: TransactionId) {
+        for shard in &self.shards {
+            shard.lock().wide.retain(|wide| wide.owner != Some(owner));
+        }
+    }
+
+    fn oldest(&self) -> SnapshotTimestamp {
+        SnapshotTimestamp::new(self.oldest_snapshot.load(Ordering::Acquire))
+    }
+
+    /// Bytes of memory of what is claimed widely.
+    pub fn wide_memory(&self) -> usize {
+        self.shards
+            .iter()
+            .flat_map(|shard| shard.lock().wide.iter().map(|wide| wide.keys.memory()).collect::<Vec<_>>())
+            .sum()
     }
 
     /// Settles a transaction's intents at its commit.
@@ -188,6 +254,54 @@ impl std::fmt::Debug for Intents {
 }
 
 impl Shard {
+    /// Refuses a key that another transaction has claimed widely, or updated so after the snapshot.
+    fn check_wide(
+        &mut self,
+        fingerprint: u64,
+        owner: TransactionId,
+        snapshot: SnapshotTimestamp,
+        oldest: impl Fn() -> SnapshotTimestamp,
+    ) -> Result<(), StorageError> {
+        if self.wide.is_empty() {
+            return Ok(());
+        }
+        let oldest = oldest();
+        self.wide.retain(|wide| wide.owner.is_some() || !oldest.sees(wide.committed));
+        let refuses = |wide: &Wide| match wide.owner {
+            Some(holder) => holder != owner,
+            None => !snapshot.sees(wide.committed),
+        };
+        if self.wide.iter().any(|wide| refuses(wide) && wide.keys.may_contain(fingerprint)) {
+            return Err(StorageError::conflict());
+        }
+        Ok(())
+    }
+
+    fn claim_widely(
+        &mut self,
+        fingerprint: u64,
+        owner: TransactionId,
+        snapshot: SnapshotTimestamp,
+    ) -> Result<(), StorageError> {
+        match self.table.find(fingerprint, |slot| slot.fingerprint == fingerprint) {
+            Some(slot) if slot.owner == Some(owner) => return Ok(()),
+            Some(slot) if slot.owner.is_some() || !snapshot.sees(slot.committed) => {
+                return Err(StorageError::conflict());
+            }
+            Some(_) => {}
+            None if !snapshot.sees(self.evicted_to) => return Err(StorageError::conflict()),
+            None => {}
+        }
+        let own = self.wide.iter().position(|wide| wide.owner == Some(owner));
+        let at = own.unwrap_or_else(|| {
+            let keys = GrowingFilter::default();
+            self.wide.push(Wide { owner: Some(owner), committed: CommitTimestamp::ZERO, keys });
+            self.wide.len() - 1
+        });
+        self.wide[at].keys.add(fingerprint);
+        Ok(())
+    }
+
     fn claim(
         &mut self,
         fingerprint: u64,

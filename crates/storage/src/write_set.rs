@@ -27,12 +27,13 @@
 //! - An entry covers only entries before it, so truncating at any point leaves a valid set.
 //!
 //! # Not here
+//! Writes that are too much for memory are [`SpillingWrites`](crate::SpillingWrites), which puts a set like this one aside when it is full.
 //! Conflicts are told by [`Intents`](crate::Intents), the lengths of keys and values checked by [`limits`](crate::limits).
 
-mod overlay;
+pub(crate) mod overlay;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
@@ -98,10 +99,12 @@ pub struct Write<'w> {
 }
 
 /// The keys of one tree in order, each with its latest entry.
-type Order = BTreeMap<Box<[u8]>, u32>;
+pub(crate) type Order = BTreeMap<Box<[u8]>, u32>;
 
 /// Memory of an entry and its place in the table of keys, about.
 const ENTRY_MEMORY: usize = size_of::<Entry>() + 8;
+/// Memory of a key in an order beside its bytes, about.
+const ORDER_MEMORY: usize = 48;
 
 /// No earlier entry of the key.
 const NO_ENTRY: u32 = u32::MAX;
@@ -136,6 +139,8 @@ pub struct WriteSet {
     latest: HashTable<u32>,
     /// In a cell because a scan of a shared transaction builds it.
     orders: RefCell<BTreeMap<TreeId, Order>>,
+    /// Bytes of memory of the orders; what a rollback takes out of them stays counted.
+    order_memory: Cell<usize>,
 }
 
 impl WriteSet {
@@ -201,6 +206,11 @@ impl WriteSet {
         writes
     }
 
+    /// All writes, covered ones too, in the order of writing.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = Write<'_>> + '_ {
+        self.entries.iter().map(|entry| self.write_of(entry))
+    }
+
     /// Writes so far, covered ones too.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -223,7 +233,7 @@ impl WriteSet {
 
     /// Bytes of memory that the set takes, about: what a limit is to be held against.
     pub fn memory(&self) -> usize {
-        self.arena.len() + self.entries.len() * ENTRY_MEMORY
+        self.arena.len() + self.entries.len() * ENTRY_MEMORY + self.order_memory.get()
     }
 
     /// A point to come back to.
@@ -244,6 +254,7 @@ impl WriteSet {
         self.entries.clear();
         self.latest.clear();
         self.orders.get_mut().clear();
+        self.order_memory.set(0);
     }
 
     fn write(&mut self, write: Write<'_>) {
@@ -277,6 +288,7 @@ impl WriteSet {
                 Some(latest) => *latest = at,
                 None => {
                     order.insert(write.key.into(), at);
+                    *self.order_memory.get_mut() += write.key.len() + ORDER_MEMORY;
                 }
             }
         }

@@ -209,3 +209,49 @@ fn short_keys_of_neighbouring_trees_do_not_meet() {
         }
     }
 }
+
+#[test]
+fn what_is_claimed_widely_is_refused_to_others_until_its_end_and_afterwards_to_older_snapshots() {
+    let intents = Intents::new();
+    let (large, small) = (TransactionId::new(1), TransactionId::new(2));
+    let tree = TreeId::new(7);
+    let mut claims = Claims::with_intents_max(large, snapshot(10), 3);
+    for key in 0..5_000_u32 {
+        claims.claim(&intents, tree, &key.to_be_bytes()).expect("nobody has it");
+        claims.claim(&intents, tree, &key.to_be_bytes()).expect("its own does not conflict");
+    }
+    let conflicts = |owner, at: u64, keys: std::ops::Range<u32>| {
+        let mut other = Claims::new(owner, snapshot(at));
+        let refused = keys.filter(|key| other.claim(&intents, tree, &key.to_be_bytes()).is_err()).count();
+        other.release(&intents);
+        refused
+    };
+    assert_eq!(conflicts(small, 10, 0..5_000), 5_000);
+    assert!(conflicts(small, 10, 10_000..15_000) < 400, "one in fifty without need");
+    assert!(intents.len() < 10, "{} entries", intents.len());
+    assert!(intents.wide_memory() > 0);
+    claims.commit(&intents, CommitTimestamp::new(20));
+    claims.release(&intents);
+    assert_eq!(conflicts(small, 19, 0..5_000), 5_000, "a snapshot that does not see the commit");
+    assert_eq!(conflicts(small, 20, 0..5_000), 0);
+    assert!(intents.wide_memory() > 0, "a snapshot that does not see it may still come along");
+    intents.set_oldest_snapshot(snapshot(20));
+    assert_eq!(conflicts(small, 20, 0..5_000), 0);
+    assert_eq!(intents.wide_memory(), 0);
+}
+
+#[test]
+fn a_wide_claim_meets_what_others_have_claimed_or_committed_one_by_one_and_gives_its_own_back() {
+    let intents = Intents::new();
+    let (large, small) = (TransactionId::new(1), TransactionId::new(2));
+    let tree = TreeId::new(7);
+    let mut claims = Claims::with_intents_max(large, snapshot(10), 0);
+    let owned = intents.acquire(small, snapshot(10), tree, b"owned").expect("nobody has it");
+    assert!(claims.claim(&intents, tree, b"owned").is_err());
+    intents.commit(&[owned], CommitTimestamp::new(11));
+    assert!(claims.claim(&intents, tree, b"owned").is_err(), "it was updated after the snapshot");
+    claims.claim(&intents, tree, b"free").expect("nobody has it");
+    assert!(intents.acquire(small, snapshot(11), tree, b"free").is_err());
+    claims.release(&intents);
+    intents.acquire(small, snapshot(11), tree, b"free").expect("it was given back");
+}

@@ -9,27 +9,40 @@
 use std::cell::{Ref, RefCell};
 use std::cmp::Ordering;
 use std::collections::btree_map;
-use std::iter::Peekable;
 use std::ops::Bound;
 
-use super::{Order, Write, WriteSet};
+use super::{ORDER_MEMORY, Order, Write, WriteSet};
 use crate::{Batch, BatchLimits, Direction, KeyRange, ScanEnd, StorageError, TreeId};
 
-/// Own entries of a range in the direction of a scan.
-struct Own<'o> {
-    entries: btree_map::Range<'o, Box<[u8]>, u32>,
-    direction: Direction,
+/// A transaction's own writes of a range, in the direction of a scan; of each key the latest.
+pub(crate) trait OwnWrites {
+    /// The next write; deletions too.
+    fn peek(&self) -> Option<Write<'_>>;
+
+    /// Leaves it behind.
+    fn step(&mut self) -> Result<(), StorageError>;
 }
 
-impl<'o> Iterator for Own<'o> {
-    type Item = u32;
+/// Own writes that are in memory.
+pub(crate) struct MemoryOwn<'o> {
+    writes: &'o WriteSet,
+    entries: btree_map::Range<'o, Box<[u8]>, u32>,
+    direction: Direction,
+    next: Option<u32>,
+}
 
-    fn next(&mut self) -> Option<u32> {
+impl OwnWrites for MemoryOwn<'_> {
+    fn peek(&self) -> Option<Write<'_>> {
+        self.next.map(|at| self.writes.write_at(at))
+    }
+
+    fn step(&mut self) -> Result<(), StorageError> {
         let next = match self.direction {
             Direction::Forward => self.entries.next(),
             Direction::Backward => self.entries.next_back(),
         };
-        next.map(|(_, at)| *at)
+        self.next = next.map(|(_, at)| *at);
+        Ok(())
     }
 }
 
@@ -40,6 +53,83 @@ enum Merged {
     Full,
     /// All that the engine gave is used up.
     UsedUp,
+}
+
+/// What a scan asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'r> {
+    pub(crate) range: &'r KeyRange,
+    pub(crate) direction: Direction,
+    pub(crate) limits: BatchLimits,
+}
+
+/// An engine's own scan: see [`WriteSet::scan_over`].
+pub(crate) type BaseScan<'b> = dyn FnMut(&KeyRange, &mut Batch) -> Result<ScanEnd, StorageError> + 'b;
+
+/// Fills `batch`, which is empty, with what the engine has and own writes over it.
+pub(crate) fn scan_over(
+    mut own: impl OwnWrites,
+    wanted: Wanted<'_>,
+    batch: &mut Batch,
+    base: &mut BaseScan<'_>,
+) -> Result<ScanEnd, StorageError> {
+    if own.peek().is_none() {
+        return base(wanted.range, batch);
+    }
+    let mut rest = wanted.range.clone();
+    let mut below = Batch::new();
+    loop {
+        let end = base(&rest, &mut below)?;
+        if merge(&below, end, &mut own, wanted, batch)? == Merged::Full {
+            return Ok(ScanEnd::More);
+        }
+        match (end, below.last()) {
+            (ScanEnd::Done, _) | (_, None) => return Ok(ScanEnd::Done),
+            (ScanEnd::More, Some(_)) if !batch.is_empty() => return Ok(ScanEnd::More),
+            (ScanEnd::More, Some((last, _))) => rest.advance_past(last, wanted.direction),
+        }
+    }
+}
+
+/// Merges one batch of the engine with own entries, up to the engine's last key or (at the end) to the last own one.
+fn merge(
+    below: &Batch,
+    end: ScanEnd,
+    own: &mut impl OwnWrites,
+    wanted: Wanted<'_>,
+    batch: &mut Batch,
+) -> Result<Merged, StorageError> {
+    for (key, value) in below.iter() {
+        let mut is_hidden = false;
+        let below = |other: &[u8]| (other == key).then_some(value);
+        while let Some(write) = own.peek() {
+            match in_scan_order(write.key, key, wanted.direction) {
+                Ordering::Greater => break,
+                Ordering::Equal => is_hidden = true,
+                Ordering::Less => {}
+            }
+            if push(&write, below(write.key), wanted.limits, batch) == Merged::Full {
+                return Ok(Merged::Full);
+            }
+            own.step()?;
+        }
+        if is_hidden {
+            continue;
+        }
+        if batch.is_full(wanted.limits) {
+            return Ok(Merged::Full);
+        }
+        batch.push(key, value);
+    }
+    if end == ScanEnd::Done {
+        while let Some(write) = own.peek() {
+            if push(&write, None, wanted.limits, batch) == Merged::Full {
+                return Ok(Merged::Full);
+            }
+            own.step()?;
+        }
+    }
+    Ok(Merged::UsedUp)
 }
 
 impl WriteSet {
@@ -63,24 +153,22 @@ impl WriteSet {
             return base(range, batch);
         }
         let order = self.order_of(tree);
+        scan_over(self.own(&order, range, direction), Wanted { range, direction, limits }, batch, base)
+    }
+
+    /// Own writes of a range that is not empty, by the order of its tree.
+    pub(crate) fn own<'o>(
+        &'o self,
+        order: &'o Order,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> MemoryOwn<'o> {
         let bounds = (as_slice(&range.lower), as_slice(&range.upper));
-        let mut own = Own { entries: order.range::<[u8], _>(bounds), direction }.peekable();
-        if own.peek().is_none() {
-            return base(range, batch);
-        }
-        let mut rest = range.clone();
-        let mut below = Batch::new();
-        loop {
-            let end = base(&rest, &mut below)?;
-            if self.overlay(&below, end, &mut own, direction, limits, batch) == Merged::Full {
-                return Ok(ScanEnd::More);
-            }
-            match (end, below.last()) {
-                (ScanEnd::Done, _) | (_, None) => return Ok(ScanEnd::Done),
-                (ScanEnd::More, Some(_)) if !batch.is_empty() => return Ok(ScanEnd::More),
-                (ScanEnd::More, Some((last, _))) => rest.advance_past(last, direction),
-            }
-        }
+        let entries = order.range::<[u8], _>(bounds);
+        let mut own = MemoryOwn { writes: self, entries, direction, next: None };
+        let begun = own.step();
+        debug_assert!(begun.is_ok(), "memory does not fail");
+        own
     }
 
     /// Whether this transaction has written to the tree within the range.
@@ -92,55 +180,13 @@ impl WriteSet {
         self.order_of(tree).range::<[u8], _>(bounds).next().is_some()
     }
 
-    /// Merges one batch of the engine with own entries, up to the engine's last key or (at the end) to the last own one.
-    fn overlay(
-        &self,
-        below: &Batch,
-        end: ScanEnd,
-        own: &mut Peekable<Own<'_>>,
-        direction: Direction,
-        limits: BatchLimits,
-        batch: &mut Batch,
-    ) -> Merged {
-        for (key, value) in below.iter() {
-            let mut is_hidden = false;
-            let below = |other: &[u8]| (other == key).then_some(value);
-            while let Some(at) = own.peek().copied() {
-                let write = self.write_at(at);
-                match in_scan_order(write.key, key, direction) {
-                    Ordering::Greater => break,
-                    Ordering::Equal => is_hidden = true,
-                    Ordering::Less => {}
-                }
-                if push(&write, below(write.key), limits, batch) == Merged::Full {
-                    return Merged::Full;
-                }
-                own.next();
-            }
-            if is_hidden {
-                continue;
-            }
-            if batch.is_full(limits) {
-                return Merged::Full;
-            }
-            batch.push(key, value);
-        }
-        if end == ScanEnd::Done {
-            while let Some(at) = own.peek().copied() {
-                if push(&self.write_at(at), None, limits, batch) == Merged::Full {
-                    return Merged::Full;
-                }
-                own.next();
-            }
-        }
-        Merged::UsedUp
-    }
-
     /// The keys of a tree in order; built here at the first call for that tree.
-    fn order_of(&self, tree: TreeId) -> Ref<'_, Order> {
+    pub(crate) fn order_of(&self, tree: TreeId) -> Ref<'_, Order> {
         let is_built = self.orders.borrow().contains_key(&tree);
         if !is_built {
             let order = self.build_order(tree);
+            let memory: usize = order.keys().map(|key| key.len() + ORDER_MEMORY).sum();
+            self.order_memory.set(self.order_memory.get() + memory);
             self.orders.borrow_mut().insert(tree, order);
         }
         Ref::map(RefCell::borrow(&self.orders), |orders| &orders[&tree])
@@ -163,7 +209,7 @@ fn push(write: &Write<'_>, below: Option<&[u8]>, limits: BatchLimits, batch: &mu
     Merged::UsedUp
 }
 
-fn in_scan_order(left: &[u8], right: &[u8], direction: Direction) -> Ordering {
+pub(crate) fn in_scan_order(left: &[u8], right: &[u8], direction: Direction) -> Ordering {
     match direction {
         Direction::Forward => left.cmp(right),
         Direction::Backward => right.cmp(left),

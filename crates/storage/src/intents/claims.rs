@@ -1,0 +1,59 @@
+//! The claims of one transaction: an intent for each key up to a number, filters for what is beyond.
+
+use super::{Intent, Intents, TransactionId};
+use crate::{CommitTimestamp, SnapshotTimestamp, StorageError, TreeId};
+
+/// Keys that a transaction claims one by one; further ones it claims widely. They take about 4 MB.
+pub const CLAIMS_MAX: usize = 1 << 16;
+
+/// See the module's head. Whoever has it ends it, by [`Claims::commit`] or [`Claims::release`].
+#[derive(Debug)]
+pub struct Claims {
+    owner: TransactionId,
+    snapshot: SnapshotTimestamp,
+    intents: Vec<Intent>,
+    intents_max: usize,
+    is_wide: bool,
+}
+
+impl Claims {
+    /// No claims yet.
+    pub const fn new(owner: TransactionId, snapshot: SnapshotTimestamp) -> Claims {
+        Claims::with_intents_max(owner, snapshot, CLAIMS_MAX)
+    }
+
+    /// No claims yet; so many keys are to be claimed one by one.
+    pub const fn with_intents_max(
+        owner: TransactionId,
+        snapshot: SnapshotTimestamp,
+        intents_max: usize,
+    ) -> Claims {
+        Claims { owner, snapshot, intents: Vec::new(), intents_max, is_wide: false }
+    }
+
+    /// Claims a key, or [`Conflict`](crate::ErrorKind::Conflict).
+    pub fn claim(&mut self, intents: &Intents, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
+        if self.intents.len() < self.intents_max {
+            self.intents.push(intents.acquire(self.owner, self.snapshot, tree, key)?);
+            return Ok(());
+        }
+        self.is_wide = true;
+        intents.acquire_wide(self.owner, self.snapshot, tree, key)
+    }
+
+    /// Settles them at the transaction's commit.
+    pub fn commit(&self, intents: &Intents, timestamp: CommitTimestamp) {
+        intents.commit(&self.intents, timestamp);
+        if self.is_wide {
+            intents.commit_wide(self.owner, timestamp);
+        }
+    }
+
+    /// Gives them back as if the transaction had never been; after a commit there is nothing to give back.
+    pub fn release(&self, intents: &Intents) {
+        intents.release(&self.intents);
+        if self.is_wide {
+            intents.release_wide(self.owner);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The writes of a transaction that may be larger than memory.
+//!
+//! # Terms
+//! - *Layer*: writes that went out of memory at one time, sorted by tree and key, in a file of their own ([`SpillSpace`]).
+//! - *Number* of a write: how many the transaction had made before it. A savepoint is a number.
+//!
+//! # How
+//! 1. Writes collect in a [`WriteSet`]. When all transactions of the store together have more in memory than the budget, the one
+//!    that writes next puts its own set into a layer and begins an empty one.
+//! 2. A read asks memory, then the layers, newest first: a filter in memory passes over those that do not have the key. A scan merges
+//!    memory, layers and engine ([`own`]).
+//! 3. A write that a later one covers goes along only if a savepoint lies between the two. Rolling back drops the layers behind the
+//!    savepoint; one that holds writes on both sides of it gets a *limit*, and shows only those before it.
+//! 4. When [`MERGED_LAYERS`] have come together that were merged equally often, one layer takes their place.
+//! 5. A commit reads everything once, in order, each key's newest write ([`SpillingWrites::merged`]).
+//!
+//! # Memory
+//! What is in memory is bounded by the budget, and for each transaction beyond it by a small share. Of a layer stay in memory a
+//! filter of 1.25 bytes a write, the last key of each page of 32 KiB, and one page.
+//!
+//! # A failure
+//! of the device, such as a full one, refuses the write that would have sent others out. The transaction is as it was before.
+
+mod layer;
+mod merged;
+mod own;
+mod page;
+mod space;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use layer::{Layer, LayerWriter};
+use own::SpilledOwn;
+use page::Numbered;
+
+use crate::write_set::overlay::{BaseScan, Wanted, scan_over};
+use crate::{
+    Batch, BatchLimits, Change, Claim, Direction, ErrorKind, KeyRange, Patience, Savepoint, ScanEnd,
+    StorageError, TreeId, Write, WriteSet,
+};
+
+pub use merged::MergedWrites;
+pub use space::{SpillFigures, SpillSpace};
+
+/// So many layers that were merged equally often are merged into one.
+const MERGED_LAYERS: usize = 64;
+
+/// The private writes of one transaction. See the module's head.
+pub struct SpillingWrites {
+    space: Arc<SpillSpace>,
+    memory: WriteSet,
+    /// Oldest first.
+    layers: Vec<Layer>,
+    /// The number of the first write in memory.
+    spilled: usize,
+    /// Numbers that lie in memory and may be rolled back to, ascending.
+    savepoints: Vec<usize>,
+    /// Memory that the space knows of.
+    counted: usize,
+    /// Memory from which on it looks at the budget again.
+    look_at: usize,
+}
+
+impl SpillingWrites {
+    /// No writes yet.
+    pub fn new(space: &Arc<SpillSpace>) -> SpillingWrites {
+        SpillingWrites {
+            space: Arc::clone(space),
+            memory: WriteSet::new(),
+            layers: Vec::new(),
+            spilled: 0,
+            savepoints: Vec::new(),
+            counted: 0,
+            look_at: space.look_bytes(),
+        }
+    }
+
+    /// Sets the value of a key, or removes it. Merges are emulated by engines that spill: they come here as puts.
+    ///
+    /// # Errors
+    /// The device refused what had to go out of memory: then this write was not made, and all before it stay.
+    pub fn write(&mut self, write: Write<'_>) -> Result<(), StorageError> {
+        if self.memory.memory() >= self.look_at {
+            self.look()?;
+        }
+        match write.change {
+            Change::Put(value) => self.memory.put(write.tree, write.key, value, write.claim),
+            Change::Delete => self.memory.delete(write.tree, write.key, write.claim),
+            Change::Merge(_) => unreachable!("merges are emulated: they come here as puts"),
+        }
+        Ok(())
+    }
+
+    /// The latest write of a key: nothing, or a value, or that it is deleted.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](crate::ErrorKind::WouldBlock) where it has to be read from the device, and there is no patience.
+    pub fn latest(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        patience: Patience,
+    ) -> Result<Option<Option<Bytes>>, StorageError> {
+        let value_of = |write: Write<'_>| match write.change {
+            Change::Delete => None,
+            change => Some(Bytes::copy_from_slice(change.bytes())),
+        };
+        if let Some(write) = self.memory.latest(tree, key) {
+            return Ok(Some(value_of(write)));
+        }
+        for layer in self.layers.iter().rev() {
+            let found = layer.get(tree, key, patience, |entry| value_of(entry.write))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// As [`WriteSet::scan_over`].
+    ///
+    /// # Errors
+    /// Those of `base`, and [`WouldBlock`](crate::ErrorKind::WouldBlock) as for [`SpillingWrites::latest`].
+    #[allow(clippy::too_many_arguments, reason = "those of Transaction::scan, and the engine's own scan")]
+    pub fn scan_over(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        limits: BatchLimits,
+        patience: Patience,
+        batch: &mut Batch,
+        base: &mut BaseScan<'_>,
+    ) -> Result<ScanEnd, StorageError> {
+        if self.layers.is_empty() {
+            return self.memory.scan_over(tree, range, direction, limits, batch, base);
+        }
+        batch.clear();
+        if range.is_empty() {
+            return Ok(ScanEnd::Done);
+        }
+        let order = self.memory.order_of(tree);
+        let memory = self.memory.own(&order, range, direction);
+        let own = SpilledOwn::new(memory, &self.layers, tree, range, direction, patience)?;
+        scan_over(own, Wanted { range, direction, limits }, batch, base)
+    }
+
+    /// All writes, if they are in memory.
+    pub fn in_memory(&self) -> Option<&WriteSet> {
+        self.layers.is_empty().then_some(&self.memory)
+    }
+
+    /// The latest write of each key, by tree and key. May be read again and again.
+    ///
+    /// # Errors
+    /// The device refused to read.
+    pub fn merged(&self) -> Result<MergedWrites<'_>, StorageError> {
+        MergedWrites::new(self.memory_versions(), &self.layers)
+    }
+
+    /// Writes so far, covered ones too.
+    pub fn len(&self) -> usize {
+        self.spilled + self.memory.len()
+    }
+
+    /// Whether nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keys written, about: one that lies in several layers counts more than once.
+    pub fn keys(&self) -> usize {
+        self.memory.keys() + self.layers.iter().map(|layer| layer.entries).sum::<usize>()
+    }
+
+    /// Bytes of keys and values, covered ones too, but not those that went out of memory after they were covered.
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes() + self.layers.iter().map(|layer| layer.content_bytes).sum::<usize>()
+    }
+
+    /// Bytes of memory that the writes take, about.
+    pub fn memory(&self) -> usize {
+        self.memory.memory() + self.layers.iter().map(Layer::memory).sum::<usize>()
+    }
+
+    /// A point to come back to.
+    pub fn savepoint(&mut self) -> Savepoint {
+        let number = self.len();
+        if !self.memory.is_empty() && self.savepoints.last() != Some(&number) {
+            self.savepoints.push(number);
+        }
+        Savepoint::new(number)
+    }
+
+    /// Forgets every write since the savepoint. One that lies ahead (made before an earlier rollback) changes nothing.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        let number = savepoint.writes();
+        while self.savepoints.last().is_some_and(|last| *last > number) {
+            self.savepoints.pop();
+        }
+        if number >= self.spilled {
+            self.memory.rollback_to(Savepoint::new(number - self.spilled));
+            return;
+        }
+        self.memory.clear();
+        self.layers.retain(|layer| layer.first < number);
+        if let Some(last) = self.layers.last_mut() {
+            last.limit = last.limit.min(number);
+        }
+        self.spilled = number;
+    }
+
+    /// Counts what is in memory, and puts it out if all transactions together have too much.
+    fn look(&mut self) -> Result<(), StorageError> {
+        let own = self.memory.memory();
+        self.space.recount(self.counted, own);
+        self.counted = own;
+        if self.space.is_too_much(own) {
+            self.spill()?;
+        }
+        self.look_at = self.counted + self.space.look_bytes();
+        Ok(())
+    }
+
+    /// Puts all that is in memory into a layer.
+    fn spill(&mut self) -> Result<(), StorageError> {
+        let end = self.len();
+        let layer = {
+            let writes = self.memory_versions();
+            let mut writer = LayerWriter::new(&self.space, writes.len(), self.spilled..end, 0)?;
+            writes.iter().try_for_each(|entry| writer.push(entry))?;
+            writer.finish()?
+        };
+        self.layers.push(layer);
+        self.spilled = end;
+        self.memory = WriteSet::new();
+        self.savepoints.clear();
+        self.space.recount(self.counted, 0);
+        self.counted = 0;
+        match self.merge_layers() {
+            // The layers stay as they are, and are merged when there is room.
+            Err(error) if error.kind() == ErrorKind::Io => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// What is in memory in the order of a layer, without what is covered and no savepoint can bring back.
+    fn memory_versions(&self) -> Vec<Numbered<'_>> {
+        let numbered = self.memory.versions().zip(self.spilled..);
+        let mut versions: Vec<Numbered<'_>> =
+            numbered.map(|(write, number)| Numbered { number, write }).collect();
+        versions.sort_unstable_by(Numbered::order);
+        let mut newer: Option<Numbered<'_>> = None;
+        versions.retain(|version| {
+            let covering = newer.replace(*version).filter(|newer| {
+                (newer.write.tree, newer.write.key) == (version.write.tree, version.write.key)
+            });
+            covering.is_none_or(|covering| {
+                let next = self.savepoints.partition_point(|number| *number <= version.number);
+                self.savepoints.get(next).is_some_and(|number| *number <= covering.number)
+            })
+        });
+        versions
+    }
+
+    /// Merges the newest layers, if there are enough that were merged equally often.
+    fn merge_layers(&mut self) -> Result<(), StorageError> {
+        loop {
+            let Some(level) = self.layers.last().map(|layer| layer.level) else { return Ok(()) };
+            let from = self.layers.iter().rposition(|layer| layer.level != level).map_or(0, |at| at + 1);
+            if self.layers.len() - from < MERGED_LAYERS {
+                return Ok(());
+            }
+            let layers = &self.layers[from..];
+            let writes = layers.iter().map(|layer| layer.entries).sum();
+            let numbers = layers[0].first..self.spilled;
+            let mut writer = LayerWriter::new(&self.space, writes, numbers, level + 1)?;
+            let mut merged = MergedWrites::new(Vec::new(), layers)?;
+            while let Some(entry) = merged.next_version()? {
+                writer.push(&entry)?;
+            }
+            drop(merged);
+            let layer = writer.finish()?;
+            self.layers.truncate(from);
+            self.layers.push(layer);
+        }
+    }
+}
+
+impl Drop for SpillingWrites {
+    fn drop(&mut self) {
+        self.space.recount(self.counted, 0);
+    }
+}
+
+impl std::fmt::Debug for SpillingWrites {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SpillingWrites({} writes, {} layers, {:?})", self.len(), self.layers.len(), self.memory)
+    }
+}
+
+/// A write of a key with an intent, or a blind one.
+impl<'w> Write<'w> {
+    /// Sets the value of a key.
+    pub const fn put(tree: TreeId, key: &'w [u8], value: &'w [u8], claim: Claim) -> Write<'w> {
+        Write { tree, key, change: Change::Put(value), claim }
+    }
+
+    /// Removes a key.
+    pub const fn delete(tree: TreeId, key: &'w [u8], claim: Claim) -> Write<'w> {
+        Write { tree, key, change: Change::Delete, claim }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! A page of a layer: writes in order of tree and key, those of one key newest first.
+//!
+//! # Layout, before compression
+//! ```text
+//! per write: varint tree, varint key length, the key, varint number, flags (1 deletion, 2 blind), varint value length, the value
+//! ```
+//! On the device a page is an LZ4 block, or its raw bytes where these are not longer. Its place, lengths and checksum stand in the
+//! layer's index, in memory.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::{Change, Claim, TreeId, Write};
+
+const DELETION: u8 = 1;
+const BLIND: u8 = 2;
+
+/// A write with its number within the transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbered<'p> {
+    pub(super) number: usize,
+    pub(super) write: Write<'p>,
+}
+
+impl Numbered<'_> {
+    /// The order within a layer.
+    pub(super) fn order(&self, other: &Numbered<'_>) -> Ordering {
+        let (one, two) = (&self.write, &other.write);
+        (one.tree, one.key).cmp(&(two.tree, two.key)).then(other.number.cmp(&self.number))
+    }
+}
+
+/// Appends a write to a page's raw bytes.
+pub(super) fn encode(raw: &mut Vec<u8>, entry: &Numbered<'_>) {
+    let write = &entry.write;
+    write_varint(raw, u64::from(write.tree.get()));
+    write_varint(raw, write.key.len() as u64);
+    raw.extend_from_slice(write.key);
+    write_varint(raw, entry.number as u64);
+    let deletion = if write.change == Change::Delete { DELETION } else { 0 };
+    raw.push(deletion | if write.claim == Claim::Blind { BLIND } else { 0 });
+    let value = write.change.bytes();
+    write_varint(raw, value.len() as u64);
+    raw.extend_from_slice(value);
+}
+
+/// A page that was read.
+pub(super) struct Page {
+    raw: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    tree: TreeId,
+    key: Range<u32>,
+    value: Range<u32>,
+    number: usize,
+    flags: u8,
+}
+
+impl Page {
+    /// The page of these raw bytes; `None` if they are none.
+    pub(super) fn decode(raw: Vec<u8>) -> Option<Page> {
+        let mut entries = Vec::new();
+        let mut at = 0;
+        while at < raw.len() {
+            let tree = TreeId::new(u32::try_from(read_varint(&raw, &mut at)?).ok()?);
+            let key = read_bytes(&raw, &mut at)?;
+            let number = usize::try_from(read_varint(&raw, &mut at)?).ok()?;
+            let flags = *raw.get(at)?;
+            at += 1;
+            let value = read_bytes(&raw, &mut at)?;
+            entries.push(Entry { tree, key, value, number, flags });
+        }
+        Some(Page { raw, entries })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn entry(&self, at: usize) -> Numbered<'_> {
+        let entry = &self.entries[at];
+        let bytes = |range: &Range<u32>| &self.raw[range.start as usize..range.end as usize];
+        let write = Write {
+            tree: entry.tree,
+            key: bytes(&entry.key),
+            change: match entry.flags & DELETION {
+                0 => Change::Put(bytes(&entry.value)),
+                _ => Change::Delete,
+            },
+            claim: if entry.flags & BLIND == 0 { Claim::Intent } else { Claim::Blind },
+        };
+        Numbered { number: entry.number, write }
+    }
+
+    /// The first entry that is not before a key.
+    pub(super) fn lower_bound(&self, tree: TreeId, key: &[u8]) -> usize {
+        self.entries.partition_point(|entry| {
+            let own = &self.raw[entry.key.start as usize..entry.key.end as usize];
+            (entry.tree, own) < (tree, key)
+        })
+    }
+
+    /// Bytes of memory, about.
+    pub(super) fn memory(&self) -> usize {
+        self.raw.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+}
+
+fn write_varint(raw: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        raw.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    raw.push(number as u8);
+}
+
+fn read_varint(raw: &[u8], at: &mut usize) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *raw.get(*at)?;
+        *at += 1;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn read_bytes(raw: &[u8], at: &mut usize) -> Option<Range<u32>> {
+    let length = usize::try_from(read_varint(raw, at)?).ok()?;
+    let (start, end) = (*at, at.checked_add(length).filter(|end| *end <= raw.len())?);
+    *at = end;
+    Some(u32::try_from(start).ok()?..u32::try_from(end).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_gives_its_writes_back_and_every_cut_of_it_is_none() {
+        let long = vec![7; 1_000];
+        let tree = TreeId::new(300);
+        let writes = [
+            (9, Write::put(tree, b"a", b"", Claim::Blind)),
+            (700, Write::delete(tree, b"b", Claim::Intent)),
+            (4, Write::put(tree, b"b", &long, Claim::Intent)),
+        ];
+        let writes = writes.map(|(number, write)| Numbered { number, write });
+        let mut raw = Vec::new();
+        writes.iter().for_each(|entry| encode(&mut raw, entry));
+        let page = Page::decode(raw.clone()).expect("it is one");
+        assert_eq!((0..page.len()).map(|at| page.entry(at)).collect::<Vec<_>>(), writes);
+        assert_eq!(page.lower_bound(tree, b"aa"), 1);
+        let cuts = (1..raw.len()).filter(|cut| Page::decode(raw[..*cut].to_vec()).is_some());
+        assert!(cuts.count() <= 2, "only between two writes");
+    }
+}
