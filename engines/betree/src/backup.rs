@@ -123,6 +123,8 @@ impl BackupJob {
 
     fn copy_log(&mut self) -> Result<(), BetreeError> {
         self.moment = {
+            // Else the copy would complete a commit that those before it in time are not part of.
+            let _no_large = self.core.large.exclude();
             let _gate = self.core.gate.write();
             self.core.last_lsn()
         };

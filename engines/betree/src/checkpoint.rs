@@ -3,7 +3,8 @@
 //! 1. Behind the gate, for an instant: the last LSN. Every record up to it is in some tree's buffers or leaves.
 //! 2. Tree by tree: take its view, write the inner nodes that are not on disk yet, take its space change. What a partition has
 //!    buffered stays there; the log will be replayed from the oldest such record.
-//! 3. Sync the log: nothing of what the image contains may be missing from it.
+//! 3. Sync the log: nothing of what the image contains may be missing from it. Where replay would begin within a large commit it
+//!    begins at its first part ([`crate::large_commit`]).
 //! 4. Write the catalog, the space map and the superblock ([`Checkpoint::commit`](crate::space::Checkpoint::commit)).
 //! 5. Release the log before the position from which *either* superblock replays, and free the old catalog.
 //!
@@ -30,7 +31,6 @@ use crate::space::{
     BlockKind, CheckpointContents, Compression, ExtentWriter, Pointer, Shutdown, SpaceChange, extents_of,
 };
 use crate::tree::node::{Child, NodeSlot};
-use crate::tree::owners::Owners;
 use crate::tree::relocate::{MoveLimits, relocate};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
@@ -321,7 +321,7 @@ impl Core {
         let mut captured = Vec::new();
         let generation = self.blocks.store().generation();
         let outcome = self.capture_all(&mut captured, &mut change, last).and_then(|()| {
-            let from = replay_from(end, &captured);
+            let from = self.large.keep_whole(replay_from(end, &captured));
             self.log().sync(self.log().appended_lsn())?;
             let image = Image { end, from, oldest, next_tree, shutdown };
             self.commit_image(last, &captured, &mut change, image)
@@ -383,16 +383,6 @@ impl Core {
         Ok(())
     }
 
-    /// Empties the buffers of a dropped tree that nobody reads any more: they keep no log, and are not merged.
-    fn forget_buffered(&self, tree: &Tree) {
-        let _merging = tree.lock_merging();
-        let mut installed = tree.installed.lock();
-        let view = tree.view_to_keep();
-        let empty = TreeView::empty(self.last_lsn());
-        tree.set_view(&mut installed, TreeView::new(empty.partitions, Arc::clone(&view.version)));
-        self.remove_buffered(view.buffered_bytes());
-    }
-
     fn change_trees_locked(&self, change: impl FnOnce(&mut crate::core::Trees)) {
         let _naming = self.naming.lock();
         self.change_trees(change);
@@ -444,28 +434,6 @@ impl Core {
         Ok(())
     }
 
-    /// Frees everything that a dropped tree has. After an error it is whole, and tried again.
-    fn take_apart(&self, tree: &Tree) -> Result<SpaceChange, BetreeError> {
-        let merging = tree.lock_merging();
-        let view = tree.view_to_keep();
-        let mut owners = Owners::default();
-        if let Some(root) = &view.version.root {
-            owners.collect(&self.blocks, root)?;
-        }
-        let mut installed = tree.installed.lock();
-        installed.retire(&view.version, &owners.blocks);
-        installed.retire_values(&view.version, owners.values);
-        let bytes = view.buffered_bytes();
-        tree.set_view(&mut installed, TreeView::empty(self.last_lsn()));
-        self.remove_buffered(bytes);
-        let change = std::mem::take(&mut installed.change);
-        drop((view, merging));
-        owners.blocks.iter().flatten().for_each(|pointer| self.blocks.forget(pointer));
-        installed.reclaim(&self.blocks);
-        self.blocks.store().traffic().forget(tree.id);
-        Ok(change)
-    }
-
     fn commit_image(
         &self,
         last: &mut Last,
@@ -507,6 +475,7 @@ impl Core {
             extents_of([&old]).into_iter().for_each(|extent| store.free(extent, old.birth()));
         }
         self.log().release_before(outcome.log_keep_from)?;
+        self.large.forget_before(image.from);
         Ok(())
     }
 

@@ -9,7 +9,7 @@
 //! Up to the append an error means that nothing has happened. After it nothing but the log's device can fail, and then the
 //! engine takes no further commits.
 
-use pando_storage::{Change, CommitReceipt, CommitTimestamp, Durability, Intent, Lsn, TreeId, WriteSet};
+use pando_storage::{Change, Claims, CommitReceipt, CommitTimestamp, Durability, Lsn, TreeId, WriteSet};
 
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
@@ -24,7 +24,7 @@ const HORIZON_COMMITS: u64 = 64;
 pub(crate) fn commit(
     core: &Core,
     writes: &WriteSet,
-    intents: &[Intent],
+    claims: &Claims,
     durability: Durability,
 ) -> Result<CommitReceipt, BetreeError> {
     core.make_room(writes.bytes(), writes.keys())?;
@@ -44,7 +44,7 @@ pub(crate) fn commit(
     core.checkpoint.add_log_bytes(replayed_bytes);
     core.counters.payload_bytes.add(replayed_bytes);
     let timestamp = CommitTimestamp::new(lsn.get());
-    core.intents.commit(intents, timestamp);
+    claims.commit(&core.intents, timestamp);
     core.publisher.publish(timestamp);
     core.counters.commits.add(1);
     core.counters.writes.add(sorted.len() as u64);
@@ -86,9 +86,9 @@ fn append_and_apply(
     let _gate = core.waits.read(WaitFor::Gate, &core.gate);
     core.check_open()?;
     let trees = groups.iter().map(|(tree, _)| core.live_tree(*tree)).collect::<Result<Vec<_>, _>>()?;
-    let lsn = core.log().append_packed(Kind::Commit.into(), packed)?;
+    let lsn = core.log().append_packed(Kind::Commit.into(), packed)?.lsn;
     for (tree, (_, group)) in trees.iter().zip(groups) {
-        core.apply(tree, lsn, group);
+        core.apply(tree, lsn, CommitTimestamp::new(lsn.get()), group);
     }
     Ok(lsn)
 }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use pando_environment::sync::ArcSwap;
 use pando_environment::sync::{Condvar, Mutex, RwLock};
 use pando_environment::{Environment, TaskWaker};
-use pando_storage::{CommitTimestamp, Intents, Lsn, SnapshotTimestamp, TreeId};
+use pando_storage::{CommitTimestamp, Intents, Lsn, SnapshotTimestamp, SpillSpace, TreeId};
 
 use crate::ages::Ages;
 use crate::cache::Blocks;
@@ -28,6 +28,7 @@ use crate::counter::Counter;
 use crate::digesting::Idle;
 use crate::error::BetreeError;
 use crate::hot_set::HotSet;
+use crate::large_commit::LargeCommits;
 use crate::log::Log;
 use crate::options::Options;
 use crate::pace::Pace;
@@ -64,6 +65,9 @@ pub(crate) struct Core {
     pub(crate) publisher: Publisher,
     pub(crate) snapshots: Snapshots,
     pub(crate) intents: Intents,
+    /// Where the writes of transactions go that are too much for memory.
+    pub(crate) spill: Arc<SpillSpace>,
+    pub(crate) large: LargeCommits,
     /// The oldest snapshot, as it was known lately. Never too new.
     horizon: AtomicU64,
     /// Bytes in all write buffers.
@@ -104,6 +108,8 @@ pub(crate) struct Naming {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) commits: Counter,
+    pub(crate) large_commits: Counter,
+    pub(crate) large_parts: Counter,
     pub(crate) writes: Counter,
     pub(crate) write_bytes: Counter,
     /// Of commits' records, before they were compressed.
@@ -148,7 +154,12 @@ pub(crate) struct Counters {
 }
 
 impl Core {
-    pub(crate) fn new(environment: Environment, options: Options, blocks: Blocks) -> Core {
+    pub(crate) fn new(
+        environment: Environment,
+        options: Options,
+        blocks: Blocks,
+        spill: Arc<SpillSpace>,
+    ) -> Core {
         let waits = Waits::new(environment.clock());
         Core {
             runs_by_itself: environment.spawner().runs_by_itself(),
@@ -164,6 +175,8 @@ impl Core {
             publisher: Publisher::default(),
             snapshots: Snapshots::default(),
             intents: Intents::new(),
+            spill,
+            large: LargeCommits::default(),
             horizon: AtomicU64::new(0),
             buffered: AtomicIsize::new(0),
             full: Mutex::default(),
@@ -256,9 +269,14 @@ impl Core {
     }
 
     /// Puts writes of one record into a tree's buffers; they ascend by key. What the tree has already is left out. The caller
-    /// holds the gate's read side.
-    pub(crate) fn apply(&self, tree: &Arc<Tree>, lsn: Lsn, writes: &[KeyWrite<'_>]) {
-        let timestamp = CommitTimestamp::new(lsn.get());
+    /// holds the gate's read side. The timestamp is the record's LSN, but for parts of a large commit.
+    pub(crate) fn apply(
+        &self,
+        tree: &Arc<Tree>,
+        lsn: Lsn,
+        timestamp: CommitTimestamp,
+        writes: &[KeyWrite<'_>],
+    ) {
         let horizon = self.oldest_snapshot();
         let view = tree.view();
         let mut rest = writes;

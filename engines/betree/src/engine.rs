@@ -73,6 +73,11 @@ impl Betree {
         Ok(BackupJob::begin(&self.core, request)?)
     }
 
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     fn create(&self, name: &str, options: &TreeOptions) -> Result<TreeId, BetreeError> {
         if name.len() > NAME_BYTES_MAX {
             return Err(BetreeError::NameTooLong { bytes: name.len(), limit: NAME_BYTES_MAX });

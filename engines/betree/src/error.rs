@@ -128,13 +128,26 @@ pub enum BetreeError {
     },
     /// More writes than a transaction can have.
     #[error(
-        "a transaction takes {bytes} bytes of memory, and may take {limit}: commit in smaller steps, or raise transactionLimit"
+        "a transaction has written {bytes} bytes, and may write {limit}: commit in smaller steps, or raise transactionLimit"
     )]
     TransactionTooLarge {
         /// Its size.
         bytes: usize,
         /// The greatest.
         limit: usize,
+    },
+    /// What a transaction has put out of memory; the [`StorageError`] says what happened to it.
+    #[error("{0}")]
+    Spill(#[source] StorageError),
+    /// A large transaction whose writes the device has no room for.
+    #[error(
+        "the device has {free} bytes free, and a transaction writes {wanted}: make room and commit again"
+    )]
+    NoRoomForCommit {
+        /// Bytes of its keys and values.
+        wanted: u64,
+        /// Bytes that are free in the data file and on its device.
+        free: u64,
     },
     /// The write buffers or the log are full, and the background work that empties them fails.
     #[error("no further writes until background work succeeds again: {0}")]
@@ -165,6 +178,8 @@ impl BetreeError {
             | BetreeError::LoadNotEmpty(_)
             | BetreeError::LoadOrder { .. } => ErrorKind::InvalidInput,
             BetreeError::TransactionTooLarge { .. } => ErrorKind::TooLarge,
+            BetreeError::Spill(error) => error.kind(),
+            BetreeError::NoRoomForCommit { .. } => ErrorKind::Io,
             BetreeError::Stalled(source) => source.kind(),
         }
     }
@@ -176,6 +191,15 @@ impl BetreeError {
         let BetreeError::Substrate(error) = self else { return false };
         let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<SpaceError>());
         matches!(source, Some(SpaceError::NoSpace { .. }))
+    }
+}
+
+impl BetreeError {
+    /// Whether nothing is wrong but that the log has no room.
+    pub(crate) fn is_no_log_space(&self) -> bool {
+        let BetreeError::Substrate(error) = self else { return false };
+        let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<LogError>());
+        matches!(source, Some(LogError::NoSpace { .. }))
     }
 }
 
@@ -196,7 +220,7 @@ impl From<BetreeError> for StorageError {
         match error {
             BetreeError::WouldBlock(None) => StorageError::would_block(),
             BetreeError::WouldBlock(Some(read)) => StorageError::missed(read),
-            BetreeError::Substrate(error) => error,
+            BetreeError::Substrate(error) | BetreeError::Spill(error) => error,
             error => {
                 let (kind, message) = (error.kind(), error.to_string());
                 StorageError::with_source(kind, message, error)

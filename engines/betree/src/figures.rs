@@ -13,6 +13,8 @@ impl Core {
         let counters = &self.counters;
         for (name, counter) in [
             ("commits.count", &counters.commits),
+            ("commits.large", &counters.large_commits),
+            ("commits.large_parts", &counters.large_parts),
             ("commits.writes", &counters.writes),
             ("commits.conflicts", &counters.conflicts),
             ("commits.delays", &counters.delays),
@@ -93,6 +95,14 @@ impl Core {
         figures.set("runs.vain_probes", self.blocks.vain_probes.get());
         figures.set("runs.index_bytes", self.blocks.index_memory.bytes() as u64);
         figures.set("intents.count", self.intents.len() as u64);
+        figures.set("intents.wide_bytes", self.intents.wide_memory() as u64);
+        let spill = self.spill.figures();
+        figures.set("transactions.memory_bytes", spill.memory_bytes);
+        figures.set("transactions.memory_budget_bytes", self.spill.budget() as u64);
+        figures.set("transactions.spilled_bytes", spill.spilled_bytes);
+        figures.set("transactions.spilled_layers", spill.layers);
+        figures.set("transactions.spill_write_bytes", spill.written_bytes);
+        figures.set("transactions.spill_read_bytes", spill.read_bytes);
         figures.set("merges.longest_nanos", self.longest_merge_nanos.load(Ordering::Relaxed));
         figures.set("debt.permille", self.debt().permille());
         let over = self.buffered_bytes().saturating_sub(self.merge_from());

@@ -46,6 +46,8 @@ pub fn decode_all(bytes: &[u8]) {
     }
     let _trees = catalog::decode(bytes);
     let _commit = record::read_commit::<FormatError>(bytes, |_, _, _| Ok(()));
+    let _part = record::read_part(bytes);
+    let _numbers = record::read_numbers::<3>(bytes);
     let _created = record::read_create_tree(bytes);
     let _laid_out = record::read_lay_out_tree(bytes);
     let _dropped = record::read_drop_tree(bytes);

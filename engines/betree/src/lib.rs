@@ -3,7 +3,8 @@
 //! # The life of a write
 //! 1. A transaction keeps it to itself; an intent keeps other writers of the key away ([`transaction`]).
 //! 2. The commit appends one record to the log and puts the writes into the *buffers* of the trees' root partitions
-//!    ([`commit`], [`core`]). From then on new snapshots see it.
+//!    ([`commit`], [`core`]). From then on new snapshots see it. One that is larger than memory does both in parts
+//!    ([`large_commit`]).
 //! 3. A full buffer is frozen and flushed, in the background: large values into blocks of their own
 //!    ([`tree::large_values`]), all else into *runs*, which wait in inner nodes until there is enough for
 //!    a child, and from there into leaves, each of which is written anew elsewhere ([`merging`], [`tree::flush`]). A new
@@ -22,7 +23,7 @@
 //! - Nothing on disk is ever changed in place, but the two superblock slots: a version once written stays whole until nobody
 //!   can reach it.
 //! - For any key, timestamps descend from active buffer to frozen buffer, through the nodes from the root down, to the leaf.
-//! - A commit's timestamp is the LSN of its log record.
+//! - A commit's timestamp is the LSN of its log record; of a large one, the LSN of the last.
 //! - The only things that change in memory while readers look on: a buffer (under its lock), a view (replaced as a whole),
 //!   and the cache.
 //!
@@ -43,6 +44,7 @@ pub(crate) mod commit;
 pub(crate) mod core;
 pub(crate) mod counter;
 pub(crate) mod digesting;
+mod dropping;
 mod engine;
 mod error;
 mod figures;
@@ -50,6 +52,7 @@ pub(crate) mod format;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub(crate) mod hot_set;
+pub(crate) mod large_commit;
 mod loading;
 pub(crate) mod log;
 pub(crate) mod merging;

@@ -1,7 +1,7 @@
 //! The write-ahead log: records in order, in the kernel when asked, on the device when asked.
 //!
 //! # Terms
-//! - A *record* is a payload of the engine's with its LSN; LSNs are consecutive.
+//! - A *record* is a payload of the engine's with its LSN; LSNs are consecutive, but for *leaps* ([`leap`]), which say so.
 //! - A *segment* is a file of the log. Its header holds a random *salt* and the LSN of its first record.
 //! - A record's *chain* is the checksum of the record before it.
 //! - *Appended* is what has an LSN, *logged* what is in the kernel (it survives a killed process), *durable* what a sync
@@ -39,8 +39,10 @@ mod error;
 mod flusher;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod leap;
 mod packed;
 mod position;
+mod read_back;
 mod reader;
 mod record;
 mod recovery;
@@ -52,13 +54,15 @@ mod writer;
 
 pub(crate) use copy::{CopiedSegment, CopyProblem, LogHold, adopt};
 pub use error::{LogError, RecordProblem};
+pub(crate) use leap::{is_leap, leap_from};
 pub use packed::LogCompression;
 pub(crate) use packed::Packed;
 pub(crate) use position::LogPosition;
+pub(crate) use read_back::ReadBack;
 pub(crate) use record::RecordKind;
 pub(crate) use recovery::{FOLDER as LOG_FOLDER, LogRecord};
 pub(crate) use segment::file_name as segment_file_name;
-pub(crate) use writer::{Log, LogOptions};
+pub(crate) use writer::{Appended, Log, LogOptions};
 
 #[cfg(all(test, shuttle))]
 mod schedules;

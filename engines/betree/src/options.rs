@@ -42,8 +42,11 @@ pub struct Options {
     /// and 2 MiB at most, for trees without runs 16 MiB. A tree that is written much has many: what they hold together decides how
     /// often runs and leaves are written anew, and the size of one how long a flush takes.
     pub partition_bytes: usize,
-    /// Memory that the writes of one transaction may take before it is committed, in bytes, at most 400 MiB; 0 means half of
-    /// `cache_bytes`, but 128 MiB at least.
+    /// Memory for the writes of all transactions before they are committed, in bytes, part of `cache_bytes`; 0 means an eighth of
+    /// it, but 1 MiB at least and 256 MiB at most. What is more goes to the device.
+    pub transaction_memory_bytes: u64,
+    /// Bytes of keys and values that one transaction may write; 0 means sixteen times `log_budget_bytes`, but 1 GiB at least. The
+    /// log holds all of it until it is checkpointed.
     pub transaction_bytes: u64,
     pub(crate) tree: TreeSettings,
 }
@@ -60,13 +63,14 @@ impl Default for Options {
             direct_io: DirectIo::Auto,
             merge_threads: 0,
             partition_bytes: 0,
+            transaction_memory_bytes: 0,
             transaction_bytes: 0,
             tree: TreeSettings::default(),
         }
     }
 }
 
-const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, transactionLimit, logCompression, \
+const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, transactionLimit, transactionMemory, logCompression, \
                      compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits, leafFilterBits, largeValueSize";
 
 impl Options {
@@ -103,12 +107,20 @@ impl Options {
                 "directIo" => self.direct_io = parse_direct_io(value)?,
                 "logCompression" => self.log_compression = parse_log_compression(value)?,
                 "transactionLimit" => {
-                    let expected = "auto, or a size from 1MB to 400MB";
+                    let expected = "auto, or a size from 1MB to 1024GB";
                     let size = match value.as_str() {
                         "auto" => 0,
-                        size => parse_size("transactionLimit", size, 1 << 20..=400 << 20, expected)?,
+                        size => parse_size("transactionLimit", size, 1 << 20..=1 << 40, expected)?,
                     };
                     self.transaction_bytes = size as u64;
+                }
+                "transactionMemory" => {
+                    let expected = "auto, or a size from 256B to 64GB";
+                    let size = match value.as_str() {
+                        "auto" => 0,
+                        size => parse_size("transactionMemory", size, 256..=64 << 30, expected)?,
+                    };
+                    self.transaction_memory_bytes = size as u64;
                 }
                 "growthSize" => {
                     let range = 64 << 10..=1 << 30;
@@ -153,13 +165,26 @@ impl Options {
         }
     }
 
-    /// Memory that a transaction may take: it stands in the write set, in the log's buffer and in the write buffers at once.
+    /// Bytes of keys and values that one transaction may write.
     pub(crate) fn transaction_bytes_max(&self) -> usize {
-        const RECORD_BYTES_MAX: u64 = 400 << 20;
         match self.transaction_bytes {
-            0 => (self.cache_bytes / 2).clamp(128 << 20, RECORD_BYTES_MAX) as usize,
-            bytes => bytes.min(RECORD_BYTES_MAX) as usize,
+            0 => (16 * self.log_budget_bytes).max(1 << 30) as usize,
+            bytes => bytes as usize,
         }
+    }
+
+    /// Memory for the writes of all transactions before they are committed.
+    pub(crate) fn transaction_memory(&self) -> usize {
+        match self.transaction_memory_bytes {
+            0 => (self.cache_bytes / 8).clamp(1 << 20, 256 << 20) as usize,
+            bytes => bytes as usize,
+        }
+    }
+
+    /// Bytes of a part of a large commit: as much as is put into the buffers at once.
+    pub(crate) fn part_bytes(&self) -> usize {
+        const PART_BYTES: usize = 256 << 10;
+        (self.transaction_memory() / 4).min(PART_BYTES)
     }
 
     /// Threads for merging.

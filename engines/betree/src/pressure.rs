@@ -62,7 +62,7 @@ impl Core {
         if !self.is_log_long() {
             return of_buffers;
         }
-        let budget = self.options.log_budget_bytes;
+        let budget = self.log_budget();
         let over = self.log().live_bytes().saturating_sub(budget / 4 * 3);
         of_buffers.max(Debt::of(over, budget / 4))
     }
@@ -74,7 +74,12 @@ impl Core {
 
     /// Whether commits have to wait for a checkpoint.
     pub(crate) fn is_log_full(&self) -> bool {
-        self.is_log_long() && self.log().live_bytes() >= self.options.log_budget_bytes
+        self.is_log_long() && self.log().live_bytes() >= self.log_budget()
+    }
+
+    /// Bytes that the log may have. What it holds of large commits comes on top: no checkpoint could let go of it.
+    fn log_budget(&self) -> u64 {
+        self.options.log_budget_bytes + self.large.log_bytes()
     }
 
     /// Sleeps until the commit's slot begins.

@@ -3,7 +3,8 @@
 //! 1. The superblock leads to the catalog, and the catalog to the roots. Nothing below a root is read before it is asked for.
 //! 2. The log is replayed from the superblock's position, record by record, straight into the buffers, as commits are. A
 //!    partition skips what its leaves have. Merging goes on meanwhile, so that memory stays within its budget.
-//! 3. There is nothing to undo: what is in the log was committed.
+//! 3. There is nothing to undo: what is in the log was committed. Of a large commit ([`crate::large_commit`]) that is so from its end
+//!    on: then it is completed; without its end it is passed over.
 //!
 //! Creating and dropping trees stand in the log between the commits, and the catalog may know of them already: both are
 //! idempotent. Writes to a tree that the catalog does not know, and whose creation lies before the replay, were followed by
@@ -13,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_environment::{Access, Environment, Task};
-use pando_storage::{CommitTimestamp, Lsn, StorageError, TreeId};
+use pando_storage::{CommitTimestamp, Lsn, SpillSpace, StorageError, TreeId};
 
 use crate::cache::{Blocks, PageCache};
 use crate::core::{Core, KeyWrite};
@@ -22,6 +23,7 @@ use crate::format::catalog::{self, StoredState, StoredTree};
 use crate::format::record::{
     Kind, read_commit, read_create_tree, read_drop_tree, read_lay_out_tree, unknown_kind,
 };
+use crate::large_commit::LargeReplay;
 use crate::log::{Log, LogOptions, LogRecord};
 use crate::merging::Progress;
 use crate::options::{DirectIo, Options};
@@ -30,6 +32,9 @@ use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
 use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Partition, TreeView, Version};
+
+/// The folder of what transactions put out of memory, within the store's.
+const SPILL_FOLDER: &str = "spill";
 
 /// An engine's shared part and its background tasks.
 pub(crate) struct Opened {
@@ -58,7 +63,9 @@ pub(crate) fn open(
     let store = Arc::new(store);
     let cache = PageCache::new(options.cache_bytes, options.tree.page_bytes);
     let blocks = Blocks::new(Arc::clone(&store), cache);
-    let core = Arc::new(Core::new(environment.clone(), options, blocks));
+    let spill = SpillSpace::open(environment, &folder.join(SPILL_FOLDER), options.transaction_memory())
+        .map_err(BetreeError::Spill)?;
+    let core = Arc::new(Core::new(environment.clone(), options, blocks, spill));
     let log_options = LogOptions::for_budget(core.options.log_budget_bytes);
     let mut tasks = Vec::new();
     match state {
@@ -87,7 +94,8 @@ fn recover(
     core.publisher.start_at(superblock.last_commit());
     core.checkpoint.start_from(end, core.environment.clock().monotonic(), superblock.catalog());
     core.start_mergers(tasks)?;
-    let mut replay = |record: LogRecord<'_>| replay(core, &record).map_err(StorageError::from);
+    let mut large = LargeReplay::new(core, superblock.log_position().lsn());
+    let mut replay = |record: LogRecord<'_>| replay(core, &mut large, &record).map_err(StorageError::from);
     let log = Log::open(
         &core.environment,
         folder,
@@ -104,6 +112,7 @@ fn recover(
     }
     core.set_log(log);
     core.publisher.start_at(CommitTimestamp::new(last.get()));
+    large.finish(core)?;
     core.refresh_horizon();
     // From here on less may be buffered: the first commits are not to wait for that.
     core.make_replay_room(core.buffer_budget() / 4 * 3)
@@ -153,12 +162,15 @@ fn load_tree(core: &Core, stored: StoredTree) -> Result<Tree, BetreeError> {
     Ok(tree)
 }
 
-fn replay(core: &Arc<Core>, record: &LogRecord<'_>) -> Result<(), BetreeError> {
+fn replay(core: &Arc<Core>, large: &mut LargeReplay, record: &LogRecord<'_>) -> Result<(), BetreeError> {
     let lsn = record.lsn;
     let damaged = |source| BetreeError::Record { lsn, source };
     core.counters.replayed_records.add(1);
     match Kind::from_number(record.kind.number()) {
-        Some(Kind::Commit) => replay_commit(core, lsn, record.payload)?,
+        Some(Kind::Commit) => replay_writes(core, lsn, CommitTimestamp::new(lsn.get()), record.payload)?,
+        Some(kind @ (Kind::LargePart | Kind::LargeEnd | Kind::LargeApplied | Kind::LargeWhole)) => {
+            large.replay(core, kind, record)?;
+        }
         Some(Kind::CreateTree) => {
             let (id, name, options) = read_create_tree(record.payload).map_err(damaged)?;
             core.set_replayed(lsn);
@@ -185,31 +197,53 @@ fn replay(core: &Arc<Core>, record: &LogRecord<'_>) -> Result<(), BetreeError> {
     Ok(())
 }
 
-fn replay_commit(core: &Arc<Core>, lsn: Lsn, payload: &[u8]) -> Result<(), BetreeError> {
+/// Applies the writes of a record, whose `timestamp` is its LSN, but for a part of a large commit.
+pub(crate) fn replay_writes(
+    core: &Arc<Core>,
+    lsn: Lsn,
+    timestamp: CommitTimestamp,
+    payload: &[u8],
+) -> Result<(), BetreeError> {
     core.make_replay_room(core.buffer_budget())?;
     // As in a commit: whoever takes the gate's write side finds the record applied whole or not at all.
     let _gate = core.gate.read();
     core.set_replayed(lsn);
-    let mut group: Vec<KeyWrite<'_>> = Vec::new();
-    let mut of: Option<TreeId> = None;
-    let flush = |of: Option<TreeId>, group: &mut Vec<KeyWrite<'_>>| {
-        if let Some(tree) = of.and_then(|id| core.trees().get(&id.get()).cloned()) {
-            core.apply(&tree, lsn, group);
-            core.counters.replayed_writes.add(group.len() as u64);
-        }
-        group.clear();
-    };
-    read_commit(payload, |tree, key, value| {
-        if of != Some(tree) {
-            flush(of, &mut group);
-            of = Some(tree);
-        }
-        group.push((key, value));
-        Ok(())
-    })
-    .map_err(|source: crate::format::FormatError| BetreeError::Record { lsn, source })?;
-    flush(of, &mut group);
+    core.counters.replayed_writes.add(core.apply_payload(lsn, timestamp, payload)?);
     Ok(())
+}
+
+impl Core {
+    /// Puts the writes of a record's payload into the buffers of the trees that are there; how many they are. The caller holds
+    /// the gate's read side.
+    pub(crate) fn apply_payload(
+        &self,
+        lsn: Lsn,
+        timestamp: CommitTimestamp,
+        payload: &[u8],
+    ) -> Result<u64, BetreeError> {
+        let core = self;
+        let mut count = 0;
+        let mut group: Vec<KeyWrite<'_>> = Vec::new();
+        let mut of: Option<TreeId> = None;
+        let mut flush = |of: Option<TreeId>, group: &mut Vec<KeyWrite<'_>>| {
+            if let Some(tree) = of.and_then(|id| core.trees().get(&id.get()).cloned()) {
+                core.apply(&tree, lsn, timestamp, group);
+                count += group.len() as u64;
+            }
+            group.clear();
+        };
+        read_commit(payload, |tree, key, value| {
+            if of != Some(tree) {
+                flush(of, &mut group);
+                of = Some(tree);
+            }
+            group.push((key, value));
+            Ok(())
+        })
+        .map_err(|source: crate::format::FormatError| BetreeError::Record { lsn, source })?;
+        flush(of, &mut group);
+        Ok(count)
+    }
 }
 
 fn replay_create(
@@ -248,7 +282,7 @@ fn replay_drop(core: &Core, id: TreeId, at: CommitTimestamp) {
 impl Core {
     /// Merges, where the tasks alone are not fast enough, until less than so many bytes are buffered. On a full disk more is
     /// buffered, so that the store can be opened, read, and emptied: the log holds it, and the log has its budget.
-    fn make_replay_room(&self, below: usize) -> Result<(), BetreeError> {
+    pub(crate) fn make_replay_room(&self, below: usize) -> Result<(), BetreeError> {
         while self.buffered_bytes() > below && !self.failed_for_space_lately() {
             match self.merge_one() {
                 Ok(Progress::Merged) => {}

@@ -18,8 +18,15 @@ use crate::options::{DirectIo, Options};
 const VERSIONS_MAX: usize = 1_024;
 
 /// What can be changed while the store is open.
-const CHANGEABLE: [&str; 6] =
-    ["bufferBudget", "cache", "checkpointPeriod", "directIo", "logBudget", "transactionLimit"];
+const CHANGEABLE: [&str; 7] = [
+    "bufferBudget",
+    "cache",
+    "checkpointPeriod",
+    "directIo",
+    "logBudget",
+    "transactionLimit",
+    "transactionMemory",
+];
 
 /// The options as they are now. See the module's head.
 pub(crate) struct LiveOptions {
@@ -75,6 +82,10 @@ impl Core {
                 0 => "auto".to_owned(),
                 bytes => bytes.to_string(),
             },
+            "transactionMemory" => match options.transaction_memory_bytes {
+                0 => "auto".to_owned(),
+                bytes => bytes.to_string(),
+            },
             _ => options.log_budget_bytes.to_string(),
         };
         CHANGEABLE.iter().map(|name| (*name, value(*name))).collect()
@@ -84,7 +95,7 @@ impl Core {
     pub(crate) fn change_setting(&self, name: &str, value: &str) -> Result<(), BetreeError> {
         self.check_open()?;
         if !CHANGEABLE.contains(&name) {
-            let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), logBudget, transactionLimit";
+            let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), logBudget, transactionLimit, transactionMemory";
             return Err(BetreeError::UnknownOption { name: name.to_owned(), known });
         }
         let _turn = self.changing_settings.lock();
@@ -93,6 +104,7 @@ impl Core {
             self.change_access(options.direct_io)?;
         }
         self.options.replace(options)?;
+        self.spill.set_budget(self.options.transaction_memory());
         match name {
             "cache" | "bufferBudget" => {
                 self.blocks.cache().change_limit(self.options.cache_bytes);
@@ -114,10 +126,10 @@ impl Core {
         check_access(direct_io, granted)
     }
 
-    /// Has pages and directories get what write buffers and indexes of slices leave.
+    /// Has pages and directories get what write buffers, indexes of slices and writes of transactions leave.
     pub(crate) fn share_out_memory(&self) {
         let others = self.buffered_bytes() + self.blocks.index_memory.bytes();
-        self.blocks.cache().rebalance(others as u64);
+        self.blocks.cache().rebalance(others as u64 + self.spill.figures().memory_bytes);
     }
 }
 

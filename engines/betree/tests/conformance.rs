@@ -16,3 +16,12 @@ pando_conformance::engine_conformance!(tiny, |folder| {
     options.partition_bytes = 2 << 10;
     Betree::open(&Environment::real(), folder, options).expect("the store opens")
 });
+
+// Every transaction with more than a write or two goes out of memory, and is committed in parts.
+pando_conformance::engine_conformance!(spilling, |folder| {
+    let mut options = Options::default();
+    options.cache_bytes = 1 << 20;
+    options.partition_bytes = 8 << 10;
+    options.transaction_memory_bytes = 1_000;
+    Betree::open(&Environment::real(), folder, options).expect("the store opens")
+});

@@ -11,6 +11,13 @@ fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> (u64, u64
     (calls, history.slices_seen)
 }
 
+/// As [`cut_at`], with transactions that go out of memory and are committed in parts.
+fn cut_large_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
+    let mut history = History::new(seed);
+    history.spills = true;
+    history.live_twice(steps, call, ending)
+}
+
 /// Cuts a history at each of its calls. Runs must have been in flight.
 fn cut_everywhere(seed: u64, steps: u64, ending: impl Fn(u64) -> Ending) {
     let (calls, mut slices) = cut_at(seed, steps, None, ending(seed));
@@ -38,4 +45,21 @@ fn the_loss_of_the_newest_superblock_at_any_call_loses_no_synced_commit() {
 #[test]
 fn a_power_cut_at_any_call_of_a_history_that_flushes_much_loses_nothing() {
     cut_everywhere(31, 110, |seed| Ending::PowerCut { seed });
+}
+
+#[test]
+fn a_power_cut_at_any_call_of_a_large_commit_leaves_it_whole_or_not_at_all() {
+    let calls = cut_large_at(40, 14, None, Ending::PowerCut { seed: 0 });
+    (1..=calls).for_each(|call| {
+        cut_large_at(40, 14, Some(call), Ending::PowerCut { seed: call });
+    });
+}
+
+#[test]
+fn a_kill_or_a_lost_superblock_at_any_call_of_a_large_commit_loses_nothing_that_was_acknowledged() {
+    let calls = cut_large_at(43, 9, None, Ending::Kill);
+    (1..=calls).for_each(|call| {
+        cut_large_at(43, 9, Some(call), Ending::Kill);
+        cut_large_at(43, 9, Some(call), Ending::LostSuperblock { seed: call });
+    });
 }

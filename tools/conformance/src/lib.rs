@@ -20,6 +20,7 @@
 //! | [`durability`] | receipts, wakers, close, restart, crash |
 //! | [`backups`] | online backup, the engine's own and the emulation |
 //! | [`figures`] | estimates, sizes, live transactions |
+//! | [`large`] | transactions of thousands of writes |
 //! | [`threads`] | what must hold for any interleaving |
 //! | [`history`] | every read of many threads, explained by the commits |
 //! | [`model`] | thousands of random operations against plain maps |
@@ -40,6 +41,7 @@ pub mod emulated;
 pub mod figures;
 pub mod history;
 pub mod isolation;
+pub mod large;
 pub mod merges;
 pub mod model;
 pub mod power_cuts;
@@ -175,6 +177,11 @@ macro_rules! every_test {
             what_is_read_out_as_a_backup_is_restored_into_an_empty_engine
             a_damaged_backup_of_the_emulation_is_refused
         );
+        $crate::tests_of!($open, large:
+            a_transaction_of_thousands_of_writes_is_answered_as_by_a_model
+            large_transactions_conflict_where_they_meet
+            readers_see_all_of_a_large_commit_or_nothing
+        );
         $crate::tests_of!($open, threads:
             the_sum_of_all_accounts_never_changes
             concurrent_increments_are_all_counted
@@ -215,7 +222,7 @@ mod tests {
     const LIST: &str = include_str!("lib.rs");
 
     /// The text of every module that has tests.
-    const MODULES: [&str; 12] = [
+    const MODULES: [&str; 13] = [
         include_str!("backups.rs"),
         include_str!("trees.rs"),
         include_str!("values.rs"),
@@ -225,6 +232,7 @@ mod tests {
         include_str!("scans.rs"),
         include_str!("durability.rs"),
         include_str!("figures.rs"),
+        include_str!("large.rs"),
         include_str!("threads.rs"),
         include_str!("history.rs"),
         include_str!("model.rs"),

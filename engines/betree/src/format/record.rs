@@ -9,9 +9,15 @@
 //! kind 2, create tree: varint number, name, varint options; per option: name, value (texts with their length before them)
 //! kind 3, drop tree:   varint number
 //! kind 4, lay out tree: varint number, varint options; per option: name, value: these from now on
+//!
+//! A large commit ([`crate::large_commit`]); it goes by the LSN of its first part:
+//! kind 16, part:    varint first part (0: it is this one), then groups as of a commit
+//! kind 17, end:     varint first part, varint parts, varint timestamp: from here on it counts
+//! kind 18, applied: varint first part, varint part: this part goes into the buffers
+//! kind 19, whole:   varint first part: all have; the LSN of this record is the timestamp
 //! ```
 
-use pando_storage::{KEY_BYTES_MAX, TreeId, VALUE_BYTES_MAX};
+use pando_storage::{KEY_BYTES_MAX, Lsn, TreeId, VALUE_BYTES_MAX};
 
 use super::{Fields, FormatError, write_bytes, write_varint};
 use crate::log::RecordKind;
@@ -25,6 +31,10 @@ pub(crate) enum Kind {
     CreateTree = 2,
     DropTree = 3,
     LayOutTree = 4,
+    LargePart = 16,
+    LargeEnd = 17,
+    LargeApplied = 18,
+    LargeWhole = 19,
 }
 
 impl Kind {
@@ -35,6 +45,10 @@ impl Kind {
             2 => Some(Kind::CreateTree),
             3 => Some(Kind::DropTree),
             4 => Some(Kind::LayOutTree),
+            16 => Some(Kind::LargePart),
+            17 => Some(Kind::LargeEnd),
+            18 => Some(Kind::LargeApplied),
+            19 => Some(Kind::LargeWhole),
             _ => None,
         }
     }
@@ -60,6 +74,13 @@ pub(crate) struct CommitWriter {
 impl CommitWriter {
     pub(crate) fn with_capacity(bytes: usize) -> CommitWriter {
         CommitWriter { payload: Vec::with_capacity(bytes) }
+    }
+
+    /// The payload of a part of a large commit; `None` is its first.
+    pub(crate) fn of_part(first: Option<Lsn>, bytes: usize) -> CommitWriter {
+        let mut writer = CommitWriter::with_capacity(bytes);
+        write_varint(&mut writer.payload, first.map_or(0, Lsn::get));
+        writer
     }
 
     /// Begins the writes of a tree; exactly `writes` of them must follow.
@@ -102,6 +123,32 @@ pub(crate) fn read_commit<'a, E: From<FormatError>>(
         }
     }
     Ok(())
+}
+
+/// Splits the payload of a large commit's part: the first part of the commit (`None`: it is this one), and the payload of a commit.
+pub(crate) fn read_part(payload: &[u8]) -> Result<(Option<Lsn>, &[u8]), FormatError> {
+    let mut fields = Fields::new(BLOCK, payload);
+    let first = fields.varint("first part")?;
+    let rest = &payload[payload.len() - fields.remaining()..];
+    Ok(((first > 0).then_some(Lsn::new(first)), rest))
+}
+
+/// Writes the payload of a record of a large commit that consists of numbers.
+pub(crate) fn write_numbers(numbers: &[u64]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    numbers.iter().for_each(|number| write_varint(&mut payload, *number));
+    payload
+}
+
+/// Reads the payload of a record of a large commit that consists of numbers.
+pub(crate) fn read_numbers<const COUNT: usize>(payload: &[u8]) -> Result<[u64; COUNT], FormatError> {
+    let mut fields = Fields::new(BLOCK, payload);
+    let mut numbers = [0; COUNT];
+    for number in &mut numbers {
+        *number = fields.varint("number")?;
+    }
+    fields.finish()?;
+    Ok(numbers)
 }
 
 /// Writes the payload of a tree's creation.

@@ -104,7 +104,8 @@ impl Appender {
 
     /// Appends a record that fits. `durable` is what is known to be on the device.
     pub(super) fn append(&mut self, record: Stored<'_>, durable: Lsn) -> Lsn {
-        let lsn = self.end.lsn();
+        let lsn = record.leap_to.unwrap_or(self.end.lsn());
+        assert!(lsn >= self.end.lsn(), "the log leaps forward only");
         let offset = self.end.offset();
         let is_continued =
             self.batches.back().is_some_and(|batch| batch.segment.number == self.segment.number);

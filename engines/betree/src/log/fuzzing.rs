@@ -47,7 +47,8 @@ pub(crate) fn write_records(environment: &Environment, folder: &Path, mut bytes:
         let (payload, after) = rest.split_at(usize::from(*length).min(rest.len()));
         bytes = after;
         let Some(encoding) = Encoding::from_flags(*flags) else { continue };
-        let record = Stored { kind: RecordKind::new((*kind).max(1)), encoding, payload: &[payload] };
+        let kind = RecordKind::new((*kind).max(1));
+        let record = Stored { kind, encoding, payload: &[payload], leap_to: None };
         chain = write_record(&mut records, header.salt, chain, lsn, Lsn::new(lsn.get() - 1), record);
         lsn = lsn.next();
     }

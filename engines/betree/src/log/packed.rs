@@ -76,6 +76,13 @@ impl Packed {
     }
 }
 
+impl Packed {
+    /// Bytes that it takes in the log.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+}
+
 fn compressed(payload: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(payload.len()).ok()?;
     let mut bytes = vec![0; LENGTH_BYTES + lz4_flex::block::get_maximum_output_size(payload.len())];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pando_environment::{EnvironmentError, File};
 use pando_storage::Lsn;
 
+use super::leap::{Groups, LEAP_GROUPS};
 use super::packed::Encoding;
 use super::record::{ALIGNMENT, HEADER_BYTES, RecordHeader, RecordKind, record_bytes};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, SegmentHeader};
@@ -55,7 +56,7 @@ impl SegmentReader {
         self.length
     }
 
-    /// The record at this place, if it is the one with this LSN behind this chain.
+    /// The record at this place, if it is the one with this LSN, or a leap beyond it, behind this chain.
     pub(super) fn record(
         &mut self,
         offset: u64,
@@ -63,7 +64,7 @@ impl SegmentReader {
         chain: u32,
     ) -> Result<Option<ReadRecord<'_>>, EnvironmentError> {
         let Some(header) = self.header(offset)? else { return Ok(None) };
-        if header.lsn != lsn || header.chain != chain {
+        if !header.follows(lsn) || header.chain != chain {
             return Ok(None);
         }
         let salt = self.salt;
@@ -74,19 +75,22 @@ impl SegmentReader {
             return Ok(None);
         }
         let end = offset + record_bytes(length) as u64;
-        let RecordHeader { kind, encoding, checksum, .. } = header;
+        let RecordHeader { lsn, kind, encoding, checksum, .. } = header;
         Ok(Some(ReadRecord { lsn, kind, encoding, stored, checksum, end }))
     }
 
     /// Looks behind a place where no good record stands for one that says that `lsn` was durable before it was written.
     pub(super) fn find_witness(&mut self, offset: u64, lsn: Lsn) -> Result<Option<Lsn>, EnvironmentError> {
-        // So many records fit behind the place at most: an LSN beyond that is none.
-        let limit = lsn.get().saturating_add((self.length - offset.min(self.length)) / HEADER_BYTES as u64);
+        // So many records fit behind the place at most: an LSN beyond that is none, unless the log has leapt to its group.
+        let records = (self.length - offset.min(self.length)) / HEADER_BYTES as u64;
+        let is_possible = |later: Lsn| {
+            later.get() <= lsn.get().saturating_add(records)
+                || later.in_group() <= records && later.group() - lsn.group() <= LEAP_GROUPS * records
+        };
         let mut at = offset + ALIGNMENT as u64;
         while at + HEADER_BYTES as u64 <= self.length {
             if let Some(header) = self.header(at)? {
-                let is_later =
-                    header.lsn > lsn && header.lsn.get() <= limit && header.durable_before() >= lsn;
+                let is_later = header.lsn > lsn && is_possible(header.lsn) && header.durable_before() >= lsn;
                 if is_later && self.is_whole(at, &header)? {
                     return Ok(Some(header.lsn));
                 }

@@ -1,7 +1,8 @@
 //! A record on disk: 28 bytes of header, the payload, zeros up to a multiple of 8 bytes.
 //!
 //! Header, little-endian: `payload length u32, checksum u32, chain u32, not durable u32, lsn u64, kind u8, flags u8,
-//! reserved u16`. The flags say how the payload is stored ([`Encoding`]). The checksum is crc32c of the segment's salt (8 bytes), the header without the checksum, and the
+//! reserved u16`. The flags say how the payload is stored ([`Encoding`]), and with 128 that the record's
+//! LSN is further on than the one after the record before. The checksum is crc32c of the segment's salt (8 bytes), the header without the checksum, and the
 //! payload. *Not durable* counts the records before this one that no sync was known to cover when it was appended.
 
 use pando_storage::Lsn;
@@ -17,6 +18,9 @@ pub(super) const ALIGNMENT: usize = 8;
 
 /// The longest payload, in bytes.
 pub(crate) const RECORD_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// The flag of a record whose LSN does not follow the one before.
+const LEAP: u8 = 0x80;
 
 /// What a record is; the engine numbers its kinds from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +55,16 @@ pub(super) struct RecordHeader {
     pub(super) lsn: Lsn,
     pub(super) kind: RecordKind,
     pub(super) encoding: Encoding,
+    pub(super) advance: Advance,
+}
+
+/// How a record's LSN follows the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advance {
+    /// It is the next.
+    Next,
+    /// It is any later one.
+    Leap,
 }
 
 impl RecordHeader {
@@ -60,7 +74,8 @@ impl RecordHeader {
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let is_plausible =
             bytes[24] != 0 && bytes[26..28] == [0; 2] && u32_at(0) as usize <= RECORD_BYTES_MAX;
-        let encoding = Encoding::from_flags(bytes[25])?;
+        let encoding = Encoding::from_flags(bytes[25] & !LEAP)?;
+        let advance = if bytes[25] & LEAP == 0 { Advance::Next } else { Advance::Leap };
         is_plausible.then(|| RecordHeader {
             length: u32_at(0),
             checksum: u32_at(4),
@@ -69,7 +84,16 @@ impl RecordHeader {
             lsn: Lsn::new(u64::from_le_bytes(std::array::from_fn(|byte| bytes[16 + byte]))),
             kind: RecordKind::new(bytes[24]),
             encoding,
+            advance,
         })
+    }
+
+    /// Whether the record may be the one that is expected with this LSN.
+    pub(super) fn follows(&self, expected: Lsn) -> bool {
+        match self.advance {
+            Advance::Next => self.lsn == expected,
+            Advance::Leap => self.lsn > expected,
+        }
     }
 
     fn encode(&self) -> [u8; HEADER_BYTES] {
@@ -80,7 +104,7 @@ impl RecordHeader {
         bytes[12..16].copy_from_slice(&self.not_durable.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.lsn.get().to_le_bytes());
         bytes[24] = self.kind.number();
-        bytes[25] = self.encoding as u8;
+        bytes[25] = self.encoding as u8 | if self.advance == Advance::Leap { LEAP } else { 0 };
         bytes
     }
 
@@ -113,6 +137,8 @@ pub(super) struct Stored<'a> {
     pub(super) encoding: Encoding,
     /// The payload as it is stored, in parts one behind the other.
     pub(super) payload: &'a [&'a [u8]],
+    /// The record's LSN, if it is not to be the next.
+    pub(super) leap_to: Option<Lsn>,
 }
 
 /// Appends a record to `out` and returns its checksum, the chain of the next one.
@@ -124,7 +150,8 @@ pub(super) fn write_record(
     durable: Lsn,
     record: Stored<'_>,
 ) -> u32 {
-    let Stored { kind, encoding, payload } = record;
+    let Stored { kind, encoding, payload, leap_to } = record;
+    let advance = if leap_to.is_some() { Advance::Leap } else { Advance::Next };
     let length: usize = payload.iter().map(|part| part.len()).sum();
     let not_durable = (lsn.get() - 1).saturating_sub(durable.get());
     let mut header = RecordHeader {
@@ -135,6 +162,7 @@ pub(super) fn write_record(
         lsn,
         kind,
         encoding,
+        advance,
     };
     header.checksum = header.checksum_over(salt, payload);
     let end = out.len() + record_bytes(length);
@@ -155,7 +183,8 @@ mod tests {
         let mut out = Vec::new();
         let (lsn, durable) = (Lsn::new(0x0102), Lsn::new(0x0100));
         let payload: [&[u8]; 2] = [b"hel", b"lo"];
-        let record = Stored { kind: RecordKind::new(3), encoding: Encoding::Plain, payload: &payload };
+        let kind = RecordKind::new(3);
+        let record = Stored { kind, encoding: Encoding::Plain, payload: &payload, leap_to: None };
         write_record(&mut out, Salt::new(7), 0xaabb_ccdd, lsn, durable, record);
         out
     }

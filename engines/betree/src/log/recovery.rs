@@ -32,6 +32,8 @@ pub(crate) struct LogRecord<'a> {
     pub(crate) lsn: Lsn,
     pub(crate) kind: RecordKind,
     pub(crate) payload: &'a [u8],
+    /// Where it stands, for [`read_back`].
+    pub(crate) place: LogPosition,
 }
 
 /// What takes the records of a log that is opened.
@@ -223,7 +225,8 @@ impl<'f> Recovery<'f> {
     fn read_segment(&mut self, reader: &mut SegmentReader, replay: &mut Replay<'_>) -> Result<(), LogError> {
         let mut room = Vec::new();
         while let Some(record) = reader.record(self.end.offset(), self.end.lsn(), self.end.chain())? {
-            let begins_at = self.end.offset();
+            let place = self.end;
+            let begins_at = place.offset();
             self.bytes += record.end - begins_at;
             self.end = LogPosition::new(self.end.segment(), record.end, record.lsn.next(), record.checksum);
             self.table.advance(self.end);
@@ -231,7 +234,8 @@ impl<'f> Recovery<'f> {
             let Some(payload) = record.encoding.unpack(record.stored, &mut room) else {
                 return Err(self.problem(self.end.segment(), begins_at, RecordProblem::Payload { lsn }));
             };
-            replay(LogRecord { lsn, kind, payload }).map_err(|source| LogError::Replay { lsn, source })?;
+            replay(LogRecord { lsn, kind, payload, place })
+                .map_err(|source| LogError::Replay { lsn, source })?;
         }
         Ok(())
     }

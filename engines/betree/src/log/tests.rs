@@ -3,6 +3,7 @@
 mod crashes;
 mod damage;
 mod durability;
+mod leaps;
 mod segments;
 
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pando_environment::sync::{Condvar, Mutex, MutexGuard};
 use pando_environment::{Environment, Task, TaskWaker};
-use pando_storage::Lsn;
+use pando_storage::{Lsn, StorageError};
 
 use super::appender::{Appender, Batch};
 use super::packed::{Encoding, Packed};
@@ -76,6 +76,16 @@ struct Counters {
     sync_nanos: AtomicU64,
     writes: AtomicU64,
     write_bytes: AtomicU64,
+}
+
+/// A record that was appended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Appended {
+    /// The LSN of the record before it.
+    pub(crate) before: Lsn,
+    pub(crate) lsn: Lsn,
+    /// Where it stands, once it is written.
+    pub(crate) place: LogPosition,
 }
 
 /// The segment that was written last.
@@ -150,36 +160,51 @@ impl Log {
     /// Appends a record, whose payload is the parts one behind the other, and returns its LSN. Only memory is touched,
     /// unless a segment must be made or too much is unwritten.
     pub(crate) fn append(&self, kind: RecordKind, payload: &[&[u8]]) -> Result<Lsn, LogError> {
-        self.append_stored(Stored { kind, encoding: Encoding::Plain, payload })
+        let record = Stored { kind, encoding: Encoding::Plain, payload, leap_to: None };
+        Ok(self.append_stored(record)?.lsn)
+    }
+
+    /// Appends a record whose LSN is not the next but one further on, behind the last that anybody was given.
+    pub(crate) fn append_leaping(
+        &self,
+        kind: RecordKind,
+        payload: &[u8],
+        to: Lsn,
+    ) -> Result<Appended, LogError> {
+        let payload = [payload];
+        self.append_stored(Stored { kind, encoding: Encoding::Plain, payload: &payload, leap_to: Some(to) })
     }
 
     /// Appends a record as [`append`](Log::append) does, its payload as it was packed.
-    pub(crate) fn append_packed(&self, kind: RecordKind, packed: &Packed) -> Result<Lsn, LogError> {
-        self.append_stored(Stored { kind, encoding: packed.encoding, payload: &[&packed.bytes] })
+    pub(crate) fn append_packed(&self, kind: RecordKind, packed: &Packed) -> Result<Appended, LogError> {
+        let payload: [&[u8]; 1] = [&packed.bytes];
+        self.append_stored(Stored { kind, encoding: packed.encoding, payload: &payload, leap_to: None })
     }
 
-    fn append_stored(&self, record: Stored<'_>) -> Result<Lsn, LogError> {
+    fn append_stored(&self, record: Stored<'_>) -> Result<Appended, LogError> {
         let length: usize = record.payload.iter().map(|part| part.len()).sum();
         if length > RECORD_BYTES_MAX {
             return Err(LogError::TooLong { bytes: length, limit: RECORD_BYTES_MAX });
         }
-        let (lsn, unwritten) = {
+        let (appended, unwritten) = {
             let mut appender = self.waits.lock(WaitFor::LogAppend, &self.appender);
             self.check_open()?;
             if let Some(bytes) = appender.needs_segment(length) {
                 self.begin_segment(&mut appender, bytes)?;
             }
+            let place = appender.end();
+            let before = Lsn::new(place.lsn().get() - 1);
             let lsn = appender.append(record, self.durable_lsn());
             self.table.lock().advance(appender.end());
-            (lsn, appender.unwritten_bytes())
+            (Appended { before, lsn, place }, appender.unwritten_bytes())
         };
         if !self.is_dirty.swap(true, Ordering::SeqCst) {
             self.wake_flusher();
         }
         if unwritten > self.options.unwritten_bytes_max {
-            self.write_through(lsn)?;
+            self.write_through(appended.lsn)?;
         }
-        Ok(lsn)
+        Ok(appended)
     }
 
     fn begin_segment(&self, appender: &mut Appender, bytes: u64) -> Result<(), LogError> {
@@ -469,6 +494,11 @@ impl Log {
     pub(super) fn prepare_segment(&self) -> Result<(), LogError> {
         let is_half_full = self.appender.lock().is_half_full();
         if is_half_full { self.files.lock().prepare() } else { Ok(()) }
+    }
+
+    /// Stops the log: what stands in it has to be carried out, and cannot be.
+    pub(crate) fn stop(&self, lsn: Lsn, source: StorageError) -> LogError {
+        self.poison(LogError::Replay { lsn, source })
     }
 
     fn poison(&self, cause: LogError) -> LogError {

@@ -3,13 +3,13 @@
 //! Commits are applied at the same time and end in any order; a snapshot must not see one and miss an earlier. So each waits
 //! here until all before it are visible. That takes as long as the slowest of those under way: microseconds.
 //!
-//! Timestamps are the LSNs of the log: every record counts, also the creation of a tree.
+//! Timestamps are the LSNs of the log: every record counts, also the creation of a tree. Where the log leaps, so do they.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pando_environment::sync::{Condvar, Mutex};
-use pando_storage::{CommitTimestamp, SnapshotTimestamp};
+use pando_environment::sync::{Condvar, Mutex, MutexGuard};
+use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
 
 /// See the module's head.
 #[derive(Debug, Default)]
@@ -23,6 +23,23 @@ pub(crate) struct Publisher {
 struct Waiting {
     /// Applied, but after one that is not.
     applied: BTreeSet<u64>,
+    /// Leaps whose commit is applied: from the timestamp before it to its own.
+    leaps: BTreeMap<u64, u64>,
+}
+
+impl Waiting {
+    /// The last commit that can be seen once all up to `last` can.
+    fn follow(&mut self, mut last: u64) -> u64 {
+        loop {
+            if self.applied.remove(&(last + 1)) {
+                last += 1;
+            } else if let Some(to) = self.leaps.remove(&last) {
+                last = to;
+            } else {
+                return last;
+            }
+        }
+    }
 }
 
 impl Publisher {
@@ -44,17 +61,33 @@ impl Publisher {
         assert!(timestamp > visible, "commit {timestamp} is published twice: {visible} is visible");
         if timestamp > visible + 1 {
             waiting.applied.insert(timestamp);
-            while self.visible.load(Ordering::Relaxed) < timestamp {
-                self.moved.wait(&mut waiting);
-            }
-            return;
+            return self.wait_for(waiting, timestamp);
         }
-        let mut last = timestamp;
-        while waiting.applied.remove(&(last + 1)) {
-            last += 1;
+        self.show(waiting.follow(timestamp), timestamp);
+    }
+
+    /// As [`publish`](Publisher::publish), for a commit whose timestamp does not follow the one `before` it without a gap.
+    pub(crate) fn publish_leap(&self, before: Lsn, timestamp: CommitTimestamp) {
+        let (before, timestamp) = (before.get(), timestamp.get());
+        let mut waiting = self.waiting.lock();
+        assert!(timestamp > before, "commits leap forward only");
+        if self.visible.load(Ordering::Relaxed) < before {
+            waiting.leaps.insert(before, timestamp);
+            return self.wait_for(waiting, timestamp);
         }
+        self.show(waiting.follow(timestamp), timestamp);
+    }
+
+    fn wait_for(&self, mut waiting: MutexGuard<'_, Waiting>, timestamp: u64) {
+        while self.visible.load(Ordering::Relaxed) < timestamp {
+            self.moved.wait(&mut waiting);
+        }
+    }
+
+    /// Shows everything up to `last`; who waits is told, if that is more than the caller's own commit. The caller holds the lock.
+    fn show(&self, last: u64, own: u64) {
         self.visible.store(last, Ordering::SeqCst);
-        if last > timestamp {
+        if last > own {
             self.moved.notify_all();
         }
     }
@@ -86,6 +119,33 @@ mod tests {
         assert_eq!(publisher.newest(), SnapshotTimestamp::new(10));
         publisher.publish(CommitTimestamp::new(11));
         assert_eq!(publisher.newest(), SnapshotTimestamp::new(13));
+        for thread in late {
+            thread.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_leap_waits_for_what_is_before_it_and_what_is_behind_it_waits_for_the_leap() {
+        let publisher = Arc::new(Publisher::default());
+        publisher.start_at(CommitTimestamp::new(10));
+        let publish = |timestamp: u64, before: Option<u64>| {
+            let publisher = Arc::clone(&publisher);
+            std::thread::spawn(move || {
+                let timestamp = CommitTimestamp::new(timestamp);
+                match before {
+                    Some(before) => publisher.publish_leap(Lsn::new(before), timestamp),
+                    None => publisher.publish(timestamp),
+                }
+                assert!(publisher.newest().sees(timestamp));
+            })
+        };
+        let late = [publish(101, None), publish(100, Some(11))];
+        while publisher.waiting.lock().applied.is_empty() || publisher.waiting.lock().leaps.is_empty() {
+            std::thread::yield_now();
+        }
+        assert_eq!(publisher.newest(), SnapshotTimestamp::new(10));
+        publisher.publish(CommitTimestamp::new(11));
+        assert_eq!(publisher.newest(), SnapshotTimestamp::new(101));
         for thread in late {
             thread.join().unwrap();
         }

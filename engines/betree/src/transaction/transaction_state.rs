@@ -5,15 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{
-    Batch, BatchLimits, Claim, CommitReceipt, CommitTimestamp, Direction, Durability, Estimate, Intent,
-    KeyRange, Lsn, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId,
-    WriteSet,
+    Batch, BatchLimits, Claim, Claims, CommitReceipt, CommitTimestamp, Direction, Durability, Estimate,
+    KeyRange, Lsn, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, SpillingWrites, StorageError,
+    Transaction, TreeId, Write,
 };
 
 use super::Live;
 use crate::commit::commit;
 use crate::core::Core;
 use crate::error::{BetreeError, KeyText};
+use crate::large_commit::{SMALL_BYTES_MAX, commit_large};
 use crate::tree::lookup::{self, Damaged};
 use crate::tree::scan::{ScanRequest, scan};
 use crate::tree::tree_state::Tree;
@@ -23,13 +24,15 @@ pub(crate) struct BetreeTransaction {
     core: Arc<Core>,
     live: Arc<Live>,
     mode: Mode,
-    writes: WriteSet,
-    intents: Vec<Intent>,
+    writes: SpillingWrites,
+    claims: Claims,
 }
 
 impl BetreeTransaction {
     pub(crate) fn new(core: Arc<Core>, live: Arc<Live>, mode: Mode) -> BetreeTransaction {
-        BetreeTransaction { core, live, mode, writes: WriteSet::new(), intents: Vec::new() }
+        let writes = SpillingWrites::new(&core.spill);
+        let claims = Claims::new(live.id, live.snapshot);
+        BetreeTransaction { core, live, mode, writes, claims }
     }
 
     /// Makes sure that this transaction may write the key: there is room, the tree is there, and the key is claimed unless blind.
@@ -42,7 +45,7 @@ impl BetreeTransaction {
     ) -> Result<(), StorageError> {
         self.core.check_open()?;
         let (bytes, limit) =
-            (self.writes.memory() + key.len() + value_bytes, self.core.options.transaction_bytes_max());
+            (self.writes.bytes() + key.len() + value_bytes, self.core.options.transaction_bytes_max());
         if bytes > limit && !self.writes.is_empty() {
             return Err(BetreeError::TransactionTooLarge { bytes, limit }.into());
         }
@@ -52,11 +55,9 @@ impl BetreeTransaction {
         check_key(key)?;
         self.core.live_tree(tree)?;
         if claim == Claim::Intent {
-            let intent = self.core.intents.acquire(self.live.id, self.live.snapshot, tree, key);
-            if intent.is_err() {
-                self.core.counters.conflicts.add(1);
-            }
-            self.intents.push(intent?);
+            self.claims
+                .claim(&self.core.intents, tree, key)
+                .inspect_err(|_| self.core.counters.conflicts.add(1))?;
         }
         Ok(())
     }
@@ -70,14 +71,14 @@ impl BetreeTransaction {
     ) -> Result<(), StorageError> {
         check_value(value)?;
         self.prepare(tree, key, value.len(), claim)?;
-        self.writes.put(tree, key, value, claim);
+        self.writes.write(Write::put(tree, key, value, claim))?;
         self.live.set_writes(self.writes.keys());
         Ok(())
     }
 
     fn delete_claiming(&mut self, tree: TreeId, key: &[u8], claim: Claim) -> Result<(), StorageError> {
         self.prepare(tree, key, 0, claim)?;
-        self.writes.delete(tree, key, claim);
+        self.writes.write(Write::delete(tree, key, claim))?;
         self.live.set_writes(self.writes.keys());
         Ok(())
     }
@@ -107,9 +108,10 @@ impl Transaction for BetreeTransaction {
         self.core.check_open()?;
         self.core.counters.gets.add(1);
         let snapshot = self.live.snapshot;
+        let own = self.writes.latest(tree, key, patience)?;
         let found = self.core.with_view(tree, snapshot, |tree, view| {
-            if let Some(write) = self.writes.latest(tree.id, key) {
-                return Ok(write.change.over(None).map(|value| Bytes::copy_from_slice(&value)));
+            if let Some(value) = own {
+                return Ok(value);
             }
             lookup::get(view, &self.core.blocks, key, snapshot, patience)
                 .map_err(|damaged| read_error(tree, damaged))
@@ -149,14 +151,15 @@ impl Transaction for BetreeTransaction {
             // The tree must be there even if nothing is read.
             self.core.with_view(tree, snapshot, |_, _| Ok(()))?;
         }
-        let end = self.writes.scan_over(tree, range, direction, limits, batch, &mut |range, batch| {
-            batch.clear();
-            let request = ScanRequest { range, direction, limits, patience, snapshot };
-            let end = self.core.with_view(tree, snapshot, |tree, view| {
-                scan(view, &self.core.blocks, request, batch).map_err(|damaged| read_error(tree, damaged))
-            });
-            Ok(end?)
-        })?;
+        let end =
+            self.writes.scan_over(tree, range, direction, limits, patience, batch, &mut |range, batch| {
+                batch.clear();
+                let request = ScanRequest { range, direction, limits, patience, snapshot };
+                let end = self.core.with_view(tree, snapshot, |tree, view| {
+                    scan(view, &self.core.blocks, request, batch).map_err(|damaged| read_error(tree, damaged))
+                });
+                Ok(end?)
+            })?;
         self.core.counters.scan_rows.add(batch.len() as u64);
         Ok(end)
     }
@@ -184,7 +187,13 @@ impl Transaction for BetreeTransaction {
             let timestamp = CommitTimestamp::new(self.live.snapshot.get());
             return Ok(CommitReceipt { timestamp, lsn: Lsn::ZERO });
         }
-        Ok(commit(&self.core, &self.writes, &self.intents, durability)?)
+        let receipt = match self.writes.in_memory() {
+            Some(writes) if writes.bytes() <= SMALL_BYTES_MAX || writes.len() == 1 => {
+                commit(&self.core, writes, &self.claims, durability)
+            }
+            _ => commit_large(&self.core, &self.writes, &self.claims, durability),
+        };
+        Ok(receipt?)
     }
 
     fn rollback(self: Box<Self>) {}
@@ -199,9 +208,9 @@ impl Transaction for BetreeTransaction {
 }
 
 impl Drop for BetreeTransaction {
-    /// The end of every transaction. After a commit there are no intents left to release.
+    /// The end of every transaction. After a commit there are no claims left to release.
     fn drop(&mut self) {
-        self.core.intents.release(&self.intents);
+        self.claims.release(&self.core.intents);
         self.core.snapshots.end(&self.live);
     }
 }

@@ -67,6 +67,8 @@ pub struct History {
     pub backups: Option<backups::Backups>,
     /// Whether steps change the layouts of trees, too, and check the open store.
     pub changes_layouts: bool,
+    /// Whether transactions go out of memory after a write or two; then many are larger, and committed in parts.
+    pub spills: bool,
     /// Slices that were waiting in inner nodes when the store was looked at after its end.
     pub slices_seen: u64,
 }
@@ -108,6 +110,7 @@ impl History {
             next_tree: 0,
             backups: None,
             changes_layouts: false,
+            spills: false,
             large_values: if seed.is_multiple_of(2) { 30 } else { 6 },
             slices_seen: 0,
         }
@@ -152,6 +155,9 @@ impl History {
         if self.backups.is_some() {
             // Small enough that the file is cut, and blocks are moved, all the time.
             options.growth_bytes = 64 << 10;
+        }
+        if self.spills {
+            options.transaction_memory_bytes = 300;
         }
         options
     }
@@ -220,7 +226,8 @@ impl History {
     pub fn commit(&mut self) -> Result<(), StorageError> {
         let names: Vec<String> = self.trees.keys().cloned().collect();
         let mut writes = Vec::new();
-        for _ in 0..1 + self.random.below(6) {
+        let most = if self.spills && self.random.below(3) == 0 { 40 } else { 6 };
+        for _ in 0..1 + self.random.below(most) {
             let name = names[self.random.below(names.len() as u64) as usize].clone();
             let (key, value) = (self.key(), self.value());
             let value = if self.random.below(4) == 0 { None } else { Some(value) };
@@ -263,6 +270,11 @@ impl History {
             }
         }
         self.attempted = Some(image.clone());
+        if self.spills {
+            let own = &image[ANCHOR];
+            let found = scan(transaction.as_ref(), self.trees[ANCHOR])?;
+            assert!(found == *own, "{}: a transaction does not see its own writes", self.label);
+        }
         let receipt = transaction.commit(durability)?;
         self.attempted = None;
         self.images.push(image);

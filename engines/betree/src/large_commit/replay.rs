@@ -1,0 +1,121 @@
+//! Large commits as replay meets them, in the order of the log.
+//!
+//! A part is only noted: where it stands. What the end decides, and in which order parts go into the buffers, the records behind
+//! say; the parts are read back then. So replay holds one part in memory, and 32 bytes for each other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pando_storage::{CommitTimestamp, Lsn};
+
+use super::{Decided, LoggedParts, Stage};
+use crate::core::Core;
+use crate::error::BetreeError;
+use crate::format::FormatError;
+use crate::format::record::{Kind, read_numbers, read_part};
+use crate::log::{LogPosition, LogRecord, ReadBack, is_leap};
+use crate::recovery::replay_writes;
+
+/// See the module's head. A commit whose first part lies before the beginning of the replay is in the image whole: its records, of
+/// which replay may meet some, are passed over.
+pub(crate) struct LargeReplay {
+    /// The first record that replay may meet.
+    start: Lsn,
+    /// Those without an end so far, by their first part.
+    open: HashMap<Lsn, LoggedParts>,
+    /// The one that has its end, and is not whole.
+    decided: Option<Decided>,
+    log: ReadBack,
+}
+
+impl LargeReplay {
+    pub(crate) fn new(core: &Core, start: Lsn) -> LargeReplay {
+        let log = ReadBack::new(&core.environment, core.blocks.store().folder());
+        LargeReplay { start, open: HashMap::new(), decided: None, log }
+    }
+
+    /// Replays a record of one.
+    pub(crate) fn replay(
+        &mut self,
+        core: &Arc<Core>,
+        kind: Kind,
+        record: &LogRecord<'_>,
+    ) -> Result<(), BetreeError> {
+        let lsn = record.lsn;
+        let damaged = |source| BetreeError::Record { lsn, source };
+        let (first, _) = read_part(record.payload).map_err(damaged)?;
+        let first = first.unwrap_or(lsn);
+        if first < self.start {
+            core.set_replayed(lsn);
+            return Ok(());
+        }
+        match kind {
+            Kind::LargePart => {
+                let parts = self.open.entry(first).or_default();
+                parts.first = Some(first);
+                parts.places.push(record.place);
+            }
+            Kind::LargeEnd => {
+                let [first, count, timestamp] = read_numbers(record.payload).map_err(damaged)?;
+                let parts = self.open.remove(&Lsn::new(first)).unwrap_or_default();
+                let is_first_there = parts.places.first().is_some_and(|place| place.lsn().get() == first);
+                if self.decided.is_some()
+                    || !is_first_there
+                    || parts.places.len() as u64 != count
+                    || !is_leap(lsn, Lsn::new(timestamp))
+                {
+                    return Err(damaged(disorder("end")));
+                }
+                let (first, timestamp) = (Lsn::new(first), CommitTimestamp::new(timestamp));
+                core.large.begin(first);
+                self.decided =
+                    Some(Decided { first, timestamp, places: parts.places, next: 0, at: Stage::Replay });
+            }
+            Kind::LargeApplied => {
+                let numbers = read_numbers(record.payload).map_err(damaged)?;
+                return self.apply(core, lsn, numbers);
+            }
+            _ => {
+                let [first] = read_numbers(record.payload).map_err(damaged)?;
+                let whole = self.decided.take().filter(|decided| {
+                    decided.first.get() == first
+                        && decided.next == decided.places.len()
+                        && decided.timestamp.get() == lsn.get()
+                });
+                core.large.set_whole(whole.ok_or_else(|| damaged(disorder("last record")))?.first, lsn);
+            }
+        }
+        core.set_replayed(lsn);
+        Ok(())
+    }
+
+    fn apply(&mut self, core: &Arc<Core>, lsn: Lsn, [first, index]: [u64; 2]) -> Result<(), BetreeError> {
+        let damaged = |source| BetreeError::Record { lsn, source };
+        let decided = self.decided.as_mut();
+        let expected = decided.filter(|one| one.first.get() == first && one.next as u64 == index);
+        let Some((decided, place)) = expected.and_then(|one| {
+            let place: Option<LogPosition> = one.places.get(one.next).copied();
+            place.map(|place| (one, place))
+        }) else {
+            return Err(damaged(disorder("part")));
+        };
+        let payload = self.log.payload(place)?;
+        let (_, writes) = read_part(payload).map_err(damaged)?;
+        core.large.add_bytes(decided.first, payload.len() as u64);
+        replay_writes(core, lsn, decided.timestamp, writes)?;
+        decided.next += 1;
+        Ok(())
+    }
+
+    /// Completes the one that has its end and is not whole, now that the log can be written.
+    pub(crate) fn finish(self, core: &Arc<Core>) -> Result<(), BetreeError> {
+        let Some(mut decided) = self.decided else { return Ok(()) };
+        core.counters.large_commits.add(1);
+        core.complete(&mut decided, |_nobody_has_claims| ())
+    }
+}
+
+/// A record of a large commit that does not follow those before it.
+fn disorder(field: &'static str) -> FormatError {
+    FormatError::Disorder { block: "log record of a large commit", field, at: 0 }
+}

@@ -1,0 +1,174 @@
+//! What the log keeps of large commits, and for how long.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_environment::{Environment, Simulation};
+use pando_storage::{Begin, Claim, Engine, Patience, TreeOptions, Write};
+
+use super::*;
+use crate::space::Shutdown;
+use crate::{Betree, Options, verify};
+
+#[test]
+fn replay_begins_before_the_first_part_of_what_is_not_in_an_image_and_is_forgotten_two_images_later() {
+    let large = LargeCommits::default();
+    let lsn = Lsn::new;
+    large.begin(lsn(10));
+    large.begin(lsn(14));
+    large.add_bytes(lsn(10), 700);
+    large.add_bytes(lsn(14), 50);
+    assert_eq!((large.keep_whole(lsn(5)), large.keep_whole(lsn(30))), (lsn(5), lsn(9)));
+    large.set_whole(lsn(10), lsn(1_000));
+    assert_eq!(large.keep_whole(lsn(1_000)), lsn(13), "the other has no end yet");
+    large.give_up(lsn(14));
+    assert_eq!((large.keep_whole(lsn(999)), large.keep_whole(lsn(1_000))), (lsn(9), lsn(1_000)));
+    large.forget_before(lsn(9));
+    assert_eq!(large.log_bytes(), 700);
+    large.forget_before(lsn(1_000));
+    assert_eq!(large.log_bytes(), 700, "the image before this one may be needed still");
+    large.forget_before(lsn(1_001));
+    assert_eq!((large.log_bytes(), large.logged.lock().len()), (0, 0));
+}
+
+const FOLDER: &str = "/store";
+const KEYS: u32 = 24;
+
+fn open(simulation: &Simulation) -> Arc<Betree> {
+    let mut options = Options::default();
+    (options.cache_bytes, options.partition_bytes) = (64 << 10, 1 << 10);
+    options.transaction_memory_bytes = 400;
+    Betree::open(&simulation.environment, Path::new(FOLDER), options).expect("the store opens")
+}
+
+fn commit_small(engine: &Betree, tree: TreeId, key: &[u8], value: &[u8]) {
+    let mut writer = engine.begin(Begin::WRITE).expect("writers begin");
+    writer.put(tree, key, value).expect("nobody has the key");
+    writer.commit(Durability::Logged).expect("it is committed");
+}
+
+/// How many of the large commit's values are there, and the small commits'.
+fn found(engine: &Betree, tree: TreeId) -> (u32, Vec<u8>) {
+    let reader = engine.begin(Begin::READ).expect("readers begin");
+    let get = |key: &[u8]| reader.get(tree, key, Patience::MayBlock).expect("reads succeed");
+    let large =
+        (0..KEYS).filter(|key| get(&key.to_be_bytes()).as_deref() == Some(&b"new".repeat(30))).count();
+    let small = (0..20).filter(|key| get(&[b's', *key]).is_some()).collect();
+    (large as u32, small)
+}
+
+/// Carries a large commit out step by step, with `between` after each, and ends the process after `steps` of them: what is there then,
+/// and after a restart. The steps are: the parts, the end, each part's way into the buffers, the last record.
+fn carry_out(
+    steps: usize,
+    ending: impl Fn(&Simulation),
+    between: impl Fn(&Betree, TreeId, u8),
+) -> (usize, (u32, Vec<u8>), (u32, Vec<u8>)) {
+    let simulation = Environment::simulated(7);
+    let engine = open(&simulation);
+    let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
+    (0..KEYS).for_each(|key| commit_small(&engine, tree, &key.to_be_bytes(), b"old"));
+    let core = engine.core();
+    let mut writes = SpillingWrites::new(&core.spill);
+    for key in 0..KEYS {
+        let (key, value) = (key.to_be_bytes(), b"new".repeat(30));
+        writes.write(Write::put(tree, &key, &value, Claim::Intent)).expect("there is room");
+    }
+    let mut parts = LoggedParts::default();
+    let trees = core.log_parts(&writes, &mut parts).expect("the log has room");
+    let count = parts.places.len();
+    let mut left = steps;
+    let mut go_on = |step: usize| {
+        between(&engine, tree, step as u8);
+        left = left.saturating_sub(1);
+        left > 0
+    };
+    let mut carry = || {
+        if !go_on(0) {
+            return;
+        }
+        let mut decided = core.decide(&mut parts, &trees).expect("the log has room");
+        if !go_on(1) {
+            return;
+        }
+        core.log().write_through(core.log().appended_lsn()).expect("the log is written");
+        let mut log = ReadBack::new(&core.environment, Path::new(FOLDER));
+        for step in 0..count {
+            core.apply_part(&mut decided, &mut log).expect("it is put in");
+            if !go_on(2 + step) {
+                return;
+            }
+        }
+        core.end_large(&decided, |_| ()).expect("the log has room");
+        go_on(2 + count);
+    };
+    carry();
+    let before = found(&engine, tree);
+    core.log().write_through(core.log().appended_lsn()).expect("the log is written");
+    ending(&simulation);
+    drop((writes, engine));
+    simulation.tasks.forget_all();
+    let report = verify(&simulation.environment, Path::new(FOLDER)).expect("it can be verified");
+    assert!(report.is_sound(), "{:?}", report.damage);
+    let engine = open(&simulation);
+    let after = found(&engine, tree);
+    commit_small(&engine, tree, b"behind", b"it");
+    engine.close().expect("it is closed");
+    drop(engine);
+    assert_eq!(found(&open(&simulation), tree), after, "another restart changes nothing");
+    (count, before, after)
+}
+
+#[test]
+fn at_every_step_of_a_large_commit_others_commit_and_a_kill_leaves_all_of_it_or_nothing() {
+    let between = |engine: &Betree, tree: TreeId, step: u8| {
+        if step < 12 {
+            commit_small(engine, tree, &[b's', step], b"small");
+        }
+    };
+    let checkpoints = |engine: &Betree, tree: TreeId, step: u8| {
+        between(engine, tree, step);
+        engine.core().checkpoint(Shutdown::Running).expect("it succeeds");
+    };
+    let merges = |engine: &Betree, tree: TreeId, step: u8| {
+        between(engine, tree, step);
+        engine.core().merge_everything().expect("it succeeds");
+        engine.core().checkpoint(Shutdown::Running).expect("it succeeds");
+        engine.core().checkpoint(Shutdown::Running).expect("it succeeds");
+    };
+    let every: [&dyn Fn(&Betree, TreeId, u8); 3] = [&between, &checkpoints, &merges];
+    for between in every {
+        let count = carry_out(1, |simulation| simulation.disk.kill(), between).0;
+        assert!(count > 8, "{count} parts");
+        for steps in 1..=count + 3 {
+            let (_, before, after) = carry_out(steps, |simulation| simulation.disk.kill(), between);
+            let small: Vec<u8> = (0..steps.min(12) as u8).collect();
+            let is_decided = steps > 1;
+            let is_whole = steps == count + 3;
+            assert_eq!(before, (if is_whole { KEYS } else { 0 }, small.clone()), "{steps} steps, before");
+            assert_eq!(after, (if is_decided { KEYS } else { 0 }, small), "{steps} steps, after");
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_at_any_step_of_a_large_commit_leaves_all_of_it_or_nothing_and_all_once_it_was_seen() {
+    let between = |engine: &Betree, tree: TreeId, step: u8| {
+        if step < 12 {
+            commit_small(engine, tree, &[b's', step], b"small");
+        }
+        if step.is_multiple_of(5) {
+            engine.core().checkpoint(Shutdown::Running).expect("it succeeds");
+        }
+    };
+    let count = carry_out(1, |simulation| simulation.disk.kill(), between).0;
+    for steps in 1..=count + 3 {
+        for seed in 0..4 {
+            let (_, before, after) = carry_out(steps, |simulation| simulation.disk.crash(seed), between);
+            assert!(after.0 == 0 || after.0 == KEYS, "{steps} steps: {} of {KEYS}", after.0);
+            assert!(before.0 == 0 || after == before, "{steps} steps: what was seen is there");
+            let order: Vec<u8> = (0..after.1.len() as u8).collect();
+            assert_eq!(after.1, order, "{steps} steps: a hole in the order of commits");
+        }
+    }
+}

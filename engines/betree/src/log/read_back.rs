@@ -1,0 +1,48 @@
+//! Reads records again that stand in the log: the parts of large commits.
+
+use std::path::{Path, PathBuf};
+
+use pando_environment::{Access, Environment, OpenMode};
+
+use super::reader::{SegmentReader, read_header};
+use super::recovery::FOLDER;
+use super::segment::{FoundHeader, file_name, segment_path};
+use super::{LogError, LogPosition, RecordProblem};
+
+/// See the module's head. The segment that was read last stays open.
+pub(crate) struct ReadBack {
+    environment: Environment,
+    folder: PathBuf,
+    last: Option<(u64, SegmentReader)>,
+    room: Vec<u8>,
+}
+
+impl ReadBack {
+    /// Reads the log of a store.
+    pub(crate) fn new(environment: &Environment, store_folder: &Path) -> ReadBack {
+        let folder = store_folder.join(FOLDER);
+        ReadBack { environment: environment.clone(), folder, last: None, room: Vec::new() }
+    }
+
+    /// The payload of the record at a place. The caller knows that it was written there, and that its segment was not released.
+    pub(crate) fn payload(&mut self, place: LogPosition) -> Result<&[u8], LogError> {
+        let path = self.folder.join(file_name(place.segment()));
+        let problem = |problem| LogError::Corrupt { path, offset: place.offset(), lsn: place.lsn(), problem };
+        if self.last.as_ref().is_none_or(|(number, _)| *number != place.segment()) {
+            let path = segment_path(&self.folder, place.segment());
+            let file = self.environment.files().open(&path, OpenMode::ReadOnly, Access::Buffered)?;
+            let FoundHeader::Valid(header) = read_header(file.as_ref())? else {
+                return Err(problem(RecordProblem::NoSegment));
+            };
+            self.last = Some((place.segment(), SegmentReader::new(file, header.salt)?));
+        }
+        let (_, reader) = self.last.as_mut().expect("the segment is open");
+        let Some(record) = reader.record(place.offset(), place.lsn(), place.chain())? else {
+            return Err(problem(RecordProblem::Payload { lsn: place.lsn() }));
+        };
+        match record.encoding.unpack(record.stored, &mut self.room) {
+            Some(payload) => Ok(payload),
+            None => Err(problem(RecordProblem::Payload { lsn: place.lsn() })),
+        }
+    }
+}
