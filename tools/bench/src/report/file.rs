@@ -5,6 +5,7 @@ use crate::client::{Misses, Pace};
 use crate::counters::{Facts, FolderSize, ProcessId};
 use crate::error::BenchError;
 use crate::run::Plan;
+use crate::suite::kept::runs_in;
 use crate::target::ServerFacts;
 use crate::target::uri::without_login;
 use crate::why::Why;
@@ -153,9 +154,10 @@ impl RunFile {
         Ok(file)
     }
 
-    /// Reads all of a folder, in order of their writing.
+    /// Reads all of a folder, in order of their writing. Of a suite's folder, those of its runs.
     pub fn read_folder(folder: &Path) -> Result<Vec<RunFile>, BenchError> {
-        let unreadable = |source| BenchError::ReadFile { path: folder.to_owned(), source };
+        let folder = &runs_in(folder);
+        let unreadable = |source| BenchError::ReadFile { path: folder.clone(), source };
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();

@@ -123,6 +123,11 @@ fn path_in(folder: &Path) -> PathBuf {
     folder.join("suite.json")
 }
 
+/// Where the files of runs are: of a suite's folder a folder in it, else the folder itself.
+pub fn runs_in(folder: &Path) -> PathBuf {
+    if path_in(folder).exists() { results_in(folder) } else { folder.to_owned() }
+}
+
 /// Where whole results are.
 pub fn results_in(folder: &Path) -> PathBuf {
     folder.join("results")
@@ -146,6 +151,8 @@ mod tests {
         kept.write(folder.path()).expect("writable");
         let again = Kept::read(folder.path()).expect("it was written");
         assert_eq!(again.done.keys().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(runs_in(folder.path()), results_in(folder.path()), "so a report of the folder finds them");
+        assert_eq!(runs_in(&results_in(folder.path())), results_in(folder.path()));
     }
 
     #[test]
