@@ -278,9 +278,15 @@ fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
     options.growth_bytes = 256 << 10;
     let engine = open(&simulation, options.clone());
     let layout: TreeOptions = TreeOptions {
-        entries: [("compression", "none"), ("pageSize", "16KB"), ("leafSize", "256KB")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
+        // Values in blocks of their own would take a unit each.
+        entries: [
+            ("compression", "none"),
+            ("pageSize", "16KB"),
+            ("leafSize", "256KB"),
+            ("largeValueSize", "32MB"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec(),
     };
     let [first, second, third] =
         ["a", "b", "c"].map(|name| engine.create_tree(name, &layout).expect("a tree is made"));

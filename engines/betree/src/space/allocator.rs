@@ -227,19 +227,8 @@ impl Allocator {
 
     /// Cuts free units off the end of the file, all but `keep`; the new length.
     pub(super) fn cut_tail(&mut self, keep: u64) -> Option<u64> {
-        let tail = self.free_tail().min(self.free.total().saturating_sub(self.reserve_units));
-        // From the end on, as far as the reserve keeps its room on the device.
-        let mut spare = self.backed_units().saturating_sub(self.reserve_units);
-        let mut start = self.end - tail;
-        for backed in self.unbacked.gaps(start..self.end).into_iter().rev() {
-            let length = backed.end - backed.start;
-            if length > spare {
-                start = backed.end - spare;
-                break;
-            }
-            spare -= length;
-        }
-        let cut = (self.end - start).checked_sub(keep).filter(|cut| *cut > 0)?;
+        let cut = self.free_tail().min(self.free.total().saturating_sub(self.reserve_units));
+        let cut = cut.checked_sub(keep).filter(|cut| *cut > 0)?;
         let end = self.end - cut;
         self.take(end..self.end);
         self.unbacked.take(end..self.end);
@@ -255,6 +244,13 @@ impl Allocator {
     /// Whether less than the reserve is known to have room on the device.
     pub(super) fn lacks_reserve(&self) -> bool {
         self.backed_units() < self.reserve_units
+    }
+
+    /// Free units without room on the device that the reserve should get; `None` where it has all.
+    pub(super) fn wanted_by_reserve(&self) -> Option<Range<u64>> {
+        let missing = self.reserve_units.checked_sub(self.backed_units()).filter(|missing| *missing > 0)?;
+        let first = self.unbacked.iter().next()?;
+        Some(first.start..first.end.min(first.start + missing))
     }
 
     pub(super) fn reserve_units(&self) -> u64 {

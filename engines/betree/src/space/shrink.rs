@@ -75,14 +75,26 @@ impl BlockStore {
         self.check_poison()?;
         let end = allocator.end();
         let Some(new_end) = allocator.cut_tail(keep) else { return Ok(0) };
-        if let Err(error) = self.file().set_length(new_end * UNIT_BYTES) {
+        let cut = self
+            .back_reserve(&mut allocator)
+            .and_then(|()| Ok(self.file().set_length(new_end * UNIT_BYTES)?));
+        if let Err(error) = cut {
             allocator.grown(end);
             // Which of it had room is forgotten.
             allocator.set_unbacked(new_end..end);
-            return Err(error.into());
+            return Err(error);
         }
         self.set_file_bytes(new_end * UNIT_BYTES);
         Ok((end - new_end) * UNIT_BYTES)
+    }
+
+    /// Reserves room on the device for as many free units as the reserve has.
+    fn back_reserve(&self, allocator: &mut Allocator) -> Result<(), SpaceError> {
+        while let Some(units) = allocator.wanted_by_reserve() {
+            self.file().allocate(units.start * UNIT_BYTES, (units.end - units.start) * UNIT_BYTES)?;
+            allocator.take_unbacked(units);
+        }
+        Ok(())
     }
 
     /// While much of the file is free: the unit before which everything would find room. From then on all that is written goes
