@@ -269,6 +269,13 @@ fn pass(simulation: &Simulation, seconds: u64) {
     }
 }
 
+/// Leaves of sixteen pages. Values in blocks of their own would take a unit each.
+fn layout_of_large_leaves() -> TreeOptions {
+    let entries =
+        [("compression", "none"), ("pageSize", "16KB"), ("leafSize", "256KB"), ("largeValueSize", "32MB")];
+    TreeOptions { entries: entries.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec() }
+}
+
 #[test]
 fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
     let simulation = Environment::simulated(7);
@@ -277,17 +284,7 @@ fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
     options.checkpoint_period = std::time::Duration::from_secs(2);
     options.growth_bytes = 256 << 10;
     let engine = open(&simulation, options.clone());
-    let layout: TreeOptions = TreeOptions {
-        // Values in blocks of their own would take a unit each.
-        entries: [
-            ("compression", "none"),
-            ("pageSize", "16KB"),
-            ("leafSize", "256KB"),
-            ("largeValueSize", "32MB"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec(),
-    };
+    let layout = layout_of_large_leaves();
     let [first, second, third] =
         ["a", "b", "c"].map(|name| engine.create_tree(name, &layout).expect("a tree is made"));
     fill(&engine, first, 0, 60_000);
