@@ -6,6 +6,7 @@ use pando_environment::sync::{explore, thread};
 use pando_storage::CommitTimestamp;
 
 use super::*;
+use crate::format::content::Content;
 use crate::format::page_builder::PageBuilder;
 use crate::space::Codec;
 
@@ -21,12 +22,14 @@ fn page(number: u64) -> Page {
     let mut builder = PageBuilder::new();
     let mut value = vec![7; PAGE_BYTES - 200];
     value[..8].copy_from_slice(&number.to_le_bytes());
-    builder.push(b"key", CommitTimestamp::ZERO, Some(&value));
+    builder.push(b"key", CommitTimestamp::ZERO, Content::Value(&value));
     Page::decode(page_memory::copy(&builder.finish())).expect("it was written just now")
 }
 
 fn number_of(page: &Page) -> u64 {
-    let value = page.value(&page.entry(0));
+    let entry = page.entry(0);
+    let content = page.content(&entry);
+    let value = content.in_page();
     u64::from_le_bytes(value[..8].try_into().expect("eight bytes"))
 }
 

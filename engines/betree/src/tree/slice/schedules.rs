@@ -23,8 +23,12 @@ fn pointer(kind: BlockKind) -> Pointer {
 }
 
 fn index() -> SliceIndex {
-    let page =
-        PageEntry { pointer: pointer(BlockKind::RunPage), entries: 3, newest: CommitTimestamp::new(9) };
+    let page = PageEntry {
+        pointer: pointer(BlockKind::RunPage),
+        entries: 3,
+        newest: CommitTimestamp::new(9),
+        large_bytes: 0,
+    };
     let pages = Directory::new([b"".as_slice()].into_iter(), vec![page], 99);
     SliceIndex { pages, filter: Filter::new(&[KeyHash::of(b"key")], 10) }
 }
@@ -37,6 +41,8 @@ fn an_index_is_counted_once_while_it_is_there_and_not_at_all_afterwards() {
             index: pointer(BlockKind::RunIndex),
             entries: 3,
             content_bytes: 99,
+            in_page_bytes: 99,
+            reach: 0,
             oldest: CommitTimestamp::new(1),
             newest: CommitTimestamp::new(9),
         };
