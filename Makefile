@@ -87,7 +87,7 @@ measure: $(PYTHON) ## The figures of docs/measurements.md, on this machine (some
 	PANDO="$(PANDO)" PANDO_BENCH="$(TARGET)/release/pando-bench" ORACLE="$(SHARED)/oracle/mongod" $(PYTHON) tests/measurements/measure.py $(or $(MEASURES),all)
 
 .PHONY: measure-posts
-measure-posts: ## The five posts against five engines in a small size, some 45 to 75 minutes (OUT=…); goes on where it was interrupted
+measure-posts: ## The five posts against five engines in a small size, half an hour of an idle machine, to 75 minutes of a busy one (OUT=…); goes on where it was interrupted
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done
 	cargo build --release --package pando-server --package pando-bench --features pando-bench/mysql
 	mongod=$$("$(SHARED)/oracle/mongod" install)
