@@ -306,6 +306,8 @@ def test_what_tools_ask_a_server_for_is_there(both, request_, fields):
 def test_collections_are_validated_and_measured(filled):
     filled.same({"validate": "c"})
     filled.same({"validate": "c", "metadata": True, "bogus": 1})
+    filled.same({"compact": "c"}, ignore=["bytesFreed"])
+    filled.same({"compact": "c", "force": "x", "bogus": 1}, ignore=["bytesFreed"])
     filled.same({"dataSize": f"{filled.name}.c"}, ignore=["millis"])
     filled.same({"dataSize": f"{filled.name}.c", "estimate": True}, ignore=["millis"])
     filled.same({"profile": -1})
@@ -339,7 +341,8 @@ def test_operations_are_counted_by_kind(both):
     {"explain": {"find": 1}}, {"explain": {"find": "c", "bogus": 1}}, {"killCursors": 1, "cursors": []}, {"renameCollection": "a"},
     {"getMore": 1, "collection": "c"}, {"getMore": Int64(0), "collection": "c"},
     {"replSetGetStatus": 1}, {"replSetGetConfig": 1}, {"getDefaultRWConcern": 1}, {"getDefaultRWConcern": 1, "bogus": 1}, {"dataSize": 5},
-    {"dataSize": "x"}, {"dataSize": "no.such"}, {"validate": "missing"}, {"validate": 5}, {"validate": ""}, {"profile": "x"}, {"profile": None},
+    {"dataSize": "x"}, {"dataSize": "no.such"}, {"validate": "missing"}, {"validate": 5}, {"validate": ""}, {"compact": "missing"},
+    {"compact": 5}, {"compact": ""}, {"compact": "c", "writeConcern": {"w": 1}}, {"profile": "x"}, {"profile": None},
 ], ids=repr)
 def test_what_is_asked_wrongly_is_refused(both, request_):
     both.on("admin").same(request_)

@@ -62,6 +62,15 @@ impl Collection {
         Ok(figures)
     }
 
+    /// Has the engine make the collection's trees as small as it can; by how many bytes the store has become smaller meanwhile, others'
+    /// writes included. Blocks; may write everything anew.
+    pub fn compact(&self) -> Result<u64, StorageError> {
+        let before = self.engine().bytes_on_disk(None)?;
+        let trees: Vec<_> = self.trees().collect();
+        self.engine().compact(&trees)?;
+        Ok(before.saturating_sub(self.engine().bytes_on_disk(None)?))
+    }
+
     /// Has the engine check every block of the collection's trees. Blocks; reads everything.
     pub fn check_trees(&self) -> Result<CheckReport, StorageError> {
         let trees: Vec<_> = self.trees().collect();

@@ -127,6 +127,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("collStats", diagnostic::coll_stats::run),
     any("collstats", diagnostic::coll_stats::run),
     any("commitTransaction", session::transactions::run_commit).writes(),
+    any("compact", admin::compact::run),
     any("connectionStatus", diagnostic::connection_status::run),
     any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot),
     any("create", admin::create::run).writes(),

@@ -97,6 +97,16 @@ pub trait Engine: Send + Sync {
     /// caller, and nobody else.
     fn checkpoint(&self) -> Result<(), StorageError>;
 
+    /// Makes some trees, or all where none is named, as small and as quick to read as they can be, and gives back to the device what
+    /// that frees, as far as the engine can: one that keeps nothing waiting only makes a [checkpoint](Engine::checkpoint).
+    /// Changes nothing that a reader could see. Blocks the caller, and nobody else.
+    fn compact(&self, trees: &[TreeId]) -> Result<(), StorageError> {
+        for tree in trees {
+            self.tree_estimate(*tree)?;
+        }
+        self.checkpoint()
+    }
+
     /// Roughly how much lies in a whole tree, cheaply.
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError>;
 

@@ -147,7 +147,7 @@ impl Core {
         self.digest_at(tree, &merging, &late.key, late.height, Digest::Due)
     }
 
-    fn digest_at(
+    pub(crate) fn digest_at(
         &self,
         tree: &Tree,
         _merging: &MutexGuard<'_, ()>,

@@ -251,6 +251,12 @@ impl Engine for Betree {
         Ok(())
     }
 
+    fn compact(&self, trees: &[TreeId]) -> Result<(), StorageError> {
+        self.core.check_open()?;
+        self.core.send_all_down(trees)?;
+        self.checkpoint()
+    }
+
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
         self.core.check_open()?;
         let tree = self.core.live_tree(tree)?;

@@ -8,7 +8,8 @@
 //! 3. A full buffer is frozen and flushed, in the background: large values into blocks of their own
 //!    ([`tree::large_values`]), all else into *runs*, which wait in inner nodes until there is enough for
 //!    a child, and from there into leaves, each of which is written anew elsewhere ([`merging`], [`tree::flush`]). A new
-//!    version of the tree takes the place of the old. What is late or wanted by reads goes down in steps between ([`digesting`]).
+//!    version of the tree takes the place of the old. What is late or wanted by reads goes down in steps between ([`digesting`]),
+//!    all of it where somebody asks for the smallest trees ([`compacting`]).
 //!    Commits keep to the pace of all that ([`pressure`]).
 //! 4. A checkpoint writes the inner nodes that are new, the catalog, the space map and the superblock, and lets go of the log
 //!    before it ([`checkpoint`]).
@@ -41,6 +42,7 @@ mod backup;
 pub(crate) mod cache;
 pub(crate) mod checkpoint;
 pub(crate) mod commit;
+mod compacting;
 pub(crate) mod core;
 pub(crate) mod counter;
 pub(crate) mod digesting;

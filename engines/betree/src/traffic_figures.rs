@@ -8,36 +8,40 @@ use crate::space::{Cause, Flow};
 use crate::tree::estimate::estimate_all;
 use crate::tree::node::Child;
 
-/// The figures' names: blocks read, bytes read, blocks written, bytes written.
-const fn names_of(cause: Cause) -> [&'static str; 4] {
+/// The figures' names, in the order of [`set_flow`].
+macro_rules! names {
+    ($cause:literal) => {
+        [
+            concat!($cause, ".read_calls"),
+            concat!($cause, ".blocks_read"),
+            concat!($cause, ".bytes_read"),
+            concat!($cause, ".write_calls"),
+            concat!($cause, ".blocks_written"),
+            concat!($cause, ".bytes_written"),
+        ]
+    };
+}
+
+const fn names_of(cause: Cause) -> [&'static str; 6] {
     match cause {
-        Cause::Leaves => {
-            ["leaves.blocks_read", "leaves.bytes_read", "leaves.blocks_written", "leaves.bytes_written"]
-        }
-        Cause::LargeValues => [
-            "large_values.blocks_read",
-            "large_values.bytes_read",
-            "large_values.blocks_written",
-            "large_values.bytes_written",
-        ],
-        Cause::Runs => ["runs.blocks_read", "runs.bytes_read", "runs.blocks_written", "runs.bytes_written"],
-        Cause::Nodes => {
-            ["nodes.blocks_read", "nodes.bytes_read", "nodes.blocks_written", "nodes.bytes_written"]
-        }
-        Cause::Catalog => {
-            ["catalog.blocks_read", "catalog.bytes_read", "catalog.blocks_written", "catalog.bytes_written"]
-        }
-        Cause::SpaceMap => [
-            "space_map.blocks_read",
-            "space_map.bytes_read",
-            "space_map.blocks_written",
-            "space_map.bytes_written",
-        ],
+        Cause::Leaves => names!("leaves"),
+        Cause::LargeValues => names!("large_values"),
+        Cause::Runs => names!("runs"),
+        Cause::Nodes => names!("nodes"),
+        Cause::Catalog => names!("catalog"),
+        Cause::SpaceMap => names!("space_map"),
     }
 }
 
 fn set_flow(figures: &mut Statistics, cause: Cause, flow: Flow) {
-    let values = [flow.blocks_read, flow.bytes_read, flow.blocks_written, flow.bytes_written];
+    let values = [
+        flow.read_calls,
+        flow.blocks_read,
+        flow.bytes_read,
+        flow.write_calls,
+        flow.blocks_written,
+        flow.bytes_written,
+    ];
     for (name, value) in names_of(cause).into_iter().zip(values) {
         figures.set(name, value);
     }

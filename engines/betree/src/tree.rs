@@ -37,3 +37,4 @@ pub(crate) mod slice;
 pub(crate) mod sorted_keys;
 pub(crate) mod tree_state;
 pub(crate) mod view;
+pub(crate) mod waiting;

@@ -204,6 +204,13 @@ fn figures_say_what_was_written_for_what_and_for_whom() {
     for cause in ["leaves", "runs", "nodes", "catalog", "space_map"] {
         assert!(figure(&engine, &format!("{cause}.bytes_written")) > 0, "{cause}");
     }
+    // Every call to the device has its cause, and a leaf's pages go with one.
+    let causes = ["leaves", "large_values", "runs", "nodes", "catalog", "space_map"];
+    let sum =
+        |name: &str| causes.iter().map(|cause| figure(&engine, &format!("{cause}.{name}"))).sum::<u64>();
+    assert_eq!(sum("write_calls"), figure(&engine, "data.writes"));
+    assert_eq!(sum("read_calls"), figure(&engine, "data.reads"));
+    assert!(figure(&engine, "leaves.write_calls") * 2 < figure(&engine, "leaves.blocks_written"));
     let of = |tree, name| engine.tree_statistics(tree).expect("it has figures").get(name).expect("a figure");
     let (first, second) = (of(one, "leaves.bytes_written"), of(two, "leaves.bytes_written"));
     assert_eq!(first + second, figure(&engine, "leaves.bytes_written"));

@@ -117,6 +117,26 @@ fn a_small_tree_has_no_runs() {
 }
 
 #[test]
+fn compacting_sends_all_that_waits_into_leaves_and_gives_back_room() {
+    let store = Store::new("25");
+    store.put(random(60_000), b"");
+    store.put(random(60_000).take(30_000), b"other");
+    store.engine.checkpoint().expect("a checkpoint is made");
+    let on_disk = || store.engine.bytes_on_disk(None).expect("it has a size");
+    let (slices, before) = (store.figure("merges.slices"), on_disk());
+    assert!(slices > 100, "{slices}");
+    let reader = store.engine.begin(Begin::READ).expect("a reader begins");
+    store.engine.compact(&[store.tree]).expect("the tree is compacted");
+    let value = reader.get(store.tree, &key(random(1).next().expect("a number")), Patience::MayBlock);
+    assert_eq!(value.expect("it is read").as_deref(), Some(&b"other"[..]));
+    drop(reader);
+    store.engine.compact(&[]).expect("all trees are compacted");
+    assert!(on_disk() < before, "{} bytes, {before} before", on_disk());
+    let report = store.close();
+    assert_eq!((report.slices, report.pending_entries, report.entries), (0, 0, 60_000), "{report:?}");
+}
+
+#[test]
 fn every_key_is_found_in_runs_and_leaves_and_filters_spare_most_probes() {
     let store = Store::new("20");
     store.put(random(30_000), b"value");

@@ -51,8 +51,8 @@ fn all() -> Command {
         .after_help(EXAMPLES)
         .arg(Arg::new("peers").long("peers").value_delimiter(',').help("Which peers; all of the build if left out"))
         .arg(Arg::new("phases").long("phases").value_delimiter(',').help(
-            "Which phases: cached, capped, growing, updates, trees, trees-again, crash, recovery; growing and updates \
-             need capped, trees-again needs trees, recovery needs crash",
+            "Which phases: cached, capped, growing, updates, compacted, trees, trees-again, crash, recovery; growing, updates and \
+             compacted need capped, trees-again needs trees, recovery needs crash",
         ))
         .arg(folder("out", "Where results go").default_value("bench-engine-results"))
         .arg(folder("scratch", "Where stores are made and removed; OUT/scratch if left out"))

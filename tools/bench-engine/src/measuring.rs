@@ -65,6 +65,7 @@ pub fn run(task: &Task) -> Result<(), BenchError> {
         Phase::Capped => capped(task, &mut outcome),
         Phase::Growing => growing(task, &mut outcome),
         Phase::Updates => updates(task, &mut outcome),
+        Phase::Compacted => compacted(task, &mut outcome),
         Phase::Trees => trees(task, &mut outcome),
         Phase::TreesAgain => trees_again(task, &mut outcome),
         Phase::Crash => return crash(task, outcome),
@@ -240,6 +241,17 @@ fn updates(task: &Task, outcome: &mut Outcome) -> Result<(), BenchError> {
     let time = task.time() * 3;
     let figures = hot_updates::run(&bench, task.setup.update_batch, time)?;
     outcome.figures.add("updates", &figures);
+    close(&bench, outcome)
+}
+
+fn compacted(task: &Task, outcome: &mut Outcome) -> Result<(), BenchError> {
+    let bench = task.open(task.setup.cache_bytes, TREES, task.setup.documents())?;
+    let (before, began) = (bench.sample()?, Instant::now());
+    bench.peer.compact()?;
+    let figures = &mut outcome.figures;
+    figures.set("compacted.seconds", began.elapsed().as_secs_f64());
+    figures.set("compacted.disk_mb", folder_bytes(bench.folder()) as f64 / 1e6);
+    figures.set("compacted.written_mb", bench.sample()?.since(&before).written_bytes / 1e6);
     close(&bench, outcome)
 }
 

@@ -7,6 +7,7 @@ use crate::batch::Batch;
 use crate::data::Tree;
 use crate::error::BenchError;
 use crate::peers;
+use crate::peers::betree::Buffers;
 
 /// An open store. Dropping it ends it without draining, as a killed process would, as far as the library allows.
 pub trait Peer: Send + Sync {
@@ -24,6 +25,11 @@ pub trait Peer: Send + Sync {
 
     /// Returns once no work is left to do in the background, and everything is on the device.
     fn drain(&self) -> Result<(), BenchError>;
+
+    /// Makes the store as small as the library can while it is open, and returns once it is.
+    fn compact(&self) -> Result<(), BenchError> {
+        self.drain()
+    }
 
     /// What the library counts of itself.
     fn counters(&self) -> BTreeMap<String, u64> {
@@ -52,6 +58,8 @@ pub trait Reader {
 pub enum PeerKind {
     /// The default engine.
     Betree,
+    /// The same without buffers in its nodes (`bufferPercent` 0): every merge goes to leaves, as in a B-tree.
+    Btree,
     /// RocksDB, leveled.
     Rocksdb,
     /// LMDB.
@@ -78,6 +86,7 @@ impl PeerKind {
     pub fn built() -> Vec<PeerKind> {
         let all = [
             (PeerKind::Betree, true),
+            (PeerKind::Btree, true),
             (PeerKind::Rocksdb, cfg!(feature = "rocksdb")),
             (PeerKind::Lmdb, cfg!(feature = "lmdb")),
             (PeerKind::Redb, cfg!(feature = "redb")),
@@ -90,6 +99,7 @@ impl PeerKind {
     pub fn name(self) -> &'static str {
         match self {
             PeerKind::Betree => "betree",
+            PeerKind::Btree => "btree",
             PeerKind::Rocksdb => "rocksdb",
             PeerKind::Lmdb => "lmdb",
             PeerKind::Redb => "redb",
@@ -101,6 +111,7 @@ impl PeerKind {
     pub fn title(self) -> &'static str {
         match self {
             PeerKind::Betree => "betree",
+            PeerKind::Btree => "betree as B-tree",
             PeerKind::Rocksdb => "RocksDB",
             PeerKind::Lmdb => "LMDB",
             PeerKind::Redb => "redb",
@@ -120,7 +131,7 @@ impl PeerKind {
     /// What an acknowledged batch means, beside the sync every 100 ms.
     pub fn durability(self) -> &'static str {
         match self {
-            PeerKind::Betree => "log record in the kernel",
+            PeerKind::Betree | PeerKind::Btree => "log record in the kernel",
             PeerKind::Rocksdb => "log record in the kernel (sync = false)",
             PeerKind::Lmdb => "pages in the kernel (NOSYNC)",
             PeerKind::Redb => "in memory only (Durability::None)",
@@ -130,7 +141,7 @@ impl PeerKind {
 
     /// Whether the device's bytes are read past the kernel's page cache.
     pub fn reads_directly(self) -> bool {
-        matches!(self, PeerKind::Betree | PeerKind::Rocksdb)
+        matches!(self, PeerKind::Betree | PeerKind::Btree | PeerKind::Rocksdb)
     }
 
     /// Whether ten thousand trees can be asked of it: RocksDB's are prefixes here, which cost nothing, and fjall syncs several
@@ -143,7 +154,8 @@ impl PeerKind {
     pub fn open(self, folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
         std::fs::create_dir_all(folder).map_err(crate::error::on_file("make the folder", folder))?;
         match self {
-            PeerKind::Betree => peers::betree::open(folder, settings),
+            PeerKind::Betree => peers::betree::open(folder, settings, Buffers::InNodes),
+            PeerKind::Btree => peers::betree::open(folder, settings, Buffers::None),
             #[cfg(feature = "rocksdb")]
             PeerKind::Rocksdb => peers::rocksdb::open(folder, settings),
             #[cfg(feature = "lmdb")]

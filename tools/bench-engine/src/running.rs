@@ -103,7 +103,7 @@ impl Running<'_> {
 
     fn has_what_it_needs(&self, peer: PeerKind, phase: Phase) -> bool {
         let needed = match phase {
-            Phase::Growing | Phase::Updates => Phase::Capped,
+            Phase::Growing | Phase::Updates | Phase::Compacted => Phase::Capped,
             Phase::TreesAgain => Phase::Trees,
             Phase::Recovery => Phase::Crash,
             _ => return true,

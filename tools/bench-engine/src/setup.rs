@@ -49,6 +49,8 @@ pub enum Phase {
     Growing,
     /// Updates of a hot set, on the store of [`Phase::Capped`].
     Updates,
+    /// Its size when compacted, on the store of [`Phase::Capped`].
+    Compacted,
     /// Many small trees: their making.
     Trees,
     /// Many small trees: opening them again.
@@ -61,11 +63,12 @@ pub enum Phase {
 
 impl Phase {
     /// All, in the order in which they run.
-    pub const ALL: [Phase; 8] = [
+    pub const ALL: [Phase; 9] = [
         Phase::Cached,
         Phase::Capped,
         Phase::Growing,
         Phase::Updates,
+        Phase::Compacted,
         Phase::Trees,
         Phase::TreesAgain,
         Phase::Crash,
@@ -79,6 +82,7 @@ impl Phase {
             Phase::Capped => "capped",
             Phase::Growing => "growing",
             Phase::Updates => "updates",
+            Phase::Compacted => "compacted",
             Phase::Trees => "trees",
             Phase::TreesAgain => "trees-again",
             Phase::Crash => "crash",
@@ -96,14 +100,14 @@ impl Phase {
 
     /// Whether the memory of its process is capped.
     pub fn is_capped(self) -> bool {
-        matches!(self, Phase::Capped | Phase::Growing | Phase::Updates)
+        matches!(self, Phase::Capped | Phase::Growing | Phase::Updates | Phase::Compacted)
     }
 
     /// Where its store lies, below the scratch folder of a peer: some phases go on with another's.
     pub fn store(self) -> &'static str {
         match self {
             Phase::Cached => "cached",
-            Phase::Capped | Phase::Growing | Phase::Updates => "capped",
+            Phase::Capped | Phase::Growing | Phase::Updates | Phase::Compacted => "capped",
             Phase::Trees | Phase::TreesAgain => "trees",
             Phase::Crash | Phase::Recovery => "crash",
         }

@@ -141,6 +141,7 @@ impl Model {
             40..=45 => self.merge(at, choices),
             46 => self.delete_range(at, choices),
             38 if choices.one_in(4) => engine.checkpoint().expect("the checkpoint succeeds"),
+            38 if choices.one_in(8) => engine.compact(&[]).expect("the trees are compacted"),
             _ => self.check_newest(engine),
         }
     }

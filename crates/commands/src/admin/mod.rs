@@ -1,6 +1,7 @@
 //! Commands that create, list, change and drop databases, collections and indexes.
 
 pub(crate) mod coll_mod;
+pub(crate) mod compact;
 pub(crate) mod create;
 pub(crate) mod create_indexes;
 pub(crate) mod drop;

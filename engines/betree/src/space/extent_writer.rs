@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::allocator::{BlockLength, Fragment, Purpose, block_start};
 use super::block_header::{BlockHeader, HEADER_BYTES};
 use super::space_change::extent_of;
+use super::traffic::Passage;
 use super::{
     BLOCK_BYTES_MAX, BlockKind, BlockStore, Codec, Compression, FileId, Generation, Pointer, PointerFields,
     SECTOR_BYTES, SpaceError, UNIT_BYTES,
@@ -365,10 +366,11 @@ impl PlacedBlocks<'_> {
                 }
                 self.store.write(&copy, start)?;
             }
+            for (place, block) in blocks[first..first + fragment.blocks].iter().enumerate() {
+                let passage = Passage::of(place);
+                self.store.traffic().wrote(writer.tree, block.kind, block.disk_length, passage);
+            }
             first += fragment.blocks;
-        }
-        for block in &blocks {
-            self.store.traffic().wrote(writer.tree, block.kind, block.disk_length);
         }
         self.fragments.clear();
         Ok(())

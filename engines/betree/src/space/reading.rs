@@ -12,6 +12,7 @@ use pando_storage::TreeId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block_header::{BlockHeader, HEADER_BYTES};
+use super::traffic::Passage;
 use super::{BlockProblem, BlockStore, FileId, Pointer, SpaceError};
 
 /// A longer buffer is given back to the system after use, in bytes.
@@ -47,7 +48,9 @@ thread_local! {
 impl BlockStore {
     /// The payload of a block.
     pub(crate) fn read_block(&self, pointer: &Pointer) -> Result<Bytes, SpaceError> {
-        self.with_sectors(pointer, pointer_range(pointer), |bytes| self.decode(pointer, bytes))
+        self.with_sectors(pointer, pointer_range(pointer), |bytes| {
+            self.decompress(pointer, self.verify(pointer, bytes, Passage::First)?)
+        })
     }
 
     /// Reads a block, and hands over its payload as stored, which was checked.
@@ -57,7 +60,7 @@ impl BlockStore {
         use_payload: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, SpaceError> {
         self.with_sectors(pointer, pointer_range(pointer), |bytes| {
-            Ok(use_payload(self.verify(pointer, bytes)?))
+            Ok(use_payload(self.verify(pointer, bytes, Passage::First)?))
         })
     }
 
@@ -74,12 +77,10 @@ impl BlockStore {
             let (count, range) = stretch(first, rest);
             let (together, later) = rest.split_at(count);
             self.with_sectors(first, range.clone(), |bytes| {
-                for pointer in together {
+                for (place, pointer) in together.iter().enumerate() {
                     let at = (pointer.address().byte_offset() - range.start) as usize;
-                    use_payload(
-                        pointer,
-                        self.verify(pointer, &bytes[at..at + pointer.disk_length() as usize])?,
-                    );
+                    let block = &bytes[at..at + pointer.disk_length() as usize];
+                    use_payload(pointer, self.verify(pointer, block, Passage::of(place))?);
                 }
                 Ok(())
             })?;
@@ -88,10 +89,6 @@ impl BlockStore {
             reads.bytes += range.end - range.start;
         }
         Ok(reads)
-    }
-
-    fn decode(&self, pointer: &Pointer, bytes: &[u8]) -> Result<Bytes, SpaceError> {
-        self.decompress(pointer, self.verify(pointer, bytes)?)
     }
 
     /// What a checked payload is when decompressed.
@@ -106,7 +103,12 @@ impl BlockStore {
     }
 
     /// Checks a block's bytes against its pointer; the payload as stored.
-    fn verify<'b>(&self, pointer: &Pointer, bytes: &'b [u8]) -> Result<&'b [u8], SpaceError> {
+    fn verify<'b>(
+        &self,
+        pointer: &Pointer,
+        bytes: &'b [u8],
+        passage: Passage,
+    ) -> Result<&'b [u8], SpaceError> {
         let header = BlockHeader::decode(bytes);
         let found = xxh3_64(bytes);
         if found != pointer.checksum() {
@@ -130,7 +132,8 @@ impl BlockStore {
             Some(header) if header.raw_length != pointer.raw_length() => Some("raw length"),
             Some(_) => None,
         };
-        self.traffic().read(header.map_or(TreeId::new(0), |header| header.tree), pointer);
+        let tree = header.map_or(TreeId::new(0), |header| header.tree);
+        self.traffic().read(tree, pointer, passage);
         match contradiction {
             Some(field) => Err(self.corrupt(pointer, BlockProblem::Header { field })),
             None => Ok(&bytes[HEADER_BYTES..]),
@@ -169,7 +172,7 @@ impl BlockStore {
     ) -> Result<&'b [u8], SpaceError> {
         assert_eq!(bytes.len(), sectors.length, "the sectors of a block are read whole");
         self.count_read(bytes.len());
-        self.verify(pointer, &bytes[sectors.within.clone()])
+        self.verify(pointer, &bytes[sectors.within.clone()], Passage::First)
     }
 
     fn widen(&self, pointer: &Pointer, range: Range<u64>) -> Result<Sectors, SpaceError> {

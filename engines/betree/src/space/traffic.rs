@@ -1,8 +1,9 @@
 //! What is read from the data file and written to it: by cause, and by tree and cause.
 //!
-//! Blocks are counted, with the sectors that they take: several may go with one call to the device, whose calls
-//! [`SpaceStatistics`](super::block_store::SpaceStatistics) counts. Only what comes from the device counts as read; the cost is
-//! little beside that.
+//! Blocks are counted, with the sectors that they take, and calls to the device: several blocks may go with one, which then counts
+//! for the first of them. The calls of all causes are those of
+//! [`SpaceStatistics`](super::block_store::SpaceStatistics), without the ones that failed, and those whose first block was not what its pointer says.
+//! Only what comes from the device counts as read; the cost is little beside that.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -51,19 +52,46 @@ impl Cause {
     }
 }
 
-/// Blocks and bytes of one cause.
+/// How a block goes to the device or comes from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// It is the first of its call.
+    First,
+    /// With the call of a block before it.
+    Along,
+}
+
+impl Passage {
+    /// Of the blocks of one call, in order.
+    pub(super) const fn of(place_in_call: usize) -> Passage {
+        if place_in_call == 0 { Passage::First } else { Passage::Along }
+    }
+
+    const fn calls(self) -> u64 {
+        match self {
+            Passage::First => 1,
+            Passage::Along => 0,
+        }
+    }
+}
+
+/// Calls, blocks and bytes of one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flow {
+    pub(crate) read_calls: u64,
     pub(crate) blocks_read: u64,
     pub(crate) bytes_read: u64,
+    pub(crate) write_calls: u64,
     pub(crate) blocks_written: u64,
     pub(crate) bytes_written: u64,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
+    read_calls: AtomicU64,
     blocks_read: AtomicU64,
     bytes_read: AtomicU64,
+    write_calls: AtomicU64,
     blocks_written: AtomicU64,
     bytes_written: AtomicU64,
 }
@@ -72,19 +100,23 @@ impl Counts {
     fn flow(&self) -> Flow {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Flow {
+            read_calls: load(&self.read_calls),
             blocks_read: load(&self.blocks_read),
             bytes_read: load(&self.bytes_read),
+            write_calls: load(&self.write_calls),
             blocks_written: load(&self.blocks_written),
             bytes_written: load(&self.bytes_written),
         }
     }
 
-    fn read(&self, bytes: u64) {
+    fn read(&self, passage: Passage, bytes: u64) {
+        self.read_calls.fetch_add(passage.calls(), Ordering::Relaxed);
         self.blocks_read.fetch_add(1, Ordering::Relaxed);
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    fn wrote(&self, bytes: u64) {
+    fn wrote(&self, passage: Passage, bytes: u64) {
+        self.write_calls.fetch_add(passage.calls(), Ordering::Relaxed);
         self.blocks_written.fetch_add(1, Ordering::Relaxed);
         self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -101,17 +133,17 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// A block of a tree (0: of none) came from the device.
-    pub(super) fn read(&self, tree: TreeId, pointer: &Pointer) {
+    pub(super) fn read(&self, tree: TreeId, pointer: &Pointer, passage: Passage) {
         let (cause, bytes) = (Cause::of(pointer.kind()) as usize, sectors(pointer.disk_length()));
-        self.all[cause].read(bytes);
-        self.with_tree(tree, |counts| counts[cause].read(bytes));
+        self.all[cause].read(passage, bytes);
+        self.with_tree(tree, |counts| counts[cause].read(passage, bytes));
     }
 
     /// A block was written.
-    pub(super) fn wrote(&self, tree: TreeId, kind: BlockKind, disk_length: u32) {
+    pub(super) fn wrote(&self, tree: TreeId, kind: BlockKind, disk_length: u32, passage: Passage) {
         let (cause, bytes) = (Cause::of(kind) as usize, sectors(disk_length));
-        self.all[cause].wrote(bytes);
-        self.with_tree(tree, |counts| counts[cause].wrote(bytes));
+        self.all[cause].wrote(passage, bytes);
+        self.with_tree(tree, |counts| counts[cause].wrote(passage, bytes));
     }
 
     fn with_tree(&self, tree: TreeId, count: impl Fn(&ByCause)) {

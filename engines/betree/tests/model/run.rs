@@ -87,7 +87,8 @@ impl Run {
             740..850 => self.check_one(),
             850..900 => self.check_newest(),
             900..930 => self.run_background(40),
-            930..950 => self.checkpoint(),
+            930..945 => self.checkpoint(),
+            945..950 => self.compact(),
             950..965 => self.reopen(),
             965..985 => self.kill(),
             985..993 => self.create_tree(),
@@ -320,6 +321,10 @@ impl Run {
             }
             self.simulation.tasks.run_one();
         }
+    }
+
+    fn compact(&mut self) {
+        self.engine().compact(&[]).unwrap_or_else(|error| self.fail(&format!("compact: {error}")));
     }
 
     fn checkpoint(&mut self) {

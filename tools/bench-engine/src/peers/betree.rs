@@ -23,13 +23,30 @@ const NO_CHECKPOINT: Duration = Duration::from_secs(86_400);
 /// A checkpoint is made when the log has grown by an eighth of its budget.
 const CHECKPOINTS_A_BUDGET: u64 = 8;
 
+/// Where writes wait on their way to leaves, beside memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffers {
+    /// In nodes.
+    InNodes,
+    /// Nowhere: the tree is a B-tree.
+    None,
+}
+
 struct BetreePeer {
+    kind: PeerKind,
     engine: Arc<Betree>,
     trees: Vec<TreeId>,
 }
 
 /// Opens the store in a folder, or makes it.
-pub fn open(folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
+pub fn open(folder: &Path, settings: PeerSettings, buffers: Buffers) -> Result<Box<dyn Peer>, BenchError> {
+    let (kind, layout) = match buffers {
+        Buffers::InNodes => (PeerKind::Betree, TreeOptions::default()),
+        Buffers::None => {
+            let entries = vec![("bufferPercent".to_owned(), "0".to_owned())];
+            (PeerKind::Btree, TreeOptions { entries })
+        }
+    };
     let mut options = Options::default();
     options.cache_bytes = settings.cache_bytes;
     if settings.log_bytes > 0 {
@@ -42,10 +59,10 @@ pub fn open(folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, Benc
         engine.list_trees().map_err(failed)?.into_iter().map(|tree| (tree.name, tree.id)).collect();
     let tree = |place| {
         let name = Tree::new(place).name();
-        known.get(&name).map_or_else(|| engine.create_tree(&name, &TreeOptions::default()), |id| Ok(*id))
+        known.get(&name).map_or_else(|| engine.create_tree(&name, &layout), |id| Ok(*id))
     };
     let trees = (0..settings.trees).map(tree).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    Ok(Box::new(BetreePeer { engine, trees }))
+    Ok(Box::new(BetreePeer { kind, engine, trees }))
 }
 
 impl BetreePeer {
@@ -69,7 +86,7 @@ impl BetreePeer {
 
 impl Peer for BetreePeer {
     fn kind(&self) -> PeerKind {
-        PeerKind::Betree
+        self.kind
     }
 
     fn write(&self, batch: &Batch) -> Result<(), BenchError> {
@@ -88,6 +105,10 @@ impl Peer for BetreePeer {
 
     fn drain(&self) -> Result<(), BenchError> {
         self.engine.checkpoint().map_err(failed(NAME, "draining"))
+    }
+
+    fn compact(&self) -> Result<(), BenchError> {
+        self.engine.compact(&[]).map_err(failed(NAME, "compacting"))
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {

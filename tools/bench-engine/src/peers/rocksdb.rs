@@ -141,6 +141,11 @@ impl Peer for RocksdbPeer {
         Ok(())
     }
 
+    fn compact(&self) -> Result<(), BenchError> {
+        self.db.compact_range::<&[u8], &[u8]>(None, None);
+        self.drain()
+    }
+
     fn counters(&self) -> BTreeMap<String, u64> {
         let text = self.options.get_statistics().unwrap_or_default();
         let tickers = text.lines().filter_map(|line| {

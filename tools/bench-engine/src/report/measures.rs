@@ -102,6 +102,9 @@ pub const SECTIONS: &[Section] = &[
             row("memory at most, 64 threads reading, MB", "capped.peak_mb", Count, &[]),
             row("on disk after the load, drained, MB", "derived.disk_mb", Count, &[Lowest]),
             row("of it betree's log segments, MB", "capped.log_mb", Count, &[]),
+            row("on disk after the updates, compacted, MB", "compacted.disk_mb", Count, &[Lowest]),
+            row("seconds to compact", "compacted.seconds", Number, &[]),
+            row("MB written to compact", "compacted.written_mb", Count, &[]),
         ],
     },
     Section {
@@ -233,7 +236,8 @@ pub fn verdict(results: &Results, measure: &Measure, wanted: Wanted) -> Option<(
             (format!("at most {times} × {}: {}", peer.title(), number(ratio)), ratio <= times)
         }
         Lowest => {
-            let others = results.peers().into_iter().filter(|peer| *peer != PeerKind::Betree);
+            let is_other = |peer: &PeerKind| !matches!(peer, PeerKind::Betree | PeerKind::Btree);
+            let others = results.peers().into_iter().filter(is_other);
             let least = others.filter_map(of).min_by(f64::total_cmp)?;
             ("the lowest".to_owned(), own <= least)
         }

@@ -1,0 +1,29 @@
+//! `compact`: makes a collection and its indexes as small on the device as the engine can, while reads and writes go on.
+//!
+//! Nobody needs it to get room back: that happens by itself. It is for data that will not be written to any more, of which the engine
+//! still keeps something waiting in buffers.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::arguments::collection_name_or;
+use crate::context::Context;
+use crate::error::write_failure;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Compacts a collection.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_patience()?;
+    // Other fields are passed over, as MongoDB does.
+    let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
+    let namespace = context.namespace(name)?;
+    let Some(collection) = context.catalog().collection(context.database, name) else {
+        return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "collection does not exist"));
+    };
+    let freed = collection.compact().map_err(|error| write_failure(error.into(), &namespace.to_string()))?;
+    reply.append("bytesFreed", RawValue::Int64(i64::try_from(freed).unwrap_or(i64::MAX)));
+    Ok(())
+}
