@@ -1,11 +1,11 @@
 //! Where blocks lie: the data file, checksummed pointers, extents, the space map and the superblock.
 //!
 //! # Terms
-//! - A *block* is the unit of reading: a header, then a payload as its codec stored it. It takes whole *sectors* of 512
+//! - A *block* is the unit of reading: a header, then a payload as its codec stored it. It takes whole *grains* of 32
 //!   bytes. Its checksum stands not in it but in the *pointer* that its parent holds, so that a block that was never
 //!   written, or written elsewhere, is found out as surely as one that decayed.
 //! - An *extent* is a run of *units* of 4 KiB: the unit of allocation. Blocks written together are packed into an extent
-//!   sector by sector. Who owns which extents needs no list: they are the units that the owner's blocks cover
+//!   grain by grain. Who owns which extents needs no list: they are the units that the owner's blocks cover
 //!   ([`extents_of`]).
 //! - A *generation* counts checkpoints. A block remembers in which it was born.
 //! - The *superblock* is the root of everything, in two slots that are written in turn, each twice.
@@ -68,8 +68,9 @@ pub(crate) use superblock_slots::{HEAD_UNITS, Slot, write_slot};
 
 pub(crate) use traffic::{Cause, Flow};
 
-/// The unit in which blocks are packed, in bytes: the smallest that direct I/O reads.
-pub(crate) const SECTOR_BYTES: u64 = 512;
+/// The unit in which blocks are addressed and packed, in bytes. Less than what a device reads at least: with sectors of 512 bytes the
+/// pages of a store were 4 % longer, and a page that begins within a sector is read with one sector more, which costs a device nothing.
+pub(crate) const GRAIN_BYTES: u64 = 32;
 
 /// The unit in which room is allocated, in bytes.
 pub(crate) const UNIT_BYTES: u64 = 4_096;
@@ -115,10 +116,10 @@ pub(crate) fn payloads(
     let file = file.expect("a new store has a data file");
     let mut bytes = vec![0; file.length().expect("the disk is in memory") as usize];
     file.read_exact_at(&mut bytes, 0).expect("the disk is in memory");
-    let sectors = bytes.chunks_exact(SECTOR_BYTES as usize).enumerate();
-    let headers = sectors.filter_map(|(at, sector)| Some((at, block_header::BlockHeader::decode(sector)?)));
-    let payload = |(at, header): (usize, block_header::BlockHeader)| {
-        let start = at * SECTOR_BYTES as usize;
+    let starts = (0..bytes.len()).step_by(GRAIN_BYTES as usize);
+    let headers =
+        starts.filter_map(|start| Some((start, block_header::BlockHeader::decode(&bytes[start..])?)));
+    let payload = |(start, header): (usize, block_header::BlockHeader)| {
         let range = start + block_header::HEADER_BYTES..start + header.disk_length as usize;
         bytes.get(range).map(<[u8]>::to_vec)
     };

@@ -188,7 +188,7 @@ fn after_a_failed_sync_of_the_data_no_checkpoint_is_made_and_the_next_open_finds
 #[test]
 fn a_damaged_collection_can_be_dropped_and_stops_no_checkpoint_of_the_others() {
     let mut noticed = 0;
-    for step in 0..24 {
+    for step in 0..40 {
         let simulation = Environment::simulated(5);
         let engine = open(&simulation).expect("the store opens");
         let damaged = engine.create_tree("damaged", &TreeOptions::default()).expect("the tree is created");
@@ -201,7 +201,9 @@ fn a_damaged_collection_can_be_dropped_and_stops_no_checkpoint_of_the_others() {
         let data = Path::new(FOLDER).join("data.0000");
         let bytes =
             simulation.disk.content(&data).iter().rposition(|byte| *byte != 0).expect("it is written");
-        simulation.disk.flip_bit(&data, bytes / 24 * step * 8 + step % 8);
+        // Behind the superblocks.
+        let head = 128 << 10;
+        simulation.disk.flip_bit(&data, (head + (bytes - head) * step / 40) * 8 + step % 8);
         // What an opening refuses is no question of dropping.
         let Ok(engine) = open(&simulation) else { continue };
         for number in 0..300 {

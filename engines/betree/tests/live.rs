@@ -252,7 +252,7 @@ fn an_open_store_is_checked_and_damage_is_named_with_its_tree() {
         simulation.disk.corrupt(&path, |bytes| {
             let is_page =
                 |at: &usize| bytes[*at..*at + 5] == *b"PBLK\x02" && bytes[*at + 8] == tree.get() as u8;
-            let pages: Vec<usize> = (128 << 10..bytes.len() - 512).step_by(512).filter(is_page).collect();
+            let pages: Vec<usize> = (128 << 10..bytes.len() - 512).step_by(32).filter(is_page).collect();
             for at in pages {
                 bytes[at + 60] ^= 1;
             }

@@ -56,7 +56,7 @@ impl Blocks {
     ) -> Result<(), BetreeError> {
         let mut missing = Vec::new();
         for Wanted { reference, target } in wanted {
-            let stored: u64 = reference.pieces().map(|piece| piece.sector_bytes()).sum();
+            let stored: u64 = reference.pieces().map(|piece| piece.grain_bytes()).sum();
             let is_kept = self.keeps_large(stored);
             let mut rest = target;
             for pointer in reference.pieces() {

@@ -63,7 +63,7 @@ const SHARD_PAGES_MIN: u64 = 32;
 /// What a block is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockKey {
-    /// In sectors, with [`RUN_PAGE`] set for a page of a run.
+    /// In grains, with [`RUN_PAGE`] set for a page of a run.
     address: u64,
     checksum: u64,
 }

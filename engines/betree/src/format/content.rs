@@ -160,12 +160,12 @@ mod tests {
     use super::*;
     use crate::space::{BlockAddress, Codec, FileId, Generation, PointerFields};
 
-    fn piece(kind: BlockKind, raw_length: usize, sector: u64) -> Pointer {
+    fn piece(kind: BlockKind, raw_length: usize, unit: u64) -> Pointer {
         let pointer = Pointer::new(PointerFields {
             file: FileId::FIRST,
             kind,
             codec: Codec::Zstd,
-            address: BlockAddress::new(sector),
+            address: BlockAddress::new(unit * 128),
             disk_length: 5_000,
             raw_length: raw_length as u32,
             birth: Generation::new(5),
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_reference_knows_its_pieces_its_length_and_its_reach() {
-        let pieces = [piece(BlockKind::LargeValue, PIECE_BYTES, 800), piece(BlockKind::LargeValue, 9, 160)];
+        let pieces = [piece(BlockKind::LargeValue, PIECE_BYTES, 100), piece(BlockKind::LargeValue, 9, 20)];
         let reference = LargeReference::of_pieces(&pieces);
         assert_eq!(reference.pieces().collect::<Vec<_>>(), pieces);
         assert_eq!(reference.length(), PIECE_BYTES as u64 + 9);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn changed_bytes_never_panic() {
         let random = SeededRandom::new(5);
-        let bytes = LargeReference::of_pieces(&[piece(BlockKind::LargeValue, 70_000, 800); 3]).in_memory();
+        let bytes = LargeReference::of_pieces(&[piece(BlockKind::LargeValue, 70_000, 100); 3]).in_memory();
         for _ in 0..5_000 {
             let mut changed = bytes.clone();
             let at = random.below(changed.len() as u64) as usize;

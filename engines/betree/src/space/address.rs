@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Pointer, SECTOR_BYTES, UNIT_BYTES};
+use super::{GRAIN_BYTES, Pointer, UNIT_BYTES};
 
 /// Which data file of the store; format version 0 has one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -26,7 +26,7 @@ impl FileId {
     }
 }
 
-/// Where a block begins in its file, in sectors of 512 bytes; below 2^48.
+/// Where a block begins in its file, in grains of 32 bytes; below 2^48.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BlockAddress(u64);
 
@@ -34,17 +34,17 @@ impl BlockAddress {
     /// The first address that is none.
     const LIMIT: u64 = 1 << 48;
 
-    /// The address of this sector, unless it is beyond 2^48.
-    pub(crate) const fn checked(sector: u64) -> Option<BlockAddress> {
-        if sector < BlockAddress::LIMIT { Some(BlockAddress(sector)) } else { None }
+    /// The address of this grain, unless it is beyond 2^48.
+    pub(crate) const fn checked(grain: u64) -> Option<BlockAddress> {
+        if grain < BlockAddress::LIMIT { Some(BlockAddress(grain)) } else { None }
     }
 
-    /// The address of this sector.
+    /// The address of this grain.
     ///
     /// # Panics
-    /// At 2^48 sectors, 128 PiB.
-    pub(crate) const fn new(sector: u64) -> BlockAddress {
-        BlockAddress::checked(sector).expect("no file has 2^48 sectors")
+    /// At 2^48 grains, 8 PiB.
+    pub(crate) const fn new(grain: u64) -> BlockAddress {
+        BlockAddress::checked(grain).expect("no file has 2^48 grains")
     }
 
     pub(crate) const fn get(self) -> u64 {
@@ -53,13 +53,13 @@ impl BlockAddress {
 
     /// Where the block begins, in bytes.
     pub(crate) const fn byte_offset(self) -> u64 {
-        self.0 * SECTOR_BYTES
+        self.0 * GRAIN_BYTES
     }
 }
 
 impl fmt::Debug for BlockAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sector-{}", self.0)
+        write!(f, "grain-{}", self.0)
     }
 }
 
@@ -124,7 +124,7 @@ impl Extent {
     /// If it is empty or does not end within the file's addresses.
     pub(crate) fn new(file: FileId, start: u64, units: u64) -> Extent {
         assert!(units > 0, "an extent is never empty");
-        let end = start.checked_add(units).and_then(|end| end.checked_mul(UNIT_BYTES / SECTOR_BYTES));
+        let end = start.checked_add(units).and_then(|end| end.checked_mul(UNIT_BYTES / GRAIN_BYTES));
         assert!(
             end.is_some_and(|end| end <= BlockAddress::LIMIT),
             "extent {start}+{units} ends beyond every file"

@@ -1,14 +1,13 @@
 //! How a block's payload is stored: as it is, or compressed by LZ4 or Zstandard.
 //!
 //! Contexts of Zstandard are kept per thread: making one costs more than compressing a page. A payload that compression
-//! does not shorten by a sector is stored as it is, so that reading it costs no decompression.
+//! does not shorten by 512 bytes is stored as it is, so that reading it costs no decompression.
 
 use std::cell::RefCell;
 
 use bytes::Bytes;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
-use super::SECTOR_BYTES;
 use crate::page_memory;
 
 /// How a block is stored; a byte of its pointer.
@@ -99,9 +98,8 @@ impl Compression {
     }
 
     /// Stores the payload in the front of `target`, which must have at least [`bound`](Compression::bound) bytes. Returns
-    /// the codec that was used and the bytes that it took. `header_bytes` stand before it on disk: they count when it is
-    /// judged whether compression saves a sector.
-    pub(super) fn compress_into(self, raw: &[u8], target: &mut [u8], header_bytes: usize) -> (Codec, usize) {
+    /// the codec that was used and the bytes that it took.
+    pub(super) fn compress_into(self, raw: &[u8], target: &mut [u8]) -> (Codec, usize) {
         let compressed = match self {
             Compression::None => None,
             Compression::Lz4 => {
@@ -111,9 +109,8 @@ impl Compression {
                 .with_borrow_mut(|context| compress_zstd(context, raw, target, level))
                 .map(|length| (Codec::Zstd, length)),
         };
-        let sectors = |length: usize| (header_bytes + length).div_ceil(SECTOR_BYTES as usize);
         match compressed {
-            Some((codec, length)) if sectors(length) < sectors(raw.len()) => (codec, length),
+            Some((codec, length)) if length + SAVED_BYTES_MIN <= raw.len() => (codec, length),
             _ => {
                 target[..raw.len()].copy_from_slice(raw);
                 (Codec::None, raw.len())
@@ -121,6 +118,9 @@ impl Compression {
         }
     }
 }
+
+/// What compression has to save at least, in bytes: less is not worth the time of reading it.
+const SAVED_BYTES_MIN: usize = 512;
 
 /// The shortest repetition that the quick levels of Zstandard look for, in bytes. Their own choice for a page is 5. In 16 KB of
 /// digits or hexadecimal text that finds many repetitions that save a bit or two each, and all of them have to be followed when the
@@ -144,7 +144,7 @@ mod tests {
 
     fn stored(compression: Compression, raw: &[u8]) -> (Codec, Vec<u8>) {
         let mut target = vec![0; compression.bound(raw.len())];
-        let (codec, length) = compression.compress_into(raw, &mut target, 40);
+        let (codec, length) = compression.compress_into(raw, &mut target);
         target.truncate(length);
         (codec, target)
     }
@@ -168,13 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_by_a_sector_is_stored_as_it_is() {
+    fn what_hardly_shrinks_is_stored_as_it_is() {
         let raw: Vec<u8> =
             (0..64u64).flat_map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
         for compression in [Compression::Lz4, Compression::Zstd(1)] {
             assert_eq!(stored(compression, &raw).0, Codec::None);
             assert_eq!(stored(compression, &[]).0, Codec::None);
-            assert_eq!(stored(compression, &[0; 400]).0, Codec::None, "one sector stays one sector");
+            assert_eq!(stored(compression, &[0; 400]).0, Codec::None, "400 bytes less");
+            assert_ne!(stored(compression, &[0; 600]).0, Codec::None);
         }
     }
 

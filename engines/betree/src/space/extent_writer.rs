@@ -1,6 +1,6 @@
 //! Writes many blocks with one call to the device: the pages of a leaf with their directory, or a checkpoint's nodes.
 //!
-//! 1. [`append`](ExtentWriter::append) compresses a block into the buffer, at the next sector.
+//! 1. [`append`](ExtentWriter::append) compresses a block into the buffer, at the next grain.
 //! 2. [`place`](ExtentWriter::place) allocates: one extent, or several fragments where no interval is long enough and the
 //!    file cannot grow. From then on every block has its address, its header and its checksum.
 //! 3. [`finish`](PlacedBlocks::finish) writes each fragment with one call, padded to units. A directory, whose content
@@ -21,8 +21,8 @@ use super::block_header::{BlockHeader, HEADER_BYTES};
 use super::space_change::extent_of;
 use super::traffic::Passage;
 use super::{
-    BLOCK_BYTES_MAX, BlockKind, BlockStore, Codec, Compression, FileId, Generation, Pointer, PointerFields,
-    SECTOR_BYTES, SpaceError, UNIT_BYTES,
+    BLOCK_BYTES_MAX, BlockKind, BlockStore, Codec, Compression, FileId, GRAIN_BYTES, Generation, Pointer,
+    PointerFields, SpaceError, UNIT_BYTES,
 };
 
 /// A longer buffer is given back to the system after use, in bytes.
@@ -43,7 +43,7 @@ pub(crate) struct ExtentWriter<'a> {
     birth: Generation,
     purpose: Purpose,
     buffer: Option<AlignedBuffer>,
-    /// Where the last block ends in the buffer; a multiple of the sector size.
+    /// Where the last block ends in the buffer; a multiple of the grain size.
     end: usize,
     blocks: Vec<AppendedBlock>,
     next_begins_unit: bool,
@@ -63,7 +63,7 @@ struct AppendedBlock {
 
 impl AppendedBlock {
     fn length(&self) -> BlockLength {
-        let bytes = u64::from(self.disk_length).next_multiple_of(SECTOR_BYTES);
+        let bytes = u64::from(self.disk_length).next_multiple_of(GRAIN_BYTES);
         BlockLength { bytes, begins_unit: self.begins_unit }
     }
 }
@@ -138,7 +138,7 @@ impl<'a> ExtentWriter<'a> {
         directory_raw_bytes_max: usize,
     ) -> Result<PlacedBlocks<'a>, SpaceError> {
         let mut lengths: Vec<BlockLength> = self.blocks.iter().map(AppendedBlock::length).collect();
-        let bytes = ((HEADER_BYTES + directory_raw_bytes_max) as u64).next_multiple_of(SECTOR_BYTES);
+        let bytes = ((HEADER_BYTES + directory_raw_bytes_max) as u64).next_multiple_of(GRAIN_BYTES);
         lengths.push(BlockLength { bytes, begins_unit: false });
         self.place_lengths(lengths)
     }
@@ -159,7 +159,7 @@ impl<'a> ExtentWriter<'a> {
         let addresses = placed.addresses();
         for (at, address) in addresses.into_iter().enumerate().take(self.blocks.len()) {
             let block = self.blocks[at];
-            placed.pointers.push(self.seal(&block, address / SECTOR_BYTES)?);
+            placed.pointers.push(self.seal(&block, address / GRAIN_BYTES)?);
         }
         placed.writer = Some(self);
         Ok(placed)
@@ -179,8 +179,8 @@ impl<'a> ExtentWriter<'a> {
         let bound = (payload + compression.bound(raw.len())).next_multiple_of(UNIT_BYTES as usize);
         let buffer = buffer_of(&mut self.buffer);
         buffer.grow(bound);
-        let (codec, stored) = compression.compress_into(raw, &mut buffer[payload..], HEADER_BYTES);
-        let end = (payload + stored).next_multiple_of(SECTOR_BYTES as usize);
+        let (codec, stored) = compression.compress_into(raw, &mut buffer[payload..]);
+        let end = (payload + stored).next_multiple_of(GRAIN_BYTES as usize);
         buffer[payload + stored..end].fill(0);
         self.end = end;
         let begins_unit = std::mem::take(&mut self.next_begins_unit);
@@ -189,8 +189,8 @@ impl<'a> ExtentWriter<'a> {
     }
 
     /// Writes the header of a block whose address is known, and computes its pointer.
-    fn seal(&mut self, block: &AppendedBlock, sector: u64) -> Result<Pointer, SpaceError> {
-        let address = super::BlockAddress::new(sector);
+    fn seal(&mut self, block: &AppendedBlock, grain: u64) -> Result<Pointer, SpaceError> {
+        let address = super::BlockAddress::new(grain);
         let header = BlockHeader {
             kind: block.kind,
             codec: block.codec,
@@ -300,7 +300,7 @@ impl PlacedBlocks<'_> {
             kept.bytes
         );
         *kept = needed;
-        let directory = writer.seal(&block, address / SECTOR_BYTES)?;
+        let directory = writer.seal(&block, address / GRAIN_BYTES)?;
         writer.blocks.push(block);
         self.trim_last_fragment();
         self.write()?;

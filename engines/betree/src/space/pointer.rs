@@ -4,7 +4,7 @@
 //! `file u16, kind u8, codec u8, disk length u32, raw length u32, reserved u32, address u64, birth u64, checksum u64`.
 //! 40 zero bytes stand for "no pointer" where one may be missing. The reserved bytes are zero in format version 1.
 
-use super::{BLOCK_BYTES_MAX, BlockAddress, Codec, Extent, FileId, Generation, SECTOR_BYTES, UNIT_BYTES};
+use super::{BLOCK_BYTES_MAX, BlockAddress, Codec, Extent, FileId, GRAIN_BYTES, Generation, UNIT_BYTES};
 use crate::space::block_header::HEADER_BYTES;
 
 /// What a block is. Numbers are never reused.
@@ -82,7 +82,7 @@ pub enum PointerError {
         found: u32,
     },
     /// An address beyond every file.
-    #[error("sector {found} lies beyond every file")]
+    #[error("grain {found} lies beyond every file")]
     Address {
         /// What stands there.
         found: u64,
@@ -136,8 +136,8 @@ impl Pointer {
         if fields.raw_length as usize > BLOCK_BYTES_MAX {
             return Err(PointerError::Length { found: fields.raw_length });
         }
-        let sectors = u64::from(fields.disk_length).div_ceil(SECTOR_BYTES);
-        if BlockAddress::checked(fields.address.get() + sectors).is_none() {
+        let grains = u64::from(fields.disk_length).div_ceil(GRAIN_BYTES);
+        if BlockAddress::checked(fields.address.get() + grains).is_none() {
             return Err(PointerError::Address { found: fields.address.get() });
         }
         Ok(Pointer(fields))
@@ -219,16 +219,16 @@ impl Pointer {
         self.0.checksum
     }
 
-    /// The sectors that the block takes, in bytes.
-    pub(crate) const fn sector_bytes(&self) -> u64 {
-        (self.0.disk_length as u64).next_multiple_of(SECTOR_BYTES)
+    /// The grains that the block takes, in bytes.
+    pub(crate) const fn grain_bytes(&self) -> u64 {
+        (self.0.disk_length as u64).next_multiple_of(GRAIN_BYTES)
     }
 
     /// The units that the block touches.
     pub(crate) fn extent(&self) -> Extent {
         let start = self.0.address.byte_offset();
         let first = start / UNIT_BYTES;
-        let end = (start + self.sector_bytes()).div_ceil(UNIT_BYTES);
+        let end = (start + self.grain_bytes()).div_ceil(UNIT_BYTES);
         Extent::new(self.0.file, first, end - first)
     }
 }

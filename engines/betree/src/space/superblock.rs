@@ -8,7 +8,7 @@ use std::path::Path;
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{BlockProblem, Generation, Pointer, SECTOR_BYTES, SpaceError, StoreId, UNIT_BYTES};
+use super::{BlockProblem, GRAIN_BYTES, Generation, Pointer, SpaceError, StoreId, UNIT_BYTES};
 use crate::format::{Fields, FormatError};
 use crate::log::LogPosition;
 
@@ -16,7 +16,7 @@ use crate::log::LogPosition;
 pub(crate) const SUPERBLOCK_BYTES: usize = 4_096;
 
 /// The version of everything in the data file: what `space` writes, and what the tree stores in it.
-pub(super) const DATA_FORMAT_VERSION: u32 = 2;
+pub(super) const DATA_FORMAT_VERSION: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"PANDO\0DB";
 const CHECKSUM_BYTES: usize = 16;
@@ -110,7 +110,7 @@ impl Superblock {
         let optional = |pointer: Option<Pointer>| pointer.map_or(Pointer::NONE, |pointer| pointer.encode());
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&DATA_FORMAT_VERSION.to_le_bytes());
-        bytes.extend_from_slice(&(SECTOR_BYTES as u16).to_le_bytes());
+        bytes.extend_from_slice(&(GRAIN_BYTES as u16).to_le_bytes());
         bytes.extend_from_slice(&(UNIT_BYTES as u16).to_le_bytes());
         bytes.extend_from_slice(&self.features.compatible.to_le_bytes());
         bytes.extend_from_slice(&self.features.read_only_compatible.to_le_bytes());
@@ -138,7 +138,7 @@ impl Superblock {
             found if u64::from(found) == expected => Ok(()),
             found => Err(FormatError::Unknown { block: BLOCK, field, found: u64::from(found) }),
         };
-        unit("sector size", SECTOR_BYTES)?;
+        unit("grain size", GRAIN_BYTES)?;
         unit("unit size", UNIT_BYTES)?;
         let mut pointer_at = 0;
         let mut pointer = |fields: &mut Fields<'_>, field| {
@@ -252,12 +252,12 @@ mod tests {
     use crate::space::{BlockAddress, BlockKind, Codec, FileId, PointerFields};
 
     fn example() -> Superblock {
-        let pointer = |kind, sector| {
+        let pointer = |kind, grain| {
             Pointer::new(PointerFields {
                 file: FileId::FIRST,
                 kind,
                 codec: Codec::None,
-                address: BlockAddress::new(sector),
+                address: BlockAddress::new(grain),
                 disk_length: 100,
                 raw_length: 60,
                 birth: Generation::new(9),

@@ -1,6 +1,6 @@
 //! What is read from the data file and written to it: by cause, and by tree and cause.
 //!
-//! Blocks are counted, with the sectors that they take, and calls to the device: several blocks may go with one, which then counts
+//! Blocks are counted, with the grains that they take, and calls to the device: several blocks may go with one, which then counts
 //! for the first of them. The calls of all causes are those of
 //! [`SpaceStatistics`](super::block_store::SpaceStatistics), without the ones that failed, and those whose first block was not what its pointer says.
 //! Only what comes from the device counts as read; the cost is little beside that.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pando_environment::sync::RwLock;
 use pando_storage::TreeId;
 
-use super::{BlockKind, Pointer, SECTOR_BYTES};
+use super::{BlockKind, GRAIN_BYTES, Pointer};
 
 /// What blocks are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,14 +134,14 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// A block of a tree (0: of none) came from the device.
     pub(super) fn read(&self, tree: TreeId, pointer: &Pointer, passage: Passage) {
-        let (cause, bytes) = (Cause::of(pointer.kind()) as usize, sectors(pointer.disk_length()));
+        let (cause, bytes) = (Cause::of(pointer.kind()) as usize, grains(pointer.disk_length()));
         self.all[cause].read(passage, bytes);
         self.with_tree(tree, |counts| counts[cause].read(passage, bytes));
     }
 
     /// A block was written.
     pub(super) fn wrote(&self, tree: TreeId, kind: BlockKind, disk_length: u32, passage: Passage) {
-        let (cause, bytes) = (Cause::of(kind) as usize, sectors(disk_length));
+        let (cause, bytes) = (Cause::of(kind) as usize, grains(disk_length));
         self.all[cause].wrote(passage, bytes);
         self.with_tree(tree, |counts| counts[cause].wrote(passage, bytes));
     }
@@ -172,6 +172,6 @@ impl Traffic {
     }
 }
 
-fn sectors(disk_length: u32) -> u64 {
-    u64::from(disk_length).next_multiple_of(SECTOR_BYTES)
+fn grains(disk_length: u32) -> u64 {
+    u64::from(disk_length).next_multiple_of(GRAIN_BYTES)
 }

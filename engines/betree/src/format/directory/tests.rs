@@ -7,12 +7,12 @@ use super::{Directory, PageEntry};
 use crate::format::filter::{Filter, KeyHash};
 use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
-pub(crate) fn pointer(kind: BlockKind, sector: u64) -> Pointer {
+pub(crate) fn pointer(kind: BlockKind, grain: u64) -> Pointer {
     Pointer::new(PointerFields {
         file: FileId::FIRST,
         kind,
         codec: Codec::Zstd,
-        address: BlockAddress::new(sector),
+        address: BlockAddress::new(grain),
         disk_length: 1000,
         raw_length: 4000,
         birth: Generation::new(5),
@@ -21,8 +21,8 @@ pub(crate) fn pointer(kind: BlockKind, sector: u64) -> Pointer {
     .unwrap()
 }
 
-fn page(sector: u64, entries: u32) -> PageEntry {
-    let pointer = pointer(BlockKind::Page, sector);
+fn page(grain: u64, entries: u32) -> PageEntry {
+    let pointer = pointer(BlockKind::Page, grain);
     PageEntry { pointer, entries, newest: CommitTimestamp::new(7), large_bytes: 300 }
 }
 

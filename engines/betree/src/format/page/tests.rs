@@ -19,7 +19,7 @@ fn large(number: u64) -> LargeReference<Bytes> {
             file: FileId::FIRST,
             kind: BlockKind::LargeValue,
             codec: Codec::None,
-            address: BlockAddress::new(8 * number),
+            address: BlockAddress::new(128 * number),
             disk_length: 4_000,
             raw_length,
             birth: Generation::new(3),

@@ -10,12 +10,12 @@ use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, 
 
 const SEPARATORS: [&[u8]; 3] = [b"", b"b", b"cc"];
 
-fn page(kind: BlockKind, sector: u64) -> PageEntry {
+fn page(kind: BlockKind, grain: u64) -> PageEntry {
     let pointer = Pointer::new(PointerFields {
         file: FileId::FIRST,
         kind,
         codec: Codec::Zstd,
-        address: BlockAddress::new(sector),
+        address: BlockAddress::new(grain),
         disk_length: 1000,
         raw_length: 4000,
         birth: Generation::new(5),
@@ -26,7 +26,7 @@ fn page(kind: BlockKind, sector: u64) -> PageEntry {
 }
 
 fn example() -> SliceIndex {
-    let pages = [16, 18, 20].map(|sector| page(BlockKind::RunPage, sector));
+    let pages = [16, 18, 20].map(|grain| page(BlockKind::RunPage, grain));
     let pages = Directory::new(SEPARATORS.into_iter(), pages.into(), 999);
     let keys: Vec<KeyHash> = (0..300_u32).map(|number| KeyHash::of(&number.to_le_bytes())).collect();
     SliceIndex { pages, filter: Filter::new(&keys, 10) }

@@ -23,7 +23,7 @@ fn blocks_are_read_back_whatever_the_codec_the_length_and_the_alignment() {
 }
 
 #[test]
-fn a_leaf_goes_to_the_device_in_one_write_packed_by_sectors() {
+fn a_leaf_goes_to_the_device_in_one_write_packed_by_grains() {
     let simulation = simulation(2);
     let store = create(&simulation);
     // The first allocation lets the file grow; the second one only writes.
@@ -39,11 +39,11 @@ fn a_leaf_goes_to_the_device_in_one_write_packed_by_sectors() {
     let (directory, pointers) =
         placed.finish_with_directory(BlockKind::LeafDirectory, Compression::None, &raw).unwrap();
     assert_eq!((store.statistics().writes - writes, simulation.disk.calls() - calls), (1, 1));
-    let sectors: u64 = pointers.iter().map(Pointer::sector_bytes).sum();
-    assert_eq!(packed, sectors);
+    let grains: u64 = pointers.iter().map(Pointer::grain_bytes).sum();
+    assert_eq!(packed, grains);
     let extents = extents_of(pointers.iter().chain([&directory]));
     assert_eq!(extents.len(), 1);
-    assert_eq!(extents[0].units(), (sectors + directory.sector_bytes()).div_ceil(UNIT_BYTES));
+    assert_eq!(extents[0].units(), (grains + directory.grain_bytes()).div_ceil(UNIT_BYTES));
 
     let reads = store.statistics().reads;
     let read = neighbours(&store, &pointers).unwrap();

@@ -44,9 +44,9 @@ fn a_misdirected_write_is_detected_where_it_should_be_and_where_it_went() {
         .disk
         .inject(FaultRule::new(Operation::Write, Fault::MisdirectedWrite { sectors: -8 }).on("data.0000"));
     let strayed = store.write_block(TREE, BlockKind::Page, Compression::None, &content(2, 3_000)).unwrap();
-    assert_eq!(strayed.address().get(), victim.address().get() + 8);
+    assert_eq!(strayed.address().byte_offset(), victim.address().byte_offset() + 4_096);
     assert!(store.read_block(&strayed).unwrap_err().to_string().contains("no block stands there"));
-    let named = format!("for sector-{}", strayed.address().get());
+    let named = format!("for grain-{}", strayed.address().get());
     assert!(store.read_block(&victim).unwrap_err().to_string().contains(&named));
 }
 
@@ -168,11 +168,11 @@ fn folders_without_a_store_with_another_file_or_another_version_are_refused_with
             }
         });
     };
-    reseal(&|copy| copy[8] = 3);
+    reseal(&|copy| copy[8] = 4);
     let error = refused(&simulation);
-    assert!(matches!(error, SpaceError::Version { found: 3, supported: 2, .. }), "{error}");
+    assert!(matches!(error, SpaceError::Version { found: 4, supported: 3, .. }), "{error}");
     reseal(&|copy| {
-        copy[8] = 2;
+        copy[8] = 3;
         copy[32] = 4;
     });
     assert!(matches!(refused(&simulation), SpaceError::Features { bits: 4, .. }));
