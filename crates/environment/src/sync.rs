@@ -9,7 +9,8 @@
 //! - counters for statistics, which order nothing: a place to switch at would only thin out those that matter;
 //! - `quick_cache`, whose shards have locks of their own inside. No lock of ours but a [`LeafMutex`] is taken while one of them is
 //!   held, so that each of its calls is one step of a schedule;
-//! - memory orderings: shuttle takes all for `SeqCst`. What an ordering is too weak for, ThreadSanitizer may find.
+//! - memory orderings: shuttle takes all for `SeqCst`. What an ordering is too weak for, ThreadSanitizer may find: `make sanitize` runs
+//!   the engine's tests of threads with it, with `--cfg thread_sanitizer`.
 
 /// A lock under which no other is taken, also within what others hold, and which may be a `static`: never a place to switch at.
 pub use parking_lot::Mutex as LeafMutex;
@@ -18,6 +19,8 @@ pub use parking_lot::Mutex as LeafMutex;
 mod explore;
 #[cfg(shuttle)]
 mod scheduled;
+#[cfg(all(thread_sanitizer, not(shuttle)))]
+mod visible;
 
 #[cfg(shuttle)]
 pub use explore::explore;
@@ -36,8 +39,13 @@ pub(crate) fn switch() {}
 pub use {
     arc_swap::ArcSwap,
     parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    std::sync::OnceLock,
 };
+
+#[cfg(not(any(shuttle, thread_sanitizer)))]
+pub use std::sync::OnceLock;
+
+#[cfg(all(thread_sanitizer, not(shuttle)))]
+pub use visible::OnceLock;
 
 /// Atomic numbers.
 #[cfg(not(shuttle))]
