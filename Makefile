@@ -119,10 +119,9 @@ measure-lab: $(NODE_TESTS)/.installed ## What the benchmark lab itself costs, an
 	exit $$failed
 
 .PHONY: linkbench-table
-linkbench-table: ## Fetch LinkBench's own table of degrees into .cache, and check it by its totals
-	mkdir -p $(CACHE)/linkbench
-	curl --fail --silent --show-error --location --output $(CACHE)/linkbench/Distribution.dat https://raw.githubusercontent.com/facebookarchive/linkbench/master/config/Distribution.dat
-	cargo run --release --quiet --package pando-bench -- self-check degrees --data-file $(CACHE)/linkbench/Distribution.dat
+linkbench-table: ## Whether your copy of LinkBench's config/Distribution.dat is its own table of degrees, by its totals (FILE=…)
+	@test -n "$(FILE)" || { echo "name your copy of LinkBench's config/Distribution.dat: make linkbench-table FILE=…"; exit 1; }
+	cargo run --release --quiet --package pando-bench -- self-check degrees --data-file "$(FILE)"
 
 .PHONY: measure-engines
 measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, some 20 minutes (PEERS=all-peers, OUT=…, ARGUMENTS=…)

@@ -32,6 +32,12 @@ def bench(oracle, folder, arguments, expected=0):
     return ended.stdout + ended.stderr, files
 
 
+def run_of(files, workload):
+    """The file of the only run of a workload; its load has one, too."""
+    [run] = [file for file in files if file["workload"] == workload]
+    return run
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left(oracle_server):
     """Other tests list the databases of this server, and compare."""
@@ -72,16 +78,58 @@ def test_each_workload_is_a_measurement_of_a_standalone_server(oracle_server, tm
     assert verified is None or verified in printed, printed
 
 
+def test_the_statements_of_a_transaction_are_one_in_a_session(replica_set, tmp_path):
+    # Few documents: clients meet, and their transactions are done again.
+    mix = "--points 2 --simple-ranges 1 --sum-ranges 1 --order-ranges 1 --distinct-ranges 1 --range-size 5"
+    arguments = f"sysbench --collections 1 --docs 60 --clients 6 --duration 3 {mix} {SMALL} --txn session"
+    printed, files = bench(replica_set, tmp_path, arguments)
+    run = run_of(files, "sysbench")
+    figures = run["figures"]
+    assert "60 checked, 0 wrong" in printed and not run["flagged"], printed
+    assert figures["operations"] > 0 and figures["retried"] > 0 and figures["failed"] == 0, printed
+    # Nobody sees a transaction that is half done: every document is there.
+    assert figures["missed"] == 0, printed
+
+
 @pytest.mark.parametrize("arguments", [LINKBENCH, BUSY])
 def test_links_and_counts_change_together_in_transactions_of_a_session(replica_set, tmp_path, arguments):
     printed, files = bench(replica_set, tmp_path, f"{arguments} --txn session")
     assert " 0 wrong" in printed and not files[-1]["flagged"], printed
 
 
+def test_a_checkpoint_is_forced_where_that_is_asked_for(oracle_server, tmp_path):
+    arguments = "load --collections 1 --docs 20000 --load-connections 1"
+    bench(oracle_server, tmp_path, arguments)
+    arguments = "point --collections 1 --docs 20000 --clients 1 --duration 1 --warmup 0 --no-ceiling --load no --force-checkpoint"
+    printed, files = bench(oracle_server, tmp_path, arguments)
+    why = run_of(files, "point")["why"]
+    assert why["sizes_written"]["data"] > 0 and "a checkpoint was forced before the run" in printed, printed
+    assert "size after a forced checkpoint: " in printed
+
+
+def test_the_servers_own_checkpoints_stand_beside_the_timeline(oracle_server, tmp_path):
+    # The oracle of the tests writes one every five seconds.
+    arguments = "sysbench --collections 1 --docs 2000 --clients 2 --duration 12 --warmup 0 --interval 4 --no-ceiling"
+    printed, files = bench(oracle_server, tmp_path, arguments)
+    figures = run_of(files, "sysbench")["figures"]
+    checkpoints = figures["checkpoints"]
+    assert checkpoints and all(one["from_s"] <= one["to_s"] for one in checkpoints), printed
+    marked = [place for place, second in enumerate(figures["timeline"]) if second["checkpoint"]]
+    assert marked and all(second["behind_bytes"] is not None for second in figures["timeline"]), printed
+    assert all(any(one["from_s"] < place + 1 and one["to_s"] >= place for one in checkpoints) for place in marked)
+    lines = [line.split("\t") for line in next(tmp_path.glob("sysbench-[0-9]*.tps.tsv")).read_text().splitlines()]
+    ckpt = lines[0].index("ckpt")
+    assert sum(int(line[ckpt]) for line in lines[1:]) == len(marked)
+    assert "under way, says the server" in printed
+    subprocess.run([BENCH, "report", tmp_path], check=True, capture_output=True)
+    assert 'class="checkpoint"' in (tmp_path / "report.html").read_text()
+
+
 @pytest.mark.parametrize(("level", "part"), [("session", "replica set"), ("tokumx", "beginTransaction")])
 def test_a_level_of_transactions_that_a_standalone_server_has_not_is_refused(oracle_server, tmp_path, level, part):
-    printed, _ = bench(oracle_server, tmp_path, f"linkbench --nodes 10 --txn {level}", expected=2)
-    assert "--txn" in printed and part in printed
+    for workload in ("linkbench --nodes 10", "sysbench --collections 1 --docs 10"):
+        printed, _ = bench(oracle_server, tmp_path, f"{workload} --txn {level}", expected=2)
+        assert "--txn" in printed and part in printed
 
 
 # What a URI has to encode, and what SASLprep changes.

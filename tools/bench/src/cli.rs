@@ -13,6 +13,7 @@ use crate::error::BenchError;
 use crate::random::Generator;
 use crate::run::Plan;
 use crate::workload::load::Durability;
+use crate::workload::spread::Spread;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::collections::BTreeMap;
@@ -107,6 +108,33 @@ pub fn load_arguments() -> Vec<Arg> {
             .default_value("w1")
             .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
     ]
+}
+
+/// Over how many collections and databases the data of a workload is spread whose only collection has another name.
+pub fn spread_arguments() -> Vec<Arg> {
+    vec![
+        option("databases", "N", "Spread the collections over so many: NAME1 to NAMEN")
+            .default_value("1")
+            .value_parser(value_parser!(u32).range(1..=100_000)),
+        option("collections", "N", "Spread the data over so many; more than one are numbered from 1")
+            .default_value("1")
+            .value_parser(value_parser!(u32).range(1..=100_000)),
+    ]
+}
+
+/// What these say.
+pub fn spread(matches: &ArgMatches, collection: &'static str) -> Result<Spread, BenchError> {
+    let spread = Spread {
+        database: value(matches, "database"),
+        databases: value(matches, "databases"),
+        collection,
+        collections: value(matches, "collections"),
+    };
+    if spread.databases > spread.collections {
+        let cause = format!("{} collections cannot be in {} databases", spread.collections, spread.databases);
+        return Err(BenchError::Option { option: "databases", cause });
+    }
+    Ok(spread)
 }
 
 /// When to load.
@@ -224,6 +252,8 @@ pub struct ServerOptions {
     pub launch: launch::LaunchOptions,
     /// Readaheads in kilobytes, with a set of runs for each; none if it stays as it is.
     pub readahead_sweep: Vec<u32>,
+    /// Whether the server is to write a checkpoint before each run and after it.
+    pub force_checkpoint: bool,
     /// How stacks are found, if the server is to be recorded.
     pub profile: Option<String>,
     /// The server, if it speaks MySQL's protocol and the workload does, too.
@@ -242,8 +272,6 @@ pub struct MeasureOptions {
     pub plans: Vec<Plan>,
     /// How often each.
     pub repeats: u32,
-    /// Width of a line in the files with the original's columns, in seconds.
-    pub interval_s: u32,
     /// Whether to measure the tool's own ceiling.
     pub with_ceiling: bool,
     /// Whether to measure nothing but the tool.
@@ -323,6 +351,7 @@ pub fn server_options(matches: &ArgMatches) -> ServerOptions {
         labels: launch::labels(matches),
         launch: launch::options(matches),
         readahead_sweep: matches.get_many("readahead-sweep").unwrap_or_default().copied().collect(),
+        force_checkpoint: matches.get_flag("force-checkpoint"),
         profile: matches.get_one("profile").cloned(),
         uri: uri(matches),
         process: matches.get_one::<u32>("server-pid").copied().map(ProcessId::new),
@@ -365,13 +394,13 @@ pub fn measure_options(matches: &ArgMatches) -> MeasureOptions {
         warmup_s: value(matches, "warmup"),
         duration_s: value(matches, "duration"),
         pace,
+        interval_s: value(matches, "interval"),
     };
     MeasureOptions {
         server: server_options(matches),
         load_when,
         plans: matches.get_many::<u32>("clients").unwrap_or_default().map(plan).collect(),
         repeats: value(matches, "repeats"),
-        interval_s: value(matches, "interval"),
         with_ceiling: !matches.get_flag("no-ceiling"),
         null_server: matches.get_flag("null-server"),
     }

@@ -131,6 +131,11 @@ impl Sources {
         self.data_folder.as_deref()
     }
 
+    /// What the server's data folder takes on the device now.
+    pub fn folder_bytes(&self) -> Option<u64> {
+        self.data_folder.as_deref().map(|folder| FolderSize::of(folder).allocated_bytes)
+    }
+
     /// Reads all counters.
     pub fn sample(&mut self) -> Result<Sample, CounterError> {
         let server = match self.server {

@@ -1,5 +1,9 @@
 //! Latencies: recorded in nanoseconds, 1 µs to 1 h, to three digits.
 
+mod coarse;
+
+pub use coarse::CoarseLatencies;
+
 use std::time::Duration;
 
 /// The longest latency that is told apart; a longer one counts as this.

@@ -9,16 +9,17 @@
 //! - [`posts`]: what the posts published. [`directions`]: what they concluded, and whether that is so here.
 //! - [`compare`]: two sets of runs beside each other.
 //! - [`durability`]: what an acknowledged write means.
-//! - [`csv`]: the columns of the original tools.
+//! - [`intervals`]: a run by intervals. [`csv`]: files in columns, those of the original tools among them.
 
 mod chart;
 pub mod compare;
 pub mod csv;
-mod dips;
+pub mod dips;
 pub mod directions;
 pub mod durability;
 pub mod figures;
 pub mod file;
+pub mod intervals;
 pub mod markdown;
 pub mod page;
 pub mod posts;

@@ -40,6 +40,8 @@ pub struct Plan {
     pub duration_s: u32,
     /// Closed loop, or so many units per second.
     pub pace: Pace,
+    /// Seconds of the intervals whose latencies are kept apart.
+    pub interval_s: u32,
 }
 
 /// What the counting must know of a workload.
@@ -66,6 +68,8 @@ pub struct Measured {
     pub usage: Option<Usage>,
     /// What each second of it cost.
     pub usage_per_second: Vec<Usage>,
+    /// What the data folder took on the device at the end of each interval, in bytes; empty if its place is not known.
+    pub folder_bytes: Vec<u64>,
 }
 
 impl Measured {
@@ -108,6 +112,7 @@ pub fn run(
         parts,
         kinds: counting.kinds,
         misses: counting.misses,
+        interval_s: plan.interval_s,
     };
     let mut groups: Vec<Vec<Connection>> = (0..parts).map(|_| Vec::new()).collect();
     let mut crews = Vec::new();
@@ -128,9 +133,9 @@ pub fn run(
     let window = orders(start, 0).window;
     let crews = crews.into_iter().map(|(pace, tasks)| (Orders { pace, ..orders(start, 0) }, tasks)).collect();
     let underway = start_all(groups, |part| orders(start, part), crews)?;
-    let (usage, usage_per_second) = watch(window, &underway, sources)?;
+    let Watched { usage, usage_per_second, folder_bytes } = watch(plan, window, &underway, sources)?;
     let ended = if is_over_by(&underway, window.to() + CREW_GRACE)? { Ended::All } else { Ended::NotAll };
-    let mut tally = Tally::new(counting.kinds, counting.misses);
+    let mut tally = Tally::new(counting.kinds, counting.misses).by_intervals_of(plan.interval_s);
     let mut over_at = Some(window.from);
     for part in join(underway, ended)? {
         // The run ended early only if every worker did.
@@ -145,7 +150,7 @@ pub fn run(
     let seconds = over_at.map_or(planned, |over| over.duration_since(window.from).as_secs_f64().max(1e-6));
     // Seconds in which nothing was done are seconds of the window, too.
     tally.seconds.resize(seconds.ceil() as usize, crate::client::Second::default());
-    Ok(Measured { plan, from: window.from, seconds, tally, usage, usage_per_second })
+    Ok(Measured { plan, from: window.from, seconds, tally, usage, usage_per_second, folder_bytes })
 }
 
 fn start_all(
@@ -206,20 +211,29 @@ fn join(underway: Underway, ended: Ended) -> Result<Vec<Tally>, BenchError> {
     Ok(tallies)
 }
 
-/// Samples the counters at the edges of the window and of its seconds; gives what the whole window cost, and each second.
+/// What a run cost.
+#[derive(Default)]
+struct Watched {
+    usage: Option<Usage>,
+    usage_per_second: Vec<Usage>,
+    folder_bytes: Vec<u64>,
+}
+
+/// Samples the counters at the edges of the window and of its seconds, and the size of the data at the end of each interval.
 fn watch(
+    plan: Plan,
     window: Window,
     underway: &Underway,
     sources: Option<&mut Sources>,
-) -> Result<(Option<Usage>, Vec<Usage>), BenchError> {
+) -> Result<Watched, BenchError> {
     let is_over = |moment: Instant| is_over_by(underway, moment);
     let mut all_over = is_over(window.from)?;
     let Some(sources) = sources else {
         let _ = all_over || is_over(window.to())?;
-        return Ok((None, Vec::new()));
+        return Ok(Watched::default());
     };
     let first = sources.sample()?;
-    let (mut last, mut per_second) = (first.clone(), Vec::new());
+    let (mut last, mut per_second, mut folder_bytes) = (first.clone(), Vec::new(), Vec::new());
     for second in 1..=window.seconds {
         if all_over {
             break;
@@ -228,11 +242,15 @@ fn watch(
         let sample = sources.sample()?;
         per_second.push(sources.between(&last, &sample));
         last = sample;
+        if second % plan.interval_s.max(1) == 0 || second == window.seconds || all_over {
+            folder_bytes.extend(sources.folder_bytes());
+        }
         if second % PROGRESS_S == 0 && second < window.seconds {
             print_progress(second, underway);
         }
     }
-    Ok((Some(sources.between(&first, &last)), per_second))
+    let usage = Some(sources.between(&first, &last));
+    Ok(Watched { usage, usage_per_second: per_second, folder_bytes })
 }
 
 /// Waits for a moment; whether all clients are over before. Somebody who asks for the end is heard within a second.

@@ -17,7 +17,7 @@ pub mod floor;
 pub mod open_loop;
 pub mod seed;
 
-use crate::client::{Misses, NullReply, NullServer, Pace};
+use crate::client::{INTERVAL_S, Misses, NullReply, NullServer, Pace};
 use crate::command::point;
 use crate::error::BenchError;
 use crate::run::{Counting, Plan};
@@ -46,7 +46,14 @@ pub struct Answer {
 
 impl Effort {
     fn plan(self, pace: Pace) -> Plan {
-        Plan { clients: self.clients, threads: 1, warmup_s: 0, duration_s: self.seconds, pace }
+        Plan {
+            clients: self.clients,
+            threads: 1,
+            warmup_s: 0,
+            duration_s: self.seconds,
+            pace,
+            interval_s: INTERVAL_S,
+        }
     }
 }
 

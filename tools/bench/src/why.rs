@@ -2,8 +2,10 @@
 //!
 //! - [`status`]: the numbers of serverStatus that changed.
 //! - [`profile`]: a record by `perf`: top symbols and a flame graph.
+//! - [`checkpoints`]: when it wrote its checkpoints, and what it had put off.
 //! - [`sizes`]: how large data, indexes and log are.
 
+pub mod checkpoints;
 pub mod profile;
 pub mod sizes;
 pub mod status;
@@ -11,6 +13,13 @@ pub mod status;
 use profile::Profile;
 use sizes::Sizes;
 use std::collections::BTreeMap;
+
+impl Why {
+    /// The sizes that compare: of what is written, if that was asked for.
+    pub fn comparable_sizes(&self) -> Option<Sizes> {
+        self.sizes_written.or(self.sizes)
+    }
+}
 
 /// What is known of one run beside its figures.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -24,4 +33,7 @@ pub struct Why {
     /// How large what the server keeps is, after the run.
     #[serde(default)]
     pub sizes: Option<Sizes>,
+    /// The same after a checkpoint that was asked for.
+    #[serde(default)]
+    pub sizes_written: Option<Sizes>,
 }

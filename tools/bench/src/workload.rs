@@ -22,6 +22,7 @@ pub mod kv;
 pub mod linkbench;
 pub mod load;
 pub mod point;
+pub mod spread;
 pub mod sysbench;
 
 use crate::client::{Clients, Misses, NullReply};
@@ -64,6 +65,11 @@ pub trait Workload: Sync {
         Ok(None)
     }
 
+    /// That the server can do what is asked; refused before anything is loaded.
+    fn check_ability(&self, _target: &Target) -> Result<(), BenchError> {
+        Ok(())
+    }
+
     /// What is to be done right before the clients of a run begin, such as making empty collections.
     fn prepare(&self, _target: &Target) -> Result<(), BenchError> {
         Ok(())
@@ -103,7 +109,7 @@ pub trait Workload: Sync {
     }
 
     /// Files in the columns of the original tool.
-    fn csv(&self, _figures: &Figures, _interval_s: u32) -> Vec<CsvFile> {
+    fn csv(&self, _figures: &Figures) -> Vec<CsvFile> {
         Vec::new()
     }
 }

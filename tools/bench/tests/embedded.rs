@@ -43,7 +43,10 @@ fn an_open_loop_keeps_its_schedule_without_a_socket() {
     let files = std::fs::read_dir(folder.path().join("out")).expect("the tool wrote files");
     let run = files
         .flatten()
-        .find(|file| file.file_name().to_string_lossy().starts_with("point-1"))
+        .find(|file| {
+            let name = file.file_name().to_string_lossy().into_owned();
+            name.starts_with("point-1") && name.ends_with(".json")
+        })
         .expect("a run");
     let text = std::fs::read_to_string(run.path()).expect("readable");
     let file: serde_json::Value = serde_json::from_str(&text).expect("JSON");

@@ -28,10 +28,16 @@ fn all_workloads(server: &MariaDb, engine: &str) {
     let has_handler = engine == "innodb";
     let by_handler = ["point --api handler"].into_iter().filter(|_| has_handler);
     for workload in ["point", "sysbench", "sysbench --txn session"].into_iter().chain(by_handler) {
-        let text = measured(server, &format!("{workload} {data} --mysql-engine {engine}"));
+        let text = measured(server, &format!("{workload} {data} --mysql-engine {engine} --force-checkpoint"));
+        assert!(text.contains("a checkpoint was forced before the run"), "{text}");
         assert!(text.contains("rows that must be there: 800 checked, 0 wrong"), "{text}");
         assert!(text.contains("waits: "), "{text}");
     }
+    // Before the checkpoint MyRocks has so little in its memory only.
+    let sizes = &server.last_file("sysbench")["why"]["sizes_written"];
+    assert!(["data", "indexes", "folder"].iter().all(|part| sizes[part].as_u64() > Some(0)), "{sizes}");
+    let status = &server.last_file("sysbench")["why"]["status"];
+    assert!(status["Com_stmt_execute"].as_f64() > Some(100.0), "{status}");
     for api in ["sql", "handler"].into_iter().filter(|api| *api == "sql" || has_handler) {
         let text = measured(
             server,
@@ -55,6 +61,22 @@ fn all_workloads(server: &MariaDb, engine: &str) {
         ),
     );
     assert!(text.contains("index price_dateandtime_customerid: 20030 checked, 0 wrong"), "{text}");
+    let timeline = server.last_file("iibench")["figures"]["timeline"].as_array().cloned().expect("seconds");
+    assert!(
+        timeline.iter().any(|second| second["background_bytes"].is_u64() || second["behind_bytes"].is_u64()),
+        "{timeline:?}"
+    );
+    for arguments in [
+        "kv --rows 500 --reads 200 --rounds 2 --clients 3 --collections 3 --databases 2 --preload --load yes",
+        "iibench --docs 3010 --batch 100 --clients 2 --collections 3 --queries 20 --query-interval 1 --query-begin 500",
+    ] {
+        let text = measured(server, &format!("{arguments} --no-ceiling --mysql-engine {engine}"));
+        assert!(text.contains("in 3 collections"), "{text}");
+        assert!(
+            arguments.starts_with("kv") || text.contains("against the tables: 3010 checked, 0 wrong"),
+            "{text}"
+        );
+    }
     for level in ["session", "none"] {
         let text = measured(
             server,
@@ -116,6 +138,7 @@ fn what_a_server_cannot_do_is_refused_before_anything_starts() {
         (format!("linkbench {small} --txn two-phase"), ["--txn", "none and session"]),
         (format!("linkbench {small} --txn session --mysql-engine myisam"), ["--txn", "no transactions"]),
         ("sysbench --docs 10 --txn session --mysql-engine myisam".to_owned(), ["--txn", "no transactions"]),
+        ("sysbench --docs 10 --txn tokumx".to_owned(), ["--txn", "none and session"]),
         ("iibench --batch 60000".to_owned(), ["--batch", "13107"]),
         ("kv --durability j".to_owned(), ["--durability", "innodb_flush_log_at_trx_commit"]),
         ("kv --mysql-settings posts".to_owned(), ["--mysql-settings", "--innodb-flush-method=O_DIRECT"]),

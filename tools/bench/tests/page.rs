@@ -5,10 +5,27 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The width of a small phone.
 /// A4 across less its margins, in CSS pixels.
 const PAPER: u32 = 1047;
+/// The width of a small phone.
 const PHONE: u32 = 360;
+
+/// The names of colours that are too near to the background's, with their contrast.
+const WEAK_CONTRASTS: &str = r#"(() => {
+    const style = page.defaultView.getComputedStyle(page.documentElement);
+    const channels = name => {
+        const hex = style.getPropertyValue(name).trim().slice(1);
+        const pairs = hex.length === 3 ? [...hex].map(digit => digit + digit) : hex.match(/../g);
+        return pairs.map(pair => parseInt(pair, 16) / 255).map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    };
+    const light = name => { const [r, g, b] = channels(name); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const contrast = name => {
+        const both = [light(name), light('--back')].sort((a, b) => b - a);
+        return (both[0] + 0.05) / (both[1] + 0.05);
+    };
+    const least = { '--text': 4.5, '--soft': 4.5, '--c0': 3, '--c1': 3, '--c2': 3, '--c3': 3, '--c4': 3, '--c5': 3 };
+    return Object.keys(least).filter(name => !(contrast(name) >= least[name])).map(name => name + ' ' + contrast(name)).join(', ');
+})()"#;
 
 fn bench(arguments: &[&str], folder: &Path) {
     let output = Command::new(env!("CARGO_BIN_EXE_pando-bench")).args(arguments).current_dir(folder).output();
@@ -88,6 +105,19 @@ fn a_report_page_reads_well_on_phones_screens_and_paper() {
     std::fs::write(&on_paper, text.replace("@media print", "@media screen")).expect("writable");
     let width = found_in(folder.path(), &on_paper, PAPER, "page.documentElement.scrollWidth");
     assert_eq!(width, PAPER.to_string(), "nothing is cut off on paper");
+    for (media, colours) in
+        [("", "light"), ("@media (prefers-color-scheme: dark)", "dark"), ("@media print", "printed")]
+    {
+        let shown = folder.path().join(format!("{colours}.html"));
+        // A rule without a condition says more than one with: what stands in braces is as if the condition held.
+        std::fs::write(
+            &shown,
+            if media.is_empty() { text.clone() } else { text.replace(media, "@media screen") },
+        )
+        .expect("writable");
+        let weak = found_in(folder.path(), &shown, 1000, WEAK_CONTRASTS);
+        assert_eq!(weak, "", "{colours}: to be read, text needs a contrast of 4.5, a line of 3");
+    }
     let address = format!("file://{}", page.display());
     chromium(folder.path(), &["--window-size=1200,2000", "--screenshot=screen.png", &address]);
     chromium(folder.path(), &["--print-to-pdf=paper.pdf", &address]);

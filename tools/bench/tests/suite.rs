@@ -126,6 +126,52 @@ fn a_server_that_dies_or_a_folder_that_cannot_be_written_is_told_and_the_rest_is
 }
 
 #[test]
+fn a_server_that_runs_already_is_measured_and_left_running() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("loopback")
+        .port();
+    let mut server = Command::new(program::pando())
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--unix-socket", "none", "--data"])
+        .arg(folder.path().join("elsewhere"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    let began = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it listens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let text = format!(
+        r#"
+        name = "running"
+        about = "a server that somebody else runs"
+        [[server]]
+        name = "theirs"
+        engine = "betree"
+        uri = "mongodb://127.0.0.1:{port}"
+        cache = [{{ mb = 256, name = "as it is" }}]
+        [[run]]
+        workload = "point"
+        state = "warm"
+        clients = [2]
+        arguments = {{ collections = 1, docs = 200, duration = 1, warmup = 0 }}
+        "#
+    );
+    let output = suite(folder.path(), &text).output().expect("the tool starts");
+    let shown = text_of(&output);
+    let is_running = server.try_wait().expect("it is our own process").is_none();
+    let _ = server.kill();
+    let _ = server.wait();
+    assert!(output.status.success() && is_running, "{shown}");
+    assert_eq!(results(folder.path()), 1, "{shown}");
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).expect("a page");
+    assert!(page.contains("running before the suite"), "{page}");
+}
+
+#[test]
 fn bad_suites_are_refused_before_anything_starts() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (from, to, expected) in [

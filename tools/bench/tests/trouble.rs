@@ -144,15 +144,18 @@ fn what_a_target_has_not_is_refused_before_anything_starts() {
         ("point --cap 1GB", ["--cap", "--server-command"]),
         ("point --uri mongodb://a,b", ["several hosts", "mongodb://a,b"]),
         ("point --uri mongodb://me:secret@h/?authMechanism=X", ["authMechanism", "SCRAM-SHA-256"]),
-        ("sysbench --txn session", ["--txn", "stand alone"]),
     ] {
         let text = refused(&arguments.split(' ').collect::<Vec<_>>());
         assert!(parts.iter().all(|part| text.contains(part)), "{arguments}: {text}");
         assert!(!text.contains("secret"), "{text}");
     }
     let server = Server::start();
-    let text = server.refused("linkbench --nodes 10 --txn tokumx");
-    assert!(text.contains("--txn") && text.contains("beginTransaction"), "{text}");
+    let text = server.refused("point --collections 1 --docs 10 --force-checkpoint");
+    assert!(text.contains("--force-checkpoint") && text.contains("no fsync"), "{text}");
+    for workload in ["linkbench --nodes 10", "sysbench --collections 1 --docs 10"] {
+        let text = server.refused(&format!("{workload} --txn tokumx"));
+        assert!(text.contains("--txn") && text.contains("beginTransaction"), "{workload}: {text}");
+    }
 }
 
 #[test]
@@ -242,4 +245,44 @@ fn a_run_that_is_interrupted_keeps_those_before_and_a_stubborn_server_is_killed(
         !std::fs::read_dir("/proc").expect("it is there").flatten().any(is_left),
         "nothing is left running"
     );
+}
+
+#[test]
+fn a_server_that_stands_still_for_some_seconds_shows_as_a_dip_and_not_as_a_failure() {
+    let server = Server::start();
+    server.bench("load --collections 1 --docs 100");
+    let child = tool()
+        .args("point --collections 1 --docs 100 --clients 2 --duration 12 --warmup 0 --interval 2 --no-ceiling --load no".split(' '))
+        .args(["--uri", &server.uri(), "--out"])
+        .arg(server.out())
+        .spawn()
+        .expect("the tool starts");
+    std::thread::sleep(Duration::from_secs(4));
+    let signal = |name: &str| {
+        let told = Command::new("kill").args([name, &server.process_id().to_string()]).status();
+        assert!(told.expect("kill is there").success());
+    };
+    signal("-STOP");
+    std::thread::sleep(Duration::from_secs(4));
+    signal("-CONT");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = server.files("point").pop().expect("a run");
+    assert_eq!(run["figures"]["failed"], 0);
+    let operations: Vec<u64> = server
+        .text("-c2.seconds.tsv")
+        .lines()
+        .skip(1)
+        .map(|line| line.split('\t').nth(1).and_then(|cell| cell.parse().ok()).expect("a number"))
+        .collect();
+    let idle = operations.iter().filter(|count| **count == 0).count();
+    assert!(operations.len() == 12 && (2..=8).contains(&idle), "{operations:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("noisy") && printed.contains("dips"), "{printed}");
+    // The longest latency of the intervals is that of the stall, and is in few of them.
+    let intervals = run["figures"]["intervals"].as_array().expect("intervals");
+    let longest = |interval: &serde_json::Value| interval["units"]["max"].as_f64().unwrap_or(0.0);
+    assert_eq!(intervals.len(), 6);
+    assert!(intervals.iter().any(|interval| longest(interval) > 2e6), "{intervals:?}");
+    assert!(intervals.iter().any(|interval| longest(interval) < 2e6), "{intervals:?}");
 }

@@ -66,6 +66,35 @@ fn sysbench_transactions_leave_every_document_in_its_place() {
     let columns = server.text(".tps.tsv");
     assert!(columns.starts_with("elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\t"), "{columns}");
     assert_eq!(columns.lines().count(), 3, "a heading and two seconds");
+    let cell = |line: usize, name: &str| {
+        let place =
+            columns.lines().next().and_then(|names| names.split('\t').position(|found| found == name));
+        let line = columns.lines().nth(line).expect("a line");
+        line.split('\t')
+            .nth(place.unwrap_or_else(|| panic!("{name} in {columns}")))
+            .expect("a cell")
+            .to_owned()
+    };
+    for name in [
+        "int_p50",
+        "int_p999",
+        "int_max",
+        "point_p99",
+        "sum_range_p50",
+        "insert_max",
+        "wKB/op",
+        "cs/op",
+        "cpu_us/op",
+    ] {
+        assert!(cell(1, name).parse::<f64>().is_ok(), "{name}: {columns}");
+    }
+    let counted: u64 = (1..3).map(|line| cell(line, "point_n").parse::<u64>().expect("a number")).sum();
+    assert_eq!(counted, done("point"), "intervals have what the run has");
+    assert!(cell(2, "dbGB").parse::<f64>().is_ok_and(|gigabytes| gigabytes > 0.0), "{columns}");
+    assert!(
+        cell(1, "ckpt").parse::<u32>().is_ok_and(|seconds| seconds <= 1),
+        "Pando counts its checkpoints: {columns}"
+    );
 }
 
 #[test]
@@ -77,11 +106,31 @@ fn kv_reads_every_key_of_its_set_in_every_round() {
     );
     assert!(printed.contains("reads/s by round:"), "{printed}");
     let columns = server.text(".load.tsv");
-    assert!(columns.starts_with("tot_inserts\telap_secs\tcum_ips\tint_ips\tint_lat\n1000\t1\t"), "{columns}");
+    assert!(columns.starts_with("tot_inserts\telap_secs\tcum_ips\tint_ips\tint_lat\tint_p50\t"), "{columns}");
+    assert!(columns.lines().nth(1).is_some_and(|line| line.starts_with("1000\t1\t")), "{columns}");
     let figures = figures(&server, "kv");
     assert_eq!(number(&figures["operations"]), 1200);
     let rounds = figures["kinds"].as_array().expect("rounds");
     assert_eq!(rounds.iter().map(|round| number(&round["done"])).collect::<Vec<_>>(), [400, 400, 400]);
+}
+
+#[test]
+fn rows_and_purchases_are_spread_over_collections_and_databases() {
+    let server = Server::start();
+    let printed = server.bench(
+        "kv --rows 1000 --reads 400 --rounds 2 --clients 7 --collections 5 --databases 2 --shuffle-load --preload --no-ceiling",
+    );
+    assert!(printed.contains("in 5 collections of 2 databases"), "{printed}");
+    let read = figures(&server, "kv");
+    assert_eq!((number(&read["operations"]), number(&read["missed"])), (800, 0));
+    let printed = server.bench(
+        "iibench --docs 6020 --batch 100 --clients 3 --collections 4 --databases 4 --queries 20 --query-interval 1 --query-begin 500 \
+         --guided-queries --no-ceiling",
+    );
+    assert!(printed.contains("against the collections: 6020 checked, 0 wrong"), "{printed}");
+    assert!(printed.contains("index price_customerid: 6020 checked, 0 wrong"), "{printed}");
+    let why = server.refused("kv --collections 2 --databases 3");
+    assert!(why.contains("--databases") && why.contains("2 collections"), "{why}");
 }
 
 #[test]

@@ -49,6 +49,9 @@ pub fn arguments() -> Vec<Arg> {
         )
         .action(ArgAction::Append)
         .value_parser(parse_label),
+        Arg::new("force-checkpoint").long("force-checkpoint").action(ArgAction::SetTrue).help(
+            "Have the server write a checkpoint before each run, and another one before sizes are taken again",
+        ),
         option(
             "profile",
             "STACKS",

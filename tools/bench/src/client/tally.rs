@@ -6,10 +6,12 @@
 
 use super::script::{Note, Verdict};
 use super::{Statement, ThreadUsage};
-use crate::histogram::Latencies;
+use crate::histogram::{CoarseLatencies, Latencies};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+/// Seconds of an interval where nothing else is said, as the original tools have them.
+pub const INTERVAL_S: u32 = 10;
 /// How many messages about failures are kept.
 const FAILURES_KEPT: usize = 5;
 
@@ -34,6 +36,10 @@ pub struct Tally {
     pub kinds: Vec<KindTally>,
     /// Each second of the window.
     pub seconds: Vec<Second>,
+    /// Each interval of the window.
+    pub intervals: Vec<IntervalTally>,
+    /// How many seconds an interval has.
+    interval_s: u32,
     /// Statements that did not find what they asked for.
     pub missed: u64,
     /// Units that were refused, or answered wrongly.
@@ -67,6 +73,29 @@ pub struct KindTally {
     pub last_at: Option<Instant>,
     /// In each second of the window: how many were done, and how long they took together.
     pub seconds: Vec<(u64, Duration)>,
+}
+
+/// The latencies of one interval: its percentiles are not to be had from those of its seconds.
+#[derive(Clone, Debug, Default)]
+pub struct IntervalTally {
+    /// Of the units.
+    pub units: CoarseLatencies,
+    /// By kind of statement; none where no kind was done yet.
+    pub kinds: Vec<CoarseLatencies>,
+}
+
+impl IntervalTally {
+    fn kind(&mut self, index: usize) -> &mut CoarseLatencies {
+        if self.kinds.len() <= index {
+            self.kinds.resize(index + 1, CoarseLatencies::default());
+        }
+        &mut self.kinds[index]
+    }
+
+    fn add(&mut self, other: &IntervalTally) {
+        self.units.add(&other.units);
+        other.kinds.iter().enumerate().for_each(|(index, theirs)| self.kind(index).add(theirs));
+    }
 }
 
 /// The counts of one second.
@@ -122,6 +151,8 @@ impl Tally {
             service: None,
             kinds: vec![none; kinds],
             seconds: Vec::new(),
+            intervals: Vec::new(),
+            interval_s: INTERVAL_S,
             missed: 0,
             failed: 0,
             retried: 0,
@@ -137,6 +168,20 @@ impl Tally {
     /// The same, for an open loop, where latencies from the intended and from the real beginning differ.
     pub fn of_open_loop(kinds: usize, misses: Misses) -> Tally {
         Tally { service: Some(Latencies::new()), ..Tally::new(kinds, misses) }
+    }
+
+    /// The same, with intervals of so many seconds.
+    pub fn by_intervals_of(self, seconds: u32) -> Tally {
+        Tally { interval_s: seconds.max(1), ..self }
+    }
+
+    /// The interval that this second is in.
+    fn interval(&mut self, second: usize) -> &mut IntervalTally {
+        let place = second / self.interval_s as usize;
+        if self.intervals.len() <= place {
+            self.intervals.resize(place + 1, IntervalTally::default());
+        }
+        &mut self.intervals[place]
     }
 
     /// Counts a statement that has a kind and ended now, in this second of the window.
@@ -162,6 +207,7 @@ impl Tally {
             }
             kind.seconds[second].0 += 1;
             kind.seconds[second].1 += statement.latency;
+            self.interval(second).kind(statement.kind.index()).record(statement.latency);
         }
     }
 
@@ -199,6 +245,7 @@ impl Tally {
             latency_sum: unit.latency,
             latency_max: unit.latency,
         });
+        self.interval(unit.second).units.record(unit.latency);
     }
 
     /// Counts a failure.
@@ -235,6 +282,9 @@ impl Tally {
         }
         self.seconds.resize(self.seconds.len().max(other.seconds.len()), Second::default());
         self.seconds.iter_mut().zip(&other.seconds).for_each(|(sum, second)| sum.add(second));
+        assert_eq!(self.interval_s, other.interval_s, "workers of one run have the same intervals");
+        self.intervals.resize(self.intervals.len().max(other.intervals.len()), IntervalTally::default());
+        self.intervals.iter_mut().zip(&other.intervals).for_each(|(sum, interval)| sum.add(interval));
         self.missed += other.missed;
         self.failed += other.failed;
         self.retried += other.retried;
@@ -323,5 +373,22 @@ mod tests {
         assert_eq!((a.seconds[0].latency_sum, a.seconds[2].latency_max), (US * 2, US * 2));
         assert_eq!((a.failed, a.failures.len()), (9, FAILURES_KEPT));
         assert_eq!(a.notes["links"], 4);
+    }
+
+    #[test]
+    fn intervals_keep_their_latencies_apart_by_kind_and_add_up() {
+        let new = || Tally::new(2, Misses::AreFaults).by_intervals_of(2);
+        let (mut a, mut b) = (new(), new());
+        a.unit(UnitEnd { latency: US, ..end(1, Verdict::Done) });
+        b.unit(UnitEnd { latency: US * 100, ..end(2, Verdict::Done) });
+        b.unit(UnitEnd { latency: US * 3, ..end(5, Verdict::Done) });
+        b.statement(&statement(Verdict::Done), 5, Instant::now());
+        a.statement(&statement(Verdict::Failed("no".into())), 5, Instant::now());
+        a.add(b);
+        let counts: Vec<u64> = a.intervals.iter().map(|interval| interval.units.count()).collect();
+        assert_eq!(counts, [1, 1, 1], "seconds 0 and 1, 2 and 3, 4 and 5");
+        assert!(a.intervals[1].units.quantile_us(0.5) > 490.0 && a.intervals[0].units.max_us() < 6.0);
+        let kinds: Vec<u64> = a.intervals[2].kinds.iter().map(CoarseLatencies::count).collect();
+        assert_eq!(kinds, [0, 1], "what failed has no latency");
     }
 }

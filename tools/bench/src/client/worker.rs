@@ -71,15 +71,18 @@ pub struct Orders {
     pub kinds: usize,
     /// What a miss is.
     pub misses: Misses,
+    /// Seconds of the intervals whose latencies are kept apart.
+    pub interval_s: u32,
 }
 
 impl Orders {
     /// A tally for what is ordered.
     pub fn tally(&self) -> Tally {
-        match self.pace {
+        let tally = match self.pace {
             Pace::Closed => Tally::new(self.kinds, self.misses),
             Pace::Open { .. } => Tally::of_open_loop(self.kinds, self.misses),
-        }
+        };
+        tally.by_intervals_of(self.interval_s)
     }
 }
 

@@ -4,9 +4,9 @@ use super::phases;
 use crate::cli;
 use crate::error::BenchError;
 use crate::random::Generator;
-use crate::workload::iibench::Iibench;
 use crate::workload::iibench::purchases::{Price, PrimaryKey, Shape};
 use crate::workload::iibench::queries::QueryPlan;
+use crate::workload::iibench::{COLLECTION, Iibench};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::process::ExitCode;
@@ -22,6 +22,7 @@ pub fn command() -> Command {
         .args(cli::server_arguments())
         .args(cli::run_arguments())
         .args(cli::seed_arguments())
+        .args(cli::spread_arguments())
         .args(data_arguments())
         .args(query_arguments())
         // The run ends when all is in.
@@ -89,7 +90,7 @@ fn query_arguments() -> Vec<Arg> {
 
 /// Runs the subcommand.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
-    let workload = workload(matches);
+    let workload = workload(matches)?;
     if workload.queries.guided && workload.queries.per_interval > 0 && workload.indexes < 3 {
         let cause = "each of the three queries names its index: --indexes 3".to_owned();
         return Err(BenchError::Option { option: "guided-queries", cause });
@@ -109,7 +110,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
 }
 
 /// What the arguments say.
-pub fn workload(matches: &ArgMatches) -> Iibench {
+pub fn workload(matches: &ArgMatches) -> Result<Iibench, BenchError> {
     let faithful = matches.get_flag("faithful");
     let independent = matches.get_flag("independent-price") && !faithful;
     let random = cli::value::<String>(matches, "id") == "random";
@@ -127,8 +128,8 @@ pub fn workload(matches: &ArgMatches) -> Iibench {
         begin_after: cli::value(matches, "query-begin"),
         guided: matches.get_flag("guided-queries"),
     };
-    Iibench {
-        database: cli::value(matches, "database"),
+    Ok(Iibench {
+        spread: cli::spread(matches, COLLECTION)?,
         documents: cli::value(matches, "docs"),
         batch: cli::value(matches, "batch"),
         indexes: cli::value(matches, "indexes"),
@@ -140,7 +141,7 @@ pub fn workload(matches: &ArgMatches) -> Iibench {
         seed: cli::value(matches, "seed"),
         norm_documents: cli::value(matches, "norm-docs"),
         sent: Arc::default(),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -149,7 +150,7 @@ mod tests {
 
     fn iibench(arguments: &[&str]) -> Option<Iibench> {
         let all = std::iter::once(&"iibench").chain(arguments);
-        Some(workload(&command().try_get_matches_from(all).ok()?))
+        workload(&command().try_get_matches_from(all).ok()?).ok()
     }
 
     #[test]

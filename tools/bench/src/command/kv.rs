@@ -18,6 +18,7 @@ pub fn command() -> Command {
         .args(cli::load_arguments())
         .args(cli::run_arguments())
         .arg(cli::load_when_argument())
+        .args(cli::spread_arguments())
         .args(arguments())
         // The run ends with its last round.
         .mut_arg("duration", |argument| argument.default_value("1000000").help("Break off after so long"))
@@ -65,14 +66,14 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
     #[cfg(feature = "mysql")]
     if let Some(server) = cli::sql_server(matches)? {
         let options = cli::measure_options_of_sql(matches, &server);
-        let workload = crate::workload::kv::sql::SqlKeyValue::new(workload(matches), server);
+        let workload = crate::workload::kv::sql::SqlKeyValue::new(workload(matches)?, server);
         return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
     }
-    phases::measure(&workload(matches), &cli::measure_options(matches))
+    phases::measure(&workload(matches)?, &cli::measure_options(matches))
 }
 
 /// What the arguments say.
-pub fn workload(matches: &ArgMatches) -> KeyValue {
+pub fn workload(matches: &ArgMatches) -> Result<KeyValue, BenchError> {
     let rows = Rows {
         count: cli::value(matches, "rows"),
         gap: cli::value(matches, "id-gap"),
@@ -81,8 +82,7 @@ pub fn workload(matches: &ArgMatches) -> KeyValue {
     };
     let json = cli::value::<String>(matches, "load-format") == "json";
     let load = KvLoad {
-        database: cli::value(matches, "database"),
-        collection: "keyvalue".to_owned(),
+        spread: cli::spread(matches, "keyvalue")?,
         rows,
         format: if json { LoadFormat::Json } else { LoadFormat::Bson },
         order: if matches.get_flag("shuffle-load") { LoadOrder::Shuffled } else { LoadOrder::Ascending },
@@ -91,7 +91,7 @@ pub fn workload(matches: &ArgMatches) -> KeyValue {
         durability: cli::durability(matches),
     };
     let preload = if matches.get_flag("preload") { Preload::Everything } else { Preload::Nothing };
-    KeyValue { load, reads: cli::value(matches, "reads"), rounds: cli::value(matches, "rounds"), preload }
+    Ok(KeyValue { load, reads: cli::value(matches, "reads"), rounds: cli::value(matches, "rounds"), preload })
 }
 
 #[cfg(test)]
@@ -101,10 +101,13 @@ mod tests {
     #[test]
     fn the_default_is_the_posts_ten_rounds_by_a_hundred_clients() {
         let matches = command().try_get_matches_from(["kv"]).expect("no argument is required");
-        let workload = workload(&matches);
+        let workload = workload(&matches).expect("it is possible");
         assert_eq!((workload.rounds, workload.load.rows.gap), (10, 1));
         let options = cli::measure_options(&matches);
         assert_eq!(options.plans.iter().map(|plan| plan.clients).collect::<Vec<_>>(), [100]);
         assert!(command().try_get_matches_from(["kv", "--rounds", "201"]).is_err());
+        let arguments = ["kv", "--collections", "2", "--databases", "3"];
+        let matches = command().try_get_matches_from(arguments).expect("each is possible alone");
+        assert!(matches!(super::workload(&matches), Err(BenchError::Option { option: "databases", .. })));
     }
 }

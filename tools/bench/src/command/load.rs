@@ -28,11 +28,11 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
         let point = Work::Point(PointQuery { load, shape, projection: Projection::C });
         let workload = SqlWorkload::new(point, Wrapping::Statement, server)?;
         let mut found = find_server(&options)?;
-        phases::load(&workload, "sysbench", &mut found, options.out.as_deref())?;
+        phases::load(&workload, "sysbench", &mut found, &options)?;
         return Ok(ExitCode::SUCCESS);
     }
     let options = server_options(matches);
     let mut found = find_server(&options)?;
-    phases::load(&cli::sysbench::load(matches), "sysbench", &mut found, options.out.as_deref())?;
+    phases::load(&cli::sysbench::load(matches), "sysbench", &mut found, &options)?;
     Ok(ExitCode::SUCCESS)
 }

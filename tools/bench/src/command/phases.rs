@@ -6,15 +6,18 @@
 use super::{Found, find_server};
 use crate::address::{Address, Place};
 use crate::cli::{LoadWhen, MeasureOptions, ServerOptions};
-use crate::client::{EmbeddedStore, Misses, NullReply, NullServer, Pace};
+use crate::client::{EmbeddedStore, INTERVAL_S, Misses, NullReply, NullServer, Pace};
 use crate::counters::{FolderSize, Readahead, Sources};
 use crate::error::BenchError;
 use crate::report::file::{RunFacts, RunFile};
-use crate::report::table::{Row, megabytes, render, render_kinds};
-use crate::report::{Figures, warnings};
+use crate::report::table::{Row, megabytes, render, render_kinds, render_per_second};
+use crate::report::{Figures, csv, dips, warnings};
 use crate::run::settle::{self, Settled};
 use crate::run::{self, Counting, Measured, Plan};
 use crate::target::Target;
+#[cfg(feature = "mysql")]
+use crate::why::checkpoints::SqlTeller;
+use crate::why::checkpoints::{MongoTeller, Teller, Watch, force};
 use crate::why::profile::Recording;
 use crate::why::sizes::Sizes;
 use crate::why::{Why, status};
@@ -27,8 +30,6 @@ use std::sync::Arc;
 
 /// How long the tool's own ceiling is measured.
 const CEILING_SECONDS: u32 = 2;
-/// Width of a line in the file with a load's columns.
-const LOAD_INTERVAL_S: u32 = 10;
 /// No phase that ends by itself takes longer.
 const LONGEST_SECONDS: u32 = 10_000_000;
 
@@ -106,9 +107,14 @@ fn set_readahead(options: &ServerOptions, kilobytes: u32) -> Result<Readahead, B
 /// All phases against one server.
 fn measure_server(workload: &dyn Workload, options: &MeasureOptions) -> Result<Finished, BenchError> {
     let mut found = find_server(&options.server)?;
+    workload.check_ability(&found.target)?;
+    if options.server.force_checkpoint {
+        // Better refused now than after a load.
+        forced_checkpoint(&found.target, &options.server)?;
+    }
     if let Some(loading) = workload.loading() {
         if should_load(loading, &found.target, options.load_when)? {
-            load(loading, workload.name(), &mut found, options.server.out.as_deref())?;
+            load(loading, workload.name(), &mut found, &options.server)?;
         }
         if options.load_when == LoadWhen::Only {
             return Ok(Finished::default());
@@ -167,14 +173,28 @@ fn one_run(
         plan.warmup_s,
         plan.duration_s
     );
+    let mut state = Vec::new();
+    if options.server.force_checkpoint {
+        let seconds = forced_checkpoint(&found.target, &options.server)?;
+        state.push(format!("a checkpoint was forced before the run ({seconds:.2} s)"));
+    }
     let clients = workload.clients(&found.target, plan.clients)?;
-    let before = status::sample(&found.target);
+    let before = status_of(&found.target, &options.server);
     let recording = start_recording(found, plan, options)?;
+    let watch = checkpoint_watch(&found.target, &options.server)?;
     let measured = run::run(plan, found.target.address(), clients, counting, Some(&mut found.sources))?;
+    let told = watch.map(Watch::finish).unwrap_or_default();
     let profile = recording.map(Recording::finish).transpose()?;
-    let status = status::changed(&before, &status::sample(&found.target));
+    let status = status::changed(&before, &status_of(&found.target, &options.server));
     let settled = settle::settle(&mut found.sources, workload.settle_s())?;
-    let why = Why { profile, status, sizes: Some(Sizes::of(&found.target, found.sources.data_folder())) };
+    let sizes = Some(sizes_of(found, &options.server));
+    let mut sizes_written = None;
+    if options.server.force_checkpoint {
+        let seconds = forced_checkpoint(&found.target, &options.server)?;
+        state.push(format!("another one was forced after it ({seconds:.2} s)"));
+        sizes_written = Some(sizes_of(found, &options.server));
+    }
+    let why = Why { profile, status, sizes, sizes_written };
     let facts = RunFacts {
         workload: workload.name().to_owned(),
         summary: workload.summary(),
@@ -188,15 +208,16 @@ fn one_run(
             .lines(&measured)
             .into_iter()
             .chain(settled_line(workload, &measured, settled))
+            .chain(state)
             .collect(),
         extras: workload.extras(),
         why,
     };
-    let file = found.circumstances.run_file(facts, Figures::new(&measured, &workload.kinds()));
+    let figures = Figures::new(&measured, &workload.kinds()).with_told(&told, measured.from);
+    let file = found.circumstances.run_file(facts, figures);
     if let Some(folder) = &options.server.out {
         // What was measured is told, even if the disk is full.
-        write_files(workload, &file, folder, options.interval_s)
-            .inspect_err(|_| print_results(std::slice::from_ref(&file)))?;
+        write_files(workload, &file, folder).inspect_err(|_| print_results(std::slice::from_ref(&file)))?;
     }
     Ok(file)
 }
@@ -207,15 +228,11 @@ fn settled_line(workload: &dyn Workload, measured: &Measured, settled: Option<Se
     settled.map(|settled| settled.line(workload.operations(), done, measured.seconds))
 }
 
-fn write_files(
-    workload: &dyn Workload,
-    file: &RunFile,
-    folder: &Path,
-    interval_s: u32,
-) -> Result<(), BenchError> {
+fn write_files(workload: &dyn Workload, file: &RunFile, folder: &Path) -> Result<(), BenchError> {
     let path = file.write(folder)?;
     println!("written  {}", path.display());
-    workload.csv(&file.figures, interval_s).iter().try_for_each(|csv| csv.write(&path).map(drop))
+    let files = workload.csv(&file.figures).into_iter().chain(csv::of_run(&file.figures));
+    files.into_iter().try_for_each(|csv| csv.write(&path).map(drop))
 }
 
 fn start_recording(
@@ -230,6 +247,53 @@ fn start_recording(
         return Err(BenchError::Option { option: "profile", cause });
     };
     Recording::start(server, stacks, plan.warmup_s.saturating_add(plan.duration_s)).map(Some)
+}
+
+fn status_of(target: &Target, options: &ServerOptions) -> status::Status {
+    #[cfg(feature = "mysql")]
+    if let Some(server) = &options.sql {
+        return status::sample_sql(server);
+    }
+    let _ = options;
+    status::sample(target)
+}
+
+fn sizes_of(found: &Found, options: &ServerOptions) -> Sizes {
+    #[cfg(feature = "mysql")]
+    if let Some(server) = &options.sql {
+        return Sizes::of_sql(server, found.sources.data_folder());
+    }
+    let _ = options;
+    Sizes::of(&found.target, found.sources.data_folder())
+}
+
+/// Has the server write a checkpoint; gives how many seconds it took.
+fn forced_checkpoint(target: &Target, options: &ServerOptions) -> Result<f64, BenchError> {
+    #[cfg(feature = "mysql")]
+    if let Some(server) = &options.sql {
+        return force::of_sql(server).map(|took| took.as_secs_f64());
+    }
+    let _ = options;
+    force::of_target(target).map(|took| took.as_secs_f64())
+}
+
+/// Lets somebody ask the server for its checkpoints; nothing if it says nothing of them.
+fn checkpoint_watch(target: &Target, options: &ServerOptions) -> Result<Option<Watch>, BenchError> {
+    let teller = teller_of(target, options);
+    match teller.and_then(Watch::start) {
+        // A server without this command, or a user without the right to it.
+        Err(BenchError::Refused { .. }) => Ok(None),
+        watch => watch,
+    }
+}
+
+fn teller_of(target: &Target, options: &ServerOptions) -> Result<Box<dyn Teller>, BenchError> {
+    #[cfg(feature = "mysql")]
+    if let Some(server) = &options.sql {
+        return Ok(Box::new(SqlTeller::open(server)?));
+    }
+    let _ = options;
+    Ok(Box::new(MongoTeller::open(target)?))
 }
 
 fn in_words(pace: Pace) -> String {
@@ -309,13 +373,15 @@ pub(super) fn load(
     loading: &dyn Loading,
     workload: &str,
     found: &mut Found,
-    out: Option<&Path>,
+    options: &ServerOptions,
 ) -> Result<(), BenchError> {
     println!("load     {}", loading.summary());
+    let watch = checkpoint_watch(&found.target, options)?;
     let (measured, steps) = load_measured(loading, &found.target, &mut found.sources)?;
+    let told = watch.map(Watch::finish).unwrap_or_default();
     let steps = steps.iter().map(|step| format!("{}: {:.1} s", step.what, step.seconds));
     let lines = loading.lines(&measured).into_iter().chain(steps).collect();
-    let why = Why { sizes: Some(Sizes::of(&found.target, found.sources.data_folder())), ..Why::default() };
+    let why = Why { sizes: Some(sizes_of(found, options)), ..Why::default() };
     let facts = RunFacts {
         workload: format!("{workload} load"),
         summary: loading.summary(),
@@ -329,14 +395,16 @@ pub(super) fn load(
         extras: serde_json::Value::Null,
         why,
     };
-    let file = found.circumstances.run_file(facts, Figures::new(&measured, &loading.kinds()));
+    let figures = Figures::new(&measured, &loading.kinds()).with_told(&told, measured.from);
+    let file = found.circumstances.run_file(facts, figures);
     println!("\nload; an operation is a document, a latency is a batch's");
     print_results(std::slice::from_ref(&file));
     print_size(found);
-    if let Some(folder) = out {
+    if let Some(folder) = &options.out {
         let path = file.write(folder)?;
         println!("written  {}", path.display());
-        crate::report::csv::of_load(&file.figures, LOAD_INTERVAL_S).write(&path)?;
+        let files = [csv::of_load(&file.figures)].into_iter().chain(csv::of_run(&file.figures));
+        files.into_iter().try_for_each(|csv| csv.write(&path).map(drop))?;
     }
     Ok(())
 }
@@ -356,6 +424,7 @@ pub fn load_measured(
         warmup_s: 0,
         duration_s: LONGEST_SECONDS,
         pace: Pace::Closed,
+        interval_s: INTERVAL_S,
     };
     let counting = Counting { kinds: loading.kinds().len(), misses: Misses::AreFaults };
     let measured = run::run(plan, target.address(), clients, counting, Some(sources))?;
@@ -386,15 +455,22 @@ fn print_results(files: &[RunFile]) {
         .map(|file| Row { clients: row(file).0, figures: &file.figures, ceiling: row(file).1 })
         .collect();
     print!("\n{}", render(&rows));
+    print!("\nper second, shares in percent of a core\n{}", render_per_second(&rows));
     for file in files {
         let clients = file.plan.clients;
         if let Some(kinds) = render_kinds(&file.figures) {
             print!("\n{clients} clients, by kind of statement\n{kinds}");
         }
         file.lines.iter().for_each(|line| println!("{line}"));
+        if let Some(line) = dips::steadiness(&file.figures).line() {
+            println!("checkpoints of {clients} clients: {line}");
+        }
         println!("durability of {clients} clients: {}", file.durability);
         if let Some(line) = file.why.sizes.and_then(|sizes| sizes.line()) {
             println!("size after {clients} clients: {line}");
+        }
+        if let Some(line) = file.why.sizes_written.and_then(|sizes| sizes.line()) {
+            println!("size after a forced checkpoint: {line}");
         }
         let notes = file.figures.notes.iter().filter(|(_, count)| **count > 0);
         notes.for_each(|(name, count)| println!("note: {clients} clients: {name}: {count}"));

@@ -4,6 +4,7 @@ use super::phases;
 use crate::cli;
 use crate::error::BenchError;
 use crate::random::Generator;
+use crate::workload::linkbench::store::Transactions;
 use crate::workload::sysbench::mix::Mix;
 use crate::workload::sysbench::mongo::AfterFailure;
 use crate::workload::sysbench::workload::Sysbench;
@@ -50,10 +51,11 @@ fn mix_arguments() -> Vec<Arg> {
         cli::option(
             "txn",
             "LEVEL",
-            "Of mysql:// targets: BEGIN and COMMIT around a transaction's statements, as sysbench has them",
+            "What makes a transaction's statements one: nothing; a transaction of a session, or BEGIN and COMMIT over MySQL's protocol; \
+             TokuMX's transaction",
         )
         .default_value("none")
-        .value_parser(clap::builder::PossibleValuesParser::new(["none", "session"])),
+        .value_parser(clap::builder::PossibleValuesParser::new(["none", "session", "tokumx"])),
         Arg::new("read-only")
             .long("read-only")
             .action(clap::ArgAction::SetTrue)
@@ -68,19 +70,18 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
         let cause = "a transaction needs a statement".to_owned();
         return Err(BenchError::Option { option: "points", cause });
     }
-    let wrapped = cli::value::<String>(matches, "txn") == "session";
     #[cfg(feature = "mysql")]
     if let Some(server) = cli::sql_server(matches)? {
+        if workload.transactions == Transactions::TokuMx {
+            let cause = "MySQL's protocol has none and session".to_owned();
+            return Err(BenchError::Option { option: "txn", cause });
+        }
+        let wrapped = workload.transactions == Transactions::Session;
         use crate::workload::sysbench::sql::{SqlWorkload, Work, Wrapping};
         let options = cli::measure_options_of_sql(matches, &server);
         let wrapping = if wrapped { Wrapping::Transaction } else { Wrapping::Statement };
         let workload = SqlWorkload::new(Work::Mix(workload), wrapping, server)?;
         return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
-    }
-    if wrapped {
-        let cause =
-            "over MongoDB's protocol sysbench's statements stand alone, as sysbench-mongodb's do".to_owned();
-        return Err(BenchError::Option { option: "txn", cause });
     }
     phases::measure(&workload, &cli::measure_options(matches))
 }
@@ -106,7 +107,9 @@ pub fn workload(matches: &ArgMatches) -> Sysbench {
         load.generator = Generator::Java;
     }
     let after_failure = if faithful { AfterFailure::End } else { AfterFailure::NextTransaction };
-    Sysbench { durability: load.durability, load, mix, after_failure }
+    let transactions =
+        Transactions::of_name(&cli::value::<String>(matches, "txn")).unwrap_or(Transactions::None);
+    Sysbench { durability: load.durability, load, mix, after_failure, transactions }
 }
 
 #[cfg(test)]
@@ -121,7 +124,8 @@ mod tests {
     #[test]
     fn the_default_is_the_originals_transaction() {
         let workload = sysbench(&[]);
-        assert_eq!(workload.mix, Mix::DEFAULT);
+        assert_eq!((workload.mix, workload.transactions), (Mix::DEFAULT, Transactions::None));
+        assert_eq!(sysbench(&["--txn", "tokumx"]).transactions, Transactions::TokuMx);
         assert_eq!(
             (workload.load.generator, workload.after_failure),
             (Generator::Xoshiro, AfterFailure::NextTransaction)

@@ -33,9 +33,23 @@ pub enum Axis {
     Logarithmic,
 }
 
-/// A span that is marked, such as a dip.
+/// What a mark is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// Seconds in which far less was done: the whole height.
+    Dip,
+    /// A checkpoint of the server: a bar along the axis.
+    Checkpoint,
+}
+
+/// The height of a bar along the axis.
+const BAR_HEIGHT: f64 = 7.0;
+
+/// A span that is marked.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
+    /// Of what.
+    pub kind: MarkKind,
     /// From this x.
     pub from: f64,
     /// To this one.
@@ -74,11 +88,16 @@ impl Chart {
         );
         for mark in &self.marks {
             let (from, to) = (frame.x(mark.from), frame.x(mark.to));
-            let width = (to - from).max(1.0);
+            let (class, top, least) = match mark.kind {
+                MarkKind::Dip => ("mark", TOP, 1.0),
+                // Most are shorter than a dot.
+                MarkKind::Checkpoint => ("checkpoint", HEIGHT - BOTTOM, 2.0),
+            };
+            let width = (to - from).max(least);
+            let height = if mark.kind == MarkKind::Dip { HEIGHT - TOP - BOTTOM } else { BAR_HEIGHT };
             let _ = write!(
                 svg,
-                "<rect class=\"mark\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
-                HEIGHT - TOP - BOTTOM
+                "<rect class=\"{class}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
             );
         }
         frame.draw_axes(&mut svg, self.x_name);
@@ -86,11 +105,23 @@ impl Chart {
             self.draw_line(&mut svg, &frame, place, line);
         }
         svg.push_str("</svg>");
+        let mut legend: Vec<(String, &str)> = Vec::new();
         if self.lines.len() > 1 {
+            let keys = self.lines.iter().enumerate();
+            legend.extend(keys.map(|(place, line)| (format!("c{}", place % COLOURS), line.name.as_str())));
+        }
+        for (kind, class, name) in [
+            (MarkKind::Dip, "mark", "dips"),
+            (MarkKind::Checkpoint, "checkpoint", "checkpoints, says the server"),
+        ] {
+            if self.marks.iter().any(|mark| mark.kind == kind) {
+                legend.push((class.to_owned(), name));
+            }
+        }
+        if !legend.is_empty() {
             svg.push_str("<figcaption>");
-            for (place, line) in self.lines.iter().enumerate() {
-                let _ =
-                    write!(svg, "<span class=\"key c{}\"></span>{} ", place % COLOURS, escape(&line.name));
+            for (class, name) in legend {
+                let _ = write!(svg, "<span class=\"key {class}\"></span>{} ", escape(name));
             }
             svg.push_str("</figcaption>");
         }

@@ -1,12 +1,14 @@
 //! Checkpoint dips: runs of seconds in which far less is done than around them.
 //!
 //! A second is in a dip if its operations are below 0.7 of the median of the two periods around it. Dips are what a server that
-//! stops for its checkpoints shows; their period tells whose they are. The period is the highest peak of the seconds' autocorrelation, after
-//! their trend is taken away; where there is none, two minutes are around.
+//! stops for its checkpoints shows. Whether they are its checkpoints' it says itself where it counts them ([`Figures::checkpoints`]): a dip
+//! is beside one that was under way during it or in the second before. The period is that of these checkpoints; else the highest peak of the
+//! seconds' autocorrelation, after their trend is taken away; where there is none, two minutes are around.
 //!
 //! The last second of a run that ended by itself is shorter than the others, and is left out.
 
 use super::Figures;
+use crate::why::checkpoints::Checkpoint;
 
 /// A second with a smaller share of the median is in a dip.
 const SHARE: f64 = 0.7;
@@ -22,6 +24,9 @@ const PEAK_MIN: f64 = 0.3;
 const PEAK_SHARE: f64 = 0.8;
 /// Seconds of an interval, as the original tools have them.
 const INTERVAL: usize = 10;
+
+/// So many checkpoints have a period.
+const CHECKPOINTS_MIN: usize = 3;
 
 /// A dip.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -45,8 +50,25 @@ pub struct Steadiness {
     pub idle_seconds: usize,
     /// After how many seconds what happens happens again, if it does.
     pub period_s: Option<usize>,
+    /// The server's checkpoints, if it says when it writes them.
+    pub checkpoints: Option<Checkpoints>,
     /// The deviation of intervals of ten seconds by their mean, and the rates below which one and five of a hundred of them are.
     pub intervals: Option<IntervalSpread>,
+}
+
+/// The server's checkpoints in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Checkpoints {
+    /// How many were under way in it.
+    pub count: usize,
+    /// How long they took on average, in seconds.
+    pub mean_s: f64,
+    /// The median time from the end of one to the end of the next, if there are enough.
+    pub every_s: Option<f64>,
+    /// Dips that are beside one.
+    pub dips: usize,
+    /// The mean rate of seconds with one by that of the others; nothing unless there are both.
+    pub rate_ratio: Option<f64>,
 }
 
 /// How much intervals differ.
@@ -67,6 +89,22 @@ impl Steadiness {
             .then(|| self.dips.iter().map(|dip| dip.depth).sum::<f64>() / self.dips.len() as f64)
     }
 
+    /// What the server's checkpoints were, and how the dips stand to them; nothing if it does not say.
+    pub fn line(&self) -> Option<String> {
+        let Checkpoints { count, mean_s, every_s, dips, rate_ratio } = self.checkpoints?;
+        if count == 0 {
+            return Some("none under way, says the server".to_owned());
+        }
+        let every = every_s.map_or_else(String::new, |seconds| format!(", one every {seconds:.1} s"));
+        let rate = rate_ratio.map_or_else(String::new, |ratio| {
+            format!("; seconds with one have {:.0} % of the rate of those without", ratio * 100.0)
+        });
+        Some(format!(
+            "{count} under way, says the server, {mean_s:.2} s long on average{every}; beside one are {dips} of {} dips{rate}",
+            self.dips.len()
+        ))
+    }
+
     /// The mean length of the dips in seconds.
     pub fn mean_length_s(&self) -> Option<f64> {
         let seconds: usize = self.dips.iter().map(|dip| dip.seconds).sum();
@@ -79,11 +117,12 @@ pub fn steadiness(figures: &Figures) -> Steadiness {
     let whole = (figures.seconds + 1e-3).floor() as usize;
     let operations: Vec<f64> =
         figures.timeline.iter().take(whole).map(|second| second.operations as f64).collect();
-    of_seconds(&operations)
+    of_seconds(&operations, figures.checkpoints.as_deref())
 }
 
-fn of_seconds(operations: &[f64]) -> Steadiness {
-    let period_s = period(operations);
+fn of_seconds(operations: &[f64], checkpoints: Option<&[Checkpoint]>) -> Steadiness {
+    let every_s = checkpoints.and_then(period_of_checkpoints);
+    let period_s = every_s.map(|seconds| (seconds.round() as usize).max(1)).or_else(|| period(operations));
     let around_s = period_s.unwrap_or(AROUND);
     let mut dips: Vec<Dip> = Vec::new();
     for (place, count) in operations.iter().enumerate() {
@@ -104,7 +143,45 @@ fn of_seconds(operations: &[f64]) -> Steadiness {
     }
     let idle_seconds = operations.iter().filter(|count| **count == 0.0).count();
     let intervals = interval_spread(operations);
-    Steadiness { dips, variation: variation(operations), idle_seconds, period_s, intervals }
+    let checkpoints = checkpoints.map(|checkpoints| Checkpoints {
+        count: checkpoints.len(),
+        mean_s: mean(checkpoints.iter().map(Checkpoint::seconds)).unwrap_or(0.0),
+        every_s,
+        dips: dips
+            .iter()
+            .filter(|dip| checkpoints.iter().any(|checkpoint| dip.is_beside(checkpoint)))
+            .count(),
+        rate_ratio: rate_ratio(operations, checkpoints),
+    });
+    Steadiness { dips, variation: variation(operations), idle_seconds, period_s, checkpoints, intervals }
+}
+
+impl Dip {
+    /// Whether a checkpoint was under way in it, or ended in the second before: what it filled, queues and caches, is felt a while.
+    fn is_beside(&self, checkpoint: &Checkpoint) -> bool {
+        (self.from_s.saturating_sub(1)..self.from_s + self.seconds).any(|second| checkpoint.is_in(second))
+    }
+}
+
+/// The median time between the ends of checkpoints.
+fn period_of_checkpoints(checkpoints: &[Checkpoint]) -> Option<f64> {
+    let mut between: Vec<f64> = checkpoints.windows(2).map(|pair| pair[1].to_s - pair[0].to_s).collect();
+    between.sort_by(f64::total_cmp);
+    between.get(between.len() / 2).copied().filter(|_| checkpoints.len() >= CHECKPOINTS_MIN)
+}
+
+fn rate_ratio(operations: &[f64], checkpoints: &[Checkpoint]) -> Option<f64> {
+    let is_in = |second: usize| checkpoints.iter().any(|checkpoint| checkpoint.is_in(second));
+    let of = |wanted: bool| {
+        mean(operations.iter().enumerate().filter(|(at, _)| is_in(*at) == wanted).map(|(_, count)| *count))
+    };
+    let without = of(false).filter(|mean| *mean > 0.0)?;
+    Some(of(true)? / without)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 /// The period of a series, if it has one.
@@ -179,7 +256,7 @@ mod tests {
     use super::*;
 
     fn found(operations: impl Iterator<Item = u64>) -> Steadiness {
-        of_seconds(&operations.map(|count| count as f64).collect::<Vec<_>>())
+        of_seconds(&operations.map(|count| count as f64).collect::<Vec<_>>(), None)
     }
 
     #[test]
@@ -255,6 +332,54 @@ mod tests {
 
     #[test]
     fn nothing_is_no_dip() {
-        assert_eq!(of_seconds(&[]).dips, []);
+        assert_eq!(of_seconds(&[], None).dips, []);
+        assert_eq!(of_seconds(&[], Some(&[])).line().as_deref(), Some("none under way, says the server"));
+        assert_eq!(of_seconds(&[1.0], None).line(), None);
+    }
+
+    /// A server that does a third while it writes a checkpoint: from 20 s on every 30 s, 4 s long; one stop is somebody else's.
+    fn with_checkpoints() -> (Vec<f64>, Vec<Checkpoint>) {
+        let operations = (0..180).map(|second| match (second % 30, second) {
+            (20..24, _) => 300.0,
+            (_, 130) => 0.0,
+            _ => 1000.0,
+        });
+        let checkpoint =
+            |from: u32| Checkpoint { from_s: f64::from(from) + 0.2, to_s: f64::from(from) + 3.9 };
+        (operations.collect(), (0..6).map(|number| checkpoint(number * 30 + 20)).collect())
+    }
+
+    #[test]
+    fn dips_are_set_beside_the_servers_own_checkpoints() {
+        let (operations, checkpoints) = with_checkpoints();
+        let found = of_seconds(&operations, Some(&checkpoints));
+        assert_eq!((found.dips.len(), found.period_s), (7, Some(30)));
+        let of_server = found.checkpoints.expect("it says so");
+        assert_eq!((of_server.count, of_server.dips, of_server.every_s), (6, 6, Some(30.0)));
+        assert!(
+            (of_server.mean_s - 3.7).abs() < 1e-9 && of_server.rate_ratio.is_some_and(|ratio| ratio < 0.35)
+        );
+        let line = found.line().expect("it says so");
+        assert!(line.contains("6 of 7 dips") && line.contains("one every 30.0 s"), "{line}");
+        // Without the server's word the series itself has the period, and nobody says whose it is.
+        let alone = of_seconds(&operations, None);
+        assert_eq!((alone.dips.len(), alone.period_s, alone.checkpoints), (7, Some(30), None));
+    }
+
+    #[test]
+    fn the_median_is_of_the_two_periods_around_whoever_tells_the_period() {
+        // Half the rate for 20 s. With a period of 5 s known, the median follows it, and only its edges are dips.
+        let operations: Vec<f64> =
+            (0..200).map(|second| if (80..100).contains(&second) { 500.0 } else { 1000.0 }).collect();
+        let checkpoints: Vec<Checkpoint> = (1..40)
+            .map(|number| Checkpoint { from_s: f64::from(number * 5), to_s: f64::from(number * 5) + 0.1 })
+            .collect();
+        let in_dips = |found: &Steadiness| found.dips.iter().map(|dip| dip.seconds).sum::<usize>();
+        assert!(in_dips(&of_seconds(&operations, Some(&checkpoints))) <= 10);
+        assert_eq!(
+            in_dips(&of_seconds(&operations, None)),
+            20,
+            "two minutes around are far more than the slow ones"
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! Every number of a run. An operation is a query, a transaction, a request; in a load or an insert workload a document.
 
-use crate::client::{KindTally, Second, ThreadUsage};
+use super::intervals::IntervalFigures;
+use crate::client::{INTERVAL_S, KindTally, Second, ThreadUsage};
 use crate::counters::{Pressure, Shares, Usage};
 use crate::histogram::Latencies;
 use crate::run::Measured;
+use crate::why::checkpoints::{Checkpoint, Watched};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The numbers of a run; what could not be counted is left out.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -39,7 +41,10 @@ pub struct Figures {
     /// What clients counted besides.
     pub notes: BTreeMap<String, u64>,
     /// What one operation cost.
-    pub per_operation: PerOperation,
+    pub per_operation: Costs,
+    /// What it cost in a second.
+    #[serde(default)]
+    pub per_second: Costs,
     /// How the time of all cores was used.
     pub machine: Option<MachineShares>,
     /// Share (0..=1) of the window in which somebody on the machine waited for a core, a device, memory.
@@ -52,6 +57,15 @@ pub struct Figures {
     pub server_resident_bytes: Option<u64>,
     /// Each second of the window.
     pub timeline: Vec<TimelineSecond>,
+    /// Seconds of an interval.
+    #[serde(default = "interval_s")]
+    pub interval_s: u32,
+    /// Each interval of the window.
+    #[serde(default)]
+    pub intervals: Vec<IntervalFigures>,
+    /// The checkpoints of the server that were under way in the window, as it says itself; nothing if it does not.
+    #[serde(default)]
+    pub checkpoints: Option<Vec<Checkpoint>>,
     /// How often each latency of a unit occurred: pairs of microseconds, to two digits, and a count.
     pub histogram_us: Vec<(f64, u64)>,
 }
@@ -91,9 +105,9 @@ pub struct KindFigures {
     pub histogram_us: Vec<(f64, u64)>,
 }
 
-/// What one operation cost.
+/// What an operation, or a second, cost.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct PerOperation {
+pub struct Costs {
     /// Read requests of the disk.
     pub disk_reads: Option<f64>,
     /// Write requests of the disk.
@@ -160,6 +174,19 @@ pub struct TimelineSecond {
     pub server_switches: Option<u64>,
     /// Resident memory of the server.
     pub server_resident_bytes: Option<u64>,
+    /// Whether the server wrote a checkpoint.
+    #[serde(default)]
+    pub checkpoint: Option<bool>,
+    /// Bytes that the server had put off at its end.
+    #[serde(default)]
+    pub behind_bytes: Option<u64>,
+    /// Bytes that the server wrote besides its log.
+    #[serde(default)]
+    pub background_bytes: Option<u64>,
+}
+
+fn interval_s() -> u32 {
+    INTERVAL_S
 }
 
 impl LatencyFigures {
@@ -210,15 +237,37 @@ impl Figures {
             longest_wait_us: tally.longest_wait.as_secs_f64() * 1e6,
             kinds: kinds.iter().zip(&tally.kinds).map(of_kind).collect(),
             notes: tally.notes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
-            per_operation: PerOperation::of(measured, operations),
+            per_operation: Costs::by(measured, operations as f64),
+            per_second: Costs::by(measured, seconds),
             machine: usage.map(|usage| MachineShares::of(usage.machine)),
             pressure: usage.map(|usage| PressureShares::of(usage.pressure, usage.seconds)),
             disk_source: usage.and_then(|usage| Some(usage.disk.as_ref()?.source.clone())),
             client_threads_busy: tally.threads.iter().map(|thread| thread.cpu_us / 1e6 / seconds).collect(),
             server_resident_bytes: usage.and_then(|usage| Some(usage.server.as_ref()?.resident_bytes)),
             timeline: timeline(&tally.seconds, &measured.usage_per_second),
+            interval_s: measured.plan.interval_s,
+            intervals: IntervalFigures::of(
+                &tally.intervals,
+                kinds.len(),
+                &measured.folder_bytes,
+                tally.seconds.len().div_ceil(measured.plan.interval_s.max(1) as usize),
+            ),
+            checkpoints: None,
             histogram_us: tally.latencies.buckets_us(),
         }
+    }
+
+    /// With what the server told of its checkpoints during the window, which opened at this moment.
+    pub fn with_told(mut self, told: &Watched, from: Instant) -> Figures {
+        self.checkpoints = told.checkpoints(from, self.seconds);
+        let seconds = told.seconds(from, self.timeline.len());
+        for ((place, second), told) in self.timeline.iter_mut().enumerate().zip(seconds) {
+            let under_way = |all: &Vec<Checkpoint>| all.iter().any(|checkpoint| checkpoint.is_in(place));
+            second.checkpoint = self.checkpoints.as_ref().map(under_way);
+            second.behind_bytes = told.behind;
+            second.background_bytes = told.background;
+        }
+        self
     }
 
     /// The client's share (0..=1) of the CPU time that it and the server used together.
@@ -267,25 +316,27 @@ fn timeline(seconds: &[Second], usages: &[Usage]) -> Vec<TimelineSecond> {
             server_cpu_us: server.map(crate::counters::ServerUsage::cpu_us),
             server_switches: server.map(|server| server.switches),
             server_resident_bytes: server.map(|server| server.resident_bytes),
+            ..TimelineSecond::default()
         }
     };
     seconds.iter().enumerate().map(entry).collect()
 }
 
-impl PerOperation {
-    fn of(measured: &Measured, operations: u64) -> PerOperation {
-        if operations == 0 {
-            return PerOperation::default();
+impl Costs {
+    /// What was used, by so many operations or seconds; nothing by none.
+    fn by(measured: &Measured, parts: f64) -> Costs {
+        if parts <= 0.0 {
+            return Costs::default();
         }
         let usage = measured.usage.as_ref();
-        let each = |sum: f64| sum / operations as f64;
+        let each = |sum: f64| sum / parts;
         let disk = usage.and_then(|usage| Some(&usage.disk.as_ref()?.counts));
         let server = usage.and_then(|usage| usage.server.as_ref());
         let threads = &measured.tally.threads;
         // An engine in this process has no threads of a client that would be apart.
         let of_threads =
             |of: fn(&ThreadUsage) -> f64| (!threads.is_empty()).then(|| each(threads.iter().map(of).sum()));
-        PerOperation {
+        Costs {
             disk_reads: disk.and_then(|disk| disk.reads).map(|reads| each(reads as f64)),
             disk_writes: disk.and_then(|disk| disk.writes).map(|writes| each(writes as f64)),
             read_kb: disk.map(|disk| each(disk.read_bytes as f64 / 1024.0)),
@@ -308,13 +359,21 @@ pub mod tests {
     use crate::client::{Misses, Pace, Tally, Verdict};
     use crate::counters::{DiskCounts, DiskUsage, ServerUsage};
     use crate::run::Plan;
-    use std::time::Instant;
 
     /// A run of one client that counted this, over 2 seconds.
     pub fn measured(tally: Tally, usage: Option<Usage>) -> Measured {
-        let plan = Plan { clients: 1, threads: 1, warmup_s: 0, duration_s: 2, pace: Pace::Closed };
+        let plan =
+            Plan { clients: 1, threads: 1, warmup_s: 0, duration_s: 2, pace: Pace::Closed, interval_s: 10 };
         let usage_per_second = usage.iter().cloned().collect();
-        Measured { plan, from: Instant::now(), seconds: 2.0, tally, usage, usage_per_second }
+        Measured {
+            plan,
+            from: Instant::now(),
+            seconds: 2.0,
+            tally,
+            usage,
+            usage_per_second,
+            folder_bytes: vec![5_000_000],
+        }
     }
 
     /// So many units of 100 us in the first second.
@@ -352,6 +411,11 @@ pub mod tests {
             (Some(15.0), Some(10.0), Some(5.0))
         );
         assert_eq!((each.server_switches, each.client_switches), (Some(3.0), Some(2.0)));
+        let second = &figures.per_second;
+        assert_eq!(
+            (second.disk_reads, second.read_kb, second.server_cpu_us),
+            (Some(2.5), Some(5.0), Some(75.0))
+        );
         assert_eq!(figures.client_share(), Some(0.25));
         assert_eq!(figures.pressure.and_then(|pressure| pressure.io), Some(0.5));
         assert_eq!(figures.timeline[0].disk_reads, Some(5));

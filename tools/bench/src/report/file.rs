@@ -285,7 +285,8 @@ pub mod tests {
 
     /// The file of a run that reached this rate.
     pub fn file(workload: &str, clients: u32, rate: f64) -> RunFile {
-        let plan = Plan { clients, threads: 1, warmup_s: 0, duration_s: 2, pace: Pace::Closed };
+        let plan =
+            Plan { clients, threads: 1, warmup_s: 0, duration_s: 2, pace: Pace::Closed, interval_s: 10 };
         let facts = RunFacts {
             workload: workload.to_owned(),
             summary: "a summary".to_owned(),

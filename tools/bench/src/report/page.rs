@@ -5,9 +5,10 @@
 //!    ([`matrix`]), all figures, I/O per operation, throughput over time with dips marked, latencies, and why ([`why`]).
 //! 3. What makes figures doubtful stands with the run that it is about.
 
-use super::chart::{self, Axis, Chart, Line, Mark, escape, number};
+use super::chart::{self, Axis, Chart, Line, Mark, MarkKind, escape, number};
 use super::dips::{Steadiness, steadiness};
 use super::file::RunFile;
+use super::table::{percent, system_us, waiting};
 use super::warnings::CEILING_SHARE_MAX;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -46,10 +47,17 @@ pub fn plain_server_name(file: &RunFile) -> String {
     format!("{version} at {}", file.server_address)
 }
 
-/// The same, and its cache where that is known.
+/// The same, and its cache where that is known, and which run of the suite it was where a workload has several.
 fn server_name(file: &RunFile) -> String {
-    let name = plain_server_name(file);
-    file.labels.get("cache").map_or(name.clone(), |cache| format!("{name}, {cache}"))
+    let cache = file.labels.get("cache").map(String::as_str);
+    let parts =
+        [Some(plain_server_name(file).as_str()), cache, run_label(file)].map(|part| part.map(str::to_owned));
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What a suite calls this run, if that says more than its workload.
+fn run_label(file: &RunFile) -> Option<&str> {
+    file.labels.get("run").map(String::as_str).filter(|run| !file.workload.starts_with(run))
 }
 
 /// The median of some rates, as text.
@@ -97,6 +105,7 @@ fn section(workload: &str, files: &[&RunFile]) -> String {
     html.push_str(&posts::render(workload, files));
     html.push_str(&matrix::engines_by_cache(files));
     html.push_str(&all_figures(files));
+    html.push_str(&per_second(files));
     html.push_str(&matrix::io_per_operation(files));
     if workload == "iibench" || workload.ends_with(" load") {
         html.push_str(&matrix::rate_by_size(files));
@@ -174,9 +183,9 @@ const FIGURES: [Column; 22] = [
     ("client us/op", |file| table::optional(file.figures.per_operation.client_cpu_us)),
     ("idle %", |file| table::short(file.figures.machine.map(|shares| shares.idle * 100.0))),
     ("RSS MB", |file| megabytes(file.figures.server_resident_bytes)),
-    ("data MB", |file| megabytes(file.why.sizes.and_then(|sizes| sizes.data))),
-    ("indexes MB", |file| megabytes(file.why.sizes.and_then(|sizes| sizes.indexes))),
-    ("log MB", |file| megabytes(file.why.sizes.and_then(|sizes| sizes.log))),
+    ("data MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.data))),
+    ("indexes MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.indexes))),
+    ("log MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.log))),
     ("durability", |file| file.durability.clone()),
 ];
 
@@ -184,6 +193,30 @@ fn all_figures(files: &[&RunFile]) -> String {
     let rows: Vec<Vec<String>> =
         files.iter().map(|file| FIGURES.iter().map(|(_, cell)| cell(file)).collect()).collect();
     format!("<h3>All figures</h3>{}", table::render(&FIGURES.map(|(heading, _)| heading), &rows))
+}
+
+const PER_SECOND: [Column; 14] = [
+    ("server", server_name),
+    ("clients", |file| file.plan.clients.to_string()),
+    ("disk r/s", |file| table::short(file.figures.per_second.disk_reads)),
+    ("disk w/s", |file| table::short(file.figures.per_second.disk_writes)),
+    ("rKB/s", |file| table::short(file.figures.per_second.read_kb)),
+    ("wKB/s", |file| table::short(file.figures.per_second.written_kb)),
+    ("cs/s", |file| table::short(file.figures.per_second.machine_switches)),
+    ("server user %", |file| percent(file.figures.per_second.server_user_us)),
+    ("server system %", |file| percent(system_us(&file.figures.per_second))),
+    ("client %", |file| percent(file.figures.per_second.client_cpu_us)),
+    ("major faults/s", |file| table::short(file.figures.per_second.server_major_faults)),
+    ("waiting for CPU %", |file| waiting(&file.figures, |share| share.cpu)),
+    ("for disk %", |file| waiting(&file.figures, |share| share.io)),
+    ("for memory %", |file| waiting(&file.figures, |share| share.memory)),
+];
+
+/// The same costs by second; CPU in percent of a core.
+fn per_second(files: &[&RunFile]) -> String {
+    let rows: Vec<Vec<String>> =
+        files.iter().map(|file| PER_SECOND.iter().map(|(_, cell)| cell(file)).collect()).collect();
+    format!("<h3>Per second</h3>{}", table::render(&PER_SECOND.map(|(heading, _)| heading), &rows))
 }
 
 /// The first word of what the suite says: fresh, cold, warm.
@@ -222,27 +255,38 @@ fn throughput(files: &[&RunFile]) -> String {
             x_name: "seconds",
             x_axis: Axis::Linear,
             lines: vec![Line { name: file.operations.clone(), points: operations }],
-            marks: dips
-                .iter()
-                .map(|dip| Mark {
-                    from: dip.from_s as f64 + 0.5,
-                    to: (dip.from_s + dip.seconds) as f64 + 0.5,
-                })
-                .collect(),
+            marks: marks(&found, file),
         };
         let _ = write!(
             html,
             "<h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them{}, variation {variation:.2}{}, \
-             {idle_seconds} seconds without work</p>",
+             {idle_seconds} seconds without work{}</p>",
             escape(&file.operations),
             escape(&run_name(file)),
             chart.render(),
             dips.len(),
             dips_in_words(&found),
-            intervals_in_words(&found)
+            intervals_in_words(&found),
+            found.line().map_or_else(String::new, |line| format!(". Checkpoints: {line}"))
         );
     }
     if html.is_empty() { html } else { format!("<h3>Over time</h3>{html}") }
+}
+
+/// Dips and checkpoints, where the points of their seconds are.
+fn marks(found: &Steadiness, file: &RunFile) -> Vec<Mark> {
+    let dips = found.dips.iter().map(|dip| Mark {
+        kind: MarkKind::Dip,
+        from: dip.from_s as f64 + 0.5,
+        to: (dip.from_s + dip.seconds) as f64 + 0.5,
+    });
+    let checkpoints = file.figures.checkpoints.iter().flatten().map(|checkpoint| Mark {
+        kind: MarkKind::Checkpoint,
+        // A second's point is at its end.
+        from: checkpoint.from_s.max(0.0) + 0.5,
+        to: checkpoint.to_s.min(file.figures.seconds) + 0.5,
+    });
+    dips.chain(checkpoints).collect()
 }
 
 fn dips_in_words(found: &Steadiness) -> String {
@@ -420,15 +464,46 @@ mod tests {
     fn a_profile_is_a_picture_of_its_own_and_changed_numbers_are_a_table() {
         let mut with = file("point", 8, 90.0);
         with.why.status.insert("opcounters.query".into(), 77.0);
+        with.extras =
+            serde_json::json!({ "waits": [{ "name": "wait/synch/x", "waits": 3, "seconds": 0.5 }] });
         with.why.profile = Some(crate::why::profile::Profile {
             samples: 5,
             symbols: vec![("read<u8>".into(), 0.5)],
             flame_graph: "<svg/>".into(),
         });
         let page = render(&[with]);
-        for part in ["read&lt;u8&gt;", "50.0 %", "opcounters.query", "data:image/svg+xml;base64,PHN2Zy8+"] {
+        for part in [
+            "wait/synch/x",
+            "0.250",
+            "read&lt;u8&gt;",
+            "50.0 %",
+            "opcounters.query",
+            "data:image/svg+xml;base64,PHN2Zy8+",
+        ] {
             assert!(page.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn two_runs_of_a_workload_in_one_suite_are_not_taken_for_repeats() {
+        let of_run = |run: &str, rate| {
+            let mut file = file("linkbench", 8, rate);
+            file.labels.insert("server".into(), "one".into());
+            file.labels.insert("run".into(), run.into());
+            file
+        };
+        let mut files = [of_run("10 M nodes", 100.0), of_run("100 M nodes", 20.0)];
+        let page = render(&files);
+        assert!(page.contains("<th>one, 10 M nodes</th><td>100</td>"), "{page}");
+        assert!(!page.contains("<small>20 to 100</small>"));
+        for (file, cache) in files.iter_mut().zip(["1 GB", "2 GB"]) {
+            file.labels.insert("cache".into(), cache.into());
+        }
+        let page = render(&files);
+        assert!(
+            page.contains("10 M nodes, 1 GB, 8 clients") && page.contains("100 M nodes, 2 GB, 8 clients"),
+            "{page}"
+        );
     }
 
     #[test]

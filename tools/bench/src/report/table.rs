@@ -1,6 +1,7 @@
 //! Aligned columns: one row per run.
 
 use super::Figures;
+use super::figures::{Costs, PressureShares};
 
 /// A column: its two lines of heading, and what stands in it.
 struct Column {
@@ -47,11 +48,54 @@ const COLUMNS: [Column; 22] = [
     Column { heading: ["of", "ceiling"], cell: |row| of_ceiling(row) },
 ];
 
-/// The table of these runs.
+/// What a second cost: the same sums as in the columns by operation, and those that only a second has.
+const PER_SECOND: [Column; 15] = [
+    Column { heading: ["", "clients"], cell: |row| row.clients.to_string() },
+    Column { heading: ["disk r", "/s"], cell: |row| each(row.figures.per_second.disk_reads) },
+    Column { heading: ["disk w", "/s"], cell: |row| each(row.figures.per_second.disk_writes) },
+    Column { heading: ["rKB", "/s"], cell: |row| each(row.figures.per_second.read_kb) },
+    Column { heading: ["wKB", "/s"], cell: |row| each(row.figures.per_second.written_kb) },
+    Column { heading: ["cs/s", "server"], cell: |row| each(row.figures.per_second.server_switches) },
+    Column { heading: ["cs/s", "client"], cell: |row| each(row.figures.per_second.client_switches) },
+    Column { heading: ["cs/s", "all"], cell: |row| each(row.figures.per_second.machine_switches) },
+    Column { heading: ["server %", "user"], cell: |row| percent(row.figures.per_second.server_user_us) },
+    Column { heading: ["server %", "system"], cell: |row| percent(system_us(&row.figures.per_second)) },
+    Column { heading: ["client", "%"], cell: |row| percent(row.figures.per_second.client_cpu_us) },
+    Column { heading: ["major", "faults/s"], cell: |row| each(row.figures.per_second.server_major_faults) },
+    Column { heading: ["waiting %", "cpu"], cell: |row| waiting(row.figures, |share| share.cpu) },
+    Column { heading: ["waiting %", "io"], cell: |row| waiting(row.figures, |share| share.io) },
+    Column { heading: ["waiting %", "memory"], cell: |row| waiting(row.figures, |share| share.memory) },
+];
+
+/// CPU time in the kernel.
+pub fn system_us(costs: &Costs) -> Option<f64> {
+    Some(costs.server_cpu_us? - costs.server_user_us?)
+}
+
+/// Microseconds of CPU in a second as percent of a core: 200 are two cores.
+pub fn percent(us: Option<f64>) -> String {
+    optional(us, |us| format!("{:.1}", us / 1e4))
+}
+
+/// The share of the time in which somebody on the machine waited.
+pub fn waiting(figures: &Figures, of: fn(&PressureShares) -> Option<f64>) -> String {
+    optional(figures.pressure.as_ref().and_then(of), |share| format!("{:.1}", share * 100.0))
+}
+
+/// The table of these runs, by operation.
 pub fn render(rows: &[Row<'_>]) -> String {
+    render_columns(&COLUMNS, rows)
+}
+
+/// The table of these runs, by second.
+pub fn render_per_second(rows: &[Row<'_>]) -> String {
+    render_columns(&PER_SECOND, rows)
+}
+
+fn render_columns(columns: &[Column], rows: &[Row<'_>]) -> String {
     let mut lines: Vec<Vec<String>> =
-        (0..2).map(|line| COLUMNS.iter().map(|column| column.heading[line].to_owned()).collect()).collect();
-    lines.extend(rows.iter().map(|row| COLUMNS.iter().map(|column| (column.cell)(row)).collect::<Vec<_>>()));
+        (0..2).map(|line| columns.iter().map(|column| column.heading[line].to_owned()).collect()).collect();
+    lines.extend(rows.iter().map(|row| columns.iter().map(|column| (column.cell)(row)).collect::<Vec<_>>()));
     aligned(&lines)
 }
 
@@ -133,5 +177,17 @@ mod tests {
         assert_eq!(lines[1].find("clients").map(|at| at + 7), lines[2].find("100").map(|at| at + 3));
         assert!(lines[2].contains(" - ") && lines[2].ends_with("25%"), "{table}");
         assert_eq!(render_kinds(&figures), None);
+    }
+
+    #[test]
+    fn a_second_has_the_same_sums_in_percent_of_a_core() {
+        let mut figures = Figures::new(&measured(tally(2), None), &[]);
+        figures.per_second.server_cpu_us = Some(1_500_000.0);
+        figures.per_second.server_user_us = Some(1_200_000.0);
+        figures.pressure = Some(PressureShares { cpu: None, io: Some(0.25), memory: None });
+        let table = render_per_second(&[Row { clients: 7, figures: &figures, ceiling: None }]);
+        let cells: Vec<&str> = table.lines().nth(2).expect("a row").split_whitespace().collect();
+        assert_eq!(cells.len(), PER_SECOND.len(), "{table}");
+        assert_eq!(&cells[8..], ["120.0", "30.0", "0.0", "-", "-", "25.0", "-"], "{table}");
     }
 }

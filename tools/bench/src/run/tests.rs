@@ -14,7 +14,8 @@ use pando_document::{Document, doc};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 
-const PLAN: Plan = Plan { clients: 5, threads: 2, warmup_s: 0, duration_s: 1, pace: Pace::Closed };
+const PLAN: Plan =
+    Plan { clients: 5, threads: 2, warmup_s: 0, duration_s: 1, pace: Pace::Closed, interval_s: 10 };
 const QUERIES: Counting = Counting { kinds: 0, misses: Misses::AreFaults };
 
 /// A small data set.

@@ -46,11 +46,11 @@ fn workload(name: &'static str, seed: &'static str) -> Result<Box<dyn Workload>,
     Ok(match name {
         "point" => Box::new(point::workload(&point::command().get_matches_from(arguments))),
         "sysbench" => Box::new(sysbench::workload(&sysbench::command().get_matches_from(arguments))),
-        "kv" => Box::new(kv::workload(&kv::command().get_matches_from(arguments))),
+        "kv" => Box::new(kv::workload(&kv::command().get_matches_from(arguments))?),
         "linkbench" => Box::new(linkbench::workload(&linkbench::command().get_matches_from(arguments))?.0),
         _ => {
             let arguments = arguments.into_iter().chain(["--batch", "10"]);
-            Box::new(iibench::workload(&iibench::command().get_matches_from(arguments)))
+            Box::new(iibench::workload(&iibench::command().get_matches_from(arguments))?)
         }
     })
 }

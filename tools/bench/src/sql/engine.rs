@@ -93,6 +93,16 @@ impl SqlEngine {
         matches!(self, SqlEngine::InnoDb | SqlEngine::MyIsam)
     }
 
+    /// What makes it write what it has put off, and waits for that.
+    pub fn checkpoint_statement(self) -> Option<&'static str> {
+        match self {
+            SqlEngine::InnoDb => Some("SET GLOBAL innodb_log_checkpoint_now = ON"),
+            SqlEngine::RocksDb => Some("SET GLOBAL rocksdb_force_flush_memtable_now = ON"),
+            SqlEngine::MyIsam => Some("FLUSH TABLES"),
+            SqlEngine::Ndb => None,
+        }
+    }
+
     /// What figures hang on.
     pub fn settings(self) -> &'static [Setting] {
         match self {

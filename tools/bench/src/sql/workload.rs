@@ -136,8 +136,8 @@ impl<W: SqlWork> Workload for SqlRun<W> {
         lines
     }
 
-    fn csv(&self, figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
-        self.inner.csv(figures, interval_s)
+    fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
+        self.inner.csv(figures)
     }
 
     fn extras(&self) -> serde_json::Value {

@@ -225,6 +225,9 @@ impl<'a> Conductor<'a> {
         }
         self.start(cell)?;
         Ok(match cell.run.state {
+            _ if cell.server.is_somebody_elses() => {
+                "warm: the server was running before the suite; a warm-up before the window".to_owned()
+            }
             State::Fresh => "fresh: a new server with an empty folder, loaded right before".to_owned(),
             _ => "warm: a warm-up before the window".to_owned(),
         })
@@ -338,7 +341,9 @@ impl<'a> Conductor<'a> {
         std::fs::create_dir_all(&folder).map_err(unwritable)?;
         let uri = self.running.as_ref().map_or(&cell.server.uri, |running| &running.uri).clone();
         arguments.extend(["--out".to_owned(), folder.display().to_string()]);
-        arguments.extend(["--data-dir".to_owned(), self.data_folder(cell).display().to_string()]);
+        if !cell.server.is_somebody_elses() {
+            arguments.extend(["--data-dir".to_owned(), self.data_folder(cell).display().to_string()]);
+        }
         for (name, text) in self.labels(cell, state) {
             arguments.extend(["--label".to_owned(), format!("{name}={text}")]);
         }

@@ -49,7 +49,7 @@ pub struct ServerEntry {
     pub program: Option<String>,
     /// What is run once in a new data folder.
     pub setup: Option<String>,
-    /// Starts it; none for engines in this process.
+    /// Starts it; none for engines in this process, and for servers that somebody else runs.
     pub start: Option<String>,
     /// Ends it [SIGTERM].
     pub stop: Option<String>,
@@ -231,10 +231,32 @@ impl Suite {
                 return Err(format!("`{taken}` is not an argument here: the suite itself says it"));
             }
         }
-        if run.workload == "iibench" && run.state != State::Fresh {
-            return Err("iibench begins with an empty collection: its state is fresh".to_owned());
+        let is_for =
+            |server: &&ServerEntry| run.servers.as_ref().is_none_or(|names| names.contains(&server.name));
+        for server in self.servers.iter().filter(is_for) {
+            if server.is_somebody_elses() && run.state != State::Warm {
+                return Err(format!(
+                    "server `{}` has no `start` command: it runs already, and its state can only be warm",
+                    server.name
+                ));
+            }
+            if !server.is_somebody_elses() && run.workload == "iibench" && run.state != State::Fresh {
+                return Err("iibench begins with an empty collection: its state is fresh".to_owned());
+            }
         }
         Ok(())
+    }
+}
+
+impl ServerEntry {
+    /// Whether the engine is in the process that measures.
+    pub fn is_embedded(&self) -> bool {
+        self.uri.starts_with(crate::client::EMBEDDED_SCHEME)
+    }
+
+    /// Whether it runs before and after the suite: a cluster of several programs, a server of another machine.
+    pub fn is_somebody_elses(&self) -> bool {
+        self.start.is_none() && !self.is_embedded()
     }
 }
 
@@ -242,11 +264,22 @@ fn check_server(server: &ServerEntry) -> Result<(), String> {
     if server.caches.is_empty() {
         return Err("it needs a cache: cache = [{ mb = 100 }]".to_owned());
     }
-    let is_embedded = server.uri.starts_with(crate::client::EMBEDDED_SCHEME);
-    if is_embedded == server.start.is_some() {
-        return Err(
-            "a server has a `start` command, an engine in this process (embedded:) has none".to_owned()
-        );
+    let is_embedded = server.is_embedded();
+    if is_embedded && server.start.is_some() {
+        return Err("an engine in this process (embedded:) has no `start` command".to_owned());
+    }
+    if server.is_somebody_elses() {
+        let of_started = [
+            ("program", server.program.is_some()),
+            ("setup", server.setup.is_some()),
+            ("stop", server.stop.is_some()),
+            ("load_cache", server.load_cache.is_some()),
+            ("cap", server.caches.iter().any(|cache| cache.cap.is_some() || cache.io_cap.is_some())),
+            ("{port} in its uri", server.uri.contains("{port}")),
+        ];
+        if let Some((what, _)) = of_started.into_iter().find(|(_, has)| *has) {
+            return Err(format!("without a `start` command it runs already, and {what} has no meaning"));
+        }
     }
     if is_embedded && server.load_cache.is_some() {
         return Err("an engine in this process is opened with one cache: it has no load_cache".to_owned());
@@ -350,13 +383,29 @@ mod tests {
             ("docs = 100", "uri = \"x\"", "the suite itself says it"),
             ("engine =", "load_cache = { mb = 0 }\nengine =", "a cache of 0 MB"),
             ("engine =", "stop_s = -1\nengine =", "integer `-1`"),
-            ("mongodb://127.0.0.1:{port}", "embedded:betree", "has none"),
+            ("mongodb://127.0.0.1:{port}", "embedded:betree", "has no `start` command"),
+            ("start =", "stop =", "runs already, and stop has no meaning"),
+            ("start = \"pando serve --data {data}\"", "", "runs already, and cap has no meaning"),
             ("clients = [1, 8]", "clients = [1]\nservers = [\"two\"]", "there is no server `two`"),
             ("clients = [1, 8]", "clients = [1]\ncaches = [\"65 MB\"]", "no server has a cache `65 MB`"),
         ] {
             let error = parse(&GOOD.replace(from, to)).expect_err(to);
             assert!(error.contains(expected), "{to}: {error}");
         }
+    }
+
+    #[test]
+    fn a_server_without_a_start_command_runs_already_and_can_only_be_warm() {
+        let running = GOOD
+            .replace("start = \"pando serve --data {data}\"", "")
+            .replace("{port}", "27017")
+            .replace(", cap = \"128MB\", io_cap = \"200riops\"", "");
+        let error = parse(&running).expect_err("nobody can make it cold");
+        assert!(error.contains("server `one`") && error.contains("only be warm"), "{error}");
+        let suite = parse(&running.replace("\"cold\"", "\"warm\"")).expect("warm it may be");
+        assert!(suite.servers[0].is_somebody_elses() && !suite.servers[0].is_embedded());
+        let of_port = running.replace("27017", "{port}");
+        assert!(parse(&of_port).expect_err("nobody gives it a port").contains("{port} in its uri"));
     }
 
     #[test]
@@ -379,7 +428,10 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 11, "each post in two sizes, and all of them in one small suite");
+        assert_eq!(
+            count, 12,
+            "each post in two sizes, all of them in one small suite, and single statements"
+        );
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The cells of a suite, in an order with few loads and few starts of servers: by server, cache, run, clients, repeat.
 
 use super::file::{CacheEntry, RunEntry, ServerEntry, State, Suite, as_arguments};
-use crate::client::EMBEDDED_SCHEME;
 use crate::error::BenchError;
 use crate::target::uri::without_login;
 use std::collections::BTreeMap;
@@ -123,7 +122,7 @@ impl Cell {
 
     /// Whether the engine is in the process that measures.
     pub fn is_embedded(&self) -> bool {
-        self.server.uri.starts_with(EMBEDDED_SCHEME)
+        self.server.is_embedded()
     }
 
     /// The workload with its own arguments.

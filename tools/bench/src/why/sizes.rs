@@ -30,10 +30,24 @@ pub struct Sizes {
 impl Sizes {
     /// Asks the server, and looks at its folder.
     pub fn of(target: &Target, folder: Option<&Path>) -> Sizes {
-        let mut sizes = asked(target).unwrap_or_default();
-        sizes.log = folder.and_then(log_bytes);
-        sizes.folder = folder.map(|folder| FolderSize::of(folder).allocated_bytes);
-        sizes
+        let Sizes { documents, data, indexes, .. } = asked(target).unwrap_or_default();
+        Sizes { documents, data, indexes, ..Sizes::of_folder(folder) }
+    }
+
+    /// The same of MySQL's servers: as the engine itself estimates them.
+    #[cfg(feature = "mysql")]
+    pub fn of_sql(server: &crate::sql::SqlServer, folder: Option<&Path>) -> Sizes {
+        let (data, indexes) = sql_sizes(server).unwrap_or_default();
+        Sizes { data, indexes, ..Sizes::of_folder(folder) }
+    }
+
+    /// What is known without asking anybody.
+    fn of_folder(folder: Option<&Path>) -> Sizes {
+        Sizes {
+            log: folder.and_then(log_bytes),
+            folder: folder.map(|folder| FolderSize::of(folder).allocated_bytes),
+            ..Sizes::default()
+        }
     }
 
     /// In one line; nothing if nothing is known.
@@ -51,6 +65,18 @@ impl Sizes {
             .collect();
         (!known.is_empty()).then(|| known.join(", "))
     }
+}
+
+/// Data and indexes of all schemas but the server's own; where primary keys are clustered they are the data.
+#[cfg(feature = "mysql")]
+fn sql_sizes(server: &crate::sql::SqlServer) -> Option<(Option<u64>, Option<u64>)> {
+    use mysql::prelude::Queryable;
+    let query = format!(
+        "SELECT CAST(SUM(DATA_LENGTH) AS UNSIGNED), CAST(SUM(INDEX_LENGTH) AS UNSIGNED) FROM information_schema.TABLES \
+         WHERE ENGINE = '{}' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')",
+        server.engine().name()
+    );
+    server.connect().ok()?.query_first(query).ok()?
 }
 
 fn asked(target: &Target) -> Option<Sizes> {

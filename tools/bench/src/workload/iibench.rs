@@ -21,6 +21,7 @@ pub mod sql;
 
 use super::insert::{Batch, BatchSource, Inserter, OnFailure};
 use super::load::{Durability, Loading, count, drop_collection};
+use super::spread::Spread;
 use super::{Finding, Workload};
 use crate::client::{Clients, Kind, Misses, NullReply, Script, Session};
 use crate::error::BenchError;
@@ -45,8 +46,8 @@ pub const KINDS: [&str; 4] =
 /// The workload.
 #[derive(Clone, Debug)]
 pub struct Iibench {
-    /// The database.
-    pub database: String,
+    /// Where they go: each client's batches go around the collections.
+    pub spread: Spread,
     /// Documents in all.
     pub documents: u64,
     /// Documents per insert.
@@ -125,9 +126,10 @@ impl Workload for Iibench {
 
     fn summary(&self) -> String {
         format!(
-            "{} documents of {} bytes by batches of {} under {} indexes, {}, durability {}, {} seed {}",
+            "{} documents of {} bytes{} by batches of {} under {} indexes, {}, durability {}, {} seed {}",
             self.documents,
             self.shape.document_bytes(),
+            self.spread.summary(),
             self.batch,
             self.indexes,
             self.queries.summary(),
@@ -139,7 +141,7 @@ impl Workload for Iibench {
 
     fn parameters(&self) -> serde_json::Value {
         json!({
-            "database": self.database,
+            "spread": self.spread,
             "documents": self.documents,
             "batch": self.batch,
             "indexes": self.indexes,
@@ -172,10 +174,13 @@ impl Workload for Iibench {
 
     fn prepare(&self, target: &Target) -> Result<(), BenchError> {
         let mut session = Session::open(target.address())?;
-        drop_collection(&mut session, &self.database, COLLECTION)?;
-        for (name, key) in index_keys().into_iter().take(self.indexes as usize) {
-            let command = doc! { "createIndexes": COLLECTION, "indexes": [{ "key": key, "name": name }] };
-            session.command(&self.database, command)?;
+        for (database, collection) in self.spread.all() {
+            drop_collection(&mut session, &database, &collection)?;
+            for (name, key) in index_keys().into_iter().take(self.indexes as usize) {
+                let indexes = doc! { "key": key, "name": name };
+                let command = doc! { "createIndexes": collection.as_str(), "indexes": [indexes] };
+                session.command(&database, command)?;
+            }
         }
         Ok(())
     }
@@ -185,7 +190,8 @@ impl Workload for Iibench {
         let script = |client| -> Box<dyn Script> {
             let source = PurchaseBatches {
                 purchases: Purchases::new(self.shape, self.generator, self.seed, client),
-                database: self.database.clone(),
+                spread: self.spread.clone(),
+                next: u64::from(client),
                 left: self.share(client, clients),
                 batch: self.batch,
                 sent: sent.clone(),
@@ -194,7 +200,7 @@ impl Workload for Iibench {
         };
         let mut all = Clients::of_scripts((0..clients).map(script).collect());
         if self.queries.per_interval > 0 {
-            let asker = Box::new(MongoAsker::new(target, &self.database, self.queries)?);
+            let asker = Box::new(MongoAsker::new(target, self.spread.clone(), self.queries)?);
             let Iibench { queries, generator, seed, .. } = *self;
             all.tasks.push(Box::new(Questioner::new(asker, queries, generator, seed, sent)));
         }
@@ -217,18 +223,28 @@ impl Workload for Iibench {
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
         let mut session = Session::open(target.address())?;
         let sent = self.sent();
-        let found = count(&mut session, &self.database, COLLECTION)?;
-        let mut findings = vec![finding(sent, "the collection", found)];
+        let mut sum = |of: &mut dyn FnMut(&mut Session, &str, &str) -> Result<u64, BenchError>| {
+            let places =
+                self.spread.all().map(|(database, collection)| of(&mut session, &database, &collection));
+            places.sum::<Result<u64, BenchError>>()
+        };
+        let found = sum(&mut |session, database, collection| count(session, database, collection))?;
+        let what = if self.spread.collections == 1 { "the collection" } else { "the collections" };
+        let mut findings = vec![finding(sent, what, found)];
         for (name, key) in index_keys().into_iter().take(self.indexes as usize) {
             // Every document has every key, so that an index that is counted through has an entry for each. Nothing but its first
             // field is asked for: for another field each document would be fetched, at random.
             let first = key.names().next().unwrap_or_default().to_owned();
-            let mut query = Document::new();
-            query.push(first, doc! { "$gte": 0 });
-            let command = doc! { "count": COLLECTION, "query": query, "hint": name };
-            let reply = session.command(&self.database, command)?;
-            let entries = reply.get("n").and_then(|n| n.as_i64_exact()).and_then(|n| u64::try_from(n).ok());
-            findings.push(finding(sent, &format!("index {name}"), entries.unwrap_or(0)));
+            let found = sum(&mut |session, database, collection| {
+                let mut query = Document::new();
+                query.push(first.as_str(), doc! { "$gte": 0 });
+                let command = doc! { "count": collection, "query": query, "hint": name };
+                let reply = session.command(database, command)?;
+                let entries =
+                    reply.get("n").and_then(|n| n.as_i64_exact()).and_then(|n| u64::try_from(n).ok());
+                Ok(entries.unwrap_or(0))
+            })?;
+            findings.push(finding(sent, &format!("index {name}"), found));
         }
         Ok(findings)
     }
@@ -238,8 +254,8 @@ impl Workload for Iibench {
         normalised(measured, self.norm_documents)
     }
 
-    fn csv(&self, figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
-        columns::files(figures, interval_s)
+    fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
+        columns::files(figures)
     }
 }
 
@@ -277,7 +293,9 @@ fn normalised(measured: &Measured, documents: u32) -> Vec<String> {
 /// The batches of one client.
 struct PurchaseBatches {
     purchases: Purchases,
-    database: String,
+    spread: Spread,
+    /// What the next batch's collection hangs on.
+    next: u64,
     left: u64,
     batch: u32,
     sent: Arc<Sent>,
@@ -293,7 +311,9 @@ impl BatchSource for PurchaseBatches {
         (0..documents).for_each(|_| self.purchases.append_next(out));
         self.left -= u64::from(documents);
         self.sent.documents.fetch_add(documents.into(), Ordering::Relaxed);
-        Some(Batch { database: self.database.clone(), collection: COLLECTION.to_owned(), documents })
+        let (database, collection) = self.spread.place(self.spread.of(self.next));
+        self.next += 1;
+        Some(Batch { database, collection, documents })
     }
 }
 
@@ -308,7 +328,12 @@ mod tests {
 
     fn workload(documents: u64) -> Iibench {
         Iibench {
-            database: "iibench".into(),
+            spread: Spread {
+                database: "iibench".into(),
+                databases: 1,
+                collection: COLLECTION,
+                collections: 1,
+            },
             documents,
             batch: 10,
             indexes: 3,
@@ -366,7 +391,8 @@ mod tests {
             disk: Some(DiskUsage { counts, source: String::new() }),
             pressure: Pressure::default(),
         };
-        let plan = Plan { clients: 1, threads: 1, warmup_s: 0, duration_s: 1, pace: Pace::Closed };
+        let plan =
+            Plan { clients: 1, threads: 1, warmup_s: 0, duration_s: 1, pace: Pace::Closed, interval_s: 10 };
         let measured = Measured {
             plan,
             from: Instant::now(),
@@ -374,6 +400,7 @@ mod tests {
             tally,
             usage: Some(usage),
             usage_per_second: Vec::new(),
+            folder_bytes: Vec::new(),
         };
         let line = normalised(&measured, 200).remove(0);
         assert_eq!(

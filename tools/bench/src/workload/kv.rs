@@ -72,18 +72,22 @@ impl KeyValue {
     /// Reads everything, by the documents and by the index; a row that is missing is told.
     fn read_all(&self, target: &Target) -> Result<(), BenchError> {
         let mut session = Session::open(target.address())?;
-        let (database, collection) = (&self.load.database, self.load.collection.as_str());
-        // A sum of a value has every document read; a count could do with the index.
-        let sum = doc! { "$group": { "_id": 1, "n": { "$sum": 1_i64 }, "sum": { "$sum": "$value1" } } };
-        let scan = doc! { "aggregate": collection, "pipeline": [sum], "cursor": {} };
-        let reply = session.command(database, scan)?;
-        let first = reply
-            .get("cursor")
-            .and_then(|cursor| cursor.as_document()?.get("firstBatch")?.as_array()?.first());
-        let found = first.and_then(|row| row.as_document()?.get("n")?.as_i64_exact());
-        let count = doc! { "count": collection, "query": { "_id": { "$gte": 0_i64 } }, "hint": "_id_" };
-        session.command(database, count)?;
-        self.check_preloaded(found.and_then(|found| u64::try_from(found).ok()).unwrap_or(0))
+        let mut found = 0;
+        for (database, collection) in self.load.spread.all() {
+            let collection = collection.as_str();
+            // A sum of a value has every document read; a count could do with the index.
+            let sum = doc! { "$group": { "_id": 1, "n": { "$sum": 1_i64 }, "sum": { "$sum": "$value1" } } };
+            let scan = doc! { "aggregate": collection, "pipeline": [sum], "cursor": {} };
+            let reply = session.command(&database, scan)?;
+            let first = reply
+                .get("cursor")
+                .and_then(|cursor| cursor.as_document()?.get("firstBatch")?.as_array()?.first());
+            let rows = first.and_then(|row| row.as_document()?.get("n")?.as_i64_exact());
+            found += rows.and_then(|rows| u64::try_from(rows).ok()).unwrap_or(0);
+            let count = doc! { "count": collection, "query": { "_id": { "$gte": 0_i64 } }, "hint": "_id_" };
+            session.command(&database, count)?;
+        }
+        self.check_preloaded(found)
     }
 
     /// That as many rows were read as there are to be.
@@ -92,17 +96,27 @@ impl KeyValue {
         if found == expected {
             return Ok(());
         }
-        let namespace = format!("{}.{}", self.load.database, self.load.collection);
+        let (database, collection) = self.load.spread.place(0);
+        let namespace = format!("{database}.{collection}{}", self.load.spread.summary());
         Err(BenchError::DataSet { namespace, found, expected })
     }
 
-    fn template(&self) -> Result<RequestTemplate<8>, BenchError> {
+    /// A request of each collection.
+    fn templates(&self) -> Result<Arc<[RequestTemplate<8>]>, BenchError> {
+        self.load
+            .spread
+            .all()
+            .map(|(database, collection)| KeyValue::template(&database, &collection))
+            .collect()
+    }
+
+    fn template(database: &str, collection: &str) -> Result<RequestTemplate<8>, BenchError> {
         let find = doc! {
-            "find": self.load.collection.as_str(),
+            "find": collection,
             "filter": { "_id": KEY_PLACE },
             "limit": 1,
             "singleBatch": true,
-            "$db": self.load.database.as_str(),
+            "$db": database,
         };
         Ok(RequestTemplate::new(find.to_raw().as_bytes(), &KEY_PLACE.to_le_bytes())?)
     }
@@ -131,11 +145,11 @@ impl KeyValue {
 
     fn readers(&self, clients: u32, passes: u32, check: Check) -> Result<Clients, BenchError> {
         let set: Arc<[u32]> = self.read_set().into();
-        let template = Arc::new(self.template()?);
+        let templates = self.templates()?;
         let script = |client| -> Box<dyn Script> {
             let part = KeyValue::part(set.len(), client, clients);
             Box::new(Reader {
-                template: template.clone(),
+                templates: templates.clone(),
                 rows: self.load.rows,
                 set: set.clone(),
                 at: part.start,
@@ -159,13 +173,15 @@ impl Workload for KeyValue {
         let Rows { count, gap, seed, .. } = self.load.rows;
         let (reads, rounds) = (self.reads.min(count), self.rounds);
         format!(
-            "{reads} of {count} rows read {rounds} times, shared out to the clients; ids are multiples of {gap}, seed {seed}"
+            "{reads} of {count} rows{} read {rounds} times, shared out to the clients; ids are multiples of {gap}, seed {seed}",
+            self.load.spread.summary()
         )
     }
 
     fn parameters(&self) -> serde_json::Value {
         json!({
             "rows": self.load.rows,
+            "spread": self.load.spread,
             "reads": self.reads.min(self.load.rows.count),
             "rounds": self.rounds,
             "warm_up_passes": WARM_UP_PASSES,
@@ -256,7 +272,8 @@ enum Check {
 
 /// One client: its part of the read set, pass after pass.
 struct Reader {
-    template: Arc<RequestTemplate<8>>,
+    /// One for each collection; rows go around these.
+    templates: Arc<[RequestTemplate<8>]>,
     rows: Rows,
     set: Arc<[u32]>,
     part: std::ops::Range<usize>,
@@ -299,7 +316,8 @@ impl Script for Reader {
         if self.part.is_empty() || self.pass >= self.passes {
             return Turn::Over;
         }
-        self.template.append(out, request_id, &self.row().id.to_le_bytes());
+        let collection = self.set[self.at] as usize % self.templates.len();
+        self.templates[collection].append(out, request_id, &self.row().id.to_le_bytes());
         Turn::Request
     }
 

@@ -334,7 +334,7 @@ impl Workload for LinkBench {
         columns::lines(&Figures::new(measured, &Workload::kinds(self)))
     }
 
-    fn csv(&self, figures: &Figures, _interval_s: u32) -> Vec<CsvFile> {
+    fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
         columns::files(figures, self.stream.text())
     }
 }

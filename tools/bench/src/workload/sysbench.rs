@@ -3,7 +3,7 @@
 //! - [`documents`]: the documents and collections, which `point` uses, too.
 //! - [`loading`]: fills the collections.
 //! - [`mix`]: which statements a transaction has, with which keys: the same for every target.
-//! - [`mongo`]: the statements over MongoDB's protocol.
+//! - [`mongo`]: the statements over MongoDB's protocol; [`wrapping`]: what makes them one transaction, where that is asked for.
 //! - `sql`: the same over MySQL's protocol, with the feature `mysql`.
 //! - [`workload`]: the whole, for the frame.
 //! - [`columns`]: the columns of sysbench-mongodb.
@@ -16,6 +16,7 @@ pub mod mongo;
 #[cfg(feature = "mysql")]
 pub mod sql;
 pub mod workload;
+pub mod wrapping;
 
 #[cfg(test)]
 mod tests;

@@ -48,6 +48,11 @@ impl Server {
         format!("mongodb://127.0.0.1:{}", self.port)
     }
 
+    /// Its process.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Ends it at once.
     pub fn kill(&mut self) {
         self.process.kill().expect("it is this test's own process");

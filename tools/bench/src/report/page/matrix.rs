@@ -1,7 +1,7 @@
 //! The engine × cache matrix, I/O per operation, and the insert rate against the size of the data.
 
 use super::table;
-use super::{median_rate, plain_server_name, run_name};
+use super::{median_rate, plain_server_name, run_label, run_name};
 use crate::report::chart::{Axis, Chart, Line, escape, number};
 use crate::report::file::RunFile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,18 +24,19 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
     let servers: BTreeSet<String> = files.iter().map(|file| plain_server_name(file)).collect();
     let mut headings = vec!["cache, clients".to_owned()];
     headings.extend(servers.iter().cloned());
-    let mut cells: BTreeMap<(u64, String, u32), BTreeMap<String, Vec<&RunFile>>> = BTreeMap::new();
+    let mut cells: BTreeMap<(String, u64, String, u32), BTreeMap<String, Vec<&RunFile>>> = BTreeMap::new();
     for file in files {
         let Some(cache) = cache(file) else { continue };
         // Sizes stand in order of their numbers.
         let size = cache.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
-        let row = cells.entry((size, cache, file.plan.clients)).or_default();
+        let run = run_label(file).map_or_else(String::new, |run| format!("{run}, "));
+        let row = cells.entry((run, size, cache, file.plan.clients)).or_default();
         row.entry(plain_server_name(file)).or_default().push(file);
     }
     let rows: Vec<Vec<String>> = cells
         .into_iter()
-        .map(|((_, cache, clients), by_server)| {
-            let mut row = vec![format!("{cache}, {clients} clients")];
+        .map(|((run, _, cache, clients), by_server)| {
+            let mut row = vec![format!("{run}{cache}, {clients} clients")];
             row.extend(
                 servers
                     .iter()

@@ -1,7 +1,7 @@
 //! The posts' tables with ours beside them, in the same shape.
 
 use super::table::{self, short};
-use super::{median_rate, server_name};
+use super::{median_rate, plain_server_name, run_label, server_name};
 use crate::report::chart::escape;
 use crate::report::directions::DIRECTIONS;
 use crate::report::file::RunFile;
@@ -130,16 +130,19 @@ fn cpu_by_clients(files: &[&RunFile]) -> String {
 
 /// Post B's matrix, with its chart of I/O per operation as columns.
 fn by_cache(files: &[&RunFile]) -> String {
-    let headings = ["server", "cache", "tps", "rKB/op", "wKB/op", "dips"];
+    let headings = ["server", "cache", "clients", "tps", "rKB/op", "wKB/op", "dips", "checkpoints"];
     let row = |file: &&RunFile| {
         let each = &file.figures.per_operation;
         vec![
-            super::plain_server_name(file),
+            run_label(file)
+                .map_or_else(|| plain_server_name(file), |run| format!("{}, {run}", plain_server_name(file))),
             file.labels.get("cache").cloned().unwrap_or_else(|| "-".to_owned()),
+            file.plan.clients.to_string(),
             format!("{:.1}", file.figures.rate),
             short(each.read_kb),
             short(each.written_kb),
             crate::report::dips::steadiness(&file.figures).dips.len().to_string(),
+            file.figures.checkpoints.as_ref().map_or_else(|| "-".to_owned(), |all| all.len().to_string()),
         ]
     };
     table::render(&headings, &files.iter().map(row).collect::<Vec<_>>())

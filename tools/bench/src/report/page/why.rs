@@ -14,7 +14,7 @@ const SHOWN: usize = 25;
 pub fn render(files: &[&RunFile]) -> String {
     let mut html = String::new();
     for file in files {
-        let parts = profile(file) + &status(file);
+        let parts = profile(file) + &waits(file) + &status(file);
         if !parts.is_empty() {
             let _ = write!(html, "<h4>{}</h4>{parts}", escape(&run_name(file)));
         }
@@ -45,6 +45,27 @@ fn profile(file: &RunFile) -> String {
         );
     }
     html
+}
+
+/// What a MySQL server's threads waited for longest.
+fn waits(file: &RunFile) -> String {
+    let Some(waits) = file.extras.get("waits").and_then(|waits| waits.as_array()) else {
+        return String::new();
+    };
+    let seconds = file.figures.seconds.max(1e-6);
+    let row = |wait: &serde_json::Value| {
+        let (name, count, waited) =
+            (wait["name"].as_str()?, wait["waits"].as_f64()?, wait["seconds"].as_f64()?);
+        Some(vec![name.to_owned(), number(count), format!("{waited:.3}"), format!("{:.3}", waited / seconds)])
+    };
+    let rows: Vec<Vec<String>> = waits.iter().filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<details open><summary>Top waits of the server</summary>{}</details>",
+        table::render(&["name", "waits", "seconds", "seconds a second"], &rows)
+    )
 }
 
 /// The numbers of serverStatus that changed, those first that changed most per operation.

@@ -1,9 +1,10 @@
 //! The columns of iibench-mongodb: `tot_inserts elap_secs cum_ips int_ips cum_qry_avg int_qry_avg cum_qpm int_qpm exceptions`
-//! first and in this order; query averages are milliseconds, `qpm` queries per minute. The longest batch of the interval and
-//! its disk traffic come after. Intervals are of time, not of inserts, so that a stall shows.
+//! first and in this order; query averages are milliseconds, `qpm` queries per minute. Percentiles of the batches and queries of the
+//! interval, costs, the size of the data and seconds with a checkpoint come after. Intervals are of time, not of inserts, so that a stall shows.
 
 use crate::report::Figures;
-use crate::report::csv::{CsvFile, Interval, intervals};
+use crate::report::csv::CsvFile;
+use crate::report::intervals::{Interval, cells, heading, intervals};
 use std::fmt::Write as _;
 
 /// How many queries, and how long they took together.
@@ -34,13 +35,13 @@ impl Queries {
 }
 
 /// The timeline.
-pub fn files(figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
-    let mut text =
-        "tot_inserts\telap_secs\tcum_ips\tint_ips\tcum_qry_avg\tint_qry_avg\tcum_qpm\tint_qpm\texceptions\t\
-                    int_max_lat\tint_rkb\tint_wkb\n"
-            .to_owned();
+pub fn files(figures: &Figures) -> Vec<CsvFile> {
+    let mut text = format!(
+        "tot_inserts\telap_secs\tcum_ips\tint_ips\tcum_qry_avg\tint_qry_avg\tcum_qpm\tint_qpm\texceptions\t{}",
+        heading(figures)
+    );
     let mut from_s = 0;
-    for interval in intervals(figures, interval_s) {
+    for interval in intervals(figures) {
         line(&mut text, figures, &interval, from_s);
         from_s = interval.elapsed_s;
     }
@@ -52,9 +53,9 @@ fn line(text: &mut String, figures: &Figures, interval: &Interval, from_s: u32) 
     let here = Queries::within(figures, from_s as usize..interval.elapsed_s as usize);
     let per_minute = |count: u64, seconds: u32| count as f64 * 60.0 / f64::from(seconds.max(1));
     // Writing to a string does not fail.
-    let _ = writeln!(
+    let _ = write!(
         text,
-        "{}\t{}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{}\t{:.3}\t{:.0}\t{:.0}",
+        "{}\t{}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{}\t",
         interval.operations_so_far,
         interval.elapsed_s,
         interval.rate_so_far,
@@ -63,9 +64,7 @@ fn line(text: &mut String, figures: &Figures, interval: &Interval, from_s: u32) 
         here.mean_ms(),
         per_minute(so_far.count, interval.elapsed_s),
         per_minute(here.count, interval.elapsed_s - from_s),
-        figures.failed,
-        interval.max_us / 1e3,
-        interval.read_kb,
-        interval.written_kb
+        figures.failed
     );
+    text.push_str(&cells(interval));
 }

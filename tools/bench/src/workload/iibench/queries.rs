@@ -6,12 +6,13 @@
 //! None of the three has an order, as in the original, so that which documents come back hangs on the plan that the server
 //! chooses; with [`QueryPlan::guided`] each names its index and its order.
 
+use super::Sent;
 use super::purchases::{Draw, Price};
-use super::{COLLECTION, Sent};
 use crate::client::{ClientState, Kind, Note, Performed, Session, Statement, Task, Turn, Verdict};
 use crate::error::BenchError;
 use crate::random::{Generator, Random};
 use crate::target::Target;
+use crate::workload::spread::Spread;
 use pando_document::{Document, doc};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,21 +65,25 @@ pub trait Asker: Send {
 /// Asks over MongoDB's protocol.
 pub struct MongoAsker {
     session: Session,
-    database: String,
+    spread: Spread,
     plan: QueryPlan,
+    asked: u64,
 }
 
 impl MongoAsker {
-    /// In this database.
-    pub fn new(target: &Target, database: &str, plan: QueryPlan) -> Result<MongoAsker, BenchError> {
+    /// Of these collections.
+    pub fn new(target: &Target, spread: Spread, plan: QueryPlan) -> Result<MongoAsker, BenchError> {
         let session = Session::open(target.address())?;
-        Ok(MongoAsker { session, database: database.to_owned(), plan })
+        Ok(MongoAsker { session, spread, plan, asked: 0 })
     }
 }
 
 impl Asker for MongoAsker {
     fn ask(&mut self, which: u32, draw: Draw, moment: i64) -> Result<u64, BenchError> {
-        let reply = self.session.command(&self.database, query(which, draw, moment, self.plan))?;
+        // All three queries of one collection, then those of the next.
+        let (database, collection) = self.spread.place(self.spread.of(self.asked / 3));
+        self.asked += 1;
+        let reply = self.session.command(&database, query(&collection, which, draw, moment, self.plan))?;
         let batch = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
         Ok(batch.and_then(|batch| batch.as_array()).map_or(0, <[_]>::len) as u64)
     }
@@ -134,7 +139,7 @@ impl Questioner {
 }
 
 /// One of the three queries.
-fn query(which: u32, draw: Draw, moment: i64, plan: QueryPlan) -> Document {
+fn query(collection: &str, which: u32, draw: Draw, moment: i64, plan: QueryPlan) -> Document {
     let Draw { customer, price, cash_register, .. } = draw;
     let customer = i32::try_from(customer).unwrap_or(i32::MAX);
     let register = i32::try_from(cash_register).unwrap_or(i32::MAX);
@@ -171,7 +176,7 @@ fn query(which: u32, draw: Draw, moment: i64, plan: QueryPlan) -> Document {
     };
     let limit = i32::try_from(plan.limit).unwrap_or(i32::MAX);
     let mut find = doc! {
-        "find": COLLECTION,
+        "find": collection,
         "filter": filter,
         "projection": projection,
         "limit": limit,
@@ -244,12 +249,12 @@ mod tests {
     fn the_three_queries_are_those_of_the_specification() {
         let plan = QueryPlan::NONE;
         let parts = |which| {
-            let find = query(which, DRAW, 1000, plan);
+            let find = query("a", which, DRAW, 1000, plan);
             let filter = find.get("filter").and_then(|filter| filter.as_document()?.get("$or")).cloned();
             filter.and_then(|or| or.as_array().map(<[_]>::len)).expect("a disjunction")
         };
         assert_eq!([parts(0), parts(1), parts(2)], [3, 2, 3]);
-        let find = query(0, DRAW, 1000, plan);
+        let find = query("a", 0, DRAW, 1000, plan);
         assert!(!find.contains("sort") && !find.contains("hint"));
         let expected = doc! { "price": 1, "dateandtime": 1, "customerid": 1, "_id": 0 };
         assert_eq!(find.get("projection").and_then(|projection| projection.as_document()), Some(&expected));
@@ -257,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_guided_query_names_its_index_and_its_order() {
-        let find = query(2, DRAW, 1000, QueryPlan { guided: true, ..QueryPlan::NONE });
+        let find = query("a", 2, DRAW, 1000, QueryPlan { guided: true, ..QueryPlan::NONE });
         assert_eq!(find.get("hint").and_then(|hint| hint.as_str()), Some("cashregisterid_price_customerid"));
         assert!(find.contains("sort"));
     }

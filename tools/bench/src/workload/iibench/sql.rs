@@ -6,7 +6,7 @@
 
 use super::purchases::{Draw, PrimaryKey, Purchases};
 use super::queries::{Asker, QueryPlan, Questioner};
-use super::{COLLECTION, Iibench, Sent, finding};
+use super::{Iibench, Sent, finding};
 use crate::client::{
     ClientState, Clients, Kind, Misses, NullReply, Performed, Statement, Task, Turn, Verdict,
 };
@@ -22,6 +22,7 @@ use crate::workload::load::Loading;
 use crate::workload::{Finding, Workload};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Params, Value};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -65,8 +66,10 @@ impl SqlIibench {
         Ok(SqlIibench { inner, server, trust: Trust::Counted })
     }
 
-    fn table(&self) -> String {
-        format!("{}.{COLLECTION}", quoted(&self.inner.database))
+    /// All tables.
+    fn tables(&self) -> Vec<String> {
+        let name = |(database, table): (String, String)| format!("{}.{}", quoted(&database), quoted(&table));
+        self.inner.spread.all().map(name).collect()
     }
 
     fn definition(&self) -> String {
@@ -143,7 +146,10 @@ impl Workload for SqlIibench {
     }
 
     fn prepare(&self, _target: &Target) -> Result<(), BenchError> {
-        recreate_table(&mut self.server.connect()?, &self.inner.database, COLLECTION, &self.definition())
+        let (mut connection, definition) = (self.server.connect()?, self.definition());
+        let mut places = self.inner.spread.all();
+        places
+            .try_for_each(|(database, table)| recreate_table(&mut connection, &database, &table, &definition))
     }
 
     fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
@@ -153,9 +159,10 @@ impl Workload for SqlIibench {
         for client in 0..clients {
             all.tasks.push(Box::new(SqlInserter {
                 connection: self.server.connect_client(client)?,
-                table: self.table(),
+                tables: self.tables(),
+                next: client as usize,
                 columns: columns(&self.inner),
-                prepared: None,
+                prepared: HashMap::new(),
                 random_key: shape.primary_key == PrimaryKey::Random,
                 texts: shape.texts,
                 purchases: Purchases::new(shape, generator, seed, client),
@@ -168,7 +175,7 @@ impl Workload for SqlIibench {
             }));
         }
         if queries.per_interval > 0 {
-            let asker = SqlAsker::new(self.server.connect()?, &self.table(), queries).map_err(of_sql)?;
+            let asker = SqlAsker::new(self.server.connect()?, &self.tables(), queries).map_err(of_sql)?;
             all.tasks.push(Box::new(Questioner::new(Box::new(asker), queries, generator, seed, sent)));
         }
         Ok(all)
@@ -184,13 +191,16 @@ impl Workload for SqlIibench {
 
     fn verify(&self, _target: &Target) -> Result<Vec<Finding>, BenchError> {
         let mut connection = self.server.connect()?;
-        let (table, sent) = (self.table(), self.inner.sent());
-        let found = count_where(&mut connection, &table, "FORCE INDEX (PRIMARY)")?;
-        let mut findings = vec![finding(sent, "the table", found)];
+        let (tables, sent) = (self.tables(), self.inner.sent());
+        let mut sum = |addition: &str| {
+            let counts = tables.iter().map(|table| count_where(&mut connection, table, addition));
+            counts.sum::<Result<u64, BenchError>>()
+        };
+        let what = if tables.len() == 1 { "the table" } else { "the tables" };
+        let mut findings = vec![finding(sent, what, sum("FORCE INDEX (PRIMARY)")?)];
         for columns in INDEXES.iter().take(self.inner.indexes as usize) {
             let name = index_name(columns);
-            let found = count_where(&mut connection, &table, &format!("FORCE INDEX ({name})"))?;
-            findings.push(finding(sent, &format!("index {name}"), found));
+            findings.push(finding(sent, &format!("index {name}"), sum(&format!("FORCE INDEX ({name})"))?));
         }
         Ok(findings)
     }
@@ -199,8 +209,8 @@ impl Workload for SqlIibench {
         self.inner.lines(measured)
     }
 
-    fn csv(&self, figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
-        self.inner.csv(figures, interval_s)
+    fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
+        self.inner.csv(figures)
     }
 }
 
@@ -210,7 +220,7 @@ impl SqlWork for SqlIibench {
     }
 
     fn first_table(&self) -> String {
-        self.table()
+        self.tables().swap_remove(0)
     }
 
     fn on_null_server(&self, server: SqlServer) -> SqlIibench {
@@ -221,10 +231,12 @@ impl SqlWork for SqlIibench {
 /// One client that inserts.
 struct SqlInserter {
     connection: Conn,
-    table: String,
+    tables: Vec<String>,
+    /// What the next batch's table hangs on: batches go around.
+    next: usize,
     columns: Vec<String>,
-    /// The statement for so many rows.
-    prepared: Option<(u32, mysql::Statement)>,
+    /// The statements by table and number of rows: whole batches, and the last one.
+    prepared: HashMap<(usize, u32), mysql::Statement>,
     random_key: bool,
     texts: u32,
     purchases: Purchases,
@@ -255,12 +267,13 @@ impl SqlInserter {
     }
 
     fn insert(&mut self, values: Vec<Value>) -> Result<u64, mysql::Error> {
-        let statement = match &self.prepared {
-            Some((rows, statement)) if *rows == self.rows => statement.clone(),
-            _ => {
-                let text = insert_text(&self.table, &self.columns, self.rows);
+        let table = self.next % self.tables.len();
+        let statement = match self.prepared.get(&(table, self.rows)) {
+            Some(statement) => statement.clone(),
+            None => {
+                let text = insert_text(&self.tables[table], &self.columns, self.rows);
                 let statement = self.connection.prep(text)?;
-                self.prepared = Some((self.rows, statement.clone()));
+                self.prepared.insert((table, self.rows), statement.clone());
                 statement
             }
         };
@@ -277,6 +290,7 @@ impl Task for SqlInserter {
             return Turn::Over;
         }
         self.values.clear();
+        self.next = self.next.wrapping_add(1);
         (0..self.rows).for_each(|_| self.append_row());
         self.left -= u64::from(self.rows);
         self.sent.documents.fetch_add(self.rows.into(), Ordering::Relaxed);
@@ -315,14 +329,20 @@ impl Task for SqlInserter {
 /// Asks the three queries.
 struct SqlAsker {
     connection: Conn,
-    statements: [mysql::Statement; 3],
+    /// Of each table three.
+    statements: Vec<mysql::Statement>,
+    asked: usize,
 }
 
 impl SqlAsker {
-    fn new(mut connection: Conn, table: &str, plan: QueryPlan) -> Result<SqlAsker, mysql::Error> {
-        let mut prepare = |which| connection.prep(query_text(which, table, plan));
-        let statements = [prepare(0)?, prepare(1)?, prepare(2)?];
-        Ok(SqlAsker { connection, statements })
+    fn new(mut connection: Conn, tables: &[String], plan: QueryPlan) -> Result<SqlAsker, mysql::Error> {
+        let mut statements = Vec::with_capacity(tables.len() * 3);
+        for table in tables {
+            for which in 0..3 {
+                statements.push(connection.prep(query_text(which, table, plan))?);
+            }
+        }
+        Ok(SqlAsker { connection, statements, asked: 0 })
     }
 }
 
@@ -358,7 +378,10 @@ impl Asker for SqlAsker {
             1 => vec![price.clone(), customer, price],
             _ => vec![register.clone(), price.clone(), customer, register.clone(), price, register],
         };
-        let statement = &self.statements[which.min(2) as usize];
+        // All three queries of one table, then those of the next.
+        let table = self.asked / 3 % (self.statements.len() / 3);
+        self.asked += 1;
+        let statement = &self.statements[table * 3 + which.min(2) as usize];
         let rows: Vec<mysql::Row> = self
             .connection
             .exec(statement, Params::Positional(values))

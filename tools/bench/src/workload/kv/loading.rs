@@ -10,9 +10,10 @@ use crate::random::distribution::scattering_factor;
 use crate::target::Target;
 use crate::workload::insert::{Batch, BatchSource, Inserter, OnFailure};
 use crate::workload::load::{Durability, Loading, check_count, count, drop_collection};
+use crate::workload::spread::Spread;
 use serde_json::json;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the documents are made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +36,8 @@ pub enum LoadOrder {
 /// How to load.
 #[derive(Clone, Debug)]
 pub struct KvLoad {
-    /// The database.
-    pub database: String,
-    /// The collection.
-    pub collection: String,
+    /// Where it is.
+    pub spread: Spread,
     /// What to load.
     pub rows: Rows,
     /// From what.
@@ -56,9 +55,10 @@ pub struct KvLoad {
 impl Loading for KvLoad {
     fn summary(&self) -> String {
         format!(
-            "{} rows of {} bytes, {:?}, {:?}, {} connections, batches of {}, durability {}",
+            "{} rows of {} bytes{}, {:?}, {:?}, {} connections, batches of {}, durability {}",
             self.rows.count,
             super::rows::ROW_BYTES,
+            self.spread.summary(),
             self.order,
             self.format,
             self.connections,
@@ -70,6 +70,7 @@ impl Loading for KvLoad {
     fn parameters(&self) -> serde_json::Value {
         json!({
             "rows": self.rows,
+            "spread": self.spread,
             "order": format!("{:?}", self.order),
             "format": format!("{:?}", self.format),
             "connections": self.connections,
@@ -79,11 +80,20 @@ impl Loading for KvLoad {
     }
 
     fn is_there(&self, target: &Target) -> Result<bool, BenchError> {
-        Ok(count(&mut Session::open(target.address())?, &self.database, &self.collection)? > 0)
+        let mut session = Session::open(target.address())?;
+        for (database, collection) in self.spread.all() {
+            if count(&mut session, &database, &collection)? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn prepare(&self, target: &Target) -> Result<(), BenchError> {
-        drop_collection(&mut Session::open(target.address())?, &self.database, &self.collection)
+        let mut session = Session::open(target.address())?;
+        self.spread
+            .all()
+            .try_for_each(|(database, collection)| drop_collection(&mut session, &database, &collection))
     }
 
     fn connections(&self) -> u32 {
@@ -101,7 +111,15 @@ impl Loading for KvLoad {
 
     fn check(&self, target: &Target) -> Result<(), BenchError> {
         let mut session = Session::open(target.address())?;
-        check_count(&mut session, &self.database, &self.collection, u64::from(self.rows.count))
+        (0..self.spread.collections).try_for_each(|number| {
+            let (database, collection) = self.spread.place(number);
+            check_count(
+                &mut session,
+                &database,
+                &collection,
+                u64::from(self.spread.share(self.rows.count, number)),
+            )
+        })
     }
 }
 
@@ -110,47 +128,87 @@ impl Loading for KvLoad {
 pub struct RowOrder {
     load: KvLoad,
     /// The batch to make next, for all connections.
-    next: Arc<AtomicU32>,
-    /// Multiplying a place by it, around the number of rows, mixes them up.
-    factor: u64,
+    next: Arc<AtomicU64>,
+    /// By collection: multiplying a number by it, around the number of the collection's rows, mixes them up.
+    factors: Arc<[u64]>,
     parsing_us: f64,
     json_bytes: u64,
+}
+
+/// Some rows of one collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowBatch {
+    /// The collection, from 0.
+    pub collection: u32,
+    /// Which of its rows, in order of insertion.
+    pub rows: std::ops::Range<u32>,
+}
+
+impl RowBatch {
+    /// How many rows.
+    pub fn count(&self) -> u32 {
+        self.rows.end - self.rows.start
+    }
 }
 
 impl RowOrder {
     /// The order that all clones share.
     pub fn new(load: KvLoad) -> RowOrder {
-        let factor = u64::from(scattering_factor(load.rows.count));
-        RowOrder { load, next: Arc::default(), factor, parsing_us: 0.0, json_bytes: 0 }
+        let rows_of = |collection| load.spread.share(load.rows.count, collection).max(1);
+        let factors =
+            (0..load.spread.collections).map(|collection| u64::from(scattering_factor(rows_of(collection))));
+        let factors = factors.collect();
+        RowOrder { load, next: Arc::default(), factors, parsing_us: 0.0, json_bytes: 0 }
     }
 
-    /// The place of the row that is inserted as the `nth`.
-    fn place(&self, nth: u32) -> u32 {
-        match self.load.order {
+    /// How many rows a collection has.
+    fn rows_of(&self, collection: u32) -> u32 {
+        self.load.spread.share(self.load.rows.count, collection)
+    }
+
+    /// The place of the row that is inserted into its collection as the `nth`: the rows go around the collections.
+    fn place(&self, collection: u32, nth: u32) -> u32 {
+        let number = match self.load.order {
             LoadOrder::Ascending => nth,
             LoadOrder::Shuffled => {
-                let scattered = u64::from(nth) * self.factor % u64::from(self.load.rows.count);
+                let factor = self.factors[collection as usize];
+                let scattered = u64::from(nth) * factor % u64::from(self.rows_of(collection));
                 u32::try_from(scattered).unwrap_or(0)
+            }
+        };
+        number * self.load.spread.collections + collection
+    }
+
+    /// The next batch; nothing when all are made. Batches go around the collections, too.
+    pub fn next_batch(&self) -> Option<RowBatch> {
+        // The first collection has the most rows.
+        let rounds = u64::from(self.rows_of(0)).div_ceil(self.load.batch.into());
+        let collections = u64::from(self.load.spread.collections);
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= rounds * collections {
+                return None;
+            }
+            let collection = self.load.spread.of(number);
+            let rows = self.rows_of(collection);
+            let first = (number / collections * u64::from(self.load.batch)).min(rows.into());
+            let first = u32::try_from(first).unwrap_or(rows);
+            let end = first + self.load.batch.min(rows - first);
+            // The last round may have nothing for some collections.
+            if first < end {
+                return Some(RowBatch { collection, rows: first..end });
             }
         }
     }
 
-    /// The numbers of the next batch's rows; nothing when all are made.
-    pub fn next_batch(&self) -> Option<std::ops::Range<u32>> {
-        let number = u64::from(self.next.fetch_add(1, Ordering::Relaxed));
-        let rows = u64::from(self.load.rows.count);
-        let first = u32::try_from((number * u64::from(self.load.batch)).min(rows)).unwrap_or(u32::MAX);
-        let documents = self.load.batch.min(self.load.rows.count - first);
-        (documents > 0).then_some(first..first + documents)
-    }
-
     /// Its rows.
-    pub fn rows(&mut self, batch: std::ops::Range<u32>) -> Vec<Row> {
+    pub fn rows(&mut self, batch: RowBatch) -> Vec<Row> {
+        let RowBatch { collection, rows } = batch;
         match self.load.format {
-            LoadFormat::Bson => batch.map(|nth| self.load.rows.row(self.place(nth))).collect(),
+            LoadFormat::Bson => rows.map(|nth| self.load.rows.row(self.place(collection, nth))).collect(),
             LoadFormat::Json => {
                 let before = ThreadUsage::now().ok();
-                let rows = batch.map(|nth| self.row_by_json(self.place(nth))).collect();
+                let rows = rows.map(|nth| self.row_by_json(self.place(collection, nth))).collect();
                 let used = before.and_then(|before| Some(ThreadUsage::now().ok()?.since(&before).cpu_us));
                 self.parsing_us += used.unwrap_or(0.0);
                 rows
@@ -183,10 +241,10 @@ struct RowBatches(RowOrder);
 impl BatchSource for RowBatches {
     fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch> {
         let batch = self.0.next_batch()?;
-        let documents = batch.end - batch.start;
+        let documents = batch.count();
+        let (database, collection) = self.0.load.spread.place(batch.collection);
         self.0.rows(batch).iter().for_each(|row| row.append(out));
-        let KvLoad { database, collection, .. } = &self.0.load;
-        Some(Batch { database: database.clone(), collection: collection.clone(), documents })
+        Some(Batch { database, collection, documents })
     }
 
     fn notes(&self) -> Vec<Note> {
@@ -202,8 +260,7 @@ pub mod tests {
     /// A load of these rows.
     pub fn load(rows: Rows) -> KvLoad {
         KvLoad {
-            database: "kv".into(),
-            collection: "keyvalue".into(),
+            spread: crate::workload::spread::tests::spread(1, 1),
             rows,
             format: LoadFormat::Bson,
             order: LoadOrder::Ascending,
@@ -238,6 +295,27 @@ pub mod tests {
         assert_ne!(shuffled, expected);
         shuffled.sort_unstable();
         assert_eq!(shuffled, expected);
+    }
+
+    #[test]
+    fn rows_go_around_the_collections_and_each_is_loaded_once() {
+        for (collections, order) in
+            [(3, LoadOrder::Ascending), (7, LoadOrder::Shuffled), (99, LoadOrder::Shuffled)]
+        {
+            let spread = crate::workload::spread::tests::spread(collections, 2);
+            let load = KvLoad { spread, order, ..load(ROWS) };
+            let mut source = RowOrder::new(load);
+            let mut ids = Vec::new();
+            while let Some(batch) = source.next_batch() {
+                let collection = batch.collection;
+                for row in source.rows(batch) {
+                    assert_eq!((row.id / 2 - 1) as u32 % collections, collection, "row {}", row.id);
+                    ids.push(row.id);
+                }
+            }
+            ids.sort_unstable();
+            assert_eq!(ids, (1..=100).map(|place| place * 2).collect::<Vec<i64>>(), "{collections}");
+        }
     }
 
     #[test]

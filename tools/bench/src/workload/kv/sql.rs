@@ -23,8 +23,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// The table.
-const TABLE: &str = "keyvalue";
 /// A row as it comes.
 type Columns = (i64, Option<i32>, Option<f64>);
 
@@ -50,8 +48,27 @@ impl SqlKeyValue {
         SqlKeyValue { inner, server, check: Check::Values }
     }
 
-    fn table(&self) -> String {
-        format!("{}.{TABLE}", quoted(&self.inner.load.database))
+    /// The table of this number, from 0.
+    fn table(&self, number: u32) -> String {
+        let (database, table) = self.inner.load.spread.place(number);
+        format!("{}.{}", quoted(&database), quoted(&table))
+    }
+
+    fn numbers(&self) -> std::ops::Range<u32> {
+        0..self.inner.load.spread.collections
+    }
+
+    /// A statement that reads a row of this table by its key.
+    fn reading(&self, connection: &mut Conn, number: u32) -> Result<mysql::Statement, mysql::Error> {
+        let table = self.table(number);
+        let text = match self.server.api() {
+            Api::Sql => format!("SELECT id, value1, value2 FROM {table} WHERE id = ?"),
+            Api::Handler => {
+                connection.query_drop(format!("HANDLER {table} OPEN AS kv{number}"))?;
+                format!("HANDLER kv{number} READ `PRIMARY` = (?)")
+            }
+        };
+        connection.prep(text)
     }
 
     fn readers(&self, clients: u32, passes: u32) -> Result<Clients, BenchError> {
@@ -59,19 +76,12 @@ impl SqlKeyValue {
         let mut all = Clients::default();
         for client in 0..clients {
             let mut connection = self.server.connect_client(client)?;
-            let table = self.table();
-            let text = match self.server.api() {
-                Api::Sql => format!("SELECT id, value1, value2 FROM {table} WHERE id = ?"),
-                Api::Handler => {
-                    connection.query_drop(format!("HANDLER {table} OPEN AS kv")).map_err(of_sql)?;
-                    "HANDLER kv READ `PRIMARY` = (?)".to_owned()
-                }
-            };
-            let statement = connection.prep(text).map_err(of_sql)?;
+            let statements = self.numbers().map(|number| self.reading(&mut connection, number));
+            let statements = statements.collect::<Result<Vec<_>, _>>().map_err(of_sql)?;
             let part = KeyValue::part(set.len(), client, clients);
             all.tasks.push(Box::new(SqlReader {
                 connection,
-                statement,
+                statements,
                 rows: self.inner.load.rows,
                 set: set.clone(),
                 at: part.start,
@@ -116,9 +126,14 @@ impl Workload for SqlKeyValue {
         }
         let mut connection = self.server.connect()?;
         // The primary key is the table, in all engines but MyISAM.
-        let scan = format!("SELECT COUNT(*), SUM(value1) FROM {} FORCE INDEX (PRIMARY)", self.table());
-        let row: Option<(u64, Option<f64>)> = connection.query_first(scan).map_err(of_sql)?;
-        self.inner.check_preloaded(row.map_or(0, |(found, _)| found))
+        let mut found = 0;
+        for number in self.numbers() {
+            let scan =
+                format!("SELECT COUNT(*), SUM(value1) FROM {} FORCE INDEX (PRIMARY)", self.table(number));
+            let row: Option<(u64, Option<f64>)> = connection.query_first(scan).map_err(of_sql)?;
+            found += row.map_or(0, |(rows, _)| rows);
+        }
+        self.inner.check_preloaded(found)
     }
 
     fn warm_up(&self, _target: &Target, clients: u32) -> Result<Option<Clients>, BenchError> {
@@ -145,7 +160,7 @@ impl SqlWork for SqlKeyValue {
     }
 
     fn first_table(&self) -> String {
-        self.table()
+        self.table(0)
     }
 
     fn on_null_server(&self, server: SqlServer) -> SqlKeyValue {
@@ -165,7 +180,13 @@ impl Loading for SqlKeyValue {
     }
 
     fn is_there(&self, _target: &Target) -> Result<bool, BenchError> {
-        Ok(count_rows(&mut self.server.connect()?, &self.table())? > 0)
+        let mut connection = self.server.connect()?;
+        for number in self.numbers() {
+            if count_rows(&mut connection, &self.table(number))? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn prepare(&self, _target: &Target) -> Result<(), BenchError> {
@@ -173,7 +194,10 @@ impl Loading for SqlKeyValue {
             "(id BIGINT NOT NULL PRIMARY KEY, value1 INT NULL, value2 DOUBLE NULL) {}",
             self.server.table_end()
         );
-        recreate_table(&mut self.server.connect()?, &self.inner.load.database, TABLE, &definition)
+        let mut connection = self.server.connect()?;
+        let mut places = self.inner.load.spread.all();
+        places
+            .try_for_each(|(database, table)| recreate_table(&mut connection, &database, &table, &definition))
     }
 
     fn connections(&self) -> u32 {
@@ -184,7 +208,8 @@ impl Loading for SqlKeyValue {
         let (order, failed) = (RowOrder::new(self.inner.load.clone()), Arc::<AtomicBool>::default());
         let mut clients = Clients::default();
         for client in 0..self.connections() {
-            let source = SqlRows { order: order.clone(), table: self.table() };
+            let tables = self.numbers().map(|number| self.table(number)).collect();
+            let source = SqlRows { order: order.clone(), tables };
             let connection = self.server.connect_client(client)?;
             clients.tasks.push(Box::new(SqlLoader::new(connection, source, failed.clone())));
         }
@@ -192,26 +217,30 @@ impl Loading for SqlKeyValue {
     }
 
     fn check(&self, _target: &Target) -> Result<(), BenchError> {
-        let found = count_rows(&mut self.server.connect()?, &self.table())?;
-        let expected = u64::from(self.inner.load.rows.count);
-        if found == expected {
-            return Ok(());
+        let mut connection = self.server.connect()?;
+        for number in self.numbers() {
+            let found = count_rows(&mut connection, &self.table(number))?;
+            let expected = u64::from(self.inner.load.spread.share(self.inner.load.rows.count, number));
+            if found != expected {
+                return Err(BenchError::DataSet { namespace: self.table(number), found, expected });
+            }
         }
-        Err(BenchError::DataSet { namespace: self.table(), found, expected })
+        Ok(())
     }
 }
 
 /// The rows of a client that loads.
 struct SqlRows {
     order: RowOrder,
-    table: String,
+    tables: Vec<String>,
 }
 
 impl InsertSource for SqlRows {
     fn next_insert(&mut self, statement: &mut String) -> Option<u32> {
         let batch = self.order.next_batch()?;
+        let table = &self.tables[batch.collection as usize];
+        let _ = write!(statement, "INSERT INTO {table} (id, value1, value2) VALUES ");
         let rows = self.order.rows(batch);
-        let _ = write!(statement, "INSERT INTO {} (id, value1, value2) VALUES ", self.table);
         for (place, row) in rows.iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
             let _ = write!(statement, "{comma}({},", row.id);
@@ -236,7 +265,8 @@ impl InsertSource for SqlRows {
 /// One client: its part of the read set, pass after pass.
 struct SqlReader {
     connection: Conn,
-    statement: mysql::Statement,
+    /// One for each table; rows go around these.
+    statements: Vec<mysql::Statement>,
     rows: Rows,
     set: Arc<[u32]>,
     part: std::ops::Range<usize>,
@@ -248,7 +278,8 @@ struct SqlReader {
 
 impl SqlReader {
     fn read(&mut self, row: Row) -> Result<Verdict, mysql::Error> {
-        let found: Option<Columns> = self.connection.exec_first(&self.statement, (row.id,))?;
+        let statement = &self.statements[self.set[self.at] as usize % self.statements.len()];
+        let found: Option<Columns> = self.connection.exec_first(statement, (row.id,))?;
         Ok(match found {
             None => Verdict::Missed,
             Some(columns) if self.check == Check::Nothing || columns == (row.id, row.value1, row.value2) => {

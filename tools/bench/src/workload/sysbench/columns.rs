@@ -1,41 +1,28 @@
 //! The columns of sysbench-mongodb: `elap_secs cum_tps int_tps cum_ips int_ips` first and in this order; `*_ips` is always 0,
-//! as in the original, whose insert counter never moves in this phase. What the original does not have comes after.
+//! as in the original, whose insert counter never moves in this phase. Then the latency as the original's newest version has it, and
+//! what none has: percentiles of the transaction and of each kind of statement, costs, the size of the data, seconds with a checkpoint.
 
 use crate::report::Figures;
-use crate::report::csv::{CsvFile, intervals};
+use crate::report::csv::CsvFile;
+use crate::report::intervals::{Interval, cells, heading, intervals};
 use std::fmt::Write as _;
 
 /// Transactions over time, and the kinds of statements.
-pub fn files(figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
+pub fn files(figures: &Figures) -> Vec<CsvFile> {
     vec![
-        CsvFile { suffix: "tps.tsv", text: over_time(figures, interval_s) },
+        CsvFile { suffix: "tps.tsv", text: over_time(figures) },
         CsvFile { suffix: "statements.tsv", text: by_kind(figures) },
     ]
 }
 
-fn over_time(figures: &Figures, interval_s: u32) -> String {
-    let mut text = "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tint_lat\tint_max_lat\tint_rkb\tint_wkb\t\
-                    rKB/op\twKB/op\tr/op\tw/op\tcs/op\tcpu_us/op\n"
-        .to_owned();
-    for interval in intervals(figures, interval_s) {
+fn over_time(figures: &Figures) -> String {
+    let mut text = format!("elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tint_lat\t{}", heading(figures));
+    for interval in intervals(figures) {
+        let Interval { elapsed_s, rate_so_far, rate, mean_us, .. } = interval;
+        let latency = mean_us / 1e3;
         // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "{}\t{:.2}\t{:.2}\t0.00\t0.00\t{:.3}\t{:.3}\t{:.0}\t{:.0}\t{:.3}\t{:.3}\t{:.3}\t{:.3}\t{:.2}\t{:.1}",
-            interval.elapsed_s,
-            interval.rate_so_far,
-            interval.rate,
-            interval.mean_us / 1e3,
-            interval.max_us / 1e3,
-            interval.read_kb,
-            interval.written_kb,
-            interval.each(interval.read_kb),
-            interval.each(interval.written_kb),
-            interval.each(interval.disk_reads),
-            interval.each(interval.disk_writes),
-            interval.each(interval.switches),
-            interval.each(interval.cpu_us)
-        );
+        let _ = write!(text, "{elapsed_s}\t{rate_so_far:.2}\t{rate:.2}\t0.00\t0.00\t{latency:.3}\t");
+        text += &cells(&interval);
     }
     text
 }

@@ -1,4 +1,5 @@
-//! The statements over MongoDB's protocol: each stands alone, as the original's do without transactions.
+//! The statements over MongoDB's protocol: each stands alone, as the original's do without transactions, unless [`Wrapping`] is asked
+//! for.
 //!
 //! Replies are checked always for success and for how much came back, and one in [`VERIFY_ONE_IN`] for its content. Between
 //! a delete and the insert that follows it, others do not find the document, their ranges are short, and who deletes it as
@@ -6,6 +7,7 @@
 
 use super::documents::DataSet;
 use super::mix::{Statement, Transaction, Transactions};
+use super::wrapping::{Stage, Wrapping};
 use crate::client::{Judgement, Kind, Next, Note, Outcome, Script, Turn, Verdict, outcome_of};
 use crate::random::mask;
 use crate::workload::load::Durability;
@@ -16,8 +18,11 @@ use pando_wire::{MsgFlags, OpMsgWriter};
 const VERIFY_ONE_IN: u64 = 1024;
 /// MongoDB's code of an insert whose `_id` is there.
 const DUPLICATE_KEY: i64 = 11000;
-/// Codes after which the same statement may work: LockTimeout, WriteConflict.
-const TRANSIENT: [i64; 2] = [24, 112];
+/// Codes after which the same statement may work: LockTimeout, WriteConflict, and TokuMX's lock that was not granted, and deadlock.
+const TRANSIENT: [i64; 4] = [24, 112, 16_759, 16_760];
+/// Codes after which a transaction may work that is done once more: NoSuchTransaction (it was aborted), and an `_id` that another one has
+/// inserted since.
+const TRANSIENT_WRAPPED: [i64; 2] = [251, DUPLICATE_KEY];
 /// How often a statement is tried once more.
 const RETRIES_MAX: u32 = 100;
 
@@ -37,6 +42,7 @@ pub struct MongoClient {
     range_size: i32,
     transactions: Transactions,
     after_failure: AfterFailure,
+    wrapping: Wrapping,
     current: Transaction,
     /// The statement under way.
     place: usize,
@@ -64,6 +70,7 @@ impl MongoClient {
         range_size: u32,
         transactions: Transactions,
         after_failure: AfterFailure,
+        wrapping: Wrapping,
     ) -> MongoClient {
         MongoClient {
             data: data.clone(),
@@ -71,6 +78,7 @@ impl MongoClient {
             range_size: i32::try_from(range_size).unwrap_or(i32::MAX),
             transactions,
             after_failure,
+            wrapping,
             current: Transaction { collection: 1, statements: Vec::new() },
             place: 0,
             in_range: 0,
@@ -144,7 +152,8 @@ impl MongoClient {
                 document.append_str("pad", pad);
             }
         }
-        if is_write(&self.current.statements[self.place]) {
+        // The commit has the write concern.
+        if self.wrapping.is_none() && is_write(&self.current.statements[self.place]) {
             command.append_document("writeConcern", &self.durability.write_concern());
         }
     }
@@ -259,12 +268,58 @@ impl MongoClient {
 
     fn retry_code(&self, body: &RawDocument) -> bool {
         let refused = outcome_of(body).ok();
+        let may_work = |code: &i64| {
+            TRANSIENT.contains(code) || !self.wrapping.is_none() && TRANSIENT_WRAPPED.contains(code)
+        };
         self.retries < RETRIES_MAX
-            && matches!(refused, Some(Outcome::Refused { code, .. }) if TRANSIENT.contains(&code))
+            && matches!(refused, Some(Outcome::Refused { code, .. }) if may_work(&code))
+    }
+
+    /// The statement, or with it the whole transaction, is done once more.
+    fn again(&mut self) -> Judgement {
+        self.retries += 1;
+        if !self.wrapping.is_none() {
+            (self.in_range, self.cursor, self.place) = (0, 0, 0);
+            self.wrapping.conflict();
+        }
+        Judgement { statement: None, verdict: Verdict::Done, next: Next::Again }
+    }
+
+    /// Looks at the reply to what is no statement.
+    fn judge_wrapping(&mut self, stage: Stage, body: &RawDocument) -> Judgement {
+        let refused = match outcome_of(body) {
+            Ok(Outcome::Succeeded) => None,
+            Ok(Outcome::Refused { code, message }) => Some(format!("{message} (code {code})")),
+            Err(error) => Some(error.to_string()),
+        };
+        match stage {
+            Stage::Begin if refused.is_none() => {
+                self.wrapping.begun();
+                return Judgement::more();
+            }
+            // There may have been nothing to roll back any more.
+            Stage::Again => {
+                self.wrapping.begin();
+                return Judgement::more();
+            }
+            Stage::Commit if self.retry_code(body) => return self.again(),
+            _ => {}
+        }
+        self.retries = 0;
+        self.wrapping.begun();
+        // What failed before it was aborted says more than how that went.
+        let failure = self.wrapping.take_failure().or(refused);
+        if failure.is_some() {
+            self.place = self.current.statements.len();
+        }
+        Judgement::unit(failure.map_or(Verdict::Done, Verdict::Failed))
     }
 
     fn ended(&mut self, kind: Kind, verdict: Verdict) -> Judgement {
-        (self.in_range, self.cursor, self.retries) = (0, 0, 0);
+        (self.in_range, self.cursor) = (0, 0);
+        if self.wrapping.is_none() {
+            self.retries = 0;
+        }
         self.place += 1;
         let failed = matches!(verdict, Verdict::Failed(_));
         if failed {
@@ -272,6 +327,11 @@ impl MongoClient {
             self.counts.ended += u64::from(self.after_failure == AfterFailure::End);
         }
         let over = self.place >= self.current.statements.len();
+        if over && !self.wrapping.is_none() {
+            let failure = if let Verdict::Failed(message) = &verdict { Some(message.clone()) } else { None };
+            self.wrapping.statements_are_over(failure);
+            return Judgement { statement: Some(kind), verdict, next: Next::Request };
+        }
         let next = if over { Next::Unit { operations: 1 } } else { Next::Request };
         // A transaction in which something was missed is done all the same.
         Judgement { statement: Some(kind), verdict, next }
@@ -280,22 +340,28 @@ impl MongoClient {
 
 impl Script for MongoClient {
     fn request(&mut self, request_id: i32, out: &mut Vec<u8>) -> Turn {
-        if self.place >= self.current.statements.len() {
+        let is_statement = self.wrapping.stage() == Stage::Statement;
+        if self.place >= self.current.statements.len() && is_statement {
             if self.counts.ended > 0 {
                 return Turn::Over;
             }
             self.current = self.transactions.next();
             self.place = 0;
+            self.wrapping.begin();
         }
-        let (database, collection) = self.data.place(self.current.collection);
+        let (mut database, collection) = self.data.place(self.current.collection);
         let writer = OpMsgWriter::begin(out, request_id, 0, MsgFlags::NONE);
         writer.begin_body(out);
         let mut command = DocumentWriter::begin(out);
-        if self.cursor == 0 {
+        if self.wrapping.stage() != Stage::Statement {
+            database = self.wrapping.write(&mut command, &database, &self.durability.write_concern());
+        } else if self.cursor == 0 {
             self.write_command(&mut command, &collection);
+            self.wrapping.write_into_statement(&mut command);
         } else {
             command.append_i64("getMore", self.cursor);
             command.append_str("collection", &collection);
+            self.wrapping.write_into_statement(&mut command);
         }
         command.append_str("$db", &database);
         command.finish();
@@ -304,9 +370,12 @@ impl Script for MongoClient {
     }
 
     fn judge(&mut self, body: &RawDocument) -> Judgement {
+        let stage = self.wrapping.stage();
+        if stage != Stage::Statement {
+            return self.judge_wrapping(stage, body);
+        }
         if self.retry_code(body) {
-            self.retries += 1;
-            return Judgement { statement: None, verdict: Verdict::Done, next: Next::Again };
+            return self.again();
         }
         let kind = self.current.statements[self.place].kind();
         match self.verdict(body) {

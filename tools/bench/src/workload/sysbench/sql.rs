@@ -179,8 +179,8 @@ impl Workload for SqlWorkload {
         Ok(vec![Finding { what: "rows that must be there".into(), checked, wrong }])
     }
 
-    fn csv(&self, figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
-        self.inner().csv(figures, interval_s)
+    fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
+        self.inner().csv(figures)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::run::tests::load;
 use crate::run::{Counting, Measured, Plan, run};
 use crate::target::Target;
 use crate::workload::Workload;
+use crate::workload::linkbench::store::Transactions as TransactionLevel;
 use crate::workload::load::{Durability, Loading};
 use pando_document::{Document, doc};
 use pando_wire::{Body, Message};
@@ -55,6 +56,7 @@ fn sysbench(mix: Mix) -> Sysbench {
         mix,
         durability: Durability::W1,
         after_failure: AfterFailure::NextTransaction,
+        transactions: TransactionLevel::None,
     }
 }
 
@@ -148,6 +150,113 @@ fn a_conflict_is_tried_again_and_a_refusal_ends_the_transaction() {
     assert_eq!(refusal.next, Next::Unit { operations: 1 });
 }
 
+/// The names of the commands of one transaction, and what each carries of these fields, answered by `reply` of their place.
+fn conversation(
+    script: &mut dyn Script,
+    fields: &[&str],
+    mut reply: impl FnMut(usize) -> Document,
+) -> (Vec<String>, Judgement) {
+    let mut said = Vec::new();
+    loop {
+        let command = request(script);
+        let name = command.names().next().unwrap_or_default().to_owned();
+        let carried: Vec<&str> = fields.iter().copied().filter(|field| command.contains(field)).collect();
+        said.push(std::iter::once(name.as_str()).chain(carried).collect::<Vec<_>>().join(" "));
+        let judgement = judge(script, &reply(said.len() - 1));
+        if matches!(judgement.next, Next::Unit { .. }) {
+            return (said, judgement);
+        }
+        assert!(said.len() < 100, "it ends: {said:?}");
+    }
+}
+
+fn wrapped(level: TransactionLevel) -> (Box<dyn Script>, Document) {
+    let mix = Mix {
+        points: 2,
+        simple_ranges: 0,
+        sum_ranges: 0,
+        order_ranges: 0,
+        distinct_ranges: 0,
+        delete_inserts: 0,
+        ..Mix::DEFAULT
+    };
+    let workload = Sysbench { transactions: level, ..sysbench(mix) };
+    (script(&workload), workload.null_reply().expect("there is one").into_document())
+}
+
+#[test]
+fn a_sessions_transaction_is_numbered_begun_once_and_committed_with_the_write_concern() {
+    let (mut script, reply) = wrapped(TransactionLevel::Session);
+    let fields = ["startTransaction", "writeConcern", "autocommit"];
+    let (said, end) = conversation(script.as_mut(), &fields, |_| reply.clone());
+    assert_eq!(
+        said,
+        [
+            "find startTransaction autocommit",
+            "find autocommit",
+            "update autocommit",
+            "update autocommit",
+            "commitTransaction writeConcern autocommit"
+        ]
+    );
+    assert_eq!((end.verdict, end.next), (Verdict::Done, Next::Unit { operations: 1 }));
+    let (first, second) = (request(script.as_mut()), {
+        judge(script.as_mut(), &reply);
+        request(script.as_mut())
+    });
+    let number = |command: &Document| command.get("txnNumber").and_then(|number| number.as_i64_exact());
+    assert_eq!((number(&first), number(&second)), (Some(2), Some(2)), "the next transaction");
+}
+
+#[test]
+fn after_a_conflict_all_statements_are_done_again_and_after_a_refusal_none() {
+    let conflict = doc! { "ok": 0.0, "errmsg": "conflict", "code": 112 };
+    let (mut script, reply) = wrapped(TransactionLevel::Session);
+    let (said, end) = conversation(script.as_mut(), &["startTransaction"], |place| {
+        if place == 2 { conflict.clone() } else { reply.clone() }
+    });
+    let whole = ["find startTransaction", "find", "update", "update", "commitTransaction"];
+    assert_eq!(said, [&whole[..3], &whole[..]].concat());
+    assert_eq!(end.verdict, Verdict::Done);
+    let (mut script, reply) = wrapped(TransactionLevel::Session);
+    let (said, end) = conversation(script.as_mut(), &[], |place| {
+        if place == 1 {
+            doc! { "ok": 0.0, "errmsg": "no", "code": 13 }
+        } else {
+            reply.clone()
+        }
+    });
+    assert_eq!(said, ["find", "find", "abortTransaction"]);
+    assert_eq!(end.verdict, Verdict::Failed("no (code 13)".into()));
+}
+
+#[test]
+fn tokumxs_transaction_is_the_connections_and_commits_also_what_was_done_before_a_failure() {
+    let (mut script, reply) = wrapped(TransactionLevel::TokuMx);
+    let (said, _) = conversation(script.as_mut(), &["isolation", "lsid"], |_| reply.clone());
+    assert_eq!(said, ["beginTransaction isolation", "find", "find", "update", "update", "commitTransaction"]);
+    let (said, end) = conversation(script.as_mut(), &[], |place| {
+        if place == 2 {
+            doc! { "ok": 0.0, "errmsg": "no", "code": 13 }
+        } else {
+            reply.clone()
+        }
+    });
+    assert_eq!(said, ["beginTransaction", "find", "find", "commitTransaction"]);
+    assert_eq!(end.verdict, Verdict::Failed("no (code 13)".into()));
+    let lock = doc! { "ok": 0.0, "errmsg": "Lock not granted", "code": 16_759 };
+    let (said, end) =
+        conversation(script.as_mut(), &[], |place| if place == 1 { lock.clone() } else { reply.clone() });
+    let whole = ["beginTransaction", "find", "find", "update", "update", "commitTransaction"];
+    assert_eq!(said, [&whole[..2], &["rollbackTransaction"], &whole[..]].concat());
+    assert_eq!(end.verdict, Verdict::Done);
+    let refused = doc! { "ok": 0.0, "errmsg": "no such command", "code": 59 };
+    let (said, end) = conversation(script.as_mut(), &[], |_| refused.clone());
+    assert_eq!(said, ["beginTransaction"], "nothing is done outside of a transaction");
+    assert!(matches!(end.verdict, Verdict::Failed(_)));
+    assert_eq!(request(script.as_mut()).names().next(), Some("beginTransaction"));
+}
+
 #[test]
 fn in_the_originals_way_a_failure_ends_the_client() {
     let workload = Sysbench { after_failure: AfterFailure::End, ..sysbench(Mix::DEFAULT) };
@@ -164,7 +273,8 @@ fn a_run_counts_transactions_and_their_statements_apart() {
         NullServer::start(&workload.null_reply().expect("there is one").into_document()).expect("loopback");
     let target = Target::parse(&format!("mongodb://{}", server.address())).expect("an address");
     let clients = workload.clients(&target, 4).expect("it is all there");
-    let plan = Plan { clients: 4, threads: 2, warmup_s: 0, duration_s: 1, pace: Pace::Closed };
+    let plan =
+        Plan { clients: 4, threads: 2, warmup_s: 0, duration_s: 1, pace: Pace::Closed, interval_s: 10 };
     let counting = Counting { kinds: KINDS.len(), misses: Misses::AreExpected };
     let measured = run(plan, server.address(), clients, counting, None).expect("the server answers");
     let transactions = measured.tally.done() as f64;

@@ -5,12 +5,15 @@ use super::documents::DataSet;
 use super::loading::Load;
 use super::mix::{KINDS, Mix, Transactions};
 use super::mongo::{AfterFailure, MongoClient};
+use super::wrapping::Wrapping;
 use crate::client::{Clients, Misses, NullReply, Script, Session};
 use crate::error::BenchError;
 use crate::random::mask;
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
 use crate::target::Target;
+use crate::workload::linkbench::mongo::{Mapping, MongoDatabase};
+use crate::workload::linkbench::store::{LinkDatabase, Transactions as TransactionLevel};
 use crate::workload::load::{Durability, Loading, count};
 use crate::workload::{Finding, Workload};
 use pando_document::doc;
@@ -27,6 +30,8 @@ pub struct Sysbench {
     pub durability: Durability,
     /// What a client does when a statement fails.
     pub after_failure: AfterFailure,
+    /// What makes the statements of a transaction one.
+    pub transactions: TransactionLevel,
 }
 
 impl Workload for Sysbench {
@@ -39,11 +44,16 @@ impl Workload for Sysbench {
         let Mix { range_size, .. } = self.mix;
         format!(
             "transactions of {} statements (ranges of {range_size}) on {collections} x {documents} documents in {databases} database(s), \
-             durability {}, {} seed {}; a transaction is not wrapped: each statement stands alone",
+             durability {}, {} seed {}; {}",
             self.mix.statements(),
             self.durability.name(),
             self.load.generator.name(),
             self.load.seed,
+            match self.transactions {
+                TransactionLevel::None => "a transaction is not wrapped: each statement stands alone",
+                TransactionLevel::TokuMx => "each is a transaction of TokuMX",
+                _ => "each is a transaction of a session",
+            }
         )
     }
 
@@ -54,6 +64,7 @@ impl Workload for Sysbench {
             "statements_per_transaction": self.mix.statements(),
             "keys": "uniform",
             "durability": self.durability.name(),
+            "transactions": self.transactions.name(),
             "generator": self.load.generator.name(),
             "seed": self.load.seed,
             "clients_end_at_a_failure": self.after_failure == AfterFailure::End,
@@ -76,12 +87,25 @@ impl Workload for Sysbench {
         Some(&self.load)
     }
 
+    fn check_ability(&self, target: &Target) -> Result<(), BenchError> {
+        let database = &self.load.data.database;
+        MongoDatabase::new(target, database, self.transactions, self.durability, Mapping::Own).check_ability()
+    }
+
     fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
         let Load { data, generator, seed, .. } = &self.load;
         let script = |client| -> Box<dyn Script> {
             let transactions = Transactions::new(self.mix, data, *generator, *seed, client);
             let (durability, range_size) = (self.durability, self.mix.range_size);
-            Box::new(MongoClient::new(data, durability, range_size, transactions, self.after_failure))
+            let wrapping = Wrapping::new(self.transactions);
+            Box::new(MongoClient::new(
+                data,
+                durability,
+                range_size,
+                transactions,
+                self.after_failure,
+                wrapping,
+            ))
         };
         Ok(Clients::of_scripts((0..clients).map(script).collect()))
     }
@@ -106,7 +130,7 @@ impl Workload for Sysbench {
         Ok(vec![Finding { what: "documents that must be there".into(), checked, wrong }])
     }
 
-    fn csv(&self, figures: &Figures, interval_s: u32) -> Vec<CsvFile> {
-        columns::files(figures, interval_s)
+    fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
+        columns::files(figures)
     }
 }

@@ -4,13 +4,13 @@ use super::documents::{
     BATCH_SIZE, NODE_TYPE, affected, batch, binary, count_document, count_id, link_document, link_id,
     node_document,
 };
-use super::transaction::{Inside, session_id};
-use crate::client::Session;
+use super::transaction::Inside;
+use crate::client::{Session, session_id};
 use crate::error::BenchError;
 use crate::workload::linkbench::store::{
     Count, Found, Link, LinkChange, LinkKey, LinkStore, ListQuery, Listed, Node, Transactions,
 };
-use pando_document::{Binary, Document, Value, doc};
+use pando_document::{Document, Value, doc};
 
 /// A connection.
 pub struct MongoStore {
@@ -46,7 +46,7 @@ impl MongoStore {
             database: database.to_owned(),
             transactions,
             write_concern,
-            session_id: doc! { "id": Binary { subtype: 4, bytes: session_id() } },
+            session_id: session_id(),
             transaction: 0,
             inside: Inside::Nothing,
             retries: 0,

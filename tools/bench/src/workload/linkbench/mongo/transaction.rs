@@ -5,11 +5,8 @@
 
 use super::store::MongoStore;
 use crate::error::BenchError;
-use crate::random::split_mix;
 use crate::workload::linkbench::store::Transactions;
 use pando_document::{Document, doc};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Codes after which the same may work: LockTimeout, WriteConflict, NoSuchTransaction (it was aborted), DuplicateKey, and
 /// TokuMX's lock that was not granted, deadlock, and collection that is younger than the transaction.
@@ -26,20 +23,6 @@ pub enum Inside {
     Session(u32),
     /// TokuMX's.
     TokuMx,
-}
-
-/// An id that no session had before, of this or another process: a server remembers the transactions of a session.
-pub fn session_id() -> Vec<u8> {
-    static SESSIONS: AtomicU64 = AtomicU64::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-    let process = u64::from(std::process::id()) << 32;
-    let mut id = split_mix(now as u64 ^ process).to_be_bytes().to_vec();
-    id.extend_from_slice(&split_mix(process | number).to_be_bytes());
-    // The bits that say: a UUID of random bits.
-    id[6] = id[6] & 0x0F | 0x40;
-    id[8] = id[8] & 0x3F | 0x80;
-    id
 }
 
 /// Whether the same may work if it is done once more.
