@@ -89,16 +89,18 @@ fn of_script(script: &[u8]) -> Result<Profile, BenchError> {
     Folder::from(FoldOptions::default()).collapse(script, &mut folded).map_err(wrong)?;
     let folded = String::from_utf8_lossy(&folded).into_owned();
     let mut by_symbol: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut samples = 0;
+    // A sample weighs as much as the time, or the cycles, that it stands for.
+    let mut weights = 0;
     for line in folded.lines() {
-        let Some((stack, count)) = line.rsplit_once(' ') else { continue };
-        let count = count.parse::<u64>().unwrap_or(0);
-        samples += count;
-        *by_symbol.entry(stack.rsplit(';').next().unwrap_or(stack)).or_default() += count;
+        let Some((stack, weight)) = line.rsplit_once(' ') else { continue };
+        let weight = weight.parse::<u64>().unwrap_or(0);
+        weights += weight;
+        *by_symbol.entry(stack.rsplit(';').next().unwrap_or(stack)).or_default() += weight;
     }
+    let samples = String::from_utf8_lossy(script).lines().filter(|line| begins_sample(line)).count() as u64;
     let mut symbols: Vec<(String, f64)> = by_symbol
         .into_iter()
-        .map(|(symbol, count)| (symbol.to_owned(), count as f64 / samples.max(1) as f64))
+        .map(|(symbol, weight)| (symbol.to_owned(), weight as f64 / weights.max(1) as f64))
         .collect();
     symbols.sort_by(|a, b| b.1.total_cmp(&a.1));
     symbols.truncate(SYMBOLS);
@@ -107,6 +109,11 @@ fn of_script(script: &[u8]) -> Result<Profile, BenchError> {
     let mut graph = Vec::new();
     inferno::flamegraph::from_lines(&mut options, folded.lines(), &mut graph).map_err(wrong)?;
     Ok(Profile { samples, symbols, flame_graph: without_script(&String::from_utf8_lossy(&graph)) })
+}
+
+/// A sample is a line of its own, and under it a line for each function, set in.
+fn begins_sample(line: &str) -> bool {
+    !line.is_empty() && !line.starts_with([' ', '\t', '#'])
 }
 
 /// The picture alone: what its script does (zooming, searching) needs a page of its own.
@@ -130,7 +137,7 @@ mod tests {
     fn stacks_become_symbols_with_their_shares_and_a_graph_without_scripts() {
         let sample = |leaf: &str| {
             format!(
-                "server 1 10.0: 1 cycles:\n\t1000 {leaf}+0x1 (/bin/server)\n\t2000 main+0x2 (/bin/server)\n\n"
+                "server 1 10.0: 5025125 cpu-clock:pppH:\n\t1000 {leaf}+0x1 (/bin/server)\n\t2000 main+0x2 (/bin/server)\n\n"
             )
         };
         let script = [sample("read"), sample("read"), sample("read"), sample("write")].concat();
