@@ -196,6 +196,15 @@ impl Intents {
         }
     }
 
+    /// Whether a live transaction has claimed a key; once in a while also if it has not.
+    pub fn is_claimed_by(&self, owner: TransactionId, tree: TreeId, key: &[u8]) -> bool {
+        let fingerprint = fingerprint(tree, key);
+        let shard = self.shard(fingerprint).lock();
+        let slot = shard.table.find(fingerprint, |slot| slot.fingerprint == fingerprint);
+        slot.is_some_and(|slot| slot.owner == Some(owner))
+            || shard.wide.iter().any(|wide| wide.owner == Some(owner) && wide.keys.may_contain(fingerprint))
+    }
+
     fn oldest(&self) -> SnapshotTimestamp {
         SnapshotTimestamp::new(self.oldest_snapshot.load(Ordering::Acquire))
     }

@@ -59,7 +59,7 @@ pub use error::{ErrorKind, StorageError};
 pub use identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 pub use intents::{CLAIMS_MAX, Claims, Intent, Intents, TransactionId};
 pub use load::{IteratorEntries, LoadDurability, SortedEntries};
-pub use merge::{MERGE_OPERAND_BYTES_MAX, Merge, Merges};
+pub use merge::{MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
 pub use pando_environment::MissedRead;
 pub use scan::{Batch, BatchLimits, Cursor, Direction, KeyRange, ScanEnd};
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};

@@ -32,6 +32,10 @@ use crate::{ErrorKind, KEY_BYTES_MAX, StorageError};
 /// Longest operand of max and min, in bytes: as a key.
 pub const MERGE_OPERAND_BYTES_MAX: usize = KEY_BYTES_MAX;
 
+/// Longest encoding of merges that are kept as one. Those of one operator take as much as one; only a key to which different operators
+/// are applied in turn comes near it.
+pub const MERGES_BYTES_MAX: usize = 64 << 10;
+
 const ADD: u8 = 1;
 const MAX: u8 = 2;
 const MIN: u8 = 3;
@@ -179,6 +183,11 @@ impl<'m> Merges<'m> {
             Cow::Borrowed(value) => merge.apply(Some(value)),
             Cow::Owned(value) => Cow::Owned(merge.apply(Some(&value)).into_owned()),
         })
+    }
+
+    /// Whether they leave every value of so many bytes as it is.
+    pub fn pass_over(self, value_bytes: u64) -> bool {
+        value_bytes != size_of::<i64>() as u64 && self.iter().all(|merge| matches!(merge, Merge::Add(_)))
     }
 
     /// The encoding of older merges and these behind them, as few as can be.

@@ -201,10 +201,31 @@ impl Batch {
         })
     }
 
+    /// Sets the value of the entry at this place, if there is one; those behind it move.
+    pub fn set_value(&mut self, at: usize, value: &[u8]) {
+        let Some(&(start, end)) = self.ends.get(at) else { return };
+        self.bytes.splice(start..end, value.iter().copied());
+        for (number, (key_end, value_end)) in self.ends[at..].iter_mut().enumerate() {
+            if number > 0 {
+                *key_end = *key_end - end + start + value.len();
+            }
+            *value_end = *value_end - end + start + value.len();
+        }
+    }
+
     /// Forgets the entries from this place on.
     pub fn truncate(&mut self, entries: usize) {
         self.ends.truncate(entries);
         self.bytes.truncate(self.ends.last().map_or(0, |(_, value_end)| *value_end));
+    }
+
+    /// Forgets the entries that would not have been added where these are the limits; whether there were any.
+    pub fn cut_to(&mut self, limits: BatchLimits) -> bool {
+        let is_full =
+            |entries: usize| entries >= limits.entries_max || self.ends[entries - 1].1 >= limits.bytes_max;
+        let Some(full) = (1..self.len()).find(|entries| is_full(*entries)) else { return false };
+        self.truncate(full);
+        true
     }
 
     /// Makes room for so many more entries, and bytes of keys and values.
@@ -407,7 +428,15 @@ mod tests {
         let expected: [(&[u8], &[u8]); 3] = [(b"a", b"xxx"), (b"b", b"2"), (b"cc", b"yy")];
         assert_eq!(batch.iter().collect::<Vec<_>>(), expected);
         assert_eq!(batch.values_mut([1, 7]).count(), 1, "there is no eighth entry");
-        batch.truncate(2);
+        for (at, value) in [(0, &b"longer"[..]), (1, b""), (2, b"z"), (0, b"xxx"), (1, b"2"), (9, b"none")] {
+            batch.set_value(at, value);
+        }
+        let expected = [expected[0], expected[1], (b"cc", b"z")];
+        assert_eq!((batch.iter().collect::<Vec<_>>(), batch.bytes()), (expected.to_vec(), 9));
+        let limits = |entries_max, bytes_max| BatchLimits { entries_max, bytes_max };
+        assert!(!batch.cut_to(limits(3, 7)), "the last begins at the sixth byte");
+        assert!(batch.clone().cut_to(limits(2, 7)));
+        assert!(batch.cut_to(limits(3, 6)));
         assert_eq!((batch.iter().collect::<Vec<_>>(), batch.bytes()), (expected[..2].to_vec(), 6));
         batch.truncate(0);
         assert_eq!((batch.len(), batch.bytes()), (0, 0));

@@ -29,14 +29,14 @@ mod space;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use layer::{Layer, LayerWriter};
 use own::SpilledOwn;
 use page::Numbered;
 
+use crate::write_set::OverOwn;
 use crate::write_set::overlay::{BaseScan, Wanted, scan_over};
 use crate::{
-    Batch, BatchLimits, Change, Claim, Direction, ErrorKind, KeyRange, Patience, Savepoint, ScanEnd,
+    Batch, BatchLimits, Change, Claim, Direction, ErrorKind, KeyRange, Merge, Patience, Savepoint, ScanEnd,
     StorageError, TreeId, Write, WriteSet,
 };
 
@@ -76,7 +76,7 @@ impl SpillingWrites {
         }
     }
 
-    /// Sets the value of a key, or removes it. Merges are emulated by engines that spill: they come here as puts.
+    /// Adds a write as it is. Merges come by [`SpillingWrites::merge`].
     ///
     /// # Errors
     /// The device refused what had to go out of memory: then this write was not made, and all before it stay.
@@ -84,33 +84,43 @@ impl SpillingWrites {
         if self.memory.memory() >= self.look_at {
             self.look()?;
         }
-        match write.change {
-            Change::Put(value) => self.memory.put(write.tree, write.key, value, write.claim),
-            Change::Delete => self.memory.delete(write.tree, write.key, write.claim),
-            Change::Merge(_) => unreachable!("merges are emulated: they come here as puts"),
-        }
+        self.memory.write(write);
         Ok(())
     }
 
-    /// The latest write of a key: nothing, or a value, or that it is deleted.
+    /// As [`WriteSet::merge`]: what is latest says by itself what becomes of the key, wherever the writes before it are.
+    ///
+    /// # Errors
+    /// Those of [`SpillingWrites::write`], of [`SpillingWrites::latest`] and of [`WriteSet::merge`]. The set is as it was.
+    pub fn merge(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+        patience: Patience,
+    ) -> Result<(), StorageError> {
+        let over_own = self.latest(tree, key, patience, |own| OverOwn::new(Some(own), merge))?;
+        let over_own = over_own.unwrap_or_else(|| OverOwn::new(None, merge))?;
+        self.write(Write { tree, key, change: over_own.change(), claim })
+    }
+
+    /// What the latest write of a key does, as it is read; `None` if there is none.
     ///
     /// # Errors
     /// [`WouldBlock`](crate::ErrorKind::WouldBlock) where it has to be read from the device, and there is no patience.
-    pub fn latest(
+    pub fn latest<T>(
         &self,
         tree: TreeId,
         key: &[u8],
         patience: Patience,
-    ) -> Result<Option<Option<Bytes>>, StorageError> {
-        let value_of = |write: Write<'_>| match write.change {
-            Change::Delete => None,
-            change => Some(Bytes::copy_from_slice(change.bytes())),
-        };
+        read: impl Fn(Change<'_>) -> T,
+    ) -> Result<Option<T>, StorageError> {
         if let Some(write) = self.memory.latest(tree, key) {
-            return Ok(Some(value_of(write)));
+            return Ok(Some(read(write.change)));
         }
         for layer in self.layers.iter().rev() {
-            let found = layer.get(tree, key, patience, |entry| value_of(entry.write))?;
+            let found = layer.get(tree, key, patience, |entry| read(entry.write.change))?;
             if found.is_some() {
                 return Ok(found);
             }

@@ -40,7 +40,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
 
 use crate::intents::fingerprint;
-use crate::{Merge, Merges, Savepoint, TreeId};
+use crate::{ErrorKind, MERGES_BYTES_MAX, Merge, Merges, Savepoint, StorageError, TreeId};
 
 /// How a write keeps other writers of its key away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,21 +167,21 @@ impl WriteSet {
 
     /// Merges into what the key has. Over an own put or delete that is known, and becomes a put; over own merges they become one.
     ///
+    /// # Errors
+    /// Merges of different operators have become more than [`MERGES_BYTES_MAX`].
+    ///
     /// # Panics
     /// As [`WriteSet::put`].
-    pub fn merge(&mut self, tree: TreeId, key: &[u8], merge: Merge<'_>, claim: Claim) {
-        let bytes = merge.to_bytes();
-        let merges = Merges::decode(&bytes).expect("what was just encoded can be decoded");
-        let over_own = self.latest(tree, key).map(|own| match own.change {
-            Change::Put(value) => (Kind::Put, merge.apply(Some(value)).into_owned()),
-            Change::Delete => (Kind::Put, merge.apply(None).into_owned()),
-            Change::Merge(older) => (Kind::Merge, merges.after(older)),
-        });
-        let change = match &over_own {
-            None => Change::Merge(merges),
-            Some((kind, bytes)) => change_of(*kind, bytes),
-        };
-        self.write(Write { tree, key, change, claim });
+    pub fn merge(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+    ) -> Result<(), StorageError> {
+        let over_own = OverOwn::new(self.latest(tree, key).map(|own| own.change), merge)?;
+        self.write(Write { tree, key, change: over_own.change(), claim });
+        Ok(())
     }
 
     /// The latest write of a key, if this transaction has written it: a deletion has no value.
@@ -257,7 +257,8 @@ impl WriteSet {
         self.order_memory.set(0);
     }
 
-    fn write(&mut self, write: Write<'_>) {
+    /// Adds a write as it is.
+    pub(crate) fn write(&mut self, write: Write<'_>) {
         let hash = fingerprint(write.tree, write.key);
         let at = u32::try_from(self.entries.len()).ok().filter(|at| *at != NO_ENTRY);
         let at = at.expect("a transaction has fewer than 2^32 - 1 writes");
@@ -351,6 +352,42 @@ impl WriteSet {
             claim: entry.claim,
         }
     }
+}
+
+/// A merge, with what its own transaction has done to the key before.
+pub(crate) struct OverOwn {
+    kind: Kind,
+    bytes: Vec<u8>,
+}
+
+impl OverOwn {
+    pub(crate) fn new(own: Option<Change<'_>>, merge: Merge<'_>) -> Result<OverOwn, StorageError> {
+        let (kind, bytes) = match own {
+            Some(Change::Put(value)) => (Kind::Put, merge.apply(Some(value)).into_owned()),
+            Some(Change::Delete) => (Kind::Put, merge.apply(None).into_owned()),
+            Some(Change::Merge(older)) => (Kind::Merge, joined(older, merge)?),
+            None => (Kind::Merge, merge.to_bytes()),
+        };
+        Ok(OverOwn { kind, bytes })
+    }
+
+    /// What becomes of the key.
+    pub(crate) fn change(&self) -> Change<'_> {
+        change_of(self.kind, &self.bytes)
+    }
+}
+
+fn joined(older: Merges<'_>, merge: Merge<'_>) -> Result<Vec<u8>, StorageError> {
+    let newer = merge.to_bytes();
+    let bytes = Merges::decode(&newer).expect("what was just encoded can be decoded").after(older);
+    if bytes.len() <= MERGES_BYTES_MAX {
+        return Ok(bytes);
+    }
+    let message = format!(
+        "merges of different operators for one key have become {} bytes, of {MERGES_BYTES_MAX} that a transaction may have: commit in between, or put the value",
+        bytes.len()
+    );
+    Err(StorageError::new(ErrorKind::InvalidInput, message))
 }
 
 fn change_of(kind: Kind, bytes: &[u8]) -> Change<'_> {

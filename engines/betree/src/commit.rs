@@ -9,7 +9,9 @@
 //! Up to the append an error means that nothing has happened. After it nothing but the log's device can fail, and then the
 //! engine takes no further commits.
 
-use pando_storage::{Change, Claims, CommitReceipt, CommitTimestamp, Durability, Lsn, TreeId, WriteSet};
+use pando_storage::{
+    Change, Claim, Claims, CommitReceipt, CommitTimestamp, Durability, Lsn, TreeId, Write, WriteSet,
+};
 
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
@@ -32,15 +34,21 @@ pub(crate) fn commit(
     let mut groups: Vec<(TreeId, Vec<KeyWrite<'_>>)> = Vec::new();
     for write in &sorted {
         match groups.last_mut() {
-            Some((tree, group)) if *tree == write.tree => group.push((write.key, value_of(write.change))),
-            _ => groups.push((write.tree, vec![(write.key, value_of(write.change))])),
+            Some((tree, group)) if *tree == write.tree => group.push((write.key, write.change)),
+            _ => groups.push((write.tree, vec![(write.key, write.change)])),
         }
     }
     let payload = payload_of(&groups, writes.bytes() + sorted.len() * 8);
     // Replay takes as long as what has to be applied again, however few bytes that is in the log.
     let replayed_bytes = payload.len() as u64;
     let packed = Packed::of(payload, core.options.log_compression);
-    let lsn = append_and_apply(core, &groups, &packed)?;
+    let blind_merges = sorted.iter().filter(|write| is_blind_merge(write));
+    let lsn = if blind_merges.clone().next().is_some() {
+        let keys = blind_merges.map(|write| (write.tree, write.key));
+        core.large.merge_beside(&core.intents, keys, || append_and_apply(core, &groups, &packed))?
+    } else {
+        append_and_apply(core, &groups, &packed)?
+    };
     core.checkpoint.add_log_bytes(replayed_bytes);
     core.counters.payload_bytes.add(replayed_bytes);
     let timestamp = CommitTimestamp::new(lsn.get());
@@ -58,21 +66,16 @@ pub(crate) fn commit(
     Ok(CommitReceipt { timestamp, lsn })
 }
 
-/// The value of a write; `None` for a delete.
-fn value_of(change: Change<'_>) -> Option<&[u8]> {
-    match change {
-        Change::Put(value) => Some(value),
-        Change::Delete => None,
-        Change::Merge(_) => unreachable!("merges are emulated: they come here as puts"),
-    }
+fn is_blind_merge(write: &Write<'_>) -> bool {
+    matches!((write.change, write.claim), (Change::Merge(_), Claim::Blind))
 }
 
 fn payload_of(groups: &[(TreeId, Vec<KeyWrite<'_>>)], bytes: usize) -> Vec<u8> {
     let mut writer = CommitWriter::with_capacity(bytes);
     for (tree, group) in groups {
         writer.group(*tree, group.len());
-        for (key, value) in group {
-            writer.write(key, *value);
+        for (key, change) in group {
+            writer.write(key, *change);
         }
     }
     writer.finish()

@@ -15,11 +15,10 @@ use pando_environment::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Orderi
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pando_environment::sync::ArcSwap;
 use pando_environment::sync::{Condvar, Mutex, RwLock};
 use pando_environment::{Environment, TaskWaker};
-use pando_storage::{CommitTimestamp, Intents, Lsn, SnapshotTimestamp, SpillSpace, TreeId};
+use pando_storage::{Change, CommitTimestamp, Intents, Lsn, SnapshotTimestamp, SpillSpace, TreeId};
 
 use crate::ages::Ages;
 use crate::cache::Blocks;
@@ -34,7 +33,7 @@ use crate::options::Options;
 use crate::pace::Pace;
 use crate::settings::LiveOptions;
 use crate::transaction::{Publisher, Snapshots};
-use crate::tree::buffer::SLOT_BYTES;
+use crate::tree::buffer::{OwnedChange, SLOT_BYTES};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 use crate::waits::Waits;
@@ -42,8 +41,8 @@ use crate::waits::Waits;
 /// The trees by number.
 pub(crate) type Trees = hashbrown::HashMap<u32, Arc<Tree>>;
 
-/// A write on its way into the buffers: key, and value or `None` for a delete.
-pub(crate) type KeyWrite<'w> = (&'w [u8], Option<&'w [u8]>);
+/// A write on its way into the buffers: the key, and what becomes of it.
+pub(crate) type KeyWrite<'w> = (&'w [u8], Change<'w>);
 
 /// See the module's head.
 pub(crate) struct Core {
@@ -293,8 +292,8 @@ impl Core {
             if lsn <= partition.persisted {
                 continue;
             }
-            written += here.iter().map(|(_, value)| value.map_or(0, <[u8]>::len) + SLOT_BYTES).sum::<usize>();
-            let owned = here.iter().map(|(key, value)| (*key, value.map(copy_value)));
+            written += here.iter().map(|(_, change)| change.bytes().len() + SLOT_BYTES).sum::<usize>();
+            let owned = here.iter().map(|(key, change)| (*key, OwnedChange::new(*change)));
             growth += partition.active.apply(lsn, timestamp, horizon, owned);
             if partition.active.bytes() >= self.full_from(tree) && partition.frozen.is_none() {
                 self.ask_for_merge(tree);
@@ -371,8 +370,4 @@ impl Core {
         self.horizon.fetch_max(oldest.get(), Ordering::AcqRel);
         self.intents.set_oldest_snapshot(oldest);
     }
-}
-
-fn copy_value(value: &[u8]) -> Bytes {
-    if value.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(value) }
 }

@@ -168,7 +168,7 @@ impl Engine for Betree {
             history: History::WhileHeld,
             durable: Persistence::Durable,
             cached_reads: CachedReads::Told,
-            merges: Merging::Emulated,
+            merges: Merging::Blind,
         }
     }
 

@@ -136,6 +136,14 @@ pub enum BetreeError {
         /// The greatest.
         limit: usize,
     },
+    /// The merges of a large transaction are more than can be applied at once.
+    #[error(
+        "a transaction has more than {limit} bytes of merges beside its other writes: commit in smaller steps"
+    )]
+    TooManyMerges {
+        /// The greatest number of bytes, of keys and operands.
+        limit: usize,
+    },
     /// What a transaction has put out of memory; the [`StorageError`] says what happened to it.
     #[error("{0}")]
     Spill(#[source] StorageError),
@@ -177,7 +185,9 @@ impl BetreeError {
             | BetreeError::NoSnapshot { .. }
             | BetreeError::LoadNotEmpty(_)
             | BetreeError::LoadOrder { .. } => ErrorKind::InvalidInput,
-            BetreeError::TransactionTooLarge { .. } => ErrorKind::TooLarge,
+            BetreeError::TransactionTooLarge { .. } | BetreeError::TooManyMerges { .. } => {
+                ErrorKind::TooLarge
+            }
             BetreeError::Spill(error) => error.kind(),
             BetreeError::NoRoomForCommit { .. } => ErrorKind::Io,
             BetreeError::Stalled(source) => source.kind(),

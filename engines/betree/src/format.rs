@@ -20,7 +20,7 @@ pub(crate) use fields::{Fields, varint_len, write_bytes, write_varint};
 
 /// The version of the formats in this folder. Until the first release it rises with any change, and other versions are
 /// refused.
-pub(crate) const FORMAT_VERSION: u8 = 2;
+pub(crate) const FORMAT_VERSION: u8 = 4;
 
 /// Why bytes are not what they should be. Never carries user data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

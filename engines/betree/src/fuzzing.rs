@@ -9,8 +9,8 @@ use std::path::Path;
 use bytes::Bytes;
 use pando_environment::Environment;
 use pando_storage::{
-    Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, SnapshotTimestamp,
-    TreeOptions,
+    Batch, BatchLimits, Begin, Claim, Direction, Durability, Engine, KeyRange, Merge, Patience,
+    SnapshotTimestamp, TreeOptions,
 };
 
 use crate::engine::Betree;
@@ -47,7 +47,7 @@ pub fn decode_all(bytes: &[u8]) {
     let _trees = catalog::decode(bytes);
     let _commit = record::read_commit::<FormatError>(bytes, |_, _, _| Ok(()));
     let _part = record::read_part(bytes);
-    let _numbers = record::read_numbers::<3>(bytes);
+    let _numbers = record::read_numbers::<4>(bytes);
     let _created = record::read_create_tree(bytes);
     let _laid_out = record::read_lay_out_tree(bytes);
     let _dropped = record::read_drop_tree(bytes);
@@ -116,6 +116,12 @@ pub fn examples() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
             writer.put_blind(tree, &key, &[round; 40][..usize::from(key[0] % 40)]).expect("the put succeeds");
         }
         writer.delete_blind(tree, &[round]).expect("the delete succeeds");
+        let merges = [Merge::Add(i64::from(round)), Merge::Max(&[round]), Merge::Min(b"min")];
+        for (key, merge) in (round..).zip(merges) {
+            writer
+                .merge(tree, &[key, 7], merge, Claim::Blind, Patience::MayBlock)
+                .expect("the merge succeeds");
+        }
         writer.commit(Durability::Logged).expect("the commit succeeds");
         simulation.tasks.run_until_idle();
     }

@@ -1,7 +1,7 @@
 //! The commit of a transaction that is larger than memory: in parts, and visible at once.
 //!
 //! # Terms
-//! - *Part*: as many of the writes, in order of tree and key, as are put into the buffers at once.
+//! - *Part*: as many of the writes, in order of tree and key, as are put into the buffers at once. Merges have a part of their own, the last.
 //! - *End*: the log record from which on the commit counts, whatever happens.
 //! - *Leap*: the timestamp of the commit lies far ahead ([`crate::log::leap_from`]) of all that are given out meanwhile, and the log
 //!   goes on behind it.
@@ -11,7 +11,8 @@
 //! 2. The end is appended. It names the timestamp. From here to step 5 only one large commit is under way.
 //! 3. Part by part: wait for room as any commit does, append a record that says so, and put the part (read back from the log) into the
 //!    buffers, under the timestamp that no snapshot sees yet. Other commits have smaller timestamps, and become visible without waiting.
-//! 4. The log is synced, and the last record appended, which leaps: its LSN is the timestamp. It is synced, too.
+//! 4. The log is synced, and the last record appended, which leaps: its LSN is the timestamp. With it the part of merges goes into the
+//!    buffers, as any commit's writes do with its record. It is synced, too.
 //! 5. The claims are settled, and the timestamp is published: snapshots see all parts at once.
 //!
 //! # Why it is whole after a crash
@@ -23,6 +24,13 @@
 //! - Nobody saw it before all that came before it in time was durable (step 4): where it is there after a power cut, and an earlier
 //!   commit is not, nobody had seen it.
 //!
+//! # Merges beside it
+//! Of each key times have to descend on the way down, and the parts have one that lies ahead. Who writes with an intent cannot meet
+//! them: their keys are claimed. Blind merges can. So a commit of some looks, before it takes its place in the log, whether one of its keys is
+//! claimed by the large commit that is under way ([`LargeCommits::merge_beside`]), and waits for that one's end if so. The merges of the large
+//! commit itself go in at its end, in the order of the log, so that a counter which everybody merges into holds nobody up; therefore
+//! they have to fit into one record.
+//!
 //! # Failures
 //! Up to the end an error means that nothing has happened. From the end on the commit waits for what it lacks, such as room on the
 //! device; where that cannot come (the log has failed, the engine is closed) the next opening completes it.
@@ -33,8 +41,10 @@ mod replay;
 use std::collections::BTreeSet;
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
-use pando_environment::sync::{Mutex, MutexGuard};
-use pando_storage::{Claims, CommitReceipt, CommitTimestamp, Durability, Lsn, SpillingWrites, TreeId};
+use pando_environment::sync::{Mutex, MutexGuard, RwLock};
+use pando_storage::{
+    Claims, CommitReceipt, CommitTimestamp, Durability, Intents, Lsn, SpillingWrites, TransactionId, TreeId,
+};
 use part::Part;
 
 use crate::core::Core;
@@ -56,6 +66,10 @@ pub(crate) struct LargeCommits {
     logged: Mutex<Vec<Logged>>,
     /// Of all in `logged`.
     bytes: AtomicU64,
+    /// The transaction whose parts are being put into the buffers; 0 for none.
+    applying: AtomicU64,
+    /// Held shared by commits of blind merges, from their look at `applying` until they are in the buffers.
+    merging: RwLock<()>,
 }
 
 #[derive(Debug)]
@@ -73,6 +87,8 @@ struct Logged {
 pub(crate) struct LoggedParts {
     first: Option<Lsn>,
     places: Vec<LogPosition>,
+    /// The part of merges, if there is one.
+    merges: Option<LogPosition>,
 }
 
 /// A large commit whose end is in the log.
@@ -81,6 +97,7 @@ pub(crate) struct Decided {
     first: Lsn,
     timestamp: CommitTimestamp,
     places: Vec<LogPosition>,
+    merges: Option<LogPosition>,
     /// The next part to be put into the buffers.
     next: usize,
     at: Stage,
@@ -126,6 +143,40 @@ impl LargeCommits {
         self.turn.lock()
     }
 
+    /// Keeps blind merges off the keys of a transaction, which has the turn, until the guard is dropped. Those that are under way come
+    /// before it.
+    fn keep_merges_off(&self, owner: TransactionId) -> MergesKeptOff<'_> {
+        self.applying.store(owner.get(), Ordering::SeqCst);
+        drop(self.merging.write());
+        MergesKeptOff(self)
+    }
+
+    /// Does what a commit of blind merges of these keys does, once no large commit that has claimed one of them is under way.
+    pub(crate) fn merge_beside<'w, T>(
+        &self,
+        intents: &Intents,
+        keys: impl Iterator<Item = (TreeId, &'w [u8])> + Clone,
+        commit: impl FnOnce() -> T,
+    ) -> T {
+        loop {
+            let merging = self.merging.read();
+            let is_claimed = match self.applying.load(Ordering::SeqCst) {
+                0 => false,
+                owner => {
+                    let owner = TransactionId::new(owner);
+                    keys.clone().any(|(tree, key)| intents.is_claimed_by(owner, tree, key))
+                }
+            };
+            if !is_claimed {
+                let outcome = commit();
+                drop(merging);
+                return outcome;
+            }
+            drop(merging);
+            drop(self.exclude());
+        }
+    }
+
     fn begin(&self, first: Lsn) {
         self.logged.lock().push(Logged { first, whole: None, bytes: 0, is_in_image: false });
     }
@@ -154,9 +205,19 @@ impl LargeCommits {
     }
 }
 
-/// Commits writes that may be larger than memory.
+/// See [`LargeCommits::keep_merges_off`].
+struct MergesKeptOff<'l>(&'l LargeCommits);
+
+impl Drop for MergesKeptOff<'_> {
+    fn drop(&mut self) {
+        self.0.applying.store(0, Ordering::SeqCst);
+    }
+}
+
+/// Commits writes of a transaction that may be larger than memory.
 pub(crate) fn commit_large(
     core: &Core,
+    owner: TransactionId,
     writes: &SpillingWrites,
     claims: &Claims,
     durability: Durability,
@@ -166,12 +227,14 @@ pub(crate) fn commit_large(
     let outcome = core.log_parts(writes, &mut parts).and_then(|trees| {
         core.check_room_for(writes.bytes() as u64)?;
         let turn = core.large.exclude();
-        Ok((turn, core.decide(&mut parts, &trees)?))
+        let kept_off = core.large.keep_merges_off(owner);
+        Ok((turn, kept_off, core.decide(&mut parts, &trees)?))
     });
-    let (turn, mut decided) =
+    let (turn, kept_off, mut decided) =
         outcome.inspect_err(|_| parts.first.into_iter().for_each(|first| core.large.give_up(first)))?;
     let timestamp = decided.timestamp;
     core.complete(&mut decided, |timestamp| claims.commit(&core.intents, timestamp))?;
+    drop(kept_off);
     drop(turn);
     core.counters.commits.add(1);
     core.counters.large_commits.add(1);
@@ -192,26 +255,39 @@ impl Core {
         parts: &mut LoggedParts,
     ) -> Result<BTreeSet<TreeId>, BetreeError> {
         let mut merged = writes.merged().map_err(BetreeError::Spill)?;
-        let (mut part, mut trees) = (Part::default(), BTreeSet::new());
-        while part.fill(&mut merged, self.options.part_bytes()).map_err(BetreeError::Spill)? {
+        let (mut part, mut merges, mut trees) = (Part::default(), Part::default(), BTreeSet::new());
+        while part.fill(&mut merged, self.options.part_bytes(), &mut merges).map_err(BetreeError::Spill)? {
             trees.extend(part.trees());
-            let payload = part.payload(parts.first);
-            let payload_bytes = payload.len() as u64;
-            let packed = Packed::of(payload, self.options.log_compression);
-            let appended = self.append_part(&packed, parts.first.is_none())?;
-            parts.places.push(appended.place);
-            let first = *parts.first.get_or_insert(appended.lsn);
-            self.large.add_bytes(first, packed.bytes());
-            self.publisher.publish(CommitTimestamp::new(appended.lsn.get()));
-            self.checkpoint.add_log_bytes(payload_bytes);
-            self.counters.payload_bytes.add(payload_bytes);
-            self.counters.large_parts.add(1);
-            self.counters.writes.add(part.len() as u64);
-            if self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
-                self.wake_checkpointer();
-            }
+            let place = self.log_part(&part, &mut parts.first)?;
+            parts.places.push(place);
+        }
+        if merges.bytes() > SMALL_BYTES_MAX {
+            return Err(BetreeError::TooManyMerges { limit: SMALL_BYTES_MAX });
+        }
+        if !merges.is_empty() {
+            trees.extend(merges.trees());
+            parts.merges = Some(self.log_part(&merges, &mut parts.first)?);
         }
         Ok(trees)
+    }
+
+    /// Appends a part; its place.
+    fn log_part(&self, part: &Part, first: &mut Option<Lsn>) -> Result<LogPosition, BetreeError> {
+        let payload = part.payload(*first);
+        let payload_bytes = payload.len() as u64;
+        let packed = Packed::of(payload, self.options.log_compression);
+        let appended = self.append_part(&packed, first.is_none())?;
+        let first = *first.get_or_insert(appended.lsn);
+        self.large.add_bytes(first, packed.bytes());
+        self.publisher.publish(CommitTimestamp::new(appended.lsn.get()));
+        self.checkpoint.add_log_bytes(payload_bytes);
+        self.counters.payload_bytes.add(payload_bytes);
+        self.counters.large_parts.add(1);
+        self.counters.writes.add(part.len() as u64);
+        if self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
+            self.wake_checkpointer();
+        }
+        Ok(appended.place)
     }
 
     fn append_part(&self, packed: &Packed, is_first: bool) -> Result<Appended, BetreeError> {
@@ -241,7 +317,9 @@ impl Core {
             self.check_open()?;
             trees.iter().try_for_each(|tree| self.live_tree(*tree).map(|_| ()))?;
             let timestamp = CommitTimestamp::new(leap_from(self.log().appended_lsn()).get());
-            let payload = write_numbers(&[first.get(), parts.places.len() as u64, timestamp.get()]);
+            let count = parts.places.len() + usize::from(parts.merges.is_some());
+            let has_merges = u64::from(parts.merges.is_some());
+            let payload = write_numbers(&[first.get(), count as u64, timestamp.get(), has_merges]);
             (self.log().append(Kind::LargeEnd.into(), &[&payload])?, timestamp)
         };
         self.publisher.publish(CommitTimestamp::new(end.get()));
@@ -249,6 +327,7 @@ impl Core {
             first,
             timestamp,
             places: std::mem::take(&mut parts.places),
+            merges: parts.merges,
             next: 0,
             at: Stage::Commit,
         })
@@ -260,7 +339,9 @@ impl Core {
         decided: &mut Decided,
         settle: impl FnOnce(CommitTimestamp),
     ) -> Result<(), BetreeError> {
-        let outcome = self.apply_parts(decided).and_then(|()| self.end_large(decided, settle));
+        let mut log = ReadBack::new(&self.environment, self.blocks.store().folder());
+        let outcome =
+            self.apply_parts(decided, &mut log).and_then(|()| self.end_large(decided, &mut log, settle));
         outcome.map_err(|error| {
             if matches!(error, BetreeError::Closed) {
                 return error;
@@ -270,25 +351,17 @@ impl Core {
         })
     }
 
-    fn apply_parts(&self, decided: &mut Decided) -> Result<(), BetreeError> {
+    fn apply_parts(&self, decided: &mut Decided, log: &mut ReadBack) -> Result<(), BetreeError> {
         self.log().write_through(self.log().appended_lsn())?;
-        let mut log = ReadBack::new(&self.environment, self.blocks.store().folder());
         while decided.next < decided.places.len() {
-            self.apply_part(decided, &mut log)?;
+            self.apply_part(decided, log)?;
         }
         Ok(())
     }
 
     /// Puts the next part into the buffers.
     fn apply_part(&self, decided: &mut Decided, log: &mut ReadBack) -> Result<(), BetreeError> {
-        let place = decided.places[decided.next];
-        let lsn = place.lsn();
-        let (_, writes) =
-            read_part(log.payload(place)?).map_err(|source| BetreeError::Record { lsn, source })?;
-        match decided.at {
-            Stage::Commit => self.wait_for_room(writes.len())?,
-            Stage::Replay => self.make_replay_room(self.buffer_budget())?,
-        }
+        let writes = self.part_with_room(decided.places[decided.next], decided.at, log)?;
         let numbers = write_numbers(&[decided.first.get(), decided.next as u64]);
         let (lsn, applied) = self.persist(decided.at, || {
             let _gate = self.waits.read(WaitFor::Gate, &self.gate);
@@ -301,23 +374,52 @@ impl Core {
         applied.map(|_| ())
     }
 
-    fn end_large(&self, decided: &Decided, settle: impl FnOnce(CommitTimestamp)) -> Result<(), BetreeError> {
+    /// The writes of a part, read back, once there is room for them in the buffers.
+    fn part_with_room<'l>(
+        &self,
+        place: LogPosition,
+        at: Stage,
+        log: &'l mut ReadBack,
+    ) -> Result<&'l [u8], BetreeError> {
+        let lsn = place.lsn();
+        let (_, writes) =
+            read_part(log.payload(place)?).map_err(|source| BetreeError::Record { lsn, source })?;
+        match at {
+            Stage::Commit => self.wait_for_room(writes.len())?,
+            Stage::Replay => self.make_replay_room(self.buffer_budget())?,
+        }
+        Ok(writes)
+    }
+
+    fn end_large(
+        &self,
+        decided: &Decided,
+        read_back: &mut ReadBack,
+        settle: impl FnOnce(CommitTimestamp),
+    ) -> Result<(), BetreeError> {
         let log = self.log();
         log.sync(log.appended_lsn())?;
+        let merges = match decided.merges {
+            Some(place) => self.part_with_room(place, decided.at, read_back)?,
+            None => &[],
+        };
         let timestamp = decided.timestamp;
         let payload = write_numbers(&[decided.first.get()]);
-        let whole = self.persist(decided.at, || {
+        let (whole, applied) = self.persist(decided.at, || {
             let _gate = self.waits.read(WaitFor::Gate, &self.gate);
             self.check_open()?;
             let to = Lsn::new(timestamp.get());
-            Ok(log.append_leaping(Kind::LargeWhole.into(), &payload, to)?)
+            let whole = log.append_leaping(Kind::LargeWhole.into(), &payload, to)?;
+            let applied = self.apply_payload(whole.lsn, timestamp, merges);
+            Ok((whole, applied))
         })?;
         let synced = log.sync(whole.lsn);
         self.large.set_whole(decided.first, whole.lsn);
         settle(timestamp);
         // Even where the sync has failed: what comes behind waits for it.
         self.publisher.publish_leap(whole.before, timestamp);
-        Ok(synced?)
+        synced?;
+        applied.map(|_| ())
     }
 
     /// Waits for room for a part, as a commit does, but longer: it cannot be given up.

@@ -339,12 +339,13 @@ mod tests {
     use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
     use super::*;
-    use crate::tree::buffer::Version;
+    use crate::tree::buffer::{NoPut, OwnedChange, Version};
 
     fn buffer(keys: impl Iterator<Item = u8>) -> Buffer {
         let mut buffer = Buffer::default();
         for key in keys {
-            let version = Version { timestamp: CommitTimestamp::new(1), value: None };
+            let version =
+                Version { timestamp: CommitTimestamp::new(1), change: OwnedChange::Other(NoPut::Delete) };
             buffer.push(&[key], version, SnapshotTimestamp::ZERO);
         }
         buffer

@@ -232,12 +232,12 @@ impl Core {
             }
             group.clear();
         };
-        read_commit(payload, |tree, key, value| {
+        read_commit(payload, |tree, key, change| {
             if of != Some(tree) {
                 flush(of, &mut group);
                 of = Some(tree);
             }
-            group.push((key, value));
+            group.push((key, change));
             Ok(())
         })
         .map_err(|source: crate::format::FormatError| BetreeError::Record { lsn, source })?;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use pando_environment::sync::{explore, thread};
 use pando_environment::{Environment, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Direction, Durability, Engine, ErrorKind, KeyRange, Patience, Transaction,
-    TreeId, TreeOptions,
+    Batch, BatchLimits, Begin, Claim, CommitReceipt, Direction, Durability, Engine, ErrorKind, KeyRange,
+    Merge, Patience, Transaction, TreeId, TreeOptions,
 };
 
 use crate::engine::Betree;
@@ -152,5 +152,96 @@ fn readers_see_their_snapshot_while_buffers_are_frozen_flushed_and_views_replace
         assert_eq!(scanned(&*reader, tree), [6; 4]);
         drop(reader);
         engine.close().expect("the disk is sound");
+    });
+}
+
+/// Adds one to each of these counters, blindly, beside a put that fills the buffer.
+fn count(engine: &Betree, tree: TreeId, counters: &[&[u8]], filler: u8) -> CommitReceipt {
+    let mut transaction = engine.begin(Begin::WRITE).expect("a writer begins");
+    for counter in counters {
+        let one = Merge::Add(1);
+        transaction.merge(tree, counter, one, Claim::Blind, Patience::MayBlock).expect("merges are blind");
+    }
+    transaction.put_blind(tree, &[filler], &value(0)).expect("the put succeeds");
+    transaction.commit(Durability::None).expect("the commit succeeds")
+}
+
+#[test]
+fn every_blind_merge_counts_once_while_buffers_are_frozen_swept_and_flushed() {
+    explore(400, || {
+        let (_simulation, engine, tree) = open(busy_options());
+        let writers: Vec<_> = (1..=3_u8)
+            .map(|writer| {
+                let engine = Arc::clone(&engine);
+                thread::spawn(move || {
+                    for round in 0..3 {
+                        count(&engine, tree, &[b"\0", b"zz"], 10 * writer + round);
+                        if round == 1 {
+                            engine.core.refresh_horizon();
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut last = 0;
+        for _ in 0..4 {
+            let reader = engine.begin(Begin::READ).expect("a reader begins");
+            let seen = [b"\0".as_slice(), b"zz"].map(|key| number(&*reader, tree, key));
+            assert!(seen[0] == seen[1] && seen[0] >= last, "{seen:?} after {last}");
+            last = seen[0];
+            let fillers = scanned(&*reader, tree).len();
+            assert_eq!(
+                fillers as u64,
+                if last == 0 { 0 } else { last + 2 },
+                "one for each commit, and the counters"
+            );
+            thread::yield_now();
+        }
+        writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
+        engine.core.merge_everything().expect("the disk is sound");
+        let reader = engine.begin(Begin::READ).expect("a reader begins");
+        assert_eq!([b"\0".as_slice(), b"zz"].map(|key| number(&*reader, tree, key)), [9, 9]);
+    });
+}
+
+#[test]
+fn blind_merges_beside_a_large_commit_find_their_place_before_it_or_behind_it() {
+    explore(400, || {
+        let mut options = busy_options();
+        options.transaction_memory_bytes = 2_000;
+        let (_simulation, engine, tree) = open(options);
+        let large = {
+            let engine = Arc::clone(&engine);
+            thread::spawn(move || {
+                let mut transaction = engine.begin(Begin::WRITE).expect("a writer begins");
+                for key in 0..15_u8 {
+                    // Enough to go out of memory; one of them is a counter.
+                    let value = if key == 2 { 1_000_u64.to_le_bytes().to_vec() } else { value(0) };
+                    transaction.put(tree, &[key], &value).expect("nobody has the key");
+                    let (one, patience) = (Merge::Add(1), Patience::MayBlock);
+                    transaction.merge(tree, b"both", one, Claim::Blind, patience).expect("merges are blind");
+                }
+                transaction.commit(Durability::None).expect("the commit succeeds").timestamp
+            })
+        };
+        let small: Vec<_> = (0..2_u8)
+            .map(|writer| {
+                let engine = Arc::clone(&engine);
+                thread::spawn(move || {
+                    [(); 2].map(|()| count(&engine, tree, &[&[2], b"both"], 100 + writer).timestamp)
+                })
+            })
+            .collect();
+        let large = large.join().expect("it does not panic");
+        let small = small.into_iter().flat_map(|writer| writer.join().expect("it does not panic"));
+        let behind = small.filter(|timestamp| *timestamp > large).count() as u64;
+        assert_eq!(engine.statistics().get("commits.large"), Some(1));
+        for _ in 0..2 {
+            let reader = engine.begin(Begin::READ).expect("a reader begins");
+            assert_eq!(number(&*reader, tree, &[2]), 1_000 + behind);
+            assert_eq!(number(&*reader, tree, b"both"), 15 + 4);
+            drop(reader);
+            engine.core.merge_everything().expect("the disk is sound");
+        }
     });
 }

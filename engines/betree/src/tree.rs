@@ -10,7 +10,7 @@
 //! # Where the newest version of a key is
 //! The active buffer of its partition, else the partition's frozen buffer, else the slices of each node on the way down, the
 //! newest first, else the leaf. Times descend strictly in that order, so that a lookup stops at the first version that its
-//! snapshot sees.
+//! snapshot sees; where that is a merge, it goes on to what the merge is applied to ([`joining`]).
 
 pub(crate) mod behind;
 pub(crate) mod buffer;
@@ -18,6 +18,7 @@ pub(crate) mod digest;
 pub(crate) mod estimate;
 pub(crate) mod flush;
 pub(crate) mod growth;
+pub(crate) mod joining;
 pub(crate) mod large_values;
 pub(crate) mod leaf_merge;
 pub(crate) mod leaf_writer;

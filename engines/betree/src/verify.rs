@@ -373,6 +373,9 @@ impl Walk<'_> {
         if let Err(error) = page.check_order() {
             self.damage(tree, range, error);
         }
+        if page.has_merges() {
+            self.damage(tree, range, "a leaf has merges, which are to be applied where they meet one");
+        }
         let (mut key, mut content_bytes, mut newest) = (Vec::new(), 0, CommitTimestamp::ZERO);
         let mut large = LargeFound::default();
         for at in 0..page.len() {

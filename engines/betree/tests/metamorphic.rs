@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_betree::{Betree, Options, verify};
+use pando_conformance::change::Change;
 use pando_conformance::shrink::{self, failure_of};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, ScanEnd, Transaction,
-    TreeId, TreeOptions,
+    Batch, BatchLimits, Begin, Claim, Direction, Durability, Engine, KeyRange, Patience, ScanEnd,
+    Transaction, TreeId, TreeOptions,
 };
 
 const FOLDER: &str = "/store";
@@ -30,8 +31,7 @@ const KEYS: u64 = 700;
 /// One operation of the stream. Numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Keys and values; `None` deletes.
-    Commit(Vec<(Vec<u8>, Option<Vec<u8>>)>),
+    Commit(Vec<(Vec<u8>, Change)>),
     Get(Vec<u8>),
     Scan(KeyRange, Direction, usize),
     /// Keeps a snapshot; the oldest goes when there are three.
@@ -70,13 +70,18 @@ fn commit(random: &SeededRandom, next: &mut u64) -> Step {
     // Now and then ascending keys beyond all others, as documents come.
     let ascending = random.below(5) == 0;
     let writes = (0..count).map(|_| {
-        let length = [0, 10, 40, 300][random.below(4) as usize];
+        let length = [0, 8, 40, 300][random.below(4) as usize];
         let value = vec![random.next_u64() as u8; length];
         if ascending {
             *next += 1;
-            return (format!("z{next:08}").into_bytes(), Some(value));
+            return (format!("z{next:08}").into_bytes(), Change::Put(value));
         }
-        (key(random), (random.below(4) > 0).then_some(value))
+        let change = match random.below(6) {
+            0 => Change::Delete,
+            1 | 2 => Change::random_merge(random, 120),
+            _ => Change::Put(value),
+        };
+        (key(random), change)
     });
     let mut writes: Vec<_> = writes.collect();
     writes.sort_by(|left, right| left.0.cmp(&right.0));
@@ -272,14 +277,10 @@ impl Run {
         }
     }
 
-    fn commit(&self, writes: &[(Vec<u8>, Option<Vec<u8>>)]) {
+    fn commit(&self, writes: &[(Vec<u8>, Change)]) {
         let mut writer = self.engine().begin(Begin::WRITE).expect("a writer begins");
-        for (key, value) in writes {
-            let outcome = match value {
-                Some(value) => writer.put(self.tree, key, value),
-                None => writer.delete(self.tree, key),
-            };
-            outcome.expect("nobody else writes");
+        for (key, change) in writes {
+            change.write(&mut *writer, self.tree, key, Claim::Blind).expect("nobody else writes");
         }
         writer.commit(Durability::Logged).expect("the commit succeeds");
     }

@@ -110,7 +110,7 @@ impl LmdbTransaction {
     ) -> Result<(), StorageError> {
         merge.check()?;
         self.prepare(tree, key, claim)?;
-        self.writes.merge(tree, key, merge, claim);
+        self.writes.merge(tree, key, merge, claim)?;
         self.show_writes();
         Ok(())
     }

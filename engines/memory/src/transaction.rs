@@ -84,7 +84,7 @@ impl MemoryTransaction {
     ) -> Result<(), StorageError> {
         merge.check()?;
         self.prepare(tree, key, claim)?;
-        self.writes.merge(tree, key, merge, claim);
+        self.writes.merge(tree, key, merge, claim)?;
         self.show_writes();
         Ok(())
     }

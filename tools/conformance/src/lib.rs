@@ -36,6 +36,7 @@
 #![warn(missing_docs)]
 
 pub mod backups;
+pub mod change;
 pub mod durability;
 pub mod emulated;
 pub mod figures;

@@ -43,6 +43,20 @@ fn a_released_key_is_free_and_a_committed_one_only_for_snapshots_that_see_it() {
 }
 
 #[test]
+fn a_claim_is_its_owners_until_the_end_one_by_one_or_widely() {
+    let intents = Intents::new();
+    let mut claims = Claims::with_intents_max(transaction(1), snapshot(0), 1);
+    for key in [b"a", b"b"] {
+        claims.claim(&intents, TREE, key).expect("nobody has it");
+    }
+    let is_claimed = |by, key: &[u8]| intents.is_claimed_by(transaction(by), TREE, key);
+    assert!(is_claimed(1, b"a") && is_claimed(1, b"b"));
+    assert!(!is_claimed(2, b"a") && !is_claimed(2, b"b") && !is_claimed(1, b"c"));
+    claims.commit(&intents, CommitTimestamp::new(3));
+    assert!(!is_claimed(1, b"a") && !is_claimed(1, b"b"));
+}
+
+#[test]
 fn an_intent_given_back_twice_does_not_take_the_key_from_its_next_owner() {
     let intents = Intents::new();
     let first = intents.acquire(transaction(1), snapshot(0), TREE, b"a").expect("nobody has it");

@@ -78,6 +78,14 @@ fn golden_the_encoding_of_three_merges() {
 }
 
 #[test]
+fn only_sums_pass_over_values_and_only_over_those_that_are_no_counters() {
+    let pass_over = |bytes: &[u8], length| Merges::decode(bytes).unwrap().pass_over(length);
+    let (add, max) = (Merge::Add(1).to_bytes(), Merge::Max(b"").to_bytes());
+    assert!(pass_over(&add, 9) && pass_over(&[&*add, &add].concat(), 0));
+    assert!(!pass_over(&add, 8) && !pass_over(&max, 9) && !pass_over(&[&*add, &max].concat(), 9));
+}
+
+#[test]
 fn bytes_that_are_no_merges_are_refused() {
     for bytes in [&b""[..], b"\x01", b"\x01 7 byte", b"\x02\x05\0\0\0four", b"\x00", b"\x04\0\0\0\0"] {
         assert_eq!(Merges::decode(bytes), None, "{bytes:?}");

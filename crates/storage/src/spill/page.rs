@@ -2,7 +2,8 @@
 //!
 //! # Layout, before compression
 //! ```text
-//! per write: varint tree, varint key length, the key, varint number, flags (1 deletion, 2 blind), varint value length, the value
+//! per write: varint tree, varint key length, the key, varint number, flags, varint value length, the value or the merges
+//! flags: 1 deletion, 2 blind, 4 merges
 //! ```
 //! On the device a page is an LZ4 block, or its raw bytes where these are not longer. Its place, lengths and checksum stand in the
 //! layer's index, in memory.
@@ -10,10 +11,11 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::{Change, Claim, TreeId, Write};
+use crate::{Change, Claim, Merges, TreeId, Write};
 
 const DELETION: u8 = 1;
 const BLIND: u8 = 2;
+const MERGES: u8 = 4;
 
 /// A write with its number within the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +39,12 @@ pub(super) fn encode(raw: &mut Vec<u8>, entry: &Numbered<'_>) {
     write_varint(raw, write.key.len() as u64);
     raw.extend_from_slice(write.key);
     write_varint(raw, entry.number as u64);
-    let deletion = if write.change == Change::Delete { DELETION } else { 0 };
-    raw.push(deletion | if write.claim == Claim::Blind { BLIND } else { 0 });
+    let kind = match write.change {
+        Change::Put(_) => 0,
+        Change::Delete => DELETION,
+        Change::Merge(_) => MERGES,
+    };
+    raw.push(kind | if write.claim == Claim::Blind { BLIND } else { 0 });
     let value = write.change.bytes();
     write_varint(raw, value.len() as u64);
     raw.extend_from_slice(value);
@@ -70,6 +76,9 @@ impl Page {
             let flags = *raw.get(at)?;
             at += 1;
             let value = read_bytes(&raw, &mut at)?;
+            if flags & MERGES != 0 {
+                Merges::decode(&raw[value.start as usize..value.end as usize])?;
+            }
             entries.push(Entry { tree, key, value, number, flags });
         }
         Some(Page { raw, entries })
@@ -85,9 +94,13 @@ impl Page {
         let write = Write {
             tree: entry.tree,
             key: bytes(&entry.key),
-            change: match entry.flags & DELETION {
-                0 => Change::Put(bytes(&entry.value)),
-                _ => Change::Delete,
+            change: match entry.flags {
+                flags if flags & MERGES != 0 => {
+                    let merges = Merges::decode(bytes(&entry.value));
+                    Change::Merge(merges.expect("they were checked when the page was decoded"))
+                }
+                flags if flags & DELETION != 0 => Change::Delete,
+                _ => Change::Put(bytes(&entry.value)),
             },
             claim: if entry.flags & BLIND == 0 { Claim::Intent } else { Claim::Blind },
         };
@@ -139,15 +152,19 @@ fn read_bytes(raw: &[u8], at: &mut usize) -> Option<Range<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Merge;
 
     #[test]
     fn a_page_gives_its_writes_back_and_every_cut_of_it_is_none() {
         let long = vec![7; 1_000];
+        let add = Merge::Add(7).to_bytes();
+        let merges = Merges::decode(&add).expect("it is one");
         let tree = TreeId::new(300);
         let writes = [
             (9, Write::put(tree, b"a", b"", Claim::Blind)),
             (700, Write::delete(tree, b"b", Claim::Intent)),
             (4, Write::put(tree, b"b", &long, Claim::Intent)),
+            (5, Write { tree, key: b"c", change: Change::Merge(merges), claim: Claim::Blind }),
         ];
         let writes = writes.map(|(number, write)| Numbered { number, write });
         let mut raw = Vec::new();
@@ -156,6 +173,9 @@ mod tests {
         assert_eq!((0..page.len()).map(|at| page.entry(at)).collect::<Vec<_>>(), writes);
         assert_eq!(page.lower_bound(tree, b"aa"), 1);
         let cuts = (1..raw.len()).filter(|cut| Page::decode(raw[..*cut].to_vec()).is_some());
-        assert!(cuts.count() <= 2, "only between two writes");
+        assert!(cuts.count() <= 3, "only between two writes");
+        let operator = raw.len() - add.len();
+        raw[operator] = 0xEE;
+        assert!(Page::decode(raw).is_none(), "no such operator");
     }
 }

@@ -39,13 +39,16 @@ fn scanned(writes: &SpillingWrites, range: &KeyRange, direction: Direction) -> V
     }
 }
 
-fn merged(writes: &SpillingWrites) -> Vec<(TreeId, Vec<u8>, Option<Vec<u8>>)> {
+fn merged(writes: &SpillingWrites) -> Vec<(TreeId, Vec<u8>, String)> {
     let (mut merged, mut all) = (writes.merged().expect("layers can be read"), Vec::new());
     while let Some(write) = merged.next().expect("layers can be read") {
-        let value = (write.change != Change::Delete).then(|| write.change.bytes().to_vec());
-        all.push((write.tree, write.key.to_vec(), value));
+        all.push((write.tree, write.key.to_vec(), text(write.change)));
     }
     all
+}
+
+fn text(change: Change<'_>) -> String {
+    format!("{change:?}")
 }
 
 fn assert_same(spilling: &SpillingWrites, plain: &SpillingWrites, random: &SeededRandom) {
@@ -53,7 +56,7 @@ fn assert_same(spilling: &SpillingWrites, plain: &SpillingWrites, random: &Seede
     for _ in 0..20 {
         let key = format!("k{}", random.below(60));
         let latest = |set: &SpillingWrites| {
-            set.latest(TreeId::new(2), key.as_bytes(), Patience::MayBlock).expect("layers can be read")
+            set.latest(TreeId::new(2), key.as_bytes(), Patience::MayBlock, text).expect("layers can be read")
         };
         assert_eq!(latest(spilling), latest(plain), "{key}");
     }
@@ -81,12 +84,20 @@ fn a_set_that_spills_answers_as_one_that_does_not_whatever_is_written_and_rolled
         let (mut spilling, mut plain) =
             (SpillingWrites::new(&small), SpillingWrites::new(&space(&environment, 1 << 30)));
         let mut savepoints = Vec::new();
-        for step in 0..400 {
+        for step in 0..400_i64 {
             let tree = TreeId::new(1 + random.below(3) as u32);
             let key = format!("k{}", random.below(60));
             let value = vec![step as u8; random.below(40) as usize];
             let write = match random.below(10) {
-                0..=6 => Write::put(tree, key.as_bytes(), &value, Claim::Intent),
+                0..=4 => Write::put(tree, key.as_bytes(), &value, Claim::Intent),
+                5..=6 => {
+                    let merge = if step % 2 == 0 { Merge::Max(&value) } else { Merge::Add(step) };
+                    for set in [&mut spilling, &mut plain] {
+                        set.merge(tree, key.as_bytes(), merge, Claim::Blind, Patience::MayBlock)
+                            .expect("there is room");
+                    }
+                    continue;
+                }
                 7 => Write::delete(tree, key.as_bytes(), Claim::Blind),
                 8 => {
                     let savepoint = spilling.savepoint();
@@ -141,7 +152,7 @@ fn a_read_without_patience_does_not_touch_the_device() {
         let key = number.to_be_bytes();
         writes.write(Write::put(TreeId::new(2), &key, &[7; 20], Claim::Intent)).expect("there is room");
     }
-    let read = |key: u32, patience| writes.latest(TreeId::new(2), &key.to_be_bytes(), patience);
+    let read = |key: u32, patience| writes.latest(TreeId::new(2), &key.to_be_bytes(), patience, text);
     assert_eq!(read(0, Patience::CachedOnly).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
     assert!(read(0, Patience::MayBlock).expect("it can be read").is_some());
     assert!(read(0, Patience::CachedOnly).expect("its page is at hand").is_some());

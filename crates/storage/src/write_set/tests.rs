@@ -48,16 +48,16 @@ fn empty_keys_and_values_differ_from_deletions() {
 #[test]
 fn merges_of_a_key_are_one_write_and_over_an_own_put_or_delete_they_are_a_put() {
     let mut set = WriteSet::new();
-    set.merge(TREE, b"a", Merge::Add(2), Claim::Blind);
+    set.merge(TREE, b"a", Merge::Add(2), Claim::Blind).unwrap();
     let savepoint = set.savepoint();
-    set.merge(TREE, b"a", Merge::Add(3), Claim::Blind);
+    set.merge(TREE, b"a", Merge::Add(3), Claim::Blind).unwrap();
     let five = Merge::Add(5).to_bytes();
     let merges = Change::Merge(Merges::decode(&five).unwrap());
     assert_eq!(set.latest(TREE, b"a").map(|write| write.change), Some(merges));
     set.delete(TREE, b"a", Claim::Intent);
-    set.merge(TREE, b"a", Merge::Add(7), Claim::Blind);
+    set.merge(TREE, b"a", Merge::Add(7), Claim::Blind).unwrap();
     assert_eq!(set.latest(TREE, b"a").map(|write| write.change), Some(Change::Put(&7_i64.to_le_bytes())));
-    set.merge(TREE, b"a", Merge::Max(b"z"), Claim::Blind);
+    set.merge(TREE, b"a", Merge::Max(b"z"), Claim::Blind).unwrap();
     assert_eq!(set.latest(TREE, b"a").map(|write| write.change), Some(Change::Put(b"z")));
     set.rollback_to(savepoint);
     assert_eq!(pairs(&set), vec![(b"a".to_vec(), Some(2_i64.to_le_bytes().to_vec()))]);
@@ -65,10 +65,25 @@ fn merges_of_a_key_are_one_write_and_over_an_own_put_or_delete_they_are_a_put() 
 }
 
 #[test]
+fn more_merges_of_a_key_than_can_be_kept_as_one_are_refused() {
+    let mut set = WriteSet::new();
+    let operand = vec![b'x'; 1_000];
+    let outcomes: Vec<_> = (0..200)
+        .map(|at| if at % 2 == 0 { Merge::Max(&operand) } else { Merge::Add(1) })
+        .map(|merge| set.merge(TREE, b"a", merge, Claim::Blind).map_err(|error| error.kind()))
+        .collect();
+    assert!(outcomes.contains(&Err(crate::ErrorKind::InvalidInput)));
+    let merges = set.latest(TREE, b"a").map(|write| write.change.bytes().len());
+    assert!(merges.is_some_and(|bytes| bytes > 60_000 && bytes <= crate::MERGES_BYTES_MAX), "{merges:?}");
+    set.put(TREE, b"a", b"v", Claim::Blind);
+    set.merge(TREE, b"a", Merge::Max(b"w"), Claim::Blind).expect("what is before a put is gone");
+}
+
+#[test]
 fn a_scan_applies_own_merges_to_what_lies_below_and_to_nothing() {
     let mut set = WriteSet::new();
-    set.merge(TREE, b"a", Merge::Max(b"own"), Claim::Blind);
-    set.merge(TREE, b"b", Merge::Max(b"own"), Claim::Blind);
+    set.merge(TREE, b"a", Merge::Max(b"own"), Claim::Blind).unwrap();
+    set.merge(TREE, b"b", Merge::Max(b"own"), Claim::Blind).unwrap();
     let mut batch = Batch::new();
     for direction in [Direction::Forward, Direction::Backward] {
         let limits = BatchLimits::LARGEST;
@@ -189,7 +204,7 @@ fn scans_show_own_writes_over_the_base_whatever_the_bounds_batches_and_rollbacks
                 }
                 1 => {
                     let merge = if step % 2 == 0 { Merge::Max(&value) } else { Merge::Add(i64::from(step)) };
-                    set.merge(TREE, &key, merge, Claim::Blind);
+                    set.merge(TREE, &key, merge, Claim::Blind).unwrap();
                     let merged = merge.apply(now.get(&key).map(Vec::as_slice)).into_owned();
                     now.insert(key, merged);
                 }

@@ -10,12 +10,13 @@ use super::page_cache::{BlockKey, PageCache, Promotion, Tier};
 use super::stored_page::StoredPage;
 use crate::counter::Counter;
 use crate::error::BetreeError;
+use crate::format::FormatError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
 use crate::page_memory;
-use crate::space::{BlockStore, Codec, Pointer};
+use crate::space::{BlockKind, BlockStore, Codec, Pointer};
 use crate::tree::node::{InnerNode, NodeSlot};
 use crate::tree::slice::{IndexMemory, Slice};
 
@@ -269,7 +270,10 @@ pub(super) fn decode_directory(pointer: &Pointer, bytes: &[u8]) -> Result<Direct
 }
 
 pub(super) fn decode_page(pointer: &Pointer, bytes: Bytes) -> Result<Page, BetreeError> {
-    let page = Page::decode(bytes)
-        .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
+    let damaged = |source| BetreeError::Format { offset: pointer.address().byte_offset(), source };
+    let page = Page::decode(bytes).map_err(damaged)?;
+    if page.has_merges() && pointer.kind() == BlockKind::Page {
+        return Err(damaged(FormatError::Disorder { block: "page of a leaf", field: "merge", at: 0 }));
+    }
     Ok(page)
 }

@@ -1,4 +1,4 @@
-//! What a version of a key says: that it is deleted, its value, or where its *large value* stands.
+//! What a version of a key says: that it is deleted, its value, what is to be done to the value below it, or where its *large value* stands.
 //!
 //! # Terms
 //! - *Large value*: one that is not in the page but in blocks of its own, its *pieces*, of at most [`PIECE_BYTES`] each.
@@ -10,7 +10,7 @@
 //! Per piece its pointer (40 B), in the order of the value; 1 to [`PIECES_MAX`] of them. The value is as long as the pieces together.
 
 use bytes::Bytes;
-use pando_storage::VALUE_BYTES_MAX;
+use pando_storage::{Merges, VALUE_BYTES_MAX};
 
 use super::FormatError;
 use crate::space::{BlockKind, Pointer};
@@ -28,6 +28,8 @@ const PIECES_MAX: usize = VALUE_BYTES_MAX.div_ceil(PIECE_BYTES);
 pub(crate) enum Content<B> {
     Deleted,
     Value(B),
+    /// Encoded [`Merges`], checked. Never in a leaf, below which there is no value to change.
+    Merge(B),
     Large(LargeReference<B>),
 }
 
@@ -37,15 +39,16 @@ impl<B: AsRef<[u8]>> Content<B> {
         match self {
             Content::Deleted => &[],
             Content::Value(value) => value.as_ref(),
+            Content::Merge(merges) => merges.as_ref(),
             Content::Large(reference) => reference.0.as_ref(),
         }
     }
 
-    /// Bytes of the value, wherever they are.
+    /// Bytes of the value, wherever they are, or of the merges.
     pub(crate) fn value_bytes(&self) -> u64 {
         match self {
             Content::Deleted => 0,
-            Content::Value(value) => value.as_ref().len() as u64,
+            Content::Value(bytes) | Content::Merge(bytes) => bytes.as_ref().len() as u64,
             Content::Large(reference) => reference.length(),
         }
     }
@@ -58,6 +61,7 @@ impl<B: AsRef<[u8]>> Content<B> {
         match self {
             Content::Deleted => Content::Deleted,
             Content::Value(value) => Content::Value(value.as_ref()),
+            Content::Merge(merges) => Content::Merge(merges.as_ref()),
             Content::Large(reference) => Content::Large(reference.as_ref()),
         }
     }
@@ -69,15 +73,15 @@ impl Content<&[u8]> {
         match self {
             Content::Deleted => Content::Deleted,
             Content::Value(value) => Content::Value(Bytes::copy_from_slice(value)),
+            Content::Merge(merges) => Content::Merge(Bytes::copy_from_slice(merges)),
             Content::Large(reference) => Content::Large(reference.to_owned()),
         }
     }
 }
 
-impl From<Option<Bytes>> for Content<Bytes> {
-    fn from(value: Option<Bytes>) -> Content<Bytes> {
-        value.map_or(Content::Deleted, Content::Value)
-    }
+/// The merges of a content, which were checked when it was decoded or came from a commit.
+pub(crate) fn merges_of(bytes: &[u8]) -> Merges<'_> {
+    Merges::decode(bytes).expect("merges are checked when they are decoded")
 }
 
 /// The pointers of a large value's pieces, checked.
@@ -154,7 +158,7 @@ impl LargeReference<Bytes> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use pando_environment::{Random, SeededRandom};
 
     use super::*;
@@ -172,6 +176,11 @@ mod tests {
             checksum: 7,
         });
         pointer.unwrap()
+    }
+
+    /// The reference to a value of so many bytes, which is nowhere.
+    pub(crate) fn large(bytes: usize) -> LargeReference<Bytes> {
+        LargeReference::of_pieces(&[piece(BlockKind::LargeValue, bytes, 800)])
     }
 
     fn decode(pieces: &[Pointer]) -> Result<LargeReference<Vec<u8>>, FormatError> {

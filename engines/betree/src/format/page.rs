@@ -14,25 +14,26 @@
 //!          slots: per entry its offset from the start of the page, u16 or u32
 //!          entries, one after the other in key order:
 //!              varint  suffix length × 4 + kind (0 put, 1 put with time, 2 delete with time, 3 other)
-//!              u8      for kind 3: what it is × 2, plus 1 if it carries a time; 1 is a large value
+//!              u8      for kind 3: what it is × 2, plus 1 if it carries a time; 1 is a large value, 2 merges
 //!              varint  timestamp − base time, where there is a time
 //!              bytes   the suffix after its first 4 bytes
-//!              bytes   the value, or the reference to it (`content`), up to the next entry
+//!              bytes   the value, the reference to it (`content`), or the merges, up to the next entry
 //! ```
 //! A binary search touches the heads, which lie side by side, and as a rule one entry. Integers compare as the bytes do
 //! since heads are big-endian.
 //!
 //! # Versions
 //! A key may have several entries, newest first. One that every snapshot sees carries no time (it is as if its time were
-//! 0) and is the last of its key; deletes always carry one, for a delete that every snapshot sees needs no entry.
+//! 0) and is the last of its key; deletes always carry one, for a delete that every snapshot sees needs no entry. So do merges: they
+//! stand in runs, and never in leaves.
 //!
 //! # Reserved
-//! What a kind 3 can be beside a large value is for later versions to say: unknown in this one, refused.
+//! What else a kind 3 can be is for later versions to say: unknown in this one, refused.
 
 use std::cmp::Ordering;
 
 use bytes::{Buf, Bytes};
-use pando_storage::{CommitTimestamp, SnapshotTimestamp};
+use pando_storage::{CommitTimestamp, Merges, SnapshotTimestamp};
 
 use super::content::{Content, LargeReference};
 use super::{Fields, FormatError};
@@ -43,18 +44,35 @@ pub(super) const HEAD_BYTES: usize = 4;
 pub(super) const FLAG_WIDE_SLOTS: u8 = 1;
 const BLOCK: &str = "page";
 
-/// What an entry does; the two lowest bits of its first varint.
+/// What an entry does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
-    Put = 0,
-    PutAt = 1,
-    DeleteAt = 2,
-    /// The byte behind says what.
-    Other = 3,
+    Put,
+    PutAt,
+    DeleteAt,
+    Large,
+    Merge,
 }
+
+impl EntryKind {
+    /// The number in the entry's first varint.
+    pub(super) const fn number(self) -> u64 {
+        match self {
+            EntryKind::Put => 0,
+            EntryKind::PutAt => 1,
+            EntryKind::DeleteAt => 2,
+            // The byte behind says what.
+            EntryKind::Large | EntryKind::Merge => OTHER,
+        }
+    }
+}
+
+const OTHER: u64 = 3;
 
 /// The byte of a large value, without a time.
 pub(super) const LARGE_VALUE: u8 = 1 << 1;
+/// The byte of merges, without a time, which they always have.
+pub(super) const MERGES: u8 = 2 << 1;
 /// Added to it where there is a time.
 pub(super) const WITH_TIME: u8 = 1;
 
@@ -67,6 +85,7 @@ pub(crate) struct Page {
     heads_at: u32,
     slots_at: u32,
     wide: bool,
+    has_merges: bool,
 }
 
 /// One entry: a version of a key.
@@ -94,7 +113,11 @@ impl Entry {
 
     /// Whether its value stands elsewhere.
     pub(crate) fn is_large(&self) -> bool {
-        self.kind == EntryKind::Other
+        self.kind == EntryKind::Large
+    }
+
+    fn is_merge(&self) -> bool {
+        self.kind == EntryKind::Merge
     }
 }
 
@@ -113,6 +136,8 @@ pub(crate) enum Found {
     Deleted,
     Value(Bytes),
     Large(LargeReference<Bytes>),
+    /// Merges, newest first, and last what they are applied to, if the page has it.
+    Merged(Vec<Content<Bytes>>),
 }
 
 impl Page {
@@ -156,13 +181,14 @@ impl Page {
         let slots_at = heads_at + entries * HEAD_BYTES;
         // All below the length, which has 32 bits.
         let (entries, heads_at, slots_at) = (entries as u32, heads_at as u32, slots_at as u32);
-        let page = Page { bytes, base_time, entries, heads_at, slots_at, wide };
-        page.check_entries()?;
+        let mut page = Page { bytes, base_time, entries, heads_at, slots_at, wide, has_merges: false };
+        page.has_merges = page.check_entries()?;
         Ok(page)
     }
 
-    /// Every slot points behind the one before it, and every entry fits between its slot and the next.
-    fn check_entries(&self) -> Result<(), FormatError> {
+    /// Every slot points behind the one before it, and every entry fits between its slot and the next. Whether there are merges.
+    fn check_entries(&self) -> Result<bool, FormatError> {
+        let mut has_merges = false;
         let mut expected = self.slots_at as usize + self.len() * if self.wide { 4 } else { 2 };
         for at in 0..self.len() {
             if self.slot(at) != expected {
@@ -174,20 +200,24 @@ impl Page {
                 field: "slot",
                 at,
             })?;
-            self.check_entry(bytes)?;
+            has_merges |= self.check_entry(bytes)? == EntryKind::Merge;
         }
         if self.entries == 0 && expected != self.bytes.len() {
             return Err(FormatError::Trailing { block: BLOCK, bytes: self.bytes.len() - expected });
         }
-        Ok(())
+        Ok(has_merges)
     }
 
-    fn check_entry(&self, bytes: &[u8]) -> Result<(), FormatError> {
+    fn check_entry(&self, bytes: &[u8]) -> Result<EntryKind, FormatError> {
         let mut fields = Fields::new(BLOCK, bytes);
         let first = fields.varint("entry")?;
-        let has_time = match first & 3 {
-            3 => match fields.u8("entry kind")? {
-                what if what & !WITH_TIME == LARGE_VALUE => what & WITH_TIME != 0,
+        let (kind, has_time) = match first & 3 {
+            0 => (EntryKind::Put, false),
+            1 => (EntryKind::PutAt, true),
+            2 => (EntryKind::DeleteAt, true),
+            _ => match fields.u8("entry kind")? {
+                what if what & !WITH_TIME == LARGE_VALUE => (EntryKind::Large, what & WITH_TIME != 0),
+                what if what == MERGES | WITH_TIME => (EntryKind::Merge, true),
                 found => {
                     return Err(FormatError::Unknown {
                         block: BLOCK,
@@ -196,7 +226,6 @@ impl Page {
                     });
                 }
             },
-            kind => kind != 0,
         };
         if has_time {
             let delta = fields.varint("timestamp")?;
@@ -212,11 +241,18 @@ impl Page {
         }
         let suffix_len = usize::try_from(first >> 2).unwrap_or(usize::MAX);
         fields.bytes(suffix_len.saturating_sub(HEAD_BYTES), "key")?;
-        match first & 3 {
-            2 => fields.finish(),
-            3 => LargeReference::decode(fields.bytes(fields.remaining(), "reference")?).map(|_| ()),
-            _ => Ok(()),
+        match kind {
+            EntryKind::Put | EntryKind::PutAt => {}
+            EntryKind::DeleteAt => fields.finish()?,
+            EntryKind::Large => {
+                LargeReference::decode(fields.bytes(fields.remaining(), "reference")?)?;
+            }
+            EntryKind::Merge => {
+                let merges = Merges::decode(fields.bytes(fields.remaining(), "merges")?);
+                merges.ok_or(FormatError::Truncated { block: BLOCK, field: "merges" })?;
+            }
         }
+        Ok(kind)
     }
 
     /// Checks that keys ascend strictly, and times descend within a key. For `verify`: reading does not need it.
@@ -291,9 +327,9 @@ impl Page {
         let suffix_len = (first >> 2) as usize;
         let (kind, timestamp) = match first & 3 {
             0 => (EntryKind::Put, 0),
-            3 if self.bytes[rest_at] & WITH_TIME == 0 => {
+            OTHER if self.bytes[rest_at] & WITH_TIME == 0 => {
                 rest_at += 1;
-                (EntryKind::Other, 0)
+                (EntryKind::Large, 0)
             }
             kind => {
                 let kind = match kind {
@@ -301,7 +337,10 @@ impl Page {
                     2 => EntryKind::DeleteAt,
                     _ => {
                         rest_at += 1;
-                        EntryKind::Other
+                        match self.bytes[rest_at - 1] & !WITH_TIME {
+                            MERGES => EntryKind::Merge,
+                            _ => EntryKind::Large,
+                        }
                     }
                 };
                 let (delta, after) = self.varint_at(rest_at);
@@ -371,7 +410,8 @@ impl Page {
         match entry.kind {
             EntryKind::Put | EntryKind::PutAt => Content::Value(bytes),
             EntryKind::DeleteAt => Content::Deleted,
-            EntryKind::Other => Content::Large(LargeReference::checked(bytes)),
+            EntryKind::Merge => Content::Merge(bytes),
+            EntryKind::Large => Content::Large(LargeReference::checked(bytes)),
         }
     }
 
@@ -381,7 +421,8 @@ impl Page {
         match entry.kind {
             EntryKind::Put | EntryKind::PutAt => Content::Value(bytes()),
             EntryKind::DeleteAt => Content::Deleted,
-            EntryKind::Other => Content::Large(LargeReference::checked(bytes())),
+            EntryKind::Merge => Content::Merge(bytes()),
+            EntryKind::Large => Content::Large(LargeReference::checked(bytes())),
         }
     }
 
@@ -407,6 +448,9 @@ impl Page {
         if entry.is_delete() {
             return Found::Deleted;
         }
+        if entry.is_merge() {
+            return Found::Merged(self.merged_from(at).collect());
+        }
         // Cut, not sliced: that leaves the counter of owners alone.
         self.bytes.truncate(entry.value_end);
         self.bytes.advance(entry.value_at);
@@ -414,6 +458,24 @@ impl Page {
             return Found::Large(LargeReference::checked(self.bytes));
         }
         Found::Value(self.bytes)
+    }
+
+    /// What is said of a key from the version at this place on: merges, newest first, and last what they are applied to, if it is here.
+    pub(crate) fn merged_from(&self, at: usize) -> impl Iterator<Item = Content<Bytes>> + '_ {
+        let mut next = Some(at);
+        std::iter::from_fn(move || {
+            let place = next.take()?;
+            let entry = self.entry(place);
+            if entry.is_merge() {
+                next = (place + 1 < self.len() && self.same_key(at, place + 1)).then_some(place + 1);
+            }
+            Some(self.shared_content(&entry))
+        })
+    }
+
+    /// Whether there are merges here, which have no place in a leaf.
+    pub(crate) fn has_merges(&self) -> bool {
+        self.has_merges
     }
 
     /// The first entry whose key is at or after `key`: the newest version of that key.

@@ -3,7 +3,9 @@
 use pando_storage::CommitTimestamp;
 
 use super::content::Content;
-use super::page::{EntryKind, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES, LARGE_VALUE, WITH_TIME, head_of};
+use super::page::{
+    EntryKind, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES, LARGE_VALUE, MERGES, WITH_TIME, head_of,
+};
 use super::{FORMAT_VERSION, varint_len, write_varint};
 
 /// Collects entries until the caller finds the page large enough.
@@ -103,7 +105,11 @@ impl PageBuilder {
             (Content::Large(reference), _) => {
                 self.large_bytes += reference.length();
                 self.reach = self.reach.max(reference.reach());
-                EntryKind::Other
+                EntryKind::Large
+            }
+            (Content::Merge(_), timestamp) => {
+                assert!(timestamp > CommitTimestamp::ZERO, "what is seen by every snapshot has been applied");
+                EntryKind::Merge
             }
             (Content::Deleted, timestamp) => {
                 assert!(
@@ -181,9 +187,12 @@ impl PageBuilder {
 
     fn encode_entry(&self, entry: &Pending, prefix_len: usize, page: &mut Vec<u8>) {
         let suffix = &self.arena[entry.key_at + prefix_len..entry.value_at];
-        write_varint(page, (suffix.len() as u64) << 2 | entry.kind as u64);
-        if entry.kind == EntryKind::Other {
-            page.push(LARGE_VALUE | if entry.timestamp > 0 { WITH_TIME } else { 0 });
+        write_varint(page, (suffix.len() as u64) << 2 | entry.kind.number());
+        let with_time = if entry.timestamp > 0 { WITH_TIME } else { 0 };
+        match entry.kind {
+            EntryKind::Put | EntryKind::PutAt | EntryKind::DeleteAt => {}
+            EntryKind::Large => page.push(LARGE_VALUE | with_time),
+            EntryKind::Merge => page.push(MERGES | with_time),
         }
         if entry.timestamp > 0 {
             write_varint(page, entry.timestamp - self.base_time);

@@ -4,25 +4,31 @@
 //! ```text
 //! kind 1, commit:
 //!   groups until the end: varint tree, varint writes, then per write
-//!     varint  key length × 2 + (0 put | 1 delete), the key
+//!     varint  key length × 2 + (0 put | 1 other), the key
 //!     varint  value length, the value (puts only)
+//!     u8      what it is (others only): 0 delete | 1 merges
+//!     varint  length of the merges, the merges (merges only)
 //! kind 2, create tree: varint number, name, varint options; per option: name, value (texts with their length before them)
 //! kind 3, drop tree:   varint number
 //! kind 4, lay out tree: varint number, varint options; per option: name, value: these from now on
 //!
 //! A large commit ([`crate::large_commit`]); it goes by the LSN of its first part:
 //! kind 16, part:    varint first part (0: it is this one), then groups as of a commit
-//! kind 17, end:     varint first part, varint parts, varint timestamp: from here on it counts
+//! kind 17, end:     varint first part, varint parts, varint timestamp, varint 1 if the last part is merges, else 0: from here on it counts
 //! kind 18, applied: varint first part, varint part: this part goes into the buffers
-//! kind 19, whole:   varint first part: all have; the LSN of this record is the timestamp
+//! kind 19, whole:   varint first part: all have, and the part of merges goes now; the LSN of this record is the timestamp
 //! ```
 
-use pando_storage::{KEY_BYTES_MAX, Lsn, TreeId, VALUE_BYTES_MAX};
+use pando_storage::{Change, KEY_BYTES_MAX, Lsn, MERGES_BYTES_MAX, Merges, TreeId, VALUE_BYTES_MAX};
 
 use super::{Fields, FormatError, write_bytes, write_varint};
 use crate::log::RecordKind;
 
 const BLOCK: &str = "log record";
+
+/// What a write is that is no put.
+const DELETE: u8 = 0;
+const MERGES: u8 = 1;
 
 /// What a record does; the number that the log keeps with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,12 +95,17 @@ impl CommitWriter {
         write_varint(&mut self.payload, writes as u64);
     }
 
-    pub(crate) fn write(&mut self, key: &[u8], value: Option<&[u8]>) {
-        let deletes = u64::from(value.is_none());
-        write_varint(&mut self.payload, (key.len() as u64) << 1 | deletes);
+    pub(crate) fn write(&mut self, key: &[u8], change: Change<'_>) {
+        let other = u64::from(!matches!(change, Change::Put(_)));
+        write_varint(&mut self.payload, (key.len() as u64) << 1 | other);
         self.payload.extend_from_slice(key);
-        if let Some(value) = value {
-            write_bytes(&mut self.payload, value);
+        match change {
+            Change::Put(value) => write_bytes(&mut self.payload, value),
+            Change::Delete => self.payload.push(DELETE),
+            Change::Merge(merges) => {
+                self.payload.push(MERGES);
+                write_bytes(&mut self.payload, merges.as_bytes());
+            }
         }
     }
 
@@ -106,7 +117,7 @@ impl CommitWriter {
 /// Hands out the writes of a commit's payload, in the order in which they were written.
 pub(crate) fn read_commit<'a, E: From<FormatError>>(
     payload: &'a [u8],
-    mut visit: impl FnMut(TreeId, &'a [u8], Option<&'a [u8]>) -> Result<(), E>,
+    mut visit: impl FnMut(TreeId, &'a [u8], Change<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut fields = Fields::new(BLOCK, payload);
     while fields.remaining() > 0 {
@@ -115,14 +126,26 @@ pub(crate) fn read_commit<'a, E: From<FormatError>>(
         for _ in 0..writes {
             let first = fields.count("key length", KEY_BYTES_MAX * 2 + 1)?;
             let key = fields.bytes(first >> 1, "key")?;
-            let value = match first & 1 {
-                0 => Some(fields.sized_bytes("value", VALUE_BYTES_MAX)?),
-                _ => None,
+            let change = match first & 1 {
+                0 => Change::Put(fields.sized_bytes("value", VALUE_BYTES_MAX)?),
+                _ => read_other(&mut fields)?,
             };
-            visit(tree, key, value)?;
+            visit(tree, key, change)?;
         }
     }
     Ok(())
+}
+
+/// A write that is no put.
+fn read_other<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, FormatError> {
+    match fields.u8("write")? {
+        DELETE => Ok(Change::Delete),
+        MERGES => {
+            let merges = Merges::decode(fields.sized_bytes("merges", MERGES_BYTES_MAX)?);
+            merges.map(Change::Merge).ok_or(FormatError::Truncated { block: BLOCK, field: "merges" })
+        }
+        found => Err(FormatError::Unknown { block: BLOCK, field: "write", found: found.into() }),
+    }
 }
 
 /// Splits the payload of a large commit's part: the first part of the commit (`None`: it is this one), and the payload of a commit.

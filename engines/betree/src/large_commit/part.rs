@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use pando_storage::{Change, Lsn, MergedWrites, StorageError, TreeId};
+use pando_storage::{Change, Lsn, MergedWrites, StorageError, TreeId, Write};
 
+use super::SMALL_BYTES_MAX;
+use crate::format::content::merges_of;
 use crate::format::record::CommitWriter;
 
 /// See the module's head. Its memory is used again.
@@ -17,30 +19,57 @@ pub(super) struct Part {
 struct PartWrite {
     tree: TreeId,
     key: Range<usize>,
-    /// The value begins where the key ends; `None` for a deletion.
-    value_end: Option<usize>,
+    kind: WriteKind,
+    /// Where the value or the merges end, which begin where the key does.
+    end: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteKind {
+    Put,
+    Delete,
+    Merge,
 }
 
 impl Part {
-    /// Takes the next writes, until it has so many bytes; false if there were none.
+    /// Takes the next writes, until it has so many bytes; false if there were none. Merges go to a part of their own.
     pub(super) fn fill(
         &mut self,
         merged: &mut MergedWrites<'_>,
         bytes_max: usize,
+        merges: &mut Part,
     ) -> Result<bool, StorageError> {
         self.bytes.clear();
         self.writes.clear();
         while self.bytes.len() < bytes_max
+            && merges.bytes.len() <= SMALL_BYTES_MAX
             && let Some(write) = merged.next()?
         {
-            let start = self.bytes.len();
-            self.bytes.extend_from_slice(write.key);
-            let key = start..self.bytes.len();
-            self.bytes.extend_from_slice(write.change.bytes());
-            let value_end = (write.change != Change::Delete).then_some(self.bytes.len());
-            self.writes.push(PartWrite { tree: write.tree, key, value_end });
+            match write.change {
+                Change::Put(_) => self.push(&write, WriteKind::Put),
+                Change::Delete => self.push(&write, WriteKind::Delete),
+                Change::Merge(_) => merges.push(&write, WriteKind::Merge),
+            }
         }
-        Ok(!self.writes.is_empty())
+        Ok(!self.is_empty())
+    }
+
+    fn push(&mut self, write: &Write<'_>, kind: WriteKind) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(write.key);
+        let key = start..self.bytes.len();
+        self.bytes.extend_from_slice(write.change.bytes());
+        self.writes.push(PartWrite { tree: write.tree, key, kind, end: self.bytes.len() });
+    }
+
+    /// Whether it has no writes.
+    pub(super) fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Bytes of keys and values.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Writes in it.
@@ -59,8 +88,13 @@ impl Part {
         for group in self.groups() {
             writer.group(group[0].tree, group.len());
             for write in group {
-                let value = write.value_end.map(|end| &self.bytes[write.key.end..end]);
-                writer.write(&self.bytes[write.key.clone()], value);
+                let value = &self.bytes[write.key.end..write.end];
+                let change = match write.kind {
+                    WriteKind::Put => Change::Put(value),
+                    WriteKind::Delete => Change::Delete,
+                    WriteKind::Merge => Change::Merge(merges_of(value)),
+                };
+                writer.write(&self.bytes[write.key.clone()], change);
             }
         }
         writer.finish()

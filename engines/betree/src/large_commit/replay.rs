@@ -56,20 +56,22 @@ impl LargeReplay {
                 parts.places.push(record.place);
             }
             Kind::LargeEnd => {
-                let [first, count, timestamp] = read_numbers(record.payload).map_err(damaged)?;
-                let parts = self.open.remove(&Lsn::new(first)).unwrap_or_default();
+                let [first, count, timestamp, has_merges] = read_numbers(record.payload).map_err(damaged)?;
+                let mut parts = self.open.remove(&Lsn::new(first)).unwrap_or_default();
                 let is_first_there = parts.places.first().is_some_and(|place| place.lsn().get() == first);
                 if self.decided.is_some()
                     || !is_first_there
                     || parts.places.len() as u64 != count
                     || !is_leap(lsn, Lsn::new(timestamp))
+                    || has_merges > 1
                 {
                     return Err(damaged(disorder("end")));
                 }
                 let (first, timestamp) = (Lsn::new(first), CommitTimestamp::new(timestamp));
                 core.large.begin(first);
-                self.decided =
-                    Some(Decided { first, timestamp, places: parts.places, next: 0, at: Stage::Replay });
+                let merges = if has_merges == 1 { parts.places.pop() } else { None };
+                let (places, at) = (parts.places, Stage::Replay);
+                self.decided = Some(Decided { first, timestamp, places, merges, next: 0, at });
             }
             Kind::LargeApplied => {
                 let numbers = read_numbers(record.payload).map_err(damaged)?;
@@ -82,7 +84,12 @@ impl LargeReplay {
                         && decided.next == decided.places.len()
                         && decided.timestamp.get() == lsn.get()
                 });
-                core.large.set_whole(whole.ok_or_else(|| damaged(disorder("last record")))?.first, lsn);
+                let whole = whole.ok_or_else(|| damaged(disorder("last record")))?;
+                if let Some(place) = whole.merges {
+                    let (_, writes) = read_part(self.log.payload(place)?).map_err(damaged)?;
+                    replay_writes(core, lsn, whole.timestamp, writes)?;
+                }
+                core.large.set_whole(whole.first, lsn);
             }
         }
         core.set_replayed(lsn);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_environment::{Environment, Simulation};
-use pando_storage::{Begin, Claim, Engine, Patience, TreeOptions, Write};
+use pando_storage::{Begin, Claim, Engine, Merge, Patience, TreeOptions, Write};
 
 use super::*;
 use crate::space::Shutdown;
@@ -33,6 +33,8 @@ fn replay_begins_before_the_first_part_of_what_is_not_in_an_image_and_is_forgott
 
 const FOLDER: &str = "/store";
 const KEYS: u32 = 24;
+/// What both the large commit and the small ones merge into.
+const COUNTER: &[u8] = b"counter";
 
 fn open(simulation: &Simulation) -> Arc<Betree> {
     let mut options = Options::default();
@@ -44,6 +46,10 @@ fn open(simulation: &Simulation) -> Arc<Betree> {
 fn commit_small(engine: &Betree, tree: TreeId, key: &[u8], value: &[u8]) {
     let mut writer = engine.begin(Begin::WRITE).expect("writers begin");
     writer.put(tree, key, value).expect("nobody has the key");
+    if key[0] == b's' {
+        let one = Merge::Add(1);
+        writer.merge(tree, COUNTER, one, Claim::Blind, Patience::MayBlock).expect("merges are blind");
+    }
     writer.commit(Durability::Logged).expect("it is committed");
 }
 
@@ -53,12 +59,18 @@ fn found(engine: &Betree, tree: TreeId) -> (u32, Vec<u8>) {
     let get = |key: &[u8]| reader.get(tree, key, Patience::MayBlock).expect("reads succeed");
     let large =
         (0..KEYS).filter(|key| get(&key.to_be_bytes()).as_deref() == Some(&b"new".repeat(30))).count();
+    let counter = get(COUNTER).map_or(0, |value| i64::from_le_bytes((*value).try_into().expect("a counter")));
+    // The large commit adds a thousand for each, and each small one adds one.
+    assert_eq!(counter / 1_000, large as i64, "its merges are as visible as its other writes");
+    let merged = counter % 1_000;
     let small = (0..20).filter(|key| get(&[b's', *key]).is_some()).collect();
+    let small: Vec<u8> = small;
+    assert!(merged == small.len() as i64, "{merged} merges of {} small commits", small.len());
     (large as u32, small)
 }
 
 /// Carries a large commit out step by step, with `between` after each, and ends the process after `steps` of them: what is there then,
-/// and after a restart. The steps are: the parts, the end, each part's way into the buffers, the last record.
+/// and after a restart. The steps are: the parts, the end, each part's way into the buffers, the last record with the merges.
 fn carry_out(
     steps: usize,
     ending: impl Fn(&Simulation),
@@ -73,6 +85,8 @@ fn carry_out(
     for key in 0..KEYS {
         let (key, value) = (key.to_be_bytes(), b"new".repeat(30));
         writes.write(Write::put(tree, &key, &value, Claim::Intent)).expect("there is room");
+        let thousand = Merge::Add(1_000);
+        writes.merge(tree, COUNTER, thousand, Claim::Blind, Patience::MayBlock).expect("there is room");
     }
     let mut parts = LoggedParts::default();
     let trees = core.log_parts(&writes, &mut parts).expect("the log has room");
@@ -99,7 +113,7 @@ fn carry_out(
                 return;
             }
         }
-        core.end_large(&decided, |_| ()).expect("the log has room");
+        core.end_large(&decided, &mut log, |_| ()).expect("the log has room");
         go_on(2 + count);
     };
     carry();

@@ -6,15 +6,18 @@ use bytes::Bytes;
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{
     Batch, BatchLimits, Claim, Claims, CommitReceipt, CommitTimestamp, Direction, Durability, Estimate,
-    KeyRange, Lsn, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, SpillingWrites, StorageError,
-    Transaction, TreeId, Write,
+    KeyRange, Lsn, Merge, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, SpillingWrites,
+    StorageError, Transaction, TreeId, Write,
 };
 
 use super::Live;
 use crate::commit::commit;
 use crate::core::Core;
 use crate::error::{BetreeError, KeyText};
+use crate::format::content::Content;
 use crate::large_commit::{SMALL_BYTES_MAX, commit_large};
+use crate::tree::buffer::OwnedChange;
+use crate::tree::joining::Gathered;
 use crate::tree::lookup::{self, Damaged};
 use crate::tree::scan::{ScanRequest, scan};
 use crate::tree::tree_state::Tree;
@@ -108,13 +111,19 @@ impl Transaction for BetreeTransaction {
         self.core.check_open()?;
         self.core.counters.gets.add(1);
         let snapshot = self.live.snapshot;
-        let own = self.writes.latest(tree, key, patience)?;
+        let mut merges = Gathered::default();
+        let own = self.writes.latest(tree, key, patience, |own| OwnedChange::new(own).shared_content())?;
+        let own = own.and_then(|own| merges.take(own));
         let found = self.core.with_view(tree, snapshot, |tree, view| {
-            if let Some(value) = own {
-                return Ok(value);
+            let below = || {
+                lookup::get(view, &self.core.blocks, key, snapshot, patience)
+                    .map_err(|damaged| read_error(tree, damaged))
+            };
+            match own {
+                None => Ok(merges.over(below()?)),
+                Some(Content::Value(value)) => Ok(Some(value)),
+                Some(_deleted) => Ok(None),
             }
-            lookup::get(view, &self.core.blocks, key, snapshot, patience)
-                .map_err(|damaged| read_error(tree, damaged))
         });
         Ok(found?)
     }
@@ -133,6 +142,21 @@ impl Transaction for BetreeTransaction {
 
     fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
         self.delete_claiming(tree, key, Claim::Blind)
+    }
+
+    fn merge(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        merge: Merge<'_>,
+        claim: Claim,
+        patience: Patience,
+    ) -> Result<(), StorageError> {
+        merge.check()?;
+        self.prepare(tree, key, merge.operand_bytes(), claim)?;
+        self.writes.merge(tree, key, merge, claim, patience)?;
+        self.live.set_writes(self.writes.keys());
+        Ok(())
     }
 
     fn scan(
@@ -191,7 +215,7 @@ impl Transaction for BetreeTransaction {
             Some(writes) if writes.bytes() <= SMALL_BYTES_MAX || writes.len() == 1 => {
                 commit(&self.core, writes, &self.claims, durability)
             }
-            _ => commit_large(&self.core, &self.writes, &self.claims, durability),
+            _ => commit_large(&self.core, self.live.id, &self.writes, &self.claims, durability),
         };
         Ok(receipt?)
     }

@@ -3,7 +3,9 @@
 //! # Terms
 //! - *Chain*: the versions of one key in a buffer, newest first.
 //! - *Horizon*: the oldest snapshot that any transaction, present or future, can have. Of the versions at or before it
-//!   only the newest can ever be seen.
+//!   only the newest can ever be seen, which merges say together with those below them.
+//! - *Joining*: making one of merges and the version below them, where nobody can tell the two apart ([`joining`](super::joining)). Below the
+//!   horizon only: above it commits that wrote a key blindly may come here in another order than to the log, also from below.
 //! - *Sweep*: dropping what nobody can see any more from all chains. A commit that overwrites a key must leave the version before,
 //!   which snapshots may see until the commit is published; the next one to the same key drops it, or a sweep.
 //!
@@ -19,7 +21,10 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use pando_environment::sync::{RwLock, RwLockReadGuard};
-use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
+use pando_storage::{Change, CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
+
+use super::joining::{Joined, join};
+use crate::format::content::{Content, merges_of};
 
 /// A key's place in the map: its slot, at the fill of a B-tree that grows in order.
 pub(crate) const SLOT_BYTES: usize = 144;
@@ -83,23 +88,86 @@ impl Ord for BufferKey {
     }
 }
 
-/// One version of a key: a value, or `None` for a delete.
+/// A change in memory of its own. No larger than a value alone, for there are very many: a value leaves room to tell it from one other
+/// thing, not from two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OwnedChange {
+    Put(Bytes),
+    Other(NoPut),
+}
+
+/// A change that is no put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoPut {
+    Delete,
+    Merge(Box<[u8]>),
+}
+
+impl OwnedChange {
+    pub(crate) fn new(change: Change<'_>) -> OwnedChange {
+        match change {
+            Change::Put([]) => OwnedChange::Put(Bytes::new()),
+            Change::Put(value) => OwnedChange::Put(Bytes::copy_from_slice(value)),
+            Change::Delete => OwnedChange::Other(NoPut::Delete),
+            Change::Merge(merges) => OwnedChange::Other(NoPut::Merge(merges.as_bytes().into())),
+        }
+    }
+
+    fn of_content(content: Content<Bytes>) -> OwnedChange {
+        match content {
+            Content::Value(value) => OwnedChange::Put(value),
+            Content::Merge(merges) => OwnedChange::Other(NoPut::Merge((*merges).into())),
+            Content::Deleted => OwnedChange::Other(NoPut::Delete),
+            Content::Large(_) => unreachable!("a buffer has all of its values itself"),
+        }
+    }
+
+    pub(crate) fn content(&self) -> Content<&[u8]> {
+        match self {
+            OwnedChange::Put(value) => Content::Value(value),
+            OwnedChange::Other(NoPut::Delete) => Content::Deleted,
+            OwnedChange::Other(NoPut::Merge(merges)) => Content::Merge(merges),
+        }
+    }
+
+    /// The same, sharing the memory of a value.
+    pub(crate) fn shared_content(&self) -> Content<Bytes> {
+        match self {
+            OwnedChange::Put(value) => Content::Value(value.clone()),
+            OwnedChange::Other(NoPut::Delete) => Content::Deleted,
+            OwnedChange::Other(NoPut::Merge(merges)) => Content::Merge(Bytes::copy_from_slice(merges)),
+        }
+    }
+}
+
+/// One version of a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     pub(crate) timestamp: CommitTimestamp,
-    pub(crate) value: Option<Bytes>,
+    pub(crate) change: OwnedChange,
 }
 
 impl Version {
     fn content_bytes(&self) -> usize {
-        self.value.as_ref().map_or(0, Bytes::len)
+        self.change.content().in_page().len()
     }
 
     fn heap_bytes(&self) -> usize {
-        match &self.value {
-            Some(value) if !value.is_empty() => value.len() + ALLOCATION_BYTES,
-            _ => 0,
+        match self.content_bytes() {
+            0 => 0,
+            bytes => bytes + ALLOCATION_BYTES,
         }
+    }
+
+    /// Takes the version below into this one; false where they stay two.
+    fn take_in(&mut self, below: &Version) -> bool {
+        let OwnedChange::Other(NoPut::Merge(merges)) = &self.change else { return true };
+        match join(merges_of(merges), &below.change.content()) {
+            Joined::One(content) => self.change = OwnedChange::of_content(content),
+            Joined::Below => self.change = below.change.clone(),
+            Joined::Apart => return false,
+        }
+        true
     }
 }
 
@@ -136,9 +204,9 @@ impl Drop for Older {
 }
 
 impl Chain {
-    /// The newest version that the snapshot sees.
-    pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> Option<&Version> {
-        self.versions().find(|version| snapshot.sees(version.timestamp))
+    /// The versions that the snapshot sees, newest first: the first of them counts, and if that is a merge those behind it.
+    pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> impl Iterator<Item = &Version> + '_ {
+        self.versions().skip_while(move |version| !snapshot.sees(version.timestamp))
     }
 
     /// All versions, newest first.
@@ -166,17 +234,28 @@ impl Chain {
         bytes
     }
 
-    /// Drops the versions that no snapshot can see any more; the bytes that they took.
-    fn prune(&mut self, horizon: SnapshotTimestamp) -> usize {
-        let mut is_last = horizon.sees(self.newest.timestamp);
+    /// Drops the versions that no snapshot can see any more, once merges above them have been joined with them; by how much the bytes
+    /// of the newest and of the older ones change.
+    fn prune(&mut self, horizon: SnapshotTimestamp) -> (isize, isize) {
+        // The newest that all see: it stays, and takes in what is below as far as that counts.
+        let mut stays = &mut self.newest;
         let mut place = &mut self.older;
-        while !is_last {
-            let Some(older) = place else { return 0 };
-            is_last = horizon.sees(older.version.timestamp);
-            place = &mut older.before;
+        let mut is_newest = true;
+        while !horizon.sees(stays.timestamp) {
+            let Some(older) = place else { return (0, 0) };
+            let Older { version, before } = &mut **older;
+            (stays, place, is_newest) = (version, before, false);
         }
-        let dropped = place.take();
-        std::iter::successors(dropped.as_deref(), |older| older.before.as_deref()).map(Older::bytes).sum()
+        let before = stays.heap_bytes() as isize;
+        let mut dropped = 0;
+        while let Some(older) = place
+            && stays.take_in(&older.version)
+        {
+            dropped += older.bytes() as isize;
+            *place = older.before.take();
+        }
+        let change = stays.heap_bytes() as isize - before;
+        if is_newest { (change, -dropped) } else { (0, change - dropped) }
     }
 }
 
@@ -203,12 +282,10 @@ impl Buffer {
         if let Some(chain) = self.chains.get_mut(key) {
             self.content_bytes -= chain.newest.content_bytes();
             let (newest, older) = (chain.newest.heap_bytes(), chain.push(version));
-            let dropped = chain.prune(horizon);
+            let (_, change) = chain.prune(horizon);
             self.content_bytes += chain.newest.content_bytes();
-            self.older_bytes += older;
-            self.older_bytes -= dropped;
-            self.bytes += chain.newest.heap_bytes() + older;
-            self.bytes -= newest + dropped;
+            self.older_bytes = (self.older_bytes + older).strict_add_signed(change);
+            self.bytes = (self.bytes + chain.newest.heap_bytes() + older - newest).strict_add_signed(change);
             return;
         }
         self.bytes += version.heap_bytes() + SLOT_BYTES + BufferKey::heap_bytes(key);
@@ -216,12 +293,17 @@ impl Buffer {
         self.chains.insert(BufferKey::new(key), Chain { newest: version, older: None });
     }
 
-    /// Drops all versions that no snapshot can see any more; their bytes.
+    /// Drops all versions that no snapshot can see any more; by how much the bytes become fewer.
     fn sweep(&mut self, horizon: SnapshotTimestamp) -> usize {
-        let dropped = self.chains.values_mut().map(|chain| chain.prune(horizon)).sum();
-        self.older_bytes -= dropped;
-        self.bytes -= dropped;
-        dropped
+        let before = self.bytes;
+        for chain in self.chains.values_mut() {
+            self.content_bytes -= chain.newest.content_bytes();
+            let (newest, older) = chain.prune(horizon);
+            self.content_bytes += chain.newest.content_bytes();
+            self.older_bytes = self.older_bytes.strict_add_signed(older);
+            self.bytes = self.bytes.strict_add_signed(newest + older);
+        }
+        before.strict_sub(self.bytes)
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Chain> {
@@ -304,12 +386,12 @@ impl SharedBuffer {
         lsn: Lsn,
         timestamp: CommitTimestamp,
         horizon: SnapshotTimestamp,
-        writes: impl Iterator<Item = (&'w [u8], Option<Bytes>)>,
+        writes: impl Iterator<Item = (&'w [u8], OwnedChange)>,
     ) -> isize {
         let mut buffer = self.buffer.write();
         let before = buffer.bytes();
-        for (key, value) in writes {
-            buffer.push(key, Version { timestamp, value }, horizon);
+        for (key, change) in writes {
+            buffer.push(key, Version { timestamp, change }, horizon);
         }
         let after = buffer.bytes();
         self.bytes.store(after, Ordering::Relaxed);
@@ -368,17 +450,99 @@ impl SharedBuffer {
 
 #[cfg(test)]
 mod tests {
+    use pando_storage::Merge;
+
     use super::*;
 
     fn version(timestamp: u64, value: &'static str) -> Version {
-        Version {
-            timestamp: CommitTimestamp::new(timestamp),
-            value: Some(Bytes::from_static(value.as_bytes())),
-        }
+        let change = OwnedChange::Put(Bytes::from_static(value.as_bytes()));
+        Version { timestamp: CommitTimestamp::new(timestamp), change }
     }
 
     fn seen(buffer: &Buffer, snapshot: u64) -> Option<&[u8]> {
-        buffer.get(b"key")?.visible(SnapshotTimestamp::new(snapshot))?.value.as_deref()
+        let version = buffer.get(b"key")?.visible(SnapshotTimestamp::new(snapshot)).next()?;
+        match &version.change {
+            OwnedChange::Put(value) => Some(value),
+            OwnedChange::Other(_) => None,
+        }
+    }
+
+    fn add(timestamp: u64, number: i64) -> Version {
+        let change = OwnedChange::Other(NoPut::Merge(Merge::Add(number).to_bytes().into()));
+        Version { timestamp: CommitTimestamp::new(timestamp), change }
+    }
+
+    fn counter(number: i64) -> OwnedChange {
+        OwnedChange::Put(Bytes::copy_from_slice(&number.to_le_bytes()))
+    }
+
+    fn versions(buffer: &Buffer) -> Vec<(u64, OwnedChange)> {
+        let versions = buffer.get(b"key").into_iter().flat_map(Chain::versions);
+        versions.map(|version| (version.timestamp.get(), version.change.clone())).collect()
+    }
+
+    /// What the buffer counts is what its chains take.
+    fn check_bytes(buffer: &Buffer) {
+        let key = |key: &BufferKey| SLOT_BYTES + BufferKey::heap_bytes(key.as_slice());
+        let older = |chain: &Chain| -> usize {
+            std::iter::successors(chain.older.as_deref(), |older| older.before.as_deref())
+                .map(Older::bytes)
+                .sum()
+        };
+        let chains = || buffer.chains.iter();
+        let newest: usize = chains().map(|(at, chain)| key(at) + chain.newest.heap_bytes()).sum();
+        let older: usize = chains().map(|(_, chain)| older(chain)).sum();
+        let content: usize =
+            chains().map(|(at, chain)| at.as_slice().len() + chain.newest.content_bytes()).sum();
+        assert_eq!((buffer.bytes, buffer.older_bytes), (newest + older, older));
+        assert_eq!(buffer.content_bytes, content);
+    }
+
+    #[test]
+    fn a_change_is_no_larger_than_a_value() {
+        assert_eq!(size_of::<OwnedChange>(), size_of::<Bytes>());
+    }
+
+    #[test]
+    fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() {
+        let mut buffer = Buffer::default();
+        let mut push = |version, horizon| {
+            buffer.push(b"key", version, SnapshotTimestamp::new(horizon));
+            check_bytes(&buffer);
+            versions(&buffer)
+        };
+        push(add(2, 10), 0);
+        push(add(4, 20), 0);
+        let all = vec![(6, add(6, 40).change), (4, add(4, 20).change), (2, add(2, 10).change)];
+        assert_eq!(push(add(6, 40), 3), all, "one at or below the horizon: nothing to join");
+        let joined = vec![(8, add(8, 80).change), (6, add(6, 40).change), (4, add(4, 30).change)];
+        assert_eq!(push(add(8, 80), 4), joined);
+        // One that comes late finds its place between the others.
+        let late = vec![(8, add(8, 80).change), (7, counter(1)), (6, add(6, 70).change)];
+        assert_eq!(push(Version { change: counter(1), ..add(7, 0) }, 6), late);
+        let joined = vec![(9, add(9, 1).change), (8, counter(81))];
+        assert_eq!(push(add(9, 1), 8), joined);
+        push(Version { change: OwnedChange::Other(NoPut::Delete), ..add(11, 0) }, 8);
+        push(add(12, 5), 9);
+        assert_eq!(push(add(13, 6), 12), [(13, add(13, 6).change), (12, counter(5))]);
+    }
+
+    #[test]
+    fn a_sweep_joins_merges_and_counts_what_it_frees() {
+        let buffer = SharedBuffer::new();
+        for timestamp in 1..=40 {
+            let merge = Merge::Add(1).to_bytes();
+            let change = OwnedChange::Other(NoPut::Merge(merge.into()));
+            let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
+            let key: &[u8] = if timestamp.get() % 4 == 0 { b"other" } else { b"key" };
+            buffer.apply(lsn, timestamp, SnapshotTimestamp::ZERO, [(key, change)].into_iter());
+        }
+        let before = buffer.bytes();
+        let dropped = buffer.sweep(SnapshotTimestamp::new(37));
+        check_bytes(&buffer.read());
+        assert_eq!(buffer.bytes(), before - dropped);
+        let expected = [(39, add(39, 1).change), (38, add(38, 1).change), (37, add(37, 28).change)];
+        assert_eq!(versions(&buffer.read()), expected);
     }
 
     #[test]
@@ -418,9 +582,9 @@ mod tests {
     fn a_sweep_leaves_what_a_snapshot_can_see() {
         let buffer = SharedBuffer::new();
         let apply = |timestamp: u64, key: &'static [u8]| {
-            let value = Some(Bytes::from_static(b"value"));
+            let change = OwnedChange::Put(Bytes::from_static(b"value"));
             let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
-            buffer.apply(lsn, timestamp, SnapshotTimestamp::ZERO, [(key, value)].into_iter());
+            buffer.apply(lsn, timestamp, SnapshotTimestamp::ZERO, [(key, change)].into_iter());
         };
         (1..=9).for_each(|timestamp| apply(timestamp, b"key"));
         (10..=12).for_each(|timestamp| apply(timestamp, b"other"));

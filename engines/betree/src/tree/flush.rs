@@ -26,7 +26,7 @@ use std::sync::Arc;
 use pando_storage::{Patience, TreeId};
 
 use super::large_values::LargeValues;
-use super::leaf_merge::{LeafFigures, LeafMerge};
+use super::leaf_merge::{LeafFigures, LeafMerge, LeafParts};
 use super::leaf_writer::NewLeaf;
 use super::messages::{ENTRY_BYTES, Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
@@ -112,7 +112,8 @@ pub(crate) fn flush_with(input: FlushInput<'_>, large: LargeValues) -> Result<Fl
         large.written.iter().for_each(|extent| input.blocks.store().abandon(*extent));
     }
     let mut flushed = flushed?;
-    (flushed.figures.large_values, flushed.figures.large_bytes) = (large.count, large.bytes());
+    flushed.figures.large_values += large.count;
+    flushed.figures.large_bytes += large.bytes();
     flushed.written.extend(large.written);
     Ok(flushed)
 }
@@ -235,7 +236,7 @@ impl<'f> Flush<'f> {
 
     fn finish(self, root: Option<Child>) -> Flushed {
         let leaves = self.leaves.figures();
-        let (mut written, mut replaced, dropped) = self.leaves.into_parts();
+        let LeafParts { mut written, mut replaced, large, dropped } = self.leaves.into_parts();
         let bytes = |extents: &[Extent]| {
             extents.iter().map(|extent| (extent.end() - extent.start()) * UNIT_BYTES).sum()
         };
@@ -243,9 +244,12 @@ impl<'f> Flush<'f> {
             leaves,
             leaf_bytes: bytes(&written),
             run_bytes: bytes(&self.run_extents),
+            large_values: large.count,
+            large_bytes: large.bytes(),
             ..self.figures
         };
         written.extend(self.run_extents);
+        written.extend(large.written);
         replaced.extend(self.replaced);
         replaced.extend(dropped.iter().chain(&self.dropped).map(|value| value.pieces().collect()));
         Flushed { root, written, replaced, replaced_nodes: self.replaced_nodes, late: self.late, figures }

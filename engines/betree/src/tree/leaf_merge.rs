@@ -6,17 +6,24 @@
 //!    [`begin`](LeafMerge::begin), [`add`](LeafMerge::add), [`end`](LeafMerge::end).
 //! 3. While the last piece is small ([`can_take`](LeafMerge::can_take)) a small leaf that follows is added to it.
 //!
+//! Merges end here, below which there is nothing: each is applied to the version below it, also where that is a large value which has to
+//! be read for it, and what becomes of it may be a large value itself.
+//!
 //! Nothing that exists is changed. The caller gives back what was written if it fails later.
 
+use bytes::Bytes;
 use pando_storage::{Patience, TreeId};
 
+use super::joining::{Joined, apply, join};
+use super::large_values::{LargeValueWriter, LargeValues};
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency, separator};
 use super::messages::{Limit, Span};
 use super::node::LeafChild;
-use super::retain::{Dropped, MergedVersion, Retained, retain};
+use super::retain::{Dropped, MergedVersion, Retained, retain_pending, settle};
 use super::settings::TreeSettings;
 use crate::cache::{Blocks, Retention};
 use crate::error::BetreeError;
+use crate::format::content::{Content, merges_of};
 use crate::format::directory::Directory;
 use crate::format::page::Page;
 use crate::space::{Extent, Pointer};
@@ -24,6 +31,7 @@ use crate::space::{Extent, Pointer};
 /// See the module's head.
 pub(crate) struct LeafMerge<'m> {
     blocks: &'m Blocks,
+    tree: TreeId,
     settings: TreeSettings,
     retained: &'m Retained,
     writer: LeafWriter<'m>,
@@ -31,6 +39,8 @@ pub(crate) struct LeafMerge<'m> {
     replaced: Vec<Vec<Pointer>>,
     /// Large values that nothing refers to any more.
     dropped: Dropped,
+    /// Those that merges have made.
+    large: LargeValues,
     /// Scratch: the versions of one key.
     versions: Vec<MergedVersion>,
     figures: LeafFigures,
@@ -48,6 +58,18 @@ pub(crate) struct LeafFigures {
     pub(crate) messages: u64,
 }
 
+/// What was written of leaves, and what makes way for it.
+pub(crate) struct LeafParts {
+    /// Room taken by leaves.
+    pub(crate) written: Vec<Extent>,
+    /// Their blocks that were replaced.
+    pub(crate) replaced: Vec<Vec<Pointer>>,
+    /// Large values that merges have made.
+    pub(crate) large: LargeValues,
+    /// Large values that nothing refers to any more.
+    pub(crate) dropped: Dropped,
+}
+
 impl<'m> LeafMerge<'m> {
     pub(crate) fn new(
         blocks: &'m Blocks,
@@ -58,11 +80,13 @@ impl<'m> LeafMerge<'m> {
         let writer = LeafWriter::new(blocks, tree, settings);
         LeafMerge {
             blocks,
+            tree,
             settings,
             retained,
             writer,
             replaced: Vec::new(),
             dropped: Dropped::new(),
+            large: LargeValues::default(),
             versions: Vec::new(),
             figures: LeafFigures::default(),
         }
@@ -206,13 +230,18 @@ impl<'m> LeafMerge<'m> {
     }
 
     /// Room taken so far.
-    pub(crate) fn written(&self) -> &[Extent] {
-        self.writer.written()
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Extent> {
+        self.writer.written().iter().chain(&self.large.written)
     }
 
-    /// Room taken, the blocks that were replaced, and the large values that were dropped.
-    pub(crate) fn into_parts(self) -> (Vec<Extent>, Vec<Vec<Pointer>>, Dropped) {
-        (self.writer.into_written(), self.replaced, self.dropped)
+    /// What was written, and what makes way for it.
+    pub(crate) fn into_parts(self) -> LeafParts {
+        LeafParts {
+            written: self.writer.into_written(),
+            replaced: self.replaced,
+            large: self.large,
+            dropped: self.dropped,
+        }
     }
 
     fn push_messages(
@@ -248,12 +277,12 @@ impl<'m> LeafMerge<'m> {
         }
         self.versions.clear();
         self.versions.extend(above.into_iter().flat_map(Span::iter).map(|(_, version)| version.clone()));
-        if self.versions.last().is_some_and(|last| last.timestamp <= first.timestamp()) {
-            return Err(BetreeError::VersionOrder);
-        }
         let mut next = at;
         while next < page.len() && (next == at || page.same_key(at, next)) {
             let entry = page.entry(next);
+            if self.versions.last().is_some_and(|last| last.timestamp <= entry.timestamp()) {
+                return Err(BetreeError::VersionOrder);
+            }
             let content = page.content(&entry).to_owned();
             self.versions.push(MergedVersion { timestamp: entry.timestamp(), content });
             next += 1;
@@ -263,11 +292,49 @@ impl<'m> LeafMerge<'m> {
     }
 
     fn push_versions(&mut self, key: &[u8], residency: Residency) -> Result<(), BetreeError> {
-        retain(&mut self.versions, self.retained, &mut self.dropped);
+        retain_pending(&mut self.versions, self.retained, &mut self.dropped);
+        self.apply_merges()?;
+        settle(&mut self.versions, self.retained);
         for version in &self.versions {
             self.writer.push(key, version.timestamp, version.content.as_ref(), residency)?;
         }
         Ok(())
+    }
+
+    /// Applies every merge to the version below it, the oldest first.
+    fn apply_merges(&mut self) -> Result<(), BetreeError> {
+        for at in (0..self.versions.len()).rev() {
+            let Content::Merge(merges) = &self.versions[at].content else { continue };
+            let merges = merges_of(merges);
+            let below = self.versions.get(at + 1).map_or(Content::Deleted, |below| below.content.as_ref());
+            let joined = match (join(merges, &below), below) {
+                (Joined::Apart, Content::Large(reference)) => {
+                    apply(merges, &self.blocks.large_value(&reference.to_owned(), Patience::MayBlock)?)
+                }
+                (joined, _) => joined,
+            };
+            match joined {
+                Joined::One(content) => self.versions[at].content = self.put_out(content)?,
+                // Whoever sees the merges sees the version below them, which says the same.
+                Joined::Below => drop(self.versions.remove(at)),
+                Joined::Apart => unreachable!("what is below has been applied"),
+            }
+        }
+        Ok(())
+    }
+
+    /// What merges have made, in blocks of its own if it is large.
+    fn put_out(&mut self, content: Content<Bytes>) -> Result<Content<Bytes>, BetreeError> {
+        if !self.settings.is_large(&content) {
+            return Ok(content);
+        }
+        let mut writer = LargeValueWriter::new(self.blocks, self.tree, self.settings);
+        let value = content.in_page();
+        let outcome = writer.add(value).and_then(|()| writer.finish());
+        let content = outcome.map(|()| Content::Large(writer.take(value.len())));
+        self.large.written.extend(writer.into_written());
+        self.large.count += 1;
+        content
     }
 
     fn residency(&self, page: &Pointer) -> Residency {

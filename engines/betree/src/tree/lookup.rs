@@ -2,18 +2,19 @@
 //!
 //! One device read as a rule: the nodes and the filters are in memory once visited, leaf directories stay in the cache before
 //! all else, and one filter in a hundred lets a key through that its slice has not. Where leaves have filters, a key that is not there
-//! costs none.
+//! costs none. A key with merges on the way costs a page more for each place that has some: what they are applied to lies below.
 
 use bytes::Bytes;
 use pando_storage::{Patience, SnapshotTimestamp};
 
-use super::buffer::SharedBuffer;
-use super::path::{Target, find_leaf};
+use super::buffer::{Chain, SharedBuffer};
+use super::joining::Gathered;
+use super::path::{LeafPlace, Target, find_leaf};
 use super::slice::Slice;
 use super::view::TreeView;
 use crate::cache::Blocks;
 use crate::error::BetreeError;
-use crate::format::content::LargeReference;
+use crate::format::content::{Content, LargeReference};
 use crate::format::filter::KeyHash;
 use crate::format::page::Found;
 
@@ -25,12 +26,26 @@ pub(crate) fn get(
     snapshot: SnapshotTimestamp,
     patience: Patience,
 ) -> Result<Option<Bytes>, Damaged> {
+    let mut gathered = Gathered::default();
+    let below = below_merges(view, blocks, key, snapshot, patience, &mut gathered)?;
+    Ok(if gathered.is_empty() { below } else { gathered.over(below) })
+}
+
+/// The value of a key at a snapshot below its merges, which are gathered; the value itself where it has none.
+fn below_merges(
+    view: &TreeView,
+    blocks: &Blocks,
+    key: &[u8],
+    snapshot: SnapshotTimestamp,
+    patience: Patience,
+    gathered: &mut Gathered,
+) -> Result<Option<Bytes>, Damaged> {
     let partition = &view.partitions[view.partition_of(key)];
-    if let Some(value) = in_buffer(&partition.active, key, snapshot) {
+    if let Some(value) = in_buffer(&partition.active, key, snapshot, gathered) {
         return Ok(value);
     }
     if let Some(frozen) = &partition.frozen
-        && let Some(value) = in_buffer(&frozen.buffer, key, snapshot)
+        && let Some(value) = in_buffer(&frozen.buffer, key, snapshot, gathered)
     {
         return Ok(value);
     }
@@ -50,22 +65,41 @@ pub(crate) fn get(
                 Found::Deleted => return Err(Stop::Answer(None)),
                 Found::Value(value) => return Err(Stop::Answer(Some(value))),
                 Found::Large(reference) => return Err(Stop::Large(reference)),
+                Found::Merged(versions) => {
+                    match versions.into_iter().find_map(|content| gathered.take(content)) {
+                        None => {}
+                        Some(Content::Value(value)) => return Err(Stop::Answer(Some(value))),
+                        Some(Content::Large(reference)) => return Err(Stop::Large(reference)),
+                        Some(Content::Deleted | Content::Merge(_)) => return Err(Stop::Answer(None)),
+                    }
+                }
             }
         }
         Ok(())
     });
-    let place = match place {
-        Ok(Some(place)) => place,
-        Ok(None) => return Ok(None),
-        Err(Stop::Answer(value)) => return Ok(value),
-        Err(Stop::Large(reference)) => return large_value(blocks, key, &reference, patience),
-        Err(Stop::Failed(damaged)) => return Err(damaged),
-    };
+    match place {
+        Ok(Some(place)) => in_leaf(&place, blocks, key, hash, snapshot, patience),
+        Ok(None) => Ok(None),
+        Err(Stop::Answer(value)) => Ok(value),
+        Err(Stop::Large(reference)) => large_value(blocks, key, &reference, patience),
+        Err(Stop::Failed(damaged)) => Err(damaged),
+    }
+}
+
+/// What a leaf knows of a key.
+fn in_leaf(
+    place: &LeafPlace<'_>,
+    blocks: &Blocks,
+    key: &[u8],
+    hash: Option<KeyHash>,
+    snapshot: SnapshotTimestamp,
+    patience: Patience,
+) -> Result<Option<Bytes>, Damaged> {
     let within = |error| Damaged::new(error, place.lower, place.upper);
     let directory = blocks.directory(&place.leaf.directory, patience).map_err(within)?;
     let at = directory.page_of(key);
     if !directory.filter().is_empty() {
-        let hash = *hash.get_or_insert_with(|| KeyHash::of(key));
+        let hash = hash.unwrap_or_else(|| KeyHash::of(key));
         if !directory.filter().may_contain(hash) {
             blocks.cache().note_spared(&directory.pages()[at].pointer);
             return Ok(None);
@@ -81,6 +115,7 @@ pub(crate) fn get(
         Found::Value(value) => Ok(Some(value)),
         Found::Large(reference) => large_value(blocks, key, &reference, patience),
         Found::Absent | Found::Deleted => Ok(None),
+        Found::Merged(_) => unreachable!("a leaf's page with merges is refused when it is read"),
     }
 }
 
@@ -135,15 +170,27 @@ fn in_slice(
     Ok(found)
 }
 
-/// What a buffer knows of a key: nothing, or a value, or that it is deleted.
-fn in_buffer(buffer: &SharedBuffer, key: &[u8], snapshot: SnapshotTimestamp) -> Option<Option<Bytes>> {
+/// What a buffer knows of a key: nothing, or a value, or that it is deleted. Merges over that are gathered.
+fn in_buffer(
+    buffer: &SharedBuffer,
+    key: &[u8],
+    snapshot: SnapshotTimestamp,
+    gathered: &mut Gathered,
+) -> Option<Option<Bytes>> {
     if buffer.is_empty() {
         return None;
     }
     buffer.note_read();
-    let buffer = buffer.read();
-    let version = buffer.get(key)?.visible(snapshot)?;
-    Some(version.value.clone())
+    in_chain(buffer.read().get(key)?, snapshot, gathered)
+}
+
+/// What the versions of a key say, as [`in_buffer`].
+fn in_chain(chain: &Chain, snapshot: SnapshotTimestamp, gathered: &mut Gathered) -> Option<Option<Bytes>> {
+    let found = chain.visible(snapshot).find_map(|version| gathered.take(version.change.shared_content()))?;
+    match found {
+        Content::Value(value) => Some(Some(value)),
+        Content::Deleted | Content::Merge(_) | Content::Large(_) => Some(None),
+    }
 }
 
 /// An error and the keys that cannot be read because of it.

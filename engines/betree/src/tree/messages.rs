@@ -2,7 +2,7 @@
 //!
 //! They come from a frozen buffer, or from the slices of a child, or from both; what is newer comes first. Merging them checks
 //! that it *is* newer: of each key the times descend strictly from source to source. Versions that nobody needs are left out,
-//! but never a delete for which something may lie below.
+//! or joined with what they are merges over, but never a delete for which something may lie below.
 //!
 //! A *span* is a stretch of messages: what goes to one child.
 
@@ -48,7 +48,7 @@ impl Messages {
             versions.clear();
             versions.extend(chain.versions().map(|version| MergedVersion {
                 timestamp: version.timestamp,
-                content: version.value.clone().into(),
+                content: version.change.shared_content(),
             }));
             retain_pending(&mut versions, retained, &mut dropped);
             messages.push_key(key, &mut versions);

@@ -82,6 +82,6 @@ fn decode(pointer: &Pointer, raw: Bytes) -> Result<Page, BetreeError> {
 pub(crate) fn values_of(page: &Page) -> impl Iterator<Item = Vec<Pointer>> + '_ {
     (0..page.len()).filter_map(|at| match page.content(&page.entry(at)) {
         Content::Large(reference) => Some(reference.pieces().collect()),
-        Content::Deleted | Content::Value(_) => None,
+        Content::Deleted | Content::Value(_) | Content::Merge(_) => None,
     })
 }

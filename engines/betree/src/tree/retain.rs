@@ -5,6 +5,9 @@
 //! nothing newer. In a leaf, below which nothing lies, one that all snapshots see loses its time, and a delete below which
 //! nothing is kept says what the absence of an entry says, and goes.
 //!
+//! Merges that no snapshot tells apart from the version below them are [joined](super::joining) with it: where a version would not be
+//! needed beside a newer one, it is needed by the merges that the newer one is. Above the newest snapshot nothing is joined.
+//!
 //! ```text
 //! snapshots 4 and 9, newest 20        versions   25    17    12    8    6    3    2
 //!                                     needed     yes   yes   no    yes  no   yes  no
@@ -13,7 +16,8 @@
 use bytes::Bytes;
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
-use crate::format::content::{Content, LargeReference};
+use super::joining::{Joined, join};
+use crate::format::content::{Content, LargeReference, merges_of};
 
 /// The snapshots that exist, and the newest that one can begin at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,19 +41,15 @@ impl Retained {
         self.snapshots[0]
     }
 
-    /// Whether a version is needed whose next newer version has the time `newer` (`None`: it is the newest).
-    fn needs(&self, timestamp: CommitTimestamp, newer: Option<CommitTimestamp>) -> bool {
-        // The first snapshot that sees it: does it see the newer one, too?
-        let at = self.snapshots.partition_point(|snapshot| !snapshot.sees(timestamp));
-        match (self.snapshots.get(at), newer) {
-            (None, _) => true,
-            (Some(_), None) => true,
-            (Some(snapshot), Some(newer)) => !snapshot.sees(newer),
-        }
+    /// Whether some snapshot sees a version and not its next newer one, or may do so one day.
+    fn tells_apart(&self, newer: CommitTimestamp, older: CommitTimestamp) -> bool {
+        // The first snapshot that sees the older one: does it see the newer one, too?
+        let at = self.snapshots.partition_point(|snapshot| !snapshot.sees(older));
+        self.snapshots.get(at).is_none_or(|snapshot| !snapshot.sees(newer))
     }
 }
 
-/// A version on its way through a merge. Of two with the same time, the first is the one that counts.
+/// A version on its way down.
 #[derive(Clone, Debug)]
 pub(crate) struct MergedVersion {
     pub(crate) timestamp: CommitTimestamp,
@@ -59,30 +59,32 @@ pub(crate) struct MergedVersion {
 /// Large values whose last reference a merge has left out.
 pub(crate) type Dropped = Vec<LargeReference<Bytes>>;
 
-/// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below: deletes and times
+/// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below: deletes, merges and times
 /// stay. Large values of what is taken out are noted in `dropped`.
 pub(crate) fn retain_pending(versions: &mut Vec<MergedVersion>, retained: &Retained, dropped: &mut Dropped) {
-    if versions.len() < 2 {
-        return;
-    }
-    let mut newer = None;
-    versions.retain(|version| {
-        // The same write twice: a replay brought what a leaf had already.
-        let is_repeated = newer.is_some_and(|newer| newer <= version.timestamp);
-        let needed = !is_repeated && retained.needs(version.timestamp, newer);
-        if !is_repeated {
-            newer = Some(version.timestamp);
+    versions.dedup_by(|older, newer| {
+        assert!(older.timestamp < newer.timestamp, "of each key the versions descend by time");
+        if retained.tells_apart(newer.timestamp, older.timestamp) {
+            return false;
         }
-        if let (false, Content::Large(reference)) = (needed, &version.content) {
-            dropped.push(reference.clone());
+        let Content::Merge(merges) = &newer.content else {
+            if let Content::Large(reference) = &older.content {
+                dropped.push(reference.clone());
+            }
+            return true;
+        };
+        match join(merges_of(merges), &older.content.as_ref()) {
+            Joined::One(content) => newer.content = content,
+            Joined::Below => std::mem::swap(&mut newer.content, &mut older.content),
+            Joined::Apart => return false,
         }
-        needed
+        true
     });
 }
 
-/// Takes out of all versions of a key (newest first) what nobody needs, and the time from what all see.
-pub(crate) fn retain(versions: &mut Vec<MergedVersion>, retained: &Retained, dropped: &mut Dropped) {
-    retain_pending(versions, retained, dropped);
+/// Takes out of the versions that a leaf is to have of a key (newest first, no merges among them) the deletes that hide nothing, and the
+/// time from what all see.
+pub(crate) fn settle(versions: &mut Vec<MergedVersion>, retained: &Retained) {
     while versions.last().is_some_and(|last| last.content.is_deleted()) {
         versions.pop();
     }
@@ -95,19 +97,22 @@ pub(crate) fn retain(versions: &mut Vec<MergedVersion>, retained: &Retained, dro
 
 #[cfg(test)]
 mod tests {
+    use pando_storage::Merge;
+
     use super::*;
 
     fn kept(snapshots: &[u64], newest: u64, versions: &[(u64, bool)]) -> Vec<u64> {
         let live = snapshots.iter().map(|snapshot| SnapshotTimestamp::new(*snapshot)).collect();
         let retained = Retained::new(live, SnapshotTimestamp::new(newest));
-        let mut versions = versions
+        let mut versions: Vec<_> = versions
             .iter()
             .map(|(timestamp, put)| MergedVersion {
                 timestamp: CommitTimestamp::new(*timestamp),
-                content: put.then(Bytes::new).into(),
+                content: if *put { Content::Value(Bytes::new()) } else { Content::Deleted },
             })
             .collect();
-        retain(&mut versions, &retained, &mut Dropped::new());
+        retain_pending(&mut versions, &retained, &mut Dropped::new());
+        settle(&mut versions, &retained);
         versions.iter().map(|version| version.timestamp.get()).collect()
     }
 
@@ -141,8 +146,64 @@ mod tests {
         assert_eq!(versions.iter().map(|version| version.timestamp.get()).collect::<Vec<_>>(), [9]);
     }
 
+    fn add(number: i64) -> Content<Bytes> {
+        Content::Merge(Merge::Add(number).to_bytes().into())
+    }
+
+    fn counter(number: i64) -> Content<Bytes> {
+        Content::Value(Bytes::copy_from_slice(&number.to_le_bytes()))
+    }
+
+    /// What is left of versions that are on their way.
+    fn pending(snapshots: &[u64], versions: &[(u64, Content<Bytes>)]) -> Vec<(u64, Content<Bytes>)> {
+        let live = snapshots.iter().map(|snapshot| SnapshotTimestamp::new(*snapshot)).collect();
+        let retained = Retained::new(live, SnapshotTimestamp::new(20));
+        let mut versions: Vec<_> = versions
+            .iter()
+            .map(|(time, content)| (CommitTimestamp::new(*time), content.clone()))
+            .map(|(timestamp, content)| MergedVersion { timestamp, content })
+            .collect();
+        retain_pending(&mut versions, &retained, &mut Dropped::new());
+        versions.into_iter().map(|version| (version.timestamp.get(), version.content)).collect()
+    }
+
     #[test]
-    fn a_version_that_came_twice_is_kept_once() {
-        assert_eq!(kept(&[], 3, &[(7, true), (7, true)]), [7]);
+    fn merges_join_what_is_below_them_between_the_same_snapshots() {
+        let versions =
+            [(19, add(1)), (17, add(2)), (12, add(3)), (8, add(4)), (6, counter(100)), (3, add(7))];
+        assert_eq!(pending(&[], &versions), [(19, counter(110))]);
+        assert_eq!(pending(&[6], &versions), [(19, add(10)), (6, counter(100))]);
+        let one_by_one = [(19, add(1)), (17, add(5)), (8, add(4)), (6, counter(100)), (3, add(7))];
+        assert_eq!(pending(&[3, 6, 11, 18], &versions), one_by_one);
+    }
+
+    #[test]
+    fn a_snapshot_at_the_very_time_of_a_merge_sees_it() {
+        let versions = [(9, add(1)), (8, add(2))];
+        assert_eq!(pending(&[8], &versions), versions);
+        assert_eq!(pending(&[9], &versions), [(9, add(3))]);
+        assert_eq!(pending(&[7], &versions), [(9, add(3))]);
+    }
+
+    #[test]
+    fn above_the_newest_snapshot_nothing_is_joined() {
+        let versions = [(23, add(1)), (22, add(2)), (21, counter(1)), (20, add(3)), (19, add(4))];
+        assert_eq!(pending(&[], &versions), [&versions[..3], &[(20, add(7))]].concat());
+    }
+
+    #[test]
+    fn merges_over_a_delete_are_a_put_and_over_what_they_leave_alone_nothing() {
+        let value = Content::Value(Bytes::from_static(b"no counter"));
+        assert_eq!(pending(&[], &[(9, add(4)), (8, Content::Deleted), (7, counter(1))]), [(9, counter(4))]);
+        assert_eq!(pending(&[], &[(9, add(4)), (8, value.clone())]), [(9, value)]);
+    }
+
+    #[test]
+    fn a_large_value_is_taken_over_by_what_leaves_it_alone_and_kept_for_what_has_to_read_it() {
+        let large = Content::Large(crate::format::content::tests::large(70_000));
+        let max = Content::Merge(Merge::Max(b"m").to_bytes().into());
+        assert_eq!(pending(&[], &[(9, add(4)), (8, large.clone())]), [(9, large.clone())]);
+        let (both, older) = ([(9, max), (8, large)], (7, counter(1)));
+        assert_eq!(pending(&[], &[&both[..], &[older]].concat()), both);
     }
 }

@@ -8,8 +8,8 @@
 //! # Steps
 //! 1. The pages that cover the place are fetched, those of the leaf with neighbours if the batch will want them. No lock is held
 //!    meanwhile.
-//! 2. In the piece the upper sources are merged: on equal keys the one higher up counts, and a delete hides what is below. What
-//!    the leaf has before the next key of an upper source is copied without comparing keys. The buffers' read locks are held for this
+//! 2. In the piece the upper sources are merged: on equal keys the one higher up counts, and a delete hides what is below; the merges
+//!    of a key are gathered, source by source, down to what they are applied to. What the leaf has before the next key of an upper source is copied without comparing keys. The buffers' read locks are held for this
 //!    step only.
 //! 3. Pages that end with the piece are left. While the scan stays in a leaf there is no further descent, and a page of a slice stays
 //!    with its place for as many leaves as it reaches.
@@ -28,7 +28,8 @@ use std::ops::Bound;
 use bytes::Bytes;
 use pando_storage::{Batch, BatchLimits, Direction, KeyRange, Patience, ScanEnd, SnapshotTimestamp};
 
-use super::buffer::{Buffer, Chain, bounds_of};
+use super::buffer::{Buffer, Chain, Version, bounds_of};
+use super::joining::Gathered;
 use super::lookup::Damaged;
 use super::path::Target;
 use super::view::{Partition, TreeView};
@@ -247,17 +248,28 @@ fn merge(
         let (above, below) = sources.split_at_mut(first + 1);
         let source = &mut above[first];
         let key = source.key().expect("a source that is used up is taken out");
-        if let Some(leaf) = &mut leaf {
-            if leaf.copy_until(Until::Key(key), limits, batch) == ScanEnd::More {
-                return ScanEnd::More;
-            }
-            leaf.pass_key(key);
+        if let Some(leaf) = &mut leaf
+            && leaf.copy_until(Until::Key(key), limits, batch) == ScanEnd::More
+        {
+            return ScanEnd::More;
         }
         let content = source.content();
         if !content.is_deleted() && batch.is_full(limits) {
             return ScanEnd::More;
         }
-        batch.push(key, content);
+        if let Content::Merge(_) = content {
+            let mut gathered = Gathered::default();
+            let mut holders =
+                std::iter::once(&*source).chain(&*below).filter(|other| other.key() == Some(key));
+            let found = holders.find_map(|holder| holder.gather(&mut gathered));
+            let found = found.or_else(|| leaf.as_ref().and_then(|leaf| leaf.find(key)));
+            batch.push_merged(key, gathered, found);
+        } else {
+            batch.push(key, content);
+        }
+        if let Some(leaf) = &mut leaf {
+            leaf.pass_key(key);
+        }
         let mut ends = false;
         for other in below.iter_mut().filter(|other| other.key() == Some(key)) {
             ends |= !other.advance(end, direction);
@@ -317,7 +329,7 @@ impl Source<'_> {
     /// The next key; `None` if there is no more.
     fn key(&self) -> Option<&[u8]> {
         match self {
-            Source::Buffer(entries) => entries.next.map(|(key, _)| key),
+            Source::Buffer(entries) => entries.next.map(|next| next.key),
             Source::Page(cursor) => cursor.key(),
         }
     }
@@ -325,11 +337,24 @@ impl Source<'_> {
     /// What is said of the next key.
     fn content(&self) -> Content<&[u8]> {
         match self {
-            Source::Buffer(entries) => match entries.next {
-                Some((_, Some(value))) => Content::Value(value),
-                Some((_, None)) | None => Content::Deleted,
-            },
+            Source::Buffer(entries) => {
+                entries.next.map_or(Content::Deleted, |next| next.version.change.content())
+            }
             Source::Page(cursor) => cursor.content(),
+        }
+    }
+
+    /// Gathers the merges of the next key; what they are applied to, if it is here.
+    fn gather(&self, gathered: &mut Gathered) -> Option<Content<Bytes>> {
+        match self {
+            Source::Buffer(entries) => {
+                let versions = entries.next.map(|next| next.chain.visible(entries.snapshot));
+                versions
+                    .into_iter()
+                    .flatten()
+                    .find_map(|version| gathered.take(version.change.shared_content()))
+            }
+            Source::Page(cursor) => cursor.versions().find_map(|content| gathered.take(content)),
         }
     }
 
@@ -352,7 +377,15 @@ impl Source<'_> {
 struct BufferEntries<'b> {
     entries: Box<dyn Iterator<Item = (&'b [u8], &'b Chain)> + 'b>,
     snapshot: SnapshotTimestamp,
-    next: Option<(&'b [u8], Option<&'b Bytes>)>,
+    next: Option<NextEntry<'b>>,
+}
+
+/// A key in a buffer, and the newest of its versions that the scan sees.
+#[derive(Clone, Copy)]
+struct NextEntry<'b> {
+    key: &'b [u8],
+    chain: &'b Chain,
+    version: &'b Version,
 }
 
 impl<'b> BufferEntries<'b> {
@@ -369,8 +402,8 @@ impl<'b> BufferEntries<'b> {
 
     fn advance(&mut self) {
         self.next = self.entries.by_ref().find_map(|(key, chain)| {
-            let version = chain.visible(self.snapshot)?;
-            Some((key, version.value.as_ref()))
+            let version = chain.visible(self.snapshot).next()?;
+            Some(NextEntry { key, chain, version })
         });
     }
 }

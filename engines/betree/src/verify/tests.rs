@@ -2,17 +2,19 @@
 
 use bytes::Bytes;
 use pando_environment::Simulation;
-use pando_storage::{Engine, SnapshotTimestamp, TreeOptions};
+use pando_storage::{Engine, Merge, Patience, SnapshotTimestamp, TreeOptions};
 
 use super::*;
 use crate::Betree;
+use crate::format::content::Content;
 use crate::format::filter::{Filter, KeyHash};
 use crate::format::inner_node::StoredSlice;
 use crate::format::slice_index::SliceIndex;
 use crate::options::Options;
 use crate::space::{BlockKind, CheckpointContents, Compression, Shutdown, SpaceChange, Superblock};
-use crate::tree::buffer::{Buffer, Version};
+use crate::tree::buffer::{Buffer, OwnedChange, Version};
 use crate::tree::leaf_merge::LeafMerge;
+use crate::tree::leaf_writer::{LeafWriter, Residency};
 use crate::tree::messages::Messages;
 use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
 use crate::tree::retain::Retained;
@@ -50,8 +52,10 @@ impl Forge {
     fn messages(&self, entries: &[(&str, u64)]) -> Messages {
         let mut buffer = Buffer::default();
         for (key, time) in entries {
-            let version =
-                Version { timestamp: CommitTimestamp::new(*time), value: Some(Bytes::from_static(b"value")) };
+            let version = Version {
+                timestamp: CommitTimestamp::new(*time),
+                change: OwnedChange::Put(Bytes::from_static(b"value")),
+            };
             buffer.push(key.as_bytes(), version, SnapshotTimestamp::ZERO);
         }
         Messages::of_buffer(&buffer, &retained())
@@ -62,7 +66,7 @@ impl Forge {
         let (messages, retained) = (self.messages(entries), retained());
         let mut merge = LeafMerge::new(&self.blocks, TREE, self.settings, &retained);
         let leaf = merge.grow_from_nothing(messages.span()).unwrap().remove(0);
-        let (written, ..) = merge.into_parts();
+        let written = merge.into_parts().written;
         self.written.extend(written);
         Child::Leaf(leaf.child)
     }
@@ -167,6 +171,22 @@ fn a_tree_of_two_levels_with_slices_in_order_is_sound() {
     let above = forge.slice(&[("a", 12), ("b", 6), ("m", 4)]);
     let root = forge.node(2, vec![("", below, vec![above])]);
     assert_eq!(forge.verify(&root), Vec::<String>::new());
+}
+
+#[test]
+fn merges_that_were_not_applied_in_a_leaf_are_found_and_never_read_as_a_value() {
+    let mut forge = Forge::new();
+    let mut writer = LeafWriter::new(&forge.blocks, TREE, forge.settings);
+    let (time, add) = (CommitTimestamp::new(3), Merge::Add(1).to_bytes());
+    writer.begin(&[], 1 << 10);
+    writer.push(b"a", time, Content::Merge(&add), Residency::Leave).unwrap();
+    let leaf = writer.end().unwrap().remove(0).child;
+    forge.written.extend(writer.into_written());
+    let directory = forge.blocks.directory(&leaf.directory, Patience::MayBlock).unwrap();
+    let page = directory.pages()[0].pointer;
+    forge.blocks.forget(&page);
+    assert!(matches!(forge.blocks.page(&page, Patience::MayBlock), Err(BetreeError::Format { .. })));
+    assert_says(&forge.verify(&Child::Leaf(leaf)), "a leaf has merges");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A history of transactions on the simulated disk, and the question what of it must, may and must not be there afterwards.
 //!
 //! Every commit also writes its own number into the tree `anchor`. What an engine shows after a crash is therefore known to be
-//! the state after exactly so many commits, or it is wrong: one entry too many or too few is a hole in the order of commits.
+//! the state after exactly so many commits, or it is wrong: one entry too many or too few is a hole in the order of commits. And every
+//! commit adds one to a counter there, without reading it: a merge that is lost or applied twice shows.
 //!
 //! - *Least*: the number of the last commit that was acknowledged at the durability that the crash respects.
 //! - *Most*: the number of the last commit that was attempted.
@@ -17,15 +18,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_betree::{Betree, Options, verify};
+use pando_conformance::change::Change;
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Begin, CheckRequest, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Patience,
-    StorageError, Transaction, TreeId, TreeOptions,
+    Begin, CheckRequest, Claim, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange,
+    Patience, StorageError, Transaction, TreeId, TreeOptions,
 };
 
 pub const FOLDER: &str = "/store";
 const ANCHOR: &str = "anchor";
 const NUMBER: &[u8] = b"commits";
+/// What every commit adds one to.
+const COUNTER: &[u8] = b"counted";
 
 type Content = BTreeMap<Vec<u8>, Arc<Vec<u8>>>;
 /// The trees by name.
@@ -230,8 +234,12 @@ impl History {
         for _ in 0..1 + self.random.below(most) {
             let name = names[self.random.below(names.len() as u64) as usize].clone();
             let (key, value) = (self.key(), self.value());
-            let value = if self.random.below(4) == 0 { None } else { Some(value) };
-            writes.push((name, key, value));
+            let change = match self.random.below(6) {
+                0 => Change::Delete,
+                1 | 2 => Change::random_merge(&self.random, 300),
+                _ => Change::Put(value),
+            };
+            writes.push((name, key, change));
         }
         let durability =
             [Durability::None, Durability::Logged, Durability::Synced][self.random.below(3) as usize];
@@ -243,31 +251,27 @@ impl History {
         let mut value = vec![0; length];
         self.random.fill(&mut value);
         let key = format!("large-{:06}", self.images.len()).into_bytes();
-        self.commit_writes(vec![(ANCHOR.to_owned(), key, Some(value))], Durability::Logged)
+        self.commit_writes(vec![(ANCHOR.to_owned(), key, Change::Put(value))], Durability::Logged)
     }
 
     fn commit_writes(
         &mut self,
-        mut writes: Vec<(String, Vec<u8>, Option<Vec<u8>>)>,
+        mut writes: Vec<(String, Vec<u8>, Change)>,
         durability: Durability,
     ) -> Result<(), StorageError> {
         let number = self.images.len();
         let stamp = (number as u64).to_le_bytes().to_vec();
-        writes.push((ANCHOR.to_owned(), NUMBER.to_vec(), Some(stamp)));
+        writes.push((ANCHOR.to_owned(), NUMBER.to_vec(), Change::Put(stamp)));
+        writes.push((ANCHOR.to_owned(), COUNTER.to_vec(), Change::Add(1)));
         let mut transaction = self.engine().begin(Begin::WRITE)?;
         let mut image = self.images[number - 1].clone();
-        for (name, key, value) in writes {
+        for (name, key, change) in writes {
             let content = image.entry(name.clone()).or_default();
-            match value {
-                Some(value) => {
-                    transaction.put(self.trees[&name], &key, &value)?;
-                    content.insert(key, Arc::new(value));
-                }
-                None => {
-                    transaction.delete(self.trees[&name], &key)?;
-                    content.remove(&key);
-                }
-            }
+            change.write(&mut *transaction, self.trees[&name], &key, Claim::Blind)?;
+            match change.over(content.get(&key).map(|value| value.as_slice())) {
+                Some(value) => content.insert(key, Arc::new(value)),
+                None => content.remove(&key),
+            };
         }
         self.attempted = Some(image.clone());
         if self.spills {
@@ -344,6 +348,8 @@ impl History {
     /// A reader keeps its snapshot whatever happens meanwhile.
     fn turn_reader(&mut self) -> Result<(), StorageError> {
         match self.reader.take() {
+            // Where the log's device has refused a commit that was visible already, a new reader sees it; then there are no further ones.
+            None if self.attempted.is_some() => {}
             None => {
                 let transaction = self.engine().begin(Begin::READ)?;
                 self.reader = Some((transaction, self.images[self.commits()].clone(), self.trees.clone()));
@@ -352,7 +358,13 @@ impl History {
                 for (name, id) in trees {
                     let content = image.get(&name).cloned().unwrap_or_default();
                     let found = scan(transaction.as_ref(), id)?;
-                    assert!(found == content, "{}: a reader of {name} sees another state", self.label);
+                    let hint = || describe_difference(&found, &content);
+                    assert!(
+                        found == content,
+                        "{}: a reader of {name} sees another state: {}",
+                        self.label,
+                        hint()
+                    );
                 }
             }
         }

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pando_betree::{Betree, Options, verify};
+use pando_conformance::change::Change;
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, CheckedEngine, Direction, Durability, Engine, KeyRange, Mode, Patience,
+    Batch, BatchLimits, Begin, CheckedEngine, Claim, Direction, Durability, Engine, KeyRange, Mode, Patience,
     ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
 };
 
-use crate::history::{History, Writes};
+use crate::history::{History, KeyWrites, Writes};
 
 /// A transaction under way, and what the model knows of it.
 struct Open {
@@ -112,7 +113,9 @@ impl Run {
     /// Tells the model of a commit that the engine has not been given: what a test plants to find it again.
     pub fn plant(&mut self) {
         let tree = self.history.trees()[0];
-        let writes = Writes::from([((tree, b"planted".to_vec()), Some(b"never written".to_vec()))]);
+        let mut planted = KeyWrites::default();
+        planted.add(Change::Put(b"never written".to_vec()), Claim::Intent);
+        let writes = Writes::from([((tree, b"planted".to_vec()), planted)]);
         self.history.commit(1, &writes);
     }
 
@@ -125,9 +128,20 @@ impl Run {
         }
     }
 
-    fn value(&self) -> Option<Vec<u8>> {
-        let length = (self.random.next_u64() % self.value_bytes) as usize;
-        (self.random.pick(4) > 0).then(|| vec![self.random.next_u64() as u8; length])
+    fn value(&self) -> Vec<u8> {
+        let length = match self.random.pick(3) {
+            0 => size_of::<u64>(),
+            _ => (self.random.next_u64() % self.value_bytes) as usize,
+        };
+        vec![self.random.next_u64() as u8; length]
+    }
+
+    fn change(&self) -> Change {
+        match self.random.pick(6) {
+            0 => Change::Delete,
+            1 | 2 => Change::random_merge(&self.random, self.value_bytes),
+            _ => Change::Put(self.value()),
+        }
     }
 
     fn tree(&self) -> u32 {
@@ -144,8 +158,8 @@ impl Run {
         let first = self.random.next_u64() % (1 << 40);
         for at in 0..count {
             let key = if ascending { (first + at as u64).to_be_bytes().to_vec() } else { self.key() };
-            let value = if ascending { Some(self.value().unwrap_or_default()) } else { self.value() };
-            if !self.write(&mut writer, tree, key, value) {
+            let change = if ascending { Change::Put(self.value()) } else { self.change() };
+            if !self.write(&mut writer, tree, key, change) {
                 return;
             }
         }
@@ -170,21 +184,21 @@ impl Run {
     }
 
     /// False after a conflict, which the model must have foreseen.
-    fn write(&self, open: &mut Open, tree: u32, key: Vec<u8>, value: Option<Vec<u8>>) -> bool {
+    fn write(&self, open: &mut Open, tree: u32, key: Vec<u8>, change: Change) -> bool {
         let id = TreeId::new(tree);
-        let outcome = match &value {
-            Some(value) => open.transaction.put(id, &key, value),
-            None => open.transaction.delete(id, &key),
+        let claim = match change.merge() {
+            Some(_) if self.random.pick(4) > 0 => Claim::Blind,
+            _ => Claim::Intent,
         };
-        match outcome {
+        match change.write(&mut *open.transaction, id, &key, claim) {
             Ok(()) => {
-                if self.history.last_write(tree, &key) > open.snapshot {
+                if claim == Claim::Intent && self.history.last_write(tree, &key) > open.snapshot {
                     self.fail(&format!("a write over {key:?} of tree {tree} was not refused"));
                 }
-                open.writes.insert((tree, key), value);
+                open.writes.entry((tree, key)).or_default().add(change, claim);
                 true
             }
-            Err(error) if error.is_conflict() => {
+            Err(error) if error.is_conflict() && claim == Claim::Intent => {
                 let own = |other: &Open| other.writes.contains_key(&(tree, key.clone()));
                 let is_held = self.open.iter().any(own);
                 // An intent is kept after a rollback to a savepoint, and table entries may be evicted: neither happens here.
@@ -203,8 +217,8 @@ impl Run {
             return;
         }
         let mut open = self.open.swap_remove(at);
-        let (tree, key, value) = (self.tree(), self.key(), self.value());
-        if self.write(&mut open, tree, key, value) {
+        let (tree, key, change) = (self.tree(), self.key(), self.change());
+        if self.write(&mut open, tree, key, change) {
             self.open.push(open);
         }
     }
@@ -416,7 +430,7 @@ impl Run {
 
     fn write_logged(&mut self, tree: u32) {
         let mut writer = self.begin_with(Begin::WRITE, Mode::Write);
-        if self.write(&mut writer, tree, b"logged".to_vec(), Some(vec![1])) {
+        if self.write(&mut writer, tree, b"logged".to_vec(), Change::Put(vec![1])) {
             let receipt = writer.transaction.commit(Durability::Logged).expect("the commit succeeds");
             self.history.commit(receipt.timestamp.get(), &writer.writes);
             self.logged = receipt.timestamp.get();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use pando_environment::{Random, SeededRandom};
-use pando_storage::{CommitTimestamp, SnapshotTimestamp};
+use pando_storage::{CommitTimestamp, Merge, SnapshotTimestamp};
 
 use super::super::content::{Content, LargeReference};
 use super::super::page_builder::PageBuilder;
@@ -40,13 +40,24 @@ fn build(model: &Model) -> Page {
 
 fn expected(model: &Model, key: &[u8], snapshot: u64) -> Found {
     let from = (key.to_vec(), std::cmp::Reverse(snapshot));
-    match model.range(from..).next() {
-        Some(((have, _), content)) if have == key => match content.clone() {
-            Content::Value(value) => Found::Value(value),
-            Content::Large(reference) => Found::Large(reference),
-            Content::Deleted => Found::Deleted,
-        },
-        _ => Found::Absent,
+    let mut visible =
+        model.range(from..).take_while(|((have, _), _)| have == key).map(|(_, content)| content);
+    let first = visible.next();
+    match first.cloned() {
+        Some(Content::Value(value)) => Found::Value(value),
+        Some(Content::Large(reference)) => Found::Large(reference),
+        Some(Content::Deleted) => Found::Deleted,
+        Some(Content::Merge(_)) => {
+            let is_merge = |content: &Content<Bytes>| matches!(content, Content::Merge(_));
+            let mut merges: Vec<_> = first.into_iter().cloned().collect();
+            for content in visible {
+                if merges.last().is_some_and(is_merge) {
+                    merges.push(content.clone());
+                }
+            }
+            Found::Merged(merges)
+        }
+        None => Found::Absent,
     }
 }
 
@@ -63,6 +74,7 @@ fn random_model(random: &SeededRandom, entries: usize) -> Model {
         let value = match random.next_u64() % 6 {
             0 => Content::Large(large(random.next_u64() % 100)),
             1 | 2 if timestamp > 0 => Content::Deleted,
+            3 | 4 if timestamp > 0 => Content::Merge(Merge::Add(random.next_u64() as i64).to_bytes().into()),
             _ => Content::Value(vec![b'v'; random.next_u64() as usize % 9].into()),
         };
         model.insert((key, std::cmp::Reverse(timestamp * 100)), value);
@@ -176,7 +188,7 @@ fn golden_a_page_of_three_versions_of_two_keys() {
     builder.push(b"app", CommitTimestamp::new(290), Content::Deleted);
     builder.push(b"apple", CommitTimestamp::ZERO, Content::Value(b"old"));
     let expected = [
-        &[2_u8, 0][..],               // version, flags
+        &[4_u8, 0][..],               // version, flags
         &[3, 0],                      // prefix length
         &[3, 0, 0, 0],                // entries
         &[0x22, 1, 0, 0, 0, 0, 0, 0], // base time 290
@@ -207,7 +219,7 @@ fn golden_a_page_of_two_large_values() {
     let (first, second) = (large(2), large(5));
     let (first, second) = (Content::Large(first), Content::Large(second));
     let expected = [
-        &[2_u8, 0][..],               // version, flags
+        &[4_u8, 0][..],               // version, flags
         &[0, 0],                      // prefix length
         &[2, 0, 0, 0],                // entries
         &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
@@ -231,10 +243,41 @@ fn what_is_neither_a_large_value_nor_known_is_refused() {
     let page = builder.finish();
     let at = page.len() - Pointer::ENCODED_BYTES - 1;
     assert_eq!(page[at], 2);
-    for what in [0, 1, 4, 5, 255] {
+    for what in [0, 1, 4, 5, 6, 7, 255] {
         let mut changed = page.clone();
         changed[at] = what;
         assert!(Page::decode(Bytes::from(changed)).is_err(), "{what}");
+    }
+}
+
+/// The same for merges.
+#[test]
+fn golden_a_page_of_merges() {
+    let mut builder = PageBuilder::new();
+    let max = Merge::Max(b"mx").to_bytes();
+    builder.push(b"app", CommitTimestamp::new(300), Content::Merge(&max));
+    let expected = [
+        &[4_u8, 0][..],               // version, flags
+        &[3, 0],                      // prefix length
+        &[1, 0, 0, 0],                // entries
+        &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
+        &[43, 0, 0, 0],               // length
+        &[0, 0, 0, 0],                // reserved
+        b"app",                       // prefix
+        &[0, 0, 0, 0],                // head of an empty suffix
+        &[33, 0],                     // slot
+        &[3, 5, 0],                   // other, empty suffix; merges with a time; 300 − 300
+        &[2, 2, 0, 0, 0],             // max, of 2 bytes
+        b"mx",
+    ]
+    .concat();
+    let page = builder.finish();
+    assert_eq!(page, expected);
+    assert!(Page::decode(Bytes::from(page.clone())).unwrap().has_merges());
+    for (at, byte) in [(page.len() - 7, 9), (page.len() - 6, 3), (page.len() - 9, 4)] {
+        let mut changed = page.clone();
+        changed[at] = byte;
+        assert!(Page::decode(Bytes::from(changed)).is_err(), "an operator, a length, or a time that is none");
     }
 }
 

@@ -1,20 +1,23 @@
 //! Payloads of log records: round trip, golden bytes, hostile bytes.
 
 use pando_environment::{Random, SeededRandom};
-use pando_storage::TreeId;
+use pando_storage::{Change, Merges, TreeId};
 
 use super::{
     CommitWriter, read_commit, read_create_tree, read_drop_tree, write_create_tree, write_drop_tree,
 };
 use crate::format::FormatError;
 
+const MAX: &[u8] = b"\x02\x02\0\0\0mx";
+
 fn example() -> Vec<u8> {
     let mut writer = CommitWriter::with_capacity(64);
     writer.group(TreeId::new(300), 2);
-    writer.write(b"key", Some(b"value"));
-    writer.write(b"gone", None);
-    writer.group(TreeId::new(2), 1);
-    writer.write(b"", Some(b""));
+    writer.write(b"key", Change::Put(b"value"));
+    writer.write(b"gone", Change::Delete);
+    writer.group(TreeId::new(2), 2);
+    writer.write(b"", Change::Put(b""));
+    writer.write(b"max", Change::Merge(Merges::decode(MAX).unwrap()));
     writer.finish()
 }
 
@@ -27,16 +30,30 @@ fn a_commit_comes_back_in_its_order() {
         Ok(())
     });
     outcome.unwrap();
-    assert_eq!(writes, [(300, &b"key"[..], Some(&b"value"[..])), (300, b"gone", None), (2, b"", Some(b""))]);
+    let max = Change::Merge(Merges::decode(MAX).unwrap());
+    let first = [(300, &b"key"[..], Change::Put(b"value")), (300, b"gone", Change::Delete)];
+    assert_eq!(writes, [&first[..], &[(2, b"", Change::Put(b"")), (2, b"max", max)]].concat());
 }
 
 /// The bytes of docs/data-file.md: a change here is a change of the format.
 #[test]
 fn golden_a_commit_and_a_tree() {
-    assert_eq!(example(), b"\xAC\x02\x02\x06key\x05value\x09gone\x02\x01\x00\x00");
+    assert_eq!(
+        example(),
+        b"\xAC\x02\x02\x06key\x05value\x09gone\0\x02\x02\0\0\x07max\x01\x07\x02\x02\0\0\0mx"
+    );
     let options = [("a".to_owned(), "b".to_owned())];
     assert_eq!(write_create_tree(TreeId::new(3), "name", &options), b"\x03\x04name\x01\x01a\x01b");
     assert_eq!(write_drop_tree(TreeId::new(3)), b"\x03");
+}
+
+#[test]
+fn a_write_that_is_nothing_known_is_refused() {
+    let read = |payload: &[u8]| read_commit::<FormatError>(payload, |_, _, _| Ok(()));
+    assert_eq!(read(b"\x02\x01\x03k\x00"), Ok(()));
+    assert!(read(b"\x02\x01\x03k\x02").is_err(), "neither a delete nor merges");
+    assert!(read(b"\x02\x01\x03k\x01\x00").is_err(), "merges of nothing");
+    assert!(read(b"\x02\x01\x03k\x01\x01\x01").is_err(), "a sum without a number");
 }
 
 #[test]

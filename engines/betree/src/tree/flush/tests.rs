@@ -6,10 +6,10 @@ use std::path::Path;
 use bytes::Bytes;
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
-use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
+use pando_storage::{CommitTimestamp, Lsn, Merge, SnapshotTimestamp};
 
 use super::super::behind::Behind;
-use super::super::buffer::{Buffer, Version as BufferVersion};
+use super::super::buffer::{Buffer, NoPut, OwnedChange, Version as BufferVersion};
 use super::super::digest::{Digest, Place, digest};
 use super::super::large_values::put_out;
 use super::super::lookup;
@@ -18,7 +18,11 @@ use super::super::policy::SLICES_MAX;
 use super::super::view::{Partition, TreeView};
 use super::*;
 use crate::cache::PageCache;
+use crate::format::content::{Content, merges_of};
 use crate::space::{BlockStore, Compression, SpaceOptions, extents_of};
+
+/// What is done to a key.
+type KeyChange = (Vec<u8>, OwnedChange);
 
 struct World {
     simulation: Simulation,
@@ -61,11 +65,12 @@ impl World {
     }
 
     /// What a commit of these writes brings down.
-    fn messages(&mut self, writes: &[(Vec<u8>, Option<Bytes>)]) -> Messages {
+    fn messages(&mut self, writes: &[KeyChange]) -> Messages {
         let mut buffer = Buffer::default();
-        for (key, value) in writes {
+        for (key, change) in writes {
             self.time += 1;
-            let version = BufferVersion { timestamp: CommitTimestamp::new(self.time), value: value.clone() };
+            let version =
+                BufferVersion { timestamp: CommitTimestamp::new(self.time), change: change.clone() };
             buffer.push(key, version, SnapshotTimestamp::ZERO);
         }
         Messages::of_buffer(&buffer, &self.retained())
@@ -122,12 +127,27 @@ impl World {
         }
     }
 
-    fn flush(&mut self, writes: &[(Vec<u8>, Option<Bytes>)]) -> FlushFigures {
+    fn flush(&mut self, writes: &[KeyChange]) -> FlushFigures {
         let mut messages = self.messages(writes);
         let figures = self.try_flush(&mut messages).unwrap();
-        self.model.extend(writes.iter().cloned());
+        self.note(writes);
         self.catch_up();
         figures
+    }
+
+    /// Does to the model what the writes do.
+    fn note(&mut self, writes: &[KeyChange]) {
+        for (key, change) in writes {
+            let value = match change.content() {
+                Content::Value(value) => Some(Bytes::copy_from_slice(value)),
+                Content::Merge(merges) => {
+                    let before = self.model.get(key).and_then(Option::as_deref);
+                    Some(Bytes::copy_from_slice(&merges_of(merges).apply(before)))
+                }
+                Content::Deleted | Content::Large(_) => None,
+            };
+            self.model.insert(key.clone(), value);
+        }
     }
 
     fn used_bytes(&self) -> u64 {
@@ -189,10 +209,18 @@ fn key(random: &SeededRandom, keys: u64) -> Vec<u8> {
     format!("key {:05}", random.below(keys)).into_bytes()
 }
 
-fn writes(random: &SeededRandom, keys: u64, count: u64, deletes: u64) -> Vec<(Vec<u8>, Option<Bytes>)> {
+fn writes(random: &SeededRandom, keys: u64, count: u64, deletes: u64) -> Vec<KeyChange> {
     let write = |_| {
         let value = Bytes::from(vec![random.next_u64() as u8; random.below(30) as usize]);
-        (key(random, keys), (random.below(100) >= deletes).then_some(value))
+        let change = match random.below(100) {
+            below if below < deletes => OwnedChange::Other(NoPut::Delete),
+            number if number % 4 > 0 => OwnedChange::Put(value),
+            number => {
+                let merges = [Merge::Add(number as i64), Merge::Max(&value), Merge::Min(&value)];
+                OwnedChange::Other(NoPut::Merge(merges[random.below(3) as usize].to_bytes().into()))
+            }
+        };
+        (key(random, keys), change)
     };
     let mut writes: Vec<_> = (0..count).map(write).collect();
     writes.sort_by(|left, right| left.0.cmp(&right.0));
@@ -270,7 +298,7 @@ fn a_tree_without_a_budget_has_no_runs_and_takes_in_those_that_it_had() {
     }
     world.settings.buffer_percent = 0;
     let everywhere: Vec<_> = (0..2_000)
-        .map(|number| (format!("key {number:05}").into_bytes(), Some(Bytes::from_static(b"new"))))
+        .map(|number| (format!("key {number:05}").into_bytes(), OwnedChange::Put(Bytes::from_static(b"new"))))
         .collect();
     assert_eq!(world.flush(&everywhere).slices, 0);
     let pending = |world: &World| match &world.version.root {
@@ -300,7 +328,9 @@ fn ascending_keys_go_to_full_leaves_past_all_nodes() {
     let (mut slices, mut entries) = (0, 0);
     for round in 0..50_u32 {
         let ascending: Vec<_> = (round * 40..(round + 1) * 40)
-            .map(|number| (format!("{number:08}").into_bytes(), Some(Bytes::from_static(b"value"))))
+            .map(|number| {
+                (format!("{number:08}").into_bytes(), OwnedChange::Put(Bytes::from_static(b"value")))
+            })
             .collect();
         let flushed = world.flush(&ascending);
         slices += flushed.slices;
@@ -344,7 +374,7 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
         let wanted = writes(&random, 2_000, 30, 0);
         let mut messages = world.messages(&wanted);
         let figures = world.try_flush(&mut messages).unwrap();
-        world.model.extend(wanted);
+        world.note(&wanted);
         // A child weighs at most what it may have, and what arrived for it.
         let most = messages.span().bytes().max(2 * share) + 2 * messages.span().bytes() + 4 * share;
         assert!(

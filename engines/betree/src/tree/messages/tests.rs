@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_environment::Environment;
 use pando_storage::SnapshotTimestamp;
 
-use super::super::buffer::Version;
+use super::super::buffer::{OwnedChange, Version};
 use super::*;
 use crate::cache::PageCache;
 use crate::space::{BlockStore, SpaceOptions};
@@ -17,8 +17,8 @@ fn retained() -> Retained {
 fn messages(entries: &[(&[u8], u64)]) -> Messages {
     let mut buffer = Buffer::default();
     for (key, timestamp) in entries {
-        let version =
-            Version { timestamp: CommitTimestamp::new(*timestamp), value: Some(Bytes::from_static(b"v")) };
+        let change = OwnedChange::Put(Bytes::from_static(b"v"));
+        let version = Version { timestamp: CommitTimestamp::new(*timestamp), change };
         buffer.push(key, version, SnapshotTimestamp::ZERO);
     }
     Messages::of_buffer(&buffer, &retained())

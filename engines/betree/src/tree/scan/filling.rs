@@ -1,4 +1,4 @@
-//! A batch that is being filled: large values are entered with their length, and read at the end.
+//! A batch that is being filled: large values are entered with their length, and read at the end. Merges over one are applied then.
 //!
 //! Until the end it is only known where they stand; so while locks of buffers are held nothing is read, and those that lie side by
 //! side in the file, as values do that were written together, come with one call to the device.
@@ -11,13 +11,21 @@ use super::way::pace_of;
 use crate::cache::{Blocks, Wanted};
 use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
+use crate::tree::joining::Gathered;
 use crate::tree::lookup::{Damaged, damaged_value};
 
 /// See the module's head.
 pub(super) struct Filling<'b> {
     batch: &'b mut Batch,
     /// The large values, by their places in the batch, ascending.
-    large: Vec<(usize, LargeReference<Bytes>)>,
+    large: Vec<LargeEntry>,
+}
+
+struct LargeEntry {
+    place: usize,
+    reference: LargeReference<Bytes>,
+    /// What is to be done to it once it is read.
+    merges: Gathered,
 }
 
 impl<'b> Filling<'b> {
@@ -30,10 +38,28 @@ impl<'b> Filling<'b> {
         match content {
             Content::Deleted => {}
             Content::Value(value) => self.batch.push(key, value),
-            Content::Large(reference) => {
-                self.large.push((self.batch.len(), reference.to_owned()));
-                self.batch.push_blank(key, reference.length() as usize);
+            Content::Merge(_) => unreachable!("merges are gathered, and come with what they are applied to"),
+            Content::Large(reference) => self.push_large(key, reference.to_owned(), Gathered::default()),
+        }
+    }
+
+    fn push_large(&mut self, key: &[u8], reference: LargeReference<Bytes>, merges: Gathered) {
+        self.batch.push_blank(key, reference.length() as usize);
+        self.large.push(LargeEntry { place: self.batch.len() - 1, reference, merges });
+    }
+
+    /// Adds what merges make of what was found below them, if anything was.
+    pub(super) fn push_merged(&mut self, key: &[u8], merges: Gathered, below: Option<Content<Bytes>>) {
+        let below = match below {
+            Some(Content::Large(reference)) if merges.pass_over(reference.length()) => {
+                return self.push_large(key, reference, Gathered::default());
             }
+            Some(Content::Large(reference)) => return self.push_large(key, reference, merges),
+            Some(Content::Value(value)) => Some(value),
+            Some(Content::Deleted | Content::Merge(_)) | None => None,
+        };
+        if let Some(value) = merges.over(below) {
+            self.batch.push(key, &value);
         }
     }
 
@@ -70,14 +96,14 @@ impl<'b> Filling<'b> {
         end: ScanEnd,
     ) -> Result<ScanEnd, Damaged> {
         if self.large.is_empty() || self.read(0..self.large.len(), blocks, request).is_ok() {
-            return Ok(end);
+            return Ok(self.apply_merges(request.limits, end));
         }
         for at in 0..self.large.len() {
             let Err(error) = self.read(at..at + 1, blocks, request) else { continue };
-            let place = self.large[at].0;
+            let place = self.large[at].place;
             if place > 0 {
                 self.batch.truncate(place);
-                return Ok(ScanEnd::More);
+                return Ok(self.apply_merges(request.limits, ScanEnd::More));
             }
             let key = self.batch.get(place).map(|(key, _)| key).unwrap_or_default();
             let error = match error {
@@ -89,7 +115,20 @@ impl<'b> Filling<'b> {
             self.batch.clear();
             return Err(damaged);
         }
-        Ok(end)
+        Ok(self.apply_merges(request.limits, end))
+    }
+
+    /// Applies merges to the large values, which are read. Where they become longer by it, the batch may hold less than was thought.
+    fn apply_merges(&mut self, limits: BatchLimits, end: ScanEnd) -> ScanEnd {
+        let mut has_changed = false;
+        for entry in self.large.iter().filter(|entry| !entry.merges.is_empty()) {
+            let Some((_, value)) = self.batch.get(entry.place) else { break };
+            if let Some(after) = entry.merges.over(Some(Bytes::copy_from_slice(value))) {
+                self.batch.set_value(entry.place, &after);
+                has_changed = true;
+            }
+        }
+        if has_changed && self.batch.cut_to(limits) { ScanEnd::More } else { end }
     }
 
     fn read(
@@ -99,9 +138,9 @@ impl<'b> Filling<'b> {
         request: &ScanRequest<'_>,
     ) -> Result<(), BetreeError> {
         let large = &self.large[some];
-        let targets = self.batch.values_mut(large.iter().map(|(place, _)| *place));
+        let targets = self.batch.values_mut(large.iter().map(|entry| entry.place));
         let wanted = large.iter().zip(targets);
-        let wanted = wanted.map(|((_, reference), target)| Wanted { reference, target });
+        let wanted = wanted.map(|(entry, target)| Wanted { reference: &entry.reference, target });
         blocks.fill_large(wanted, pace_of(request), request.patience)
     }
 }

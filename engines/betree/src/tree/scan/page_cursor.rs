@@ -10,11 +10,12 @@
 
 use std::ops::Bound;
 
+use bytes::Bytes;
 use pando_storage::{BatchLimits, Direction, ScanEnd, SnapshotTimestamp};
 
 use super::filling::Filling;
 use crate::format::content::Content;
-use crate::format::page::{Entry, Page};
+use crate::format::page::{Entry, Found, Page};
 
 /// What room is made for at once at most, in bytes.
 const RESERVED_BYTES_MAX: usize = 256 * 1024;
@@ -99,6 +100,22 @@ impl PageCursor {
     /// What the next visible entry says, once settled.
     pub(super) fn content(&self) -> Content<&[u8]> {
         self.next.as_ref().map_or(Content::Deleted, |next| self.page.content(&next.entry))
+    }
+
+    /// What the next visible entry says, once settled: merges, newest first, and last what they are applied to, if it is here.
+    pub(super) fn versions(&self) -> impl Iterator<Item = Content<Bytes>> + '_ {
+        self.next.iter().flat_map(|next| self.page.merged_from(next.at))
+    }
+
+    /// What the page of a leaf says of a key.
+    pub(super) fn find(&self, key: &[u8]) -> Option<Content<Bytes>> {
+        match self.page.clone().find(key, self.snapshot) {
+            Found::Absent => None,
+            Found::Deleted => Some(Content::Deleted),
+            Found::Value(value) => Some(Content::Value(value)),
+            Found::Large(reference) => Some(Content::Large(reference)),
+            Found::Merged(_) => unreachable!("a leaf's page with merges is refused when it is read"),
+        }
     }
 
     /// Passes the next visible entry, once settled, and all older versions of its key.
