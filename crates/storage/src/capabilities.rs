@@ -32,6 +32,18 @@ pub struct Capabilities {
     pub cached_reads: CachedReads,
     /// Whether merges of one key by several transactions at once all count.
     pub merges: Merging,
+    /// How a range of keys is deleted.
+    pub range_deletes: RangeDeletes,
+}
+
+/// How [`Transaction::delete_range`](crate::Transaction::delete_range) is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeDeletes {
+    /// By one message, where the range is worth it: nothing is read, nothing is written for a key. The whole range is claimed, so that
+    /// it conflicts with updates of keys within that nobody has seen, too.
+    OneMessage,
+    /// By the emulation: a scan, and a delete with an intent for each key.
+    Emulated,
 }
 
 /// How [`Transaction::merge`](crate::Transaction::merge) without an intent is done.

@@ -16,10 +16,13 @@
 //!    and eviction costs false conflicts, never a missed one.
 //!
 //! # Transactions with very many keys
-//! A table entry takes some 50 bytes. A transaction that has claimed [`CLAIMS_MAX`] keys ([`Claims`]) goes on *widely*: its further
+//! A table entry takes some 70 bytes. A transaction that has claimed [`CLAIMS_MAX`] keys ([`Claims`]) goes on *widely*: its further
 //! keys go into filters, one in each shard, of some 10 to 40 bits a key, at most 112 MB in all. Whoever claims a key that such a filter may contain
 //! conflicts, two times in a hundred without need. At the commit the filters are settled as entries are, and go when every live
 //! snapshot sees it.
+//!
+//! # Whole ranges
+//! A transaction can claim all keys of a range, also those that nobody has: see [`ranges`].
 //!
 //! # The order at commit
 //! An engine gives out the timestamp, calls `commit` here, and only then lets snapshots see that timestamp. So whoever sees
@@ -39,16 +42,19 @@ use pando_environment::sync::Mutex;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::key_filter::GrowingFilter;
-use crate::{CommitTimestamp, SnapshotTimestamp, StorageError, TreeId};
+use crate::{CommitTimestamp, KeyRange, SnapshotTimestamp, StorageError, TreeId};
 
 mod claims;
+mod ranges;
 
 pub use claims::{CLAIMS_MAX, Claims};
+pub use ranges::RANGE_CLAIMS_MAX;
+use ranges::{KeyStart, RangeClaims};
 
 /// A power of two; enough that a few dozen threads seldom meet.
 const SHARDS: usize = 64;
 
-/// Settled entries kept in all shards together unless the engine says otherwise: about 30 MB.
+/// Settled entries kept in all shards together unless the engine says otherwise: about 45 MB.
 const ENTRIES_MAX: usize = 1 << 20;
 
 /// Below this many entries a shard is never swept.
@@ -88,6 +94,15 @@ struct Slot {
     owner: Option<TransactionId>,
     /// The last commit that updated the key; zero: none that anybody need know of.
     committed: CommitTimestamp,
+    /// For claims of ranges.
+    key: KeyStart,
+}
+
+/// A key on its way into the table.
+#[derive(Clone, Copy)]
+struct Claimed {
+    fingerprint: u64,
+    key: KeyStart,
 }
 
 struct Shard {
@@ -112,6 +127,7 @@ pub struct Intents {
     shards: Box<[Mutex<Shard>]>,
     oldest_snapshot: AtomicU64,
     shard_entries_max: usize,
+    ranges: RangeClaims,
 }
 
 impl Default for Intents {
@@ -141,6 +157,7 @@ impl Intents {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             oldest_snapshot: AtomicU64::new(0),
             shard_entries_max: (entries_max / SHARDS).max(4),
+            ranges: RangeClaims::default(),
         }
     }
 
@@ -159,8 +176,41 @@ impl Intents {
             shard.make_room(self.oldest(), self.shard_entries_max);
         }
         shard.check_wide(fingerprint, owner, snapshot, || self.oldest())?;
-        shard.claim(fingerprint, owner, snapshot)?;
+        self.ranges.check(owner, snapshot, tree, key)?;
+        shard.claim(Claimed { fingerprint, key: KeyStart::of(tree, key) }, owner, snapshot)?;
         Ok(Intent { fingerprint, owner })
+    }
+
+    /// Claims all keys of a range, or [`Conflict`](crate::ErrorKind::Conflict); until [`Intents::commit_ranges`] or
+    /// [`Intents::release_ranges`]. False if there are too many such claims already: then the keys are to be claimed one by one.
+    fn acquire_range(
+        &self,
+        owner: TransactionId,
+        snapshot: SnapshotTimestamp,
+        tree: TreeId,
+        range: &KeyRange,
+    ) -> Result<bool, StorageError> {
+        if !self.ranges.add(owner, snapshot, tree, range)? {
+            return Ok(false);
+        }
+        let oldest = self.oldest();
+        let is_free =
+            |shard: &Mutex<Shard>| shard.lock().allows_range(owner, (snapshot, oldest), tree, range);
+        if self.shards.iter().all(is_free) {
+            return Ok(true);
+        }
+        self.ranges.take_back(owner);
+        Err(StorageError::conflict())
+    }
+
+    /// Settles the ranges that a transaction has claimed.
+    fn commit_ranges(&self, owner: TransactionId, timestamp: CommitTimestamp) {
+        self.ranges.commit(owner, timestamp);
+    }
+
+    /// Gives back the ranges that a transaction has claimed.
+    fn release_ranges(&self, owner: TransactionId) {
+        self.ranges.release(owner);
     }
 
     /// Claims a key widely, or [`Conflict`](crate::ErrorKind::Conflict); until [`Intents::commit_wide`] or
@@ -175,6 +225,7 @@ impl Intents {
         let fingerprint = fingerprint(tree, key);
         let mut shard = self.shard(fingerprint).lock();
         shard.check_wide(fingerprint, owner, snapshot, || self.oldest())?;
+        self.ranges.check(owner, snapshot, tree, key)?;
         shard.claim_widely(fingerprint, owner, snapshot)
     }
 
@@ -238,6 +289,7 @@ impl Intents {
     /// Tells the oldest snapshot that any live or future transaction has. Never goes back.
     pub fn set_oldest_snapshot(&self, oldest: SnapshotTimestamp) {
         self.oldest_snapshot.fetch_max(oldest.get(), Ordering::AcqRel);
+        self.ranges.forget_seen_by(oldest);
     }
 
     /// Entries, owned and settled.
@@ -311,9 +363,29 @@ impl Shard {
         Ok(())
     }
 
+    /// Whether nothing in the shard keeps a transaction from claiming a range.
+    fn allows_range(
+        &mut self,
+        owner: TransactionId,
+        (snapshot, oldest): (SnapshotTimestamp, SnapshotTimestamp),
+        tree: TreeId,
+        range: &KeyRange,
+    ) -> bool {
+        self.wide.retain(|wide| wide.owner.is_some() || !oldest.sees(wide.committed));
+        let refuses = |holder: Option<TransactionId>, committed: CommitTimestamp| match holder {
+            Some(holder) => holder != owner,
+            None => !snapshot.sees(committed),
+        };
+        let is_refused_by =
+            |slot: &Slot| refuses(slot.owner, slot.committed) && slot.key.may_lie_within(tree, range);
+        snapshot.sees(self.evicted_to)
+            && !self.wide.iter().any(|wide| refuses(wide.owner, wide.committed))
+            && !self.table.iter().any(is_refused_by)
+    }
+
     fn claim(
         &mut self,
-        fingerprint: u64,
+        Claimed { fingerprint, key }: Claimed,
         owner: TransactionId,
         snapshot: SnapshotTimestamp,
     ) -> Result<(), StorageError> {
@@ -334,7 +406,8 @@ impl Shard {
             // The key may be among the evicted ones, committed at any time up to `evicted_to`.
             Entry::Vacant(_) if !snapshot.sees(self.evicted_to) => Err(StorageError::conflict()),
             Entry::Vacant(entry) => {
-                entry.insert(Slot { fingerprint, owner: Some(owner), committed: CommitTimestamp::ZERO });
+                let committed = CommitTimestamp::ZERO;
+                entry.insert(Slot { fingerprint, owner: Some(owner), committed, key });
                 Ok(())
             }
         }

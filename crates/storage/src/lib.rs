@@ -50,14 +50,16 @@ mod write_set;
 
 pub use backup::{BackupExtent, BackupReport, BackupRequest};
 pub use bytes::Bytes;
-pub use capabilities::{CachedReads, Capabilities, ConflictTime, History, Merging, Persistence};
+pub use capabilities::{
+    CachedReads, Capabilities, ConflictTime, History, Merging, Persistence, RangeDeletes,
+};
 pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;
 pub use durability::{CommitReceipt, Durability, DurabilityWaker};
 pub use engine::{Begin, Engine, Mode, SharedEngine, TreeDescription, TreeOptions};
 pub use error::{ErrorKind, StorageError};
 pub use identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
-pub use intents::{CLAIMS_MAX, Claims, Intent, Intents, TransactionId};
+pub use intents::{CLAIMS_MAX, Claims, Intent, Intents, RANGE_CLAIMS_MAX, TransactionId};
 pub use load::{IteratorEntries, LoadDurability, SortedEntries};
 pub use merge::{MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
 pub use pando_environment::MissedRead;

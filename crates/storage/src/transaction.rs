@@ -98,7 +98,12 @@ pub trait Transaction: Send {
     /// Roughly how much lies in a range; cheap, never waits for the device beyond tree directories.
     fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError>;
 
-    /// Removes every key of the range.
+    /// Removes every key of the range that this transaction sees, with an intent on each as [`delete`](Transaction::delete) has. What it
+    /// writes into the range afterwards is there.
+    ///
+    /// An engine may do it by one message, and claim the whole range instead: then it also conflicts with updates of keys within that it
+    /// does not see. Blind writers are not kept away: the caller vouches that nobody else writes into the range without an intent
+    /// between this snapshot and the commit; what somebody does, may be lost or stay.
     fn delete_range(
         &mut self,
         tree: TreeId,

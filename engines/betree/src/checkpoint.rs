@@ -31,6 +31,7 @@ use crate::space::{
     BlockKind, CheckpointContents, Compression, ExtentWriter, Pointer, Shutdown, SpaceChange, extents_of,
 };
 use crate::tree::node::{Child, NodeSlot};
+use crate::tree::ranges::DeletedRanges;
 use crate::tree::relocate::{MoveLimits, relocate};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
@@ -127,6 +128,7 @@ impl Core {
         self.share_out_memory();
         self.reclaim();
         self.look_for_aged();
+        self.look_for_ranges();
         self.look_for_idle();
         self.give_room_back();
         self.shorten_log();
@@ -211,9 +213,9 @@ impl Core {
         age >= self.options.checkpoint_period && (changed || waits || moves || log_is_long)
     }
 
-    /// Merges and digests since the store was opened.
+    /// Merges, digests and steps of range deletes since the store was opened.
     fn background_steps(&self) -> u64 {
-        self.counters.merges.get() + self.counters.digests.get()
+        self.counters.merges.get() + self.counters.digests.get() + self.counters.range_steps.get()
     }
 
     pub(crate) fn log_bytes_since_checkpoint(&self) -> u64 {
@@ -553,6 +555,7 @@ fn stored_tree(tree: &Tree, view: &TreeView) -> StoredTree {
         content_bytes: view.version.root.as_ref().map_or(0, Child::content_bytes),
         reach: view.version.root.as_ref().map_or(0, Child::reach),
         partitions: partitions.collect(),
+        ranges: DeletedRanges::clone(&view.ranges),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! 1. Wait, if buffers or log are fuller than they should be ([`crate::pressure`]).
 //! 2. Write the record's payload.
-//! 3. Behind the gate: append it to the log, whose LSN is the commit's timestamp, and put the writes into the buffers.
+//! 3. Behind the gate: append it to the log, whose LSN is the commit's timestamp, and put the writes into the buffers, and ranges that are
+//!    deleted into the lists of their trees.
 //! 4. Settle the intents, then publish: from here on new snapshots see the commit.
 //! 5. For `Logged`: hand the log's bytes to the kernel. `Synced` is the log's own business, told by a waker.
 //!
@@ -15,21 +16,23 @@ use pando_storage::{
 
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
+use crate::format::deleted_ranges::DeletedRange;
 use crate::format::record::{CommitWriter, Kind};
 use crate::log::Packed;
-use crate::waits::WaitFor;
 
 /// How many commits pass between two looks for the oldest snapshot.
 const HORIZON_COMMITS: u64 = 64;
 
-/// Commits a write set that is not empty.
+/// Commits a write set and ranges to be deleted, which lie under it; one of both is not empty.
 pub(crate) fn commit(
     core: &Core,
     writes: &WriteSet,
+    ranges: &[DeletedRange],
     claims: &Claims,
     durability: Durability,
 ) -> Result<CommitReceipt, BetreeError> {
-    core.make_room(writes.bytes(), writes.keys())?;
+    let range_bytes: usize = ranges.iter().map(|range| range.span.bytes()).sum();
+    core.make_room(writes.bytes() + range_bytes, writes.keys() + ranges.len())?;
     let sorted = writes.sorted();
     let mut groups: Vec<(TreeId, Vec<KeyWrite<'_>>)> = Vec::new();
     for write in &sorted {
@@ -38,25 +41,28 @@ pub(crate) fn commit(
             _ => groups.push((write.tree, vec![(write.key, write.change)])),
         }
     }
-    let payload = payload_of(&groups, writes.bytes() + sorted.len() * 8);
+    let payload = payload_of(ranges, &groups, writes.bytes() + range_bytes + sorted.len() * 8);
     // Replay takes as long as what has to be applied again, however few bytes that is in the log.
     let replayed_bytes = payload.len() as u64;
     let packed = Packed::of(payload, core.options.log_compression);
     let blind_merges = sorted.iter().filter(|write| is_blind_merge(write));
     let lsn = if blind_merges.clone().next().is_some() {
         let keys = blind_merges.map(|write| (write.tree, write.key));
-        core.large.merge_beside(&core.intents, keys, || append_and_apply(core, &groups, &packed))?
+        core.large.merge_beside(&core.intents, keys, || append_and_apply(core, ranges, &groups, &packed))?
     } else {
-        append_and_apply(core, &groups, &packed)?
+        append_and_apply(core, ranges, &groups, &packed)?
     };
     core.checkpoint.add_log_bytes(replayed_bytes);
     core.counters.payload_bytes.add(replayed_bytes);
     let timestamp = CommitTimestamp::new(lsn.get());
     claims.commit(&core.intents, timestamp);
     core.publisher.publish(timestamp);
+    if !ranges.is_empty() {
+        core.wake_mergers();
+    }
     core.counters.commits.add(1);
-    core.counters.writes.add(sorted.len() as u64);
-    core.counters.write_bytes.add(writes.bytes() as u64);
+    core.counters.writes.add((sorted.len() + ranges.len()) as u64);
+    core.counters.write_bytes.add((writes.bytes() + range_bytes) as u64);
     if lsn.get().is_multiple_of(HORIZON_COMMITS) {
         core.refresh_horizon();
     }
@@ -70,8 +76,11 @@ fn is_blind_merge(write: &Write<'_>) -> bool {
     matches!((write.change, write.claim), (Change::Merge(_), Claim::Blind))
 }
 
-fn payload_of(groups: &[(TreeId, Vec<KeyWrite<'_>>)], bytes: usize) -> Vec<u8> {
-    let mut writer = CommitWriter::with_capacity(bytes);
+fn payload_of(ranges: &[DeletedRange], groups: &[(TreeId, Vec<KeyWrite<'_>>)], bytes: usize) -> Vec<u8> {
+    let mut writer = match ranges {
+        [] => CommitWriter::with_capacity(bytes),
+        ranges => CommitWriter::of_ranges(ranges, bytes),
+    };
     for (tree, group) in groups {
         writer.group(*tree, group.len());
         for (key, change) in group {
@@ -83,13 +92,17 @@ fn payload_of(groups: &[(TreeId, Vec<KeyWrite<'_>>)], bytes: usize) -> Vec<u8> {
 
 fn append_and_apply(
     core: &Core,
+    ranges: &[DeletedRange],
     groups: &[(TreeId, Vec<KeyWrite<'_>>)],
     packed: &Packed,
 ) -> Result<Lsn, BetreeError> {
-    let _gate = core.waits.read(WaitFor::Gate, &core.gate);
+    let _gate = core.pass_gate(ranges);
     core.check_open()?;
     let trees = groups.iter().map(|(tree, _)| core.live_tree(*tree)).collect::<Result<Vec<_>, _>>()?;
-    let lsn = core.log().append_packed(Kind::Commit.into(), packed)?.lsn;
+    ranges.iter().try_for_each(|range| core.live_tree(range.tree).map(|_| ()))?;
+    let kind = if ranges.is_empty() { Kind::Commit } else { Kind::RangeCommit };
+    let lsn = core.log().append_packed(kind.into(), packed)?.lsn;
+    core.delete_ranges(ranges, CommitTimestamp::new(lsn.get()), lsn);
     for (tree, (_, group)) in trees.iter().zip(groups) {
         core.apply(tree, lsn, CommitTimestamp::new(lsn.get()), group);
     }

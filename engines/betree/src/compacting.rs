@@ -1,7 +1,7 @@
 //! Makes trees as small and as quick to read as they can be, because somebody asked for it: all that waits in buffers and nodes goes
 //! into leaves, and the room that comes free goes back to the device.
 //!
-//! 1. Buffers are merged, as for a checkpoint.
+//! 1. Buffers are merged, as for a checkpoint, and range deletes that every snapshot sees are worked in.
 //! 2. Level by level, from the root down, and from left to right, what waits for a child is sent down: a child a step, as
 //!    [`crate::digesting`] does it, so that nobody waits longer than for any other step. What commits bring meanwhile may wait again.
 //! 3. Checkpoints, after which what was replaced is free.
@@ -29,6 +29,7 @@ impl Core {
         };
         for tree in trees {
             self.merge_up_to(&tree, self.last_lsn())?;
+            self.work_in_all(&tree)?;
             let Some(Child::Inner(root)) = tree.view().version.root.clone() else { continue };
             for height in (1..=root.height()).rev() {
                 self.send_level_down(&tree, height)?;

@@ -77,6 +77,8 @@ pub(crate) struct Core {
     pub(crate) heavy: Mutex<Vec<Arc<Tree>>>,
     /// Trees in which something is late that flushes have paid for.
     pub(crate) behind: Mutex<VecDeque<Arc<Tree>>>,
+    /// Trees that may have a range delete to be worked in.
+    pub(crate) with_ranges: Mutex<VecDeque<Arc<Tree>>>,
     pub(crate) ages: Ages,
     pub(crate) idle: Idle,
     /// The time that the longest merge took.
@@ -135,6 +137,11 @@ pub(crate) struct Counters {
     pub(crate) failed_merges: Counter,
     pub(crate) digests: Counter,
     pub(crate) drains: Counter,
+    pub(crate) range_deletes: Counter,
+    /// Steps that worked range deletes in, and the leaves and slices that thereby went unread.
+    pub(crate) range_steps: Counter,
+    pub(crate) unread_leaves: Counter,
+    pub(crate) unread_slices: Counter,
     pub(crate) aged_merges: Counter,
     pub(crate) merge_nanos: Counter,
     pub(crate) delays: Counter,
@@ -181,6 +188,7 @@ impl Core {
             full: Mutex::default(),
             heavy: Mutex::default(),
             behind: Mutex::default(),
+            with_ranges: Mutex::default(),
             ages: Ages::default(),
             idle: Idle::default(),
             longest_merge_nanos: AtomicU64::new(0),
@@ -276,6 +284,7 @@ impl Core {
         timestamp: CommitTimestamp,
         writes: &[KeyWrite<'_>],
     ) {
+        // In this order: range deletes that the horizon sees are in the view then.
         let horizon = self.oldest_snapshot();
         let view = tree.view();
         let mut rest = writes;
@@ -294,7 +303,7 @@ impl Core {
             }
             written += here.iter().map(|(_, change)| change.bytes().len() + SLOT_BYTES).sum::<usize>();
             let owned = here.iter().map(|(key, change)| (*key, OwnedChange::new(*change)));
-            growth += partition.active.apply(lsn, timestamp, horizon, owned);
+            growth += partition.active.apply(lsn, timestamp, (horizon, &view.ranges), owned);
             if partition.active.bytes() >= self.full_from(tree) && partition.frozen.is_none() {
                 self.ask_for_merge(tree);
             }

@@ -157,6 +157,7 @@ impl Core {
     ) -> Result<Progress, BetreeError> {
         let before = tree.view_to_keep();
         let retained = self.snapshots.retained(&self.publisher);
+        let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
         let input = FlushInput {
             blocks: &self.blocks,
             tree: tree.id,

@@ -8,8 +8,8 @@ use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
     CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, History, LiveTransaction,
-    LoadDurability, Lsn, Merging, Persistence, SortedEntries, Statistics, StorageError, Transaction,
-    TreeDescription, TreeId, TreeOptions, Wait,
+    LoadDurability, Lsn, Merging, Persistence, RangeDeletes, SortedEntries, Statistics, StorageError,
+    Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
@@ -169,6 +169,7 @@ impl Engine for Betree {
             durable: Persistence::Durable,
             cached_reads: CachedReads::Told,
             merges: Merging::Blind,
+            range_deletes: RangeDeletes::OneMessage,
         }
     }
 

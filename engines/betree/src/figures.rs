@@ -1,10 +1,13 @@
 //! What the engine says about itself while it runs.
 
+use std::sync::Arc;
+
 use pando_environment::sync::atomic::Ordering;
 
 use pando_storage::Statistics;
 
 use crate::core::Core;
+use crate::tree::tree_state::Tree;
 
 impl Core {
     /// Every counter and gauge. Times are in nanoseconds, sizes in bytes, both since the store was opened.
@@ -29,6 +32,10 @@ impl Core {
             ("merges.digests", &counters.digests),
             ("merges.drains", &counters.drains),
             ("merges.aged", &counters.aged_merges),
+            ("ranges.deleted", &counters.range_deletes),
+            ("ranges.steps", &counters.range_steps),
+            ("ranges.unread_leaves", &counters.unread_leaves),
+            ("ranges.unread_slices", &counters.unread_slices),
             ("merges.entries", &counters.merged_entries),
             ("merges.leaves", &counters.merged_leaves),
             ("merges.leaf_entries", &counters.leaf_entries),
@@ -61,6 +68,8 @@ impl Core {
         figures.set("snapshots.oldest", self.snapshots.retained(&self.publisher).oldest().get());
         figures.set("transactions.live", self.snapshots.all().len() as u64);
         figures.set("trees.count", self.trees().len() as u64);
+        let stretches = |tree: &Arc<Tree>| tree.view().ranges.stretches().len() as u64;
+        figures.set("ranges.waiting", self.trees().values().map(stretches).sum());
         figures
     }
 

@@ -7,6 +7,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod content;
+pub(crate) mod deleted_ranges;
 pub(crate) mod directory;
 mod fields;
 pub(crate) mod filter;
@@ -20,7 +21,7 @@ pub(crate) use fields::{Fields, varint_len, write_bytes, write_varint};
 
 /// The version of the formats in this folder. Until the first release it rises with any change, and other versions are
 /// refused.
-pub(crate) const FORMAT_VERSION: u8 = 4;
+pub(crate) const FORMAT_VERSION: u8 = 5;
 
 /// Why bytes are not what they should be. Never carries user data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

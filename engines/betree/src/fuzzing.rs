@@ -9,8 +9,8 @@ use std::path::Path;
 use bytes::Bytes;
 use pando_environment::Environment;
 use pando_storage::{
-    Batch, BatchLimits, Begin, Claim, Direction, Durability, Engine, KeyRange, Merge, Patience,
-    SnapshotTimestamp, TreeOptions,
+    Batch, BatchLimits, Begin, Claim, CommitTimestamp, Direction, Durability, Engine, KeyRange, Merge,
+    Patience, SnapshotTimestamp, TreeOptions,
 };
 
 use crate::engine::Betree;
@@ -44,10 +44,23 @@ pub fn decode_all(bytes: &[u8]) {
         let node = InnerNode::from_stored(node);
         assert!(node.pivots().covering(bytes) < node.children().len());
     }
-    let _trees = catalog::decode(bytes);
+    if let Ok(trees) = catalog::decode(bytes) {
+        let again = catalog::decode(&catalog::encode(&trees)).expect("what was encoded can be decoded");
+        for (one, other) in trees.iter().zip(&again) {
+            assert_eq!(one.ranges, other.ranges);
+            let _times = one.ranges.over(bytes);
+        }
+    }
     let _commit = record::read_commit::<FormatError>(bytes, |_, _, _| Ok(()));
     let _part = record::read_part(bytes);
-    let _numbers = record::read_numbers::<4>(bytes);
+    let _numbers = record::read_numbers::<2>(bytes);
+    if let Ok((ranges, _)) = record::read_range_commit(bytes) {
+        let again = record::CommitWriter::of_ranges(&ranges, 0).finish();
+        assert_eq!(record::read_range_commit(&again).expect("what was encoded can be decoded").0, ranges);
+    }
+    if let Ok(end) = record::read_end(bytes) {
+        assert_eq!(record::read_end(&record::write_end(&end)).expect("what was encoded can be decoded"), end);
+    }
     let _created = record::read_create_tree(bytes);
     let _laid_out = record::read_lay_out_tree(bytes);
     let _dropped = record::read_drop_tree(bytes);
@@ -116,6 +129,10 @@ pub fn examples() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
             writer.put_blind(tree, &key, &[round; 40][..usize::from(key[0] % 40)]).expect("the put succeeds");
         }
         writer.delete_blind(tree, &[round]).expect("the delete succeeds");
+        if round % 5 == 4 {
+            let range = KeyRange::prefix(&[round]);
+            writer.delete_range(tree, &range, Patience::MayBlock).expect("the range is deleted");
+        }
         let merges = [Merge::Add(i64::from(round)), Merge::Max(&[round]), Merge::Min(b"min")];
         for (key, merge) in (round..).zip(merges) {
             writer
@@ -152,5 +169,5 @@ fn page(bytes: &[u8]) {
         let _lengths = (content.in_page().len(), content.value_bytes());
         assert!(page.lower_bound(&key) <= page.len() && page.upper_bound(&key) <= page.len());
     }
-    let _found = page.find(&key, SnapshotTimestamp::MAX);
+    let _found = page.find(&key, SnapshotTimestamp::MAX, CommitTimestamp::ZERO);
 }

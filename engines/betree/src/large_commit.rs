@@ -12,7 +12,8 @@
 //! 3. Part by part: wait for room as any commit does, append a record that says so, and put the part (read back from the log) into the
 //!    buffers, under the timestamp that no snapshot sees yet. Other commits have smaller timestamps, and become visible without waiting.
 //! 4. The log is synced, and the last record appended, which leaps: its LSN is the timestamp. With it the part of merges goes into the
-//!    buffers, as any commit's writes do with its record. It is synced, too.
+//!    buffers, as any commit's writes do with its record, and ranges that the commit deletes, which the end names, enter the lists of their
+//!    trees. It is synced, too.
 //! 5. The claims are settled, and the timestamp is published: snapshots see all parts at once.
 //!
 //! # Why it is whole after a crash
@@ -49,7 +50,8 @@ use part::Part;
 
 use crate::core::Core;
 use crate::error::BetreeError;
-use crate::format::record::{Kind, read_part, write_numbers};
+use crate::format::deleted_ranges::DeletedRange;
+use crate::format::record::{Kind, LargeEnd, read_part, write_end, write_numbers};
 use crate::log::{Appended, LogPosition, Packed, ReadBack, leap_from};
 use crate::waits::WaitFor;
 
@@ -100,6 +102,8 @@ pub(crate) struct Decided {
     merges: Option<LogPosition>,
     /// The next part to be put into the buffers.
     next: usize,
+    /// Deleted with the last record.
+    ranges: Vec<DeletedRange>,
     at: Stage,
 }
 
@@ -219,6 +223,7 @@ pub(crate) fn commit_large(
     core: &Core,
     owner: TransactionId,
     writes: &SpillingWrites,
+    ranges: &[DeletedRange],
     claims: &Claims,
     durability: Durability,
 ) -> Result<CommitReceipt, BetreeError> {
@@ -228,7 +233,7 @@ pub(crate) fn commit_large(
         core.check_room_for(writes.bytes() as u64)?;
         let turn = core.large.exclude();
         let kept_off = core.large.keep_merges_off(owner);
-        Ok((turn, kept_off, core.decide(&mut parts, &trees)?))
+        Ok((turn, kept_off, core.decide(&mut parts, &trees, ranges)?))
     });
     let (turn, kept_off, mut decided) =
         outcome.inspect_err(|_| parts.first.into_iter().for_each(|first| core.large.give_up(first)))?;
@@ -310,16 +315,23 @@ impl Core {
     }
 
     /// Appends the end. The caller has the turn.
-    fn decide(&self, parts: &mut LoggedParts, trees: &BTreeSet<TreeId>) -> Result<Decided, BetreeError> {
+    fn decide(
+        &self,
+        parts: &mut LoggedParts,
+        trees: &BTreeSet<TreeId>,
+        ranges: &[DeletedRange],
+    ) -> Result<Decided, BetreeError> {
         let first = parts.first.expect("a commit has writes");
         let (end, timestamp) = {
             let _gate = self.waits.read(WaitFor::Gate, &self.gate);
             self.check_open()?;
-            trees.iter().try_for_each(|tree| self.live_tree(*tree).map(|_| ()))?;
+            let of_ranges = ranges.iter().map(|range| &range.tree);
+            trees.iter().chain(of_ranges).try_for_each(|tree| self.live_tree(*tree).map(|_| ()))?;
             let timestamp = CommitTimestamp::new(leap_from(self.log().appended_lsn()).get());
             let count = parts.places.len() + usize::from(parts.merges.is_some());
-            let has_merges = u64::from(parts.merges.is_some());
-            let payload = write_numbers(&[first.get(), count as u64, timestamp.get(), has_merges]);
+            let has_merges = parts.merges.is_some();
+            let (parts, ranges) = (count as u64, ranges.to_vec());
+            let payload = write_end(&LargeEnd { first, parts, timestamp, has_merges, ranges });
             (self.log().append(Kind::LargeEnd.into(), &[&payload])?, timestamp)
         };
         self.publisher.publish(CommitTimestamp::new(end.get()));
@@ -329,6 +341,7 @@ impl Core {
             places: std::mem::take(&mut parts.places),
             merges: parts.merges,
             next: 0,
+            ranges: ranges.to_vec(),
             at: Stage::Commit,
         })
     }
@@ -406,10 +419,11 @@ impl Core {
         let timestamp = decided.timestamp;
         let payload = write_numbers(&[decided.first.get()]);
         let (whole, applied) = self.persist(decided.at, || {
-            let _gate = self.waits.read(WaitFor::Gate, &self.gate);
+            let _gate = self.pass_gate(&decided.ranges);
             self.check_open()?;
             let to = Lsn::new(timestamp.get());
             let whole = log.append_leaping(Kind::LargeWhole.into(), &payload, to)?;
+            self.delete_ranges(&decided.ranges, timestamp, to);
             let applied = self.apply_payload(whole.lsn, timestamp, merges);
             Ok((whole, applied))
         })?;

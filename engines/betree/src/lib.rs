@@ -33,8 +33,9 @@
 //! snapshots and order of commits · `core` what all share · `space` extents, pointers, superblocks · `log` the write-ahead
 //! log · `verify` the offline check · `backup` hot backups and their restore.
 //!
-//! # Not here yet
-//! Range deletes: the formats have their fields.
+//! # Range deletes
+//! stand in a list beside the buffers and the nodes ([`tree::ranges`]): reads hide what they deleted, and background work takes it out
+//! (`range_deletes`, [`tree::work_in`]).
 #![warn(missing_docs)]
 
 pub(crate) mod ages;
@@ -62,6 +63,7 @@ mod options;
 mod pace;
 mod page_memory;
 mod pressure;
+mod range_deletes;
 pub(crate) mod recovery;
 #[cfg(all(test, shuttle))]
 mod schedules;

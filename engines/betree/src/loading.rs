@@ -14,6 +14,7 @@ use crate::core::Core;
 use crate::error::BetreeError;
 use crate::space::Shutdown;
 use crate::tree::load::TreeLoad;
+use crate::tree::ranges::DeletedRanges;
 use crate::tree::tree_state::Tree;
 
 /// How many entries pass between two looks whether the engine and the tree are still there.
@@ -61,6 +62,8 @@ impl Core {
         self.live_tree(tree.id)?;
         check_empty(tree)?;
         let flushed = load.into_flushed()?;
+        // Nothing lies under them, and entries without times would.
+        tree.change_ranges(DeletedRanges::cleared);
         self.counters.loaded_entries.add(entries);
         self.counters.loaded_leaves.add(flushed.figures.leaves.leaves);
         self.counters.loaded_bytes.add(flushed.figures.leaf_bytes);

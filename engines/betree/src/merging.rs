@@ -1,8 +1,8 @@
 //! Which buffer is flushed next, and the steps from a full buffer to a new version.
 //!
 //! 1. *Choose*: what earlier flushes left behind and have paid for ([`crate::digesting`]), else a full partition, else (where memory
-//!    runs short) the largest, else one whose writes have grown old ([`crate::ages`]). If there is nothing of it, what late writes or
-//!    reads want.
+//!    runs short) the largest, else one whose writes have grown old ([`crate::ages`]). If there is nothing of it, range deletes are worked
+//!    in ([`crate::range_deletes`]), and then what late writes or reads want.
 //! 2. *Sweep*: what was overwritten in the buffer goes; if that was enough of it, the buffer is not flushed yet.
 //! 3. *Freeze*: behind the gate, its active buffer becomes the frozen one and an empty one takes new writes. A partition that
 //!    is full is divided in two: of many small buffers each flush is short, and all together hold as much.
@@ -81,10 +81,10 @@ impl Core {
         {
             return Ok(Progress::Merged);
         }
-        match self.merge_one_aged()? {
-            Progress::Merged => Ok(Progress::Merged),
-            Progress::Nothing => self.drain_one(),
+        if self.merge_one_aged()? == Progress::Merged || self.work_in_one()? == Progress::Merged {
+            return Ok(Progress::Merged);
         }
+        self.drain_one()
     }
 
     /// Merges all that a tree has buffered of records up to `target`.
@@ -174,7 +174,7 @@ impl Core {
         if weight(partition) < least {
             return Ok(Progress::Nothing);
         }
-        if partition.frozen.is_none() && self.sweep(partition) {
+        if partition.frozen.is_none() && self.sweep(tree, partition) {
             return Ok(Progress::Merged);
         }
         self.merge_partition(tree, merging, &view, at)?;
@@ -182,10 +182,11 @@ impl Core {
     }
 
     /// Drops what overwriting has left in an active buffer; whether that makes merging it unnecessary for now.
-    fn sweep(&self, partition: &Partition) -> bool {
+    fn sweep(&self, tree: &Tree, partition: &Partition) -> bool {
         let before = partition.active.bytes();
         self.refresh_horizon();
-        let dropped = partition.active.sweep(self.oldest_snapshot());
+        let horizon = self.oldest_snapshot();
+        let dropped = partition.active.sweep(horizon, &tree.view().ranges);
         self.counters.swept_bytes.add(dropped as u64);
         self.hot_set.note(0, -(dropped as i64));
         self.remove_buffered(dropped);
@@ -227,6 +228,7 @@ impl Core {
         };
         let before = tree.view_to_keep();
         let retained = self.snapshots.retained(&self.publisher);
+        let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
         let bytes = frozen.buffer.bytes();
         let mut messages = Messages::of_buffer(&frozen.buffer.read(), &retained);
         let settings = tree.settings();
@@ -340,13 +342,14 @@ mod tests {
 
     use super::*;
     use crate::tree::buffer::{NoPut, OwnedChange, Version};
+    use crate::tree::ranges::DeletedRanges;
 
     fn buffer(keys: impl Iterator<Item = u8>) -> Buffer {
         let mut buffer = Buffer::default();
         for key in keys {
             let version =
                 Version { timestamp: CommitTimestamp::new(1), change: OwnedChange::Other(NoPut::Delete) };
-            buffer.push(&[key], version, SnapshotTimestamp::ZERO);
+            buffer.push(&[key], version, SnapshotTimestamp::ZERO, &DeletedRanges::default());
         }
         buffer
     }

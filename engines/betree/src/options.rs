@@ -48,6 +48,9 @@ pub struct Options {
     /// Bytes of keys and values that one transaction may write; 0 means sixteen times `log_budget_bytes`, but 1 GiB at least. The
     /// log holds all of it until it is checkpointed.
     pub transaction_bytes: u64,
+    /// A range of so many entries at least, by estimate, is deleted by one message; one of fewer key by key, which costs less than to
+    /// rewrite its edges.
+    pub range_delete_entries: u64,
     pub(crate) tree: TreeSettings,
 }
 
@@ -65,12 +68,13 @@ impl Default for Options {
             partition_bytes: 0,
             transaction_memory_bytes: 0,
             transaction_bytes: 0,
+            range_delete_entries: 1_000,
             tree: TreeSettings::default(),
         }
     }
 }
 
-const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, transactionLimit, transactionMemory, logCompression, \
+const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, rangeDeleteEntries, transactionLimit, transactionMemory, logCompression, \
                      compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits, leafFilterBits, largeValueSize";
 
 impl Options {
@@ -135,6 +139,7 @@ impl Options {
                     self.partition_bytes =
                         parse_size("partitionSize", value, range, "a size from 256B to 64MB")?;
                 }
+                "rangeDeleteEntries" => self.range_delete_entries = parse_entries(value)?,
                 "compression" | "runCompression" | "pageSize" | "leafSize" | "fanout" | "bufferPercent"
                 | "runSize" | "filterBits" | "leafFilterBits" | "largeValueSize" => {
                     of_trees.push((name.clone(), value.clone()));
@@ -211,6 +216,11 @@ fn processors() -> usize {
         }
         known => known,
     }
+}
+
+fn parse_entries(value: &str) -> Result<u64, BetreeError> {
+    let entries = parse_size("rangeDeleteEntries", value, 0..=usize::MAX, "a number of entries")?;
+    Ok(entries as u64)
 }
 
 fn parse_direct_io(value: &str) -> Result<DirectIo, BetreeError> {

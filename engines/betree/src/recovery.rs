@@ -20,8 +20,9 @@ use crate::cache::{Blocks, PageCache};
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
 use crate::format::catalog::{self, StoredState, StoredTree};
+use crate::format::deleted_ranges::DeletedRange;
 use crate::format::record::{
-    Kind, read_commit, read_create_tree, read_drop_tree, read_lay_out_tree, unknown_kind,
+    Kind, read_commit, read_create_tree, read_drop_tree, read_lay_out_tree, read_range_commit, unknown_kind,
 };
 use crate::large_commit::LargeReplay;
 use crate::log::{Log, LogOptions, LogRecord};
@@ -155,6 +156,7 @@ fn load_tree(core: &Core, stored: StoredTree) -> Result<Tree, BetreeError> {
     let partitions = stored.partitions.into_iter();
     let partitions = partitions.map(|stored| Arc::new(Partition::empty(stored.lower, stored.persisted)));
     let view = TreeView::new(partitions.collect(), Arc::new(Version { root }));
+    let view = view.into_ranges(Arc::new(stored.ranges));
     let tree = Tree::new(stored.id, stored.name, stored.options, settings, view);
     if stored.state == StoredState::Dropped {
         tree.set_dropped(CommitTimestamp::ZERO);
@@ -167,7 +169,13 @@ fn replay(core: &Arc<Core>, large: &mut LargeReplay, record: &LogRecord<'_>) -> 
     let damaged = |source| BetreeError::Record { lsn, source };
     core.counters.replayed_records.add(1);
     match Kind::from_number(record.kind.number()) {
-        Some(Kind::Commit) => replay_writes(core, lsn, CommitTimestamp::new(lsn.get()), record.payload)?,
+        Some(Kind::Commit) => {
+            replay_writes(core, lsn, CommitTimestamp::new(lsn.get()), &[], record.payload)?;
+        }
+        Some(Kind::RangeCommit) => {
+            let (ranges, writes) = read_range_commit(record.payload).map_err(damaged)?;
+            replay_writes(core, lsn, CommitTimestamp::new(lsn.get()), &ranges, writes)?;
+        }
         Some(kind @ (Kind::LargePart | Kind::LargeEnd | Kind::LargeApplied | Kind::LargeWhole)) => {
             large.replay(core, kind, record)?;
         }
@@ -197,17 +205,19 @@ fn replay(core: &Arc<Core>, large: &mut LargeReplay, record: &LogRecord<'_>) -> 
     Ok(())
 }
 
-/// Applies the writes of a record, whose `timestamp` is its LSN, but for a part of a large commit.
+/// Applies the ranges and the writes of a record, whose `timestamp` is its LSN, but for a part of a large commit.
 pub(crate) fn replay_writes(
     core: &Arc<Core>,
     lsn: Lsn,
     timestamp: CommitTimestamp,
+    ranges: &[DeletedRange],
     payload: &[u8],
 ) -> Result<(), BetreeError> {
     core.make_replay_room(core.buffer_budget())?;
     // As in a commit: whoever takes the gate's write side finds the record applied whole or not at all.
     let _gate = core.gate.read();
     core.set_replayed(lsn);
+    core.delete_ranges(ranges, timestamp, lsn);
     core.counters.replayed_writes.add(core.apply_payload(lsn, timestamp, payload)?);
     Ok(())
 }

@@ -6,11 +6,13 @@
 //! - [`lookup`] and [`scan`] read a view. [`flush`] takes [`messages`] of a frozen buffer down: into slices
 //!   ([`run_writer`]) or into leaves ([`leaf_merge`], [`leaf_writer`]), as [`policy`] says, and makes the nodes above anew. [`digest`] has what
 //!   waits go down when nothing arrives; [`behind`] knows where.
+//! - [`ranges`]: whole ranges of keys that were deleted at once, and [`work_in`]: how nodes and leaves do without what they had.
 //!
 //! # Where the newest version of a key is
 //! The active buffer of its partition, else the partition's frozen buffer, else the slices of each node on the way down, the
 //! newest first, else the leaf. Times descend strictly in that order, so that a lookup stops at the first version that its
-//! snapshot sees; where that is a merge, it goes on to what the merge is applied to ([`joining`]).
+//! snapshot sees; where that is a merge, it goes on to what the merge is applied to ([`joining`]). Where
+//! it is older than a range delete over the key that the snapshot sees as well, the key is not there ([`ranges`]).
 
 pub(crate) mod behind;
 pub(crate) mod buffer;
@@ -29,6 +31,7 @@ pub(crate) mod node;
 pub(crate) mod owners;
 pub(crate) mod path;
 pub(crate) mod policy;
+pub(crate) mod ranges;
 pub(crate) mod relocate;
 pub(crate) mod retain;
 pub(crate) mod run_writer;
@@ -39,3 +42,4 @@ pub(crate) mod sorted_keys;
 pub(crate) mod tree_state;
 pub(crate) mod view;
 pub(crate) mod waiting;
+pub(crate) mod work_in;

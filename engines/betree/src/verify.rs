@@ -86,6 +86,8 @@ pub struct TreeReport {
     pub large_values: u64,
     /// Bytes of them before compression.
     pub large_bytes: u64,
+    /// Ranges of keys with deletes that are not worked in yet.
+    pub deleted_ranges: u64,
 }
 
 /// Something that is wrong, where, and which keys it concerns.
@@ -237,6 +239,7 @@ impl Walk<'_> {
     fn tree(&mut self, stored: &StoredTree) {
         let mut report =
             TreeReport { number: stored.id.get(), name: stored.name.clone(), ..TreeReport::default() };
+        report.deleted_ranges = stored.ranges.stretches().len() as u64;
         if let Some(root) = stored.root {
             report.height = root.height;
             let everything = Range { lower: None, upper: None };

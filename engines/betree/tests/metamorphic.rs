@@ -32,6 +32,7 @@ const KEYS: u64 = 700;
 #[derive(Clone, Debug)]
 enum Step {
     Commit(Vec<(Vec<u8>, Change)>),
+    DeleteRange(KeyRange),
     Get(Vec<u8>),
     Scan(KeyRange, Direction, usize),
     /// Keeps a snapshot; the oldest goes when there are three.
@@ -93,7 +94,8 @@ fn stream(seed: u64, steps: usize) -> Vec<Step> {
     let random = SeededRandom::new(seed);
     let mut next = 0;
     let step = |_| match random.below(100) {
-        0..60 => commit(&random, &mut next),
+        0..56 => commit(&random, &mut next),
+        56..60 => Step::DeleteRange(range(&random)),
         60..72 => Step::Get(key(&random)),
         72..82 => Step::Scan(range(&random), direction(&random), 1 + random.below(60) as usize),
         82..86 => Step::Snapshot,
@@ -112,14 +114,28 @@ fn options(entries: &[(&str, &str)], cache: u64, partition: usize) -> Options {
     options
 }
 
+const USUAL: &str = "usual";
+/// The configuration that deletes ranges key by key, as the usual one does where they are small; all others do by messages.
+const KEY_BY_KEY: &str = "no codec";
 /// The configuration whose tree is laid out anew on the way.
 const CHANGING: &str = "laid out anew";
 
 fn configurations() -> Vec<(&'static str, Options)> {
+    let configurations = all_configurations();
+    let by_messages = configurations.into_iter().map(|(name, mut options)| {
+        if name != KEY_BY_KEY && name != USUAL {
+            options.range_delete_entries = 0;
+        }
+        (name, options)
+    });
+    by_messages.collect()
+}
+
+fn all_configurations() -> Vec<(&'static str, Options)> {
     let tiny = [("pageSize", "128B"), ("leafSize", "1KB"), ("fanout", "4"), ("runSize", "512B")];
     let with = |more: &[(&'static str, &'static str)]| [&tiny[..], more].concat();
     vec![
-        ("usual", Options::default()),
+        (USUAL, Options::default()),
         ("straight into leaves", options(&with(&[("bufferPercent", "0")]), 16 << 10, 1_000)),
         (
             "straight into leaves that have filters",
@@ -146,7 +162,7 @@ fn configurations() -> Vec<(&'static str, Options)> {
             ),
         ),
         (
-            "no codec",
+            KEY_BY_KEY,
             options(
                 &with(&[("bufferPercent", "30"), ("compression", "none"), ("logCompression", "none")]),
                 1 << 20,
@@ -243,6 +259,12 @@ impl Run {
         }
         match step {
             Step::Commit(writes) => self.commit(writes),
+            Step::DeleteRange(range) => {
+                let mut writer = self.engine().begin(Begin::WRITE).expect("a writer begins");
+                let deleted = writer.delete_range(self.tree, range, Patience::MayBlock);
+                deleted.expect("nobody else writes");
+                writer.commit(Durability::Logged).expect("the commit succeeds");
+            }
             Step::Get(key) => {
                 let reader = self.engine().begin(Begin::READ).expect("a reader begins");
                 self.get(&*reader, key);

@@ -43,8 +43,8 @@ use std::sync::mpsc;
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, SnapshotTimestamp,
-    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, RangeDeletes,
+    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -138,6 +138,7 @@ impl Engine for LmdbEngine {
             durable: Persistence::Durable,
             cached_reads: CachedReads::NotTold,
             merges: Merging::Blind,
+            range_deletes: RangeDeletes::Emulated,
         }
     }
 

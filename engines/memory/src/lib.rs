@@ -33,8 +33,8 @@ use std::sync::Arc;
 use pando_environment::{Clock, Environment};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, SnapshotTimestamp,
-    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, RangeDeletes,
+    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::RwLock;
 
@@ -77,6 +77,7 @@ impl Engine for MemoryEngine {
             durable: Persistence::Volatile,
             cached_reads: CachedReads::Told,
             merges: Merging::Blind,
+            range_deletes: RangeDeletes::Emulated,
         }
     }
 

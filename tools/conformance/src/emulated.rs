@@ -7,8 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pando_storage::{
     Batch, BatchLimits, Begin, Capabilities, CommitReceipt, Direction, Durability, DurabilityWaker, Engine,
-    Estimate, KeyRange, LiveTransaction, Lsn, Merging, Patience, Savepoint, ScanEnd, SharedEngine,
-    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    Estimate, KeyRange, LiveTransaction, Lsn, Merging, Patience, RangeDeletes, Savepoint, ScanEnd,
+    SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId,
+    TreeOptions,
 };
 
 /// See the module's head.
@@ -27,7 +28,8 @@ impl Engine for EmulatedEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { merges: Merging::Emulated, ..self.0.capabilities() }
+        let (merges, range_deletes) = (Merging::Emulated, RangeDeletes::Emulated);
+        Capabilities { merges, range_deletes, ..self.0.capabilities() }
     }
 
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {

@@ -119,6 +119,7 @@ macro_rules! every_test {
             a_range_delete_conflicts_with_updates_within_it
             a_range_delete_does_not_conflict_beside_its_range
             a_range_delete_loses_nothing_that_it_has_not_seen
+            a_range_delete_by_one_message_counts_as_one_write
             a_range_delete_survives_restarts
         );
         $crate::tests_of!($open, isolation:

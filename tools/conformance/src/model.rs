@@ -8,6 +8,8 @@
 //!   applied last; else it is an update.
 //! - An update *must* conflict if another live transaction has updated the key, or a later commit than the snapshot did.
 //!   It *may* conflict where a later commit only touched the key and then went back to a savepoint.
+//! - A range delete is an update of all keys within that the transaction sees. An engine that does it by one message claims the
+//!   whole range: then it may conflict with whatever else was touched there.
 //!
 //! Keys are short and made of few bytes, so that everything meets everything.
 
@@ -17,7 +19,7 @@ use std::ops::Bound;
 use pando_environment::Environment;
 use pando_storage::{
     Capabilities, Claim, CommitReceipt, ConflictTime, Direction, Durability, KeyRange, Merge, Merging,
-    Patience, Savepoint, StorageError, Transaction, TreeId,
+    Patience, RangeDeletes, Savepoint, StorageError, Transaction, TreeId,
 };
 
 use crate::subject::{Choices, Entry, Opened, Subject, entries_in, value};
@@ -40,6 +42,8 @@ struct Live {
     view: State,
     writes: Writes,
     touched: BTreeSet<Place>,
+    /// Ranges of slots that it has claimed.
+    ranges: Vec<(usize, KeyRange)>,
     savepoints: Vec<(Savepoint, State, Writes)>,
 }
 
@@ -83,10 +87,13 @@ struct Model {
     changed: BTreeMap<Place, usize>,
     /// The number of the last commit that had touched a place and gone back to a savepoint.
     touched: BTreeMap<Place, usize>,
+    /// Ranges that a commit had claimed, with the number of the last one.
+    ranges: Vec<(usize, KeyRange, usize)>,
     live: Vec<Live>,
     last_receipt: Option<CommitReceipt>,
     conflicts: ConflictTime,
     merges: Merging,
+    range_deletes: RangeDeletes,
 }
 
 /// Runs thousands of random operations, from fixed seeds and from a fresh one; `PANDO_SEED` replays one.
@@ -117,10 +124,12 @@ impl Model {
             commits: 0,
             changed: BTreeMap::new(),
             touched: BTreeMap::new(),
+            ranges: Vec::new(),
             live: Vec::new(),
             last_receipt: None,
             conflicts: capabilities.conflicts,
             merges: capabilities.merges,
+            range_deletes: capabilities.range_deletes,
         }
     }
 
@@ -129,7 +138,7 @@ impl Model {
             return self.begin(engine);
         }
         let at = choices.below(self.live.len());
-        match choices.below(47) {
+        match choices.below(48) {
             0..=7 => self.get(at, choices),
             8..=13 => self.scan(at, choices),
             14..=24 => self.put(at, choices),
@@ -139,7 +148,7 @@ impl Model {
             32..=36 => self.commit(at),
             37 => self.live.swap_remove(at).transaction.rollback(),
             40..=45 => self.merge(at, choices),
-            46 => self.delete_range(at, choices),
+            46 | 47 => self.delete_range(at, choices),
             38 if choices.one_in(4) => engine.checkpoint().expect("the checkpoint succeeds"),
             38 if choices.one_in(8) => engine.compact(&[]).expect("the trees are compacted"),
             _ => self.check_newest(engine),
@@ -153,6 +162,7 @@ impl Model {
             view: self.newest.clone(),
             writes: BTreeMap::new(),
             touched: BTreeSet::new(),
+            ranges: Vec::new(),
             savepoints: Vec::new(),
         });
     }
@@ -245,7 +255,7 @@ impl Model {
         let range = KeyRange { lower: bound(choices), upper: bound(choices) };
         let of_slot = self.live[at].view.keys().filter(|place| place.0 == slot && range.contains(&place.1));
         let places: Vec<Place> = of_slot.cloned().collect();
-        let may = places.iter().any(|place| self.may_conflict(at, place));
+        let may = places.iter().any(|place| self.may_conflict(at, place)) || self.may_meet(at, slot, &range);
         let must = places.iter().any(|place| self.must_conflict(at, place));
         let outcome = self.live[at].transaction.delete_range(self.trees[slot], &range, Patience::MayBlock);
         match outcome {
@@ -254,6 +264,9 @@ impl Model {
                 for place in places {
                     self.live[at].touched.insert(place.clone());
                     self.live[at].write(place, None);
+                }
+                if self.range_deletes == RangeDeletes::OneMessage {
+                    self.live[at].ranges.push((slot, range));
                 }
             }
             Err(error) => {
@@ -296,8 +309,30 @@ impl Model {
     }
 
     fn may_conflict(&self, at: usize, place: &Place) -> bool {
+        let (slot, point) = (place.0, KeyRange::point(&place.1));
         self.must_conflict(at, place)
+            || self.meets_range(at, slot, &point)
             || self.touched.get(place).is_some_and(|commit| *commit > self.live[at].began_after)
+    }
+
+    /// Whether a range meets one that another transaction has claimed, or deleted since the snapshot.
+    fn meets_range(&self, at: usize, slot: usize, range: &KeyRange) -> bool {
+        let live = self.live.iter().enumerate().filter(|(other, _)| *other != at);
+        let mut held = live.flat_map(|(_, live)| &live.ranges);
+        let late = |(_, _, commit): &&(usize, KeyRange, usize)| *commit > self.live[at].began_after;
+        held.any(|(of, other)| *of == slot && overlap(other, range))
+            || self.ranges.iter().filter(late).any(|(of, other, _)| *of == slot && overlap(other, range))
+    }
+
+    /// Whether a claim of a whole range may meet anybody: also those who touched keys that this transaction does not see.
+    fn may_meet(&self, at: usize, slot: usize, range: &KeyRange) -> bool {
+        if self.range_deletes == RangeDeletes::Emulated {
+            return false;
+        }
+        let others = self.live.iter().enumerate().filter(|(other, _)| *other != at);
+        let places = others.flat_map(|(_, live)| &live.touched).chain(self.touched.keys());
+        let mut within = places.filter(|place| place.0 == slot && range.contains(&place.1));
+        within.any(|place| self.may_conflict(at, place)) || self.meets_range(at, slot, range)
     }
 
     fn savepoint(&mut self, at: usize) {
@@ -335,6 +370,8 @@ impl Model {
         };
         assert!(!must, "the commit had to conflict");
         self.commits += 1;
+        let commits = self.commits;
+        self.ranges.extend(live.ranges.into_iter().map(|(slot, range)| (slot, range, commits)));
         for place in live.touched {
             self.touched.insert(place, self.commits);
         }
@@ -392,6 +429,14 @@ impl Live {
 fn entries_of(state: &State, slot: usize) -> Vec<Entry> {
     let of_slot = state.range((slot, Vec::new())..(slot + 1, Vec::new()));
     of_slot.map(|((_, key), value)| (key.clone(), value.clone())).collect()
+}
+
+/// Whether a key may lie within both.
+fn overlap(one: &KeyRange, other: &KeyRange) -> bool {
+    let meets = |lower: &Bound<Vec<u8>>, upper: &Bound<Vec<u8>>| {
+        !KeyRange { lower: lower.clone(), upper: upper.clone() }.is_empty()
+    };
+    meets(&one.lower, &other.upper) && meets(&other.lower, &one.upper)
 }
 
 fn key(choices: &mut Choices) -> Vec<u8> {

@@ -5,7 +5,9 @@
 
 use std::ops::Bound;
 
-use pando_storage::{Direction, Durability, ErrorKind, KeyRange, Merge, Patience, Transaction, TreeId};
+use pando_storage::{
+    Direction, Durability, ErrorKind, KeyRange, Merge, Patience, RangeDeletes, Transaction, TreeId,
+};
 
 use crate::subject::{Entry, Opened, Subject, commit, entries, entries_in, entry, kind, value};
 
@@ -163,6 +165,29 @@ pub fn a_range_delete_loses_nothing_that_it_has_not_seen(subject: &Subject) {
     assert!(put || erased, "one of both wins");
     assert_eq!(engine.value(tree, "150 new").is_some(), put);
     assert_eq!(engine.value(tree, "150").is_none(), erased);
+}
+
+/// An engine that deletes ranges by one message writes nothing for a key, however many there are; and it claims the whole range.
+pub fn a_range_delete_by_one_message_counts_as_one_write(subject: &Subject) {
+    let engine = subject.open();
+    if engine.capabilities().range_deletes == RangeDeletes::Emulated {
+        return;
+    }
+    let tree = engine.tree("t");
+    let mut writer = engine.writer();
+    for number in 0..5_000_u32 {
+        writer.put(tree, &number.to_be_bytes(), b"value").expect("the put succeeds");
+    }
+    commit(writer);
+    let (mut eraser, late) = (engine.writer(), engine.writer());
+    delete_range(&mut *eraser, tree, &KeyRange::all());
+    let writes: Vec<u64> = engine.live_transactions().iter().map(|live| live.writes).collect();
+    assert!(writes.iter().sum::<u64>() <= 1, "{writes:?}");
+    engine.expect_conflict(late, |late| late.put(tree, b"new", b"within"));
+    commit(eraser);
+    assert_eq!(engine.entries(tree), vec![]);
+    let estimate = engine.tree_estimate(tree).expect("a tree has an estimate");
+    assert!(estimate.entries <= 2_500, "{estimate:?} of nothing");
 }
 
 /// What was deleted stays away after a restart, clean or not, and what came later stays.

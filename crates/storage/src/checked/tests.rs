@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::*;
 use crate::{
     Batch, BatchLimits, CachedReads, ConflictTime, Direction, ErrorKind, History, KEY_BYTES_MAX, KeyRange,
-    Merging, Patience, Persistence, Savepoint, ScanEnd, SnapshotTimestamp,
+    Merging, Patience, Persistence, RangeDeletes, Savepoint, ScanEnd, SnapshotTimestamp,
 };
 
 /// The promise that the engine of a test breaks.
@@ -39,6 +39,7 @@ impl Engine for Breaking {
             durable: Persistence::Volatile,
             cached_reads: CachedReads::Told,
             merges: Merging::Emulated,
+            range_deletes: RangeDeletes::Emulated,
         }
     }
     fn create_tree(&self, _: &str, _: &TreeOptions) -> Result<TreeId, StorageError> {

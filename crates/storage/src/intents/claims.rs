@@ -1,7 +1,7 @@
-//! The claims of one transaction: an intent for each key up to a number, filters for what is beyond.
+//! The claims of one transaction: an intent for each key up to a number, filters for what is beyond, and whole ranges.
 
 use super::{Intent, Intents, TransactionId};
-use crate::{CommitTimestamp, SnapshotTimestamp, StorageError, TreeId};
+use crate::{CommitTimestamp, KeyRange, SnapshotTimestamp, StorageError, TreeId};
 
 /// Keys that a transaction claims one by one; further ones it claims widely. They take about 4 MB.
 pub const CLAIMS_MAX: usize = 1 << 16;
@@ -14,6 +14,7 @@ pub struct Claims {
     intents: Vec<Intent>,
     intents_max: usize,
     is_wide: bool,
+    has_ranges: bool,
 }
 
 impl Claims {
@@ -28,7 +29,7 @@ impl Claims {
         snapshot: SnapshotTimestamp,
         intents_max: usize,
     ) -> Claims {
-        Claims { owner, snapshot, intents: Vec::new(), intents_max, is_wide: false }
+        Claims { owner, snapshot, intents: Vec::new(), intents_max, is_wide: false, has_ranges: false }
     }
 
     /// Claims a key, or [`Conflict`](crate::ErrorKind::Conflict).
@@ -41,11 +42,27 @@ impl Claims {
         intents.acquire_wide(self.owner, self.snapshot, tree, key)
     }
 
+    /// Claims all keys of a range, or [`Conflict`](crate::ErrorKind::Conflict). False if there are too many claims of ranges: then the
+    /// keys are to be claimed one by one.
+    pub fn claim_range(
+        &mut self,
+        intents: &Intents,
+        tree: TreeId,
+        range: &KeyRange,
+    ) -> Result<bool, StorageError> {
+        let is_claimed = intents.acquire_range(self.owner, self.snapshot, tree, range)?;
+        self.has_ranges |= is_claimed;
+        Ok(is_claimed)
+    }
+
     /// Settles them at the transaction's commit.
     pub fn commit(&self, intents: &Intents, timestamp: CommitTimestamp) {
         intents.commit(&self.intents, timestamp);
         if self.is_wide {
             intents.commit_wide(self.owner, timestamp);
+        }
+        if self.has_ranges {
+            intents.commit_ranges(self.owner, timestamp);
         }
     }
 
@@ -54,6 +71,9 @@ impl Claims {
         intents.release(&self.intents);
         if self.is_wide {
             intents.release_wide(self.owner);
+        }
+        if self.has_ranges {
+            intents.release_ranges(self.owner);
         }
     }
 }

@@ -13,16 +13,20 @@
 //!   varint  entries, varint bytes of keys and values below the root, varint reach of its large values
 //!   varint  root partitions
 //!   per partition: lower bound with its length before it (empty for the first), varint persisted LSN
+//!   range deletes that are not worked in: see `deleted_ranges`
 //! ```
 //! A partition's *persisted LSN*: the tree on disk has every write to the partition's keys up to this record of the log, and
-//! none after it. Replay skips what it has.
+//! none after it. Replay skips what it has. Likewise the list of range deletes has those up to the record that it names, but for
+//! those that are worked in, and none after it.
 
 use pando_storage::{KEY_BYTES_MAX, Lsn, TreeId};
 
+use super::deleted_ranges::{read_list, write_list};
 use super::directory::decode_pointer;
 use super::inner_node::HEIGHT_MAX;
 use super::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
 use crate::space::{BlockKind, Pointer};
+use crate::tree::ranges::DeletedRanges;
 
 const BLOCK: &str = "tree catalog";
 
@@ -60,6 +64,7 @@ pub(crate) struct StoredTree {
     pub(crate) content_bytes: u64,
     pub(crate) reach: u64,
     pub(crate) partitions: Vec<StoredPartition>,
+    pub(crate) ranges: DeletedRanges,
 }
 
 /// Writes the whole catalog.
@@ -90,6 +95,7 @@ pub(crate) fn encode(trees: &[StoredTree]) -> Vec<u8> {
             write_bytes(&mut out, &partition.lower);
             write_varint(&mut out, partition.persisted.get());
         }
+        write_list(&mut out, &tree.ranges);
     }
     out
 }
@@ -131,7 +137,8 @@ fn decode_tree(fields: &mut Fields<'_>, at: usize) -> Result<StoredTree, FormatE
     let content_bytes = fields.varint("content bytes")?;
     let reach = fields.varint("reach")?;
     let partitions = decode_partitions(fields)?;
-    Ok(StoredTree { id, state, name, options, root, entries, content_bytes, reach, partitions })
+    let ranges = read_list(fields, BLOCK)?;
+    Ok(StoredTree { id, state, name, options, root, entries, content_bytes, reach, partitions, ranges })
 }
 
 fn decode_root(fields: &mut Fields<'_>, at: usize, height: u8) -> Result<StoredRoot, FormatError> {

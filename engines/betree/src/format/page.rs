@@ -436,8 +436,8 @@ impl Page {
             && self.bytes[left.rest_at..left.value_at] == self.bytes[right.rest_at..right.value_at]
     }
 
-    /// The newest version of `key` that the snapshot sees. Its value goes on sharing the page's memory.
-    pub(crate) fn find(mut self, key: &[u8], snapshot: SnapshotTimestamp) -> Found {
+    /// The newest version of `key` that the snapshot sees; one below the floor is deleted. Its value goes on sharing the page's memory.
+    pub(crate) fn find(mut self, key: &[u8], snapshot: SnapshotTimestamp, floor: CommitTimestamp) -> Found {
         let Some(target) = self.target(key) else { return Found::Absent };
         // Versions of one key stand newest first: the first that is not too new is the one.
         let at = self.partition_point(target, |page, at| !snapshot.sees(page.entry(at).timestamp()));
@@ -445,11 +445,11 @@ impl Page {
             return Found::Absent;
         }
         let entry = self.entry(at);
-        if entry.is_delete() {
+        if entry.is_delete() || entry.timestamp() < floor {
             return Found::Deleted;
         }
         if entry.is_merge() {
-            return Found::Merged(self.merged_from(at).collect());
+            return Found::Merged(self.merged_from(at, floor).collect());
         }
         // Cut, not sliced: that leaves the counter of owners alone.
         self.bytes.truncate(entry.value_end);
@@ -460,12 +460,20 @@ impl Page {
         Found::Value(self.bytes)
     }
 
-    /// What is said of a key from the version at this place on: merges, newest first, and last what they are applied to, if it is here.
-    pub(crate) fn merged_from(&self, at: usize) -> impl Iterator<Item = Content<Bytes>> + '_ {
+    /// What is said of a key from the version at this place on: merges, newest first, and last what they are applied to, if it is here;
+    /// below the floor nothing is.
+    pub(crate) fn merged_from(
+        &self,
+        at: usize,
+        floor: CommitTimestamp,
+    ) -> impl Iterator<Item = Content<Bytes>> + '_ {
         let mut next = Some(at);
         std::iter::from_fn(move || {
             let place = next.take()?;
             let entry = self.entry(place);
+            if entry.timestamp() < floor {
+                return Some(Content::Deleted);
+            }
             if entry.is_merge() {
                 next = (place + 1 < self.len() && self.same_key(at, place + 1)).then_some(place + 1);
             }

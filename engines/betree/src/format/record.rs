@@ -11,16 +11,21 @@
 //! kind 2, create tree: varint number, name, varint options; per option: name, value (texts with their length before them)
 //! kind 3, drop tree:   varint number
 //! kind 4, lay out tree: varint number, varint options; per option: name, value: these from now on
+//! kind 5, commit that deletes ranges: ranges (see `deleted_ranges`), then groups as of a commit; what these write is there afterwards
 //!
 //! A large commit ([`crate::large_commit`]); it goes by the LSN of its first part:
 //! kind 16, part:    varint first part (0: it is this one), then groups as of a commit
-//! kind 17, end:     varint first part, varint parts, varint timestamp, varint 1 if the last part is merges, else 0: from here on it counts
+//! kind 17, end:     varint first part, varint parts, varint timestamp, varint 1 if the last part is merges, else 0: from here on it
+//!                   counts; then the ranges that it deletes
 //! kind 18, applied: varint first part, varint part: this part goes into the buffers
 //! kind 19, whole:   varint first part: all have, and the part of merges goes now; the LSN of this record is the timestamp
 //! ```
 
-use pando_storage::{Change, KEY_BYTES_MAX, Lsn, MERGES_BYTES_MAX, Merges, TreeId, VALUE_BYTES_MAX};
+use pando_storage::{
+    Change, CommitTimestamp, KEY_BYTES_MAX, Lsn, MERGES_BYTES_MAX, Merges, TreeId, VALUE_BYTES_MAX,
+};
 
+use super::deleted_ranges::{DeletedRange, read_ranges, write_ranges};
 use super::{Fields, FormatError, write_bytes, write_varint};
 use crate::log::RecordKind;
 
@@ -37,6 +42,7 @@ pub(crate) enum Kind {
     CreateTree = 2,
     DropTree = 3,
     LayOutTree = 4,
+    RangeCommit = 5,
     LargePart = 16,
     LargeEnd = 17,
     LargeApplied = 18,
@@ -51,6 +57,7 @@ impl Kind {
             2 => Some(Kind::CreateTree),
             3 => Some(Kind::DropTree),
             4 => Some(Kind::LayOutTree),
+            5 => Some(Kind::RangeCommit),
             16 => Some(Kind::LargePart),
             17 => Some(Kind::LargeEnd),
             18 => Some(Kind::LargeApplied),
@@ -80,6 +87,13 @@ pub(crate) struct CommitWriter {
 impl CommitWriter {
     pub(crate) fn with_capacity(bytes: usize) -> CommitWriter {
         CommitWriter { payload: Vec::with_capacity(bytes) }
+    }
+
+    /// The payload of a commit that deletes ranges.
+    pub(crate) fn of_ranges(ranges: &[DeletedRange], bytes: usize) -> CommitWriter {
+        let mut writer = CommitWriter::with_capacity(bytes);
+        write_ranges(&mut writer.payload, ranges);
+        writer
     }
 
     /// The payload of a part of a large commit; `None` is its first.
@@ -154,6 +168,45 @@ pub(crate) fn read_part(payload: &[u8]) -> Result<(Option<Lsn>, &[u8]), FormatEr
     let first = fields.varint("first part")?;
     let rest = &payload[payload.len() - fields.remaining()..];
     Ok(((first > 0).then_some(Lsn::new(first)), rest))
+}
+
+/// Splits the payload of a commit that deletes ranges: these, and the payload of a commit.
+pub(crate) fn read_range_commit(payload: &[u8]) -> Result<(Vec<DeletedRange>, &[u8]), FormatError> {
+    let mut fields = Fields::new(BLOCK, payload);
+    let ranges = read_ranges(&mut fields, BLOCK)?;
+    let rest = &payload[payload.len() - fields.remaining()..];
+    Ok((ranges, rest))
+}
+
+/// What the end of a large commit says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LargeEnd {
+    pub(crate) first: Lsn,
+    pub(crate) parts: u64,
+    pub(crate) timestamp: CommitTimestamp,
+    /// Whether the last part is of merges.
+    pub(crate) has_merges: bool,
+    pub(crate) ranges: Vec<DeletedRange>,
+}
+
+/// Writes the payload of a large commit's end.
+pub(crate) fn write_end(end: &LargeEnd) -> Vec<u8> {
+    let mut payload =
+        write_numbers(&[end.first.get(), end.parts, end.timestamp.get(), u64::from(end.has_merges)]);
+    write_ranges(&mut payload, &end.ranges);
+    payload
+}
+
+/// Reads the payload of a large commit's end.
+pub(crate) fn read_end(payload: &[u8]) -> Result<LargeEnd, FormatError> {
+    let mut fields = Fields::new(BLOCK, payload);
+    let first = Lsn::new(fields.varint("first part")?);
+    let parts = fields.varint("part count")?;
+    let timestamp = CommitTimestamp::new(fields.varint("timestamp")?);
+    let has_merges = fields.count("part of merges", 1)? == 1;
+    let ranges = read_ranges(&mut fields, BLOCK)?;
+    fields.finish()?;
+    Ok(LargeEnd { first, parts, timestamp, has_merges, ranges })
 }
 
 /// Writes the payload of a record of a large commit that consists of numbers.

@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pando_storage::{CommitTimestamp, Lsn};
+use pando_storage::Lsn;
 
 use super::{Decided, LoggedParts, Stage};
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::format::FormatError;
-use crate::format::record::{Kind, read_numbers, read_part};
+use crate::format::record::{Kind, LargeEnd, read_end, read_numbers, read_part};
 use crate::log::{LogPosition, LogRecord, ReadBack, is_leap};
 use crate::recovery::replay_writes;
 
@@ -56,22 +56,21 @@ impl LargeReplay {
                 parts.places.push(record.place);
             }
             Kind::LargeEnd => {
-                let [first, count, timestamp, has_merges] = read_numbers(record.payload).map_err(damaged)?;
-                let mut parts = self.open.remove(&Lsn::new(first)).unwrap_or_default();
-                let is_first_there = parts.places.first().is_some_and(|place| place.lsn().get() == first);
+                let LargeEnd { first, parts: count, timestamp, has_merges, ranges } =
+                    read_end(record.payload).map_err(damaged)?;
+                let mut parts = self.open.remove(&first).unwrap_or_default();
+                let is_first_there = parts.places.first().is_some_and(|place| place.lsn() == first);
                 if self.decided.is_some()
                     || !is_first_there
                     || parts.places.len() as u64 != count
-                    || !is_leap(lsn, Lsn::new(timestamp))
-                    || has_merges > 1
+                    || !is_leap(lsn, Lsn::new(timestamp.get()))
                 {
                     return Err(damaged(disorder("end")));
                 }
-                let (first, timestamp) = (Lsn::new(first), CommitTimestamp::new(timestamp));
                 core.large.begin(first);
-                let merges = if has_merges == 1 { parts.places.pop() } else { None };
+                let merges = if has_merges { parts.places.pop() } else { None };
                 let (places, at) = (parts.places, Stage::Replay);
-                self.decided = Some(Decided { first, timestamp, places, merges, next: 0, at });
+                self.decided = Some(Decided { first, timestamp, places, merges, next: 0, ranges, at });
             }
             Kind::LargeApplied => {
                 let numbers = read_numbers(record.payload).map_err(damaged)?;
@@ -85,9 +84,10 @@ impl LargeReplay {
                         && decided.timestamp.get() == lsn.get()
                 });
                 let whole = whole.ok_or_else(|| damaged(disorder("last record")))?;
+                core.delete_ranges(&whole.ranges, whole.timestamp, lsn);
                 if let Some(place) = whole.merges {
                     let (_, writes) = read_part(self.log.payload(place)?).map_err(damaged)?;
-                    replay_writes(core, lsn, whole.timestamp, writes)?;
+                    replay_writes(core, lsn, whole.timestamp, &[], writes)?;
                 }
                 core.large.set_whole(whole.first, lsn);
             }
@@ -109,7 +109,7 @@ impl LargeReplay {
         let payload = self.log.payload(place)?;
         let (_, writes) = read_part(payload).map_err(damaged)?;
         core.large.add_bytes(decided.first, payload.len() as u64);
-        replay_writes(core, lsn, decided.timestamp, writes)?;
+        replay_writes(core, lsn, decided.timestamp, &[], writes)?;
         decided.next += 1;
         Ok(())
     }

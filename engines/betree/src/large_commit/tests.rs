@@ -101,7 +101,7 @@ fn carry_out(
         if !go_on(0) {
             return;
         }
-        let mut decided = core.decide(&mut parts, &trees).expect("the log has room");
+        let mut decided = core.decide(&mut parts, &trees, &[]).expect("the log has room");
         if !go_on(1) {
             return;
         }

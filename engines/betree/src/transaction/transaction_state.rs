@@ -1,4 +1,4 @@
-//! A transaction: a snapshot, a private write set over it, and the intents that keep other writers away.
+//! A transaction: a snapshot, the ranges that it has deleted, a private write set over both, and the claims that keep other writers away.
 
 use std::sync::Arc;
 
@@ -7,18 +7,20 @@ use pando_storage::limits::{check_key, check_value};
 use pando_storage::{
     Batch, BatchLimits, Claim, Claims, CommitReceipt, CommitTimestamp, Direction, Durability, Estimate,
     KeyRange, Lsn, Merge, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, SpillingWrites,
-    StorageError, Transaction, TreeId, Write,
+    StorageError, Transaction, TreeId, Write, emulate,
 };
 
-use super::Live;
+use super::{Live, OWN_RANGES_MAX, OwnRanges};
 use crate::commit::commit;
 use crate::core::Core;
 use crate::error::{BetreeError, KeyText};
 use crate::format::content::Content;
 use crate::large_commit::{SMALL_BYTES_MAX, commit_large};
 use crate::tree::buffer::OwnedChange;
+use crate::tree::estimate::estimate;
 use crate::tree::joining::Gathered;
 use crate::tree::lookup::{self, Damaged};
+use crate::tree::ranges::{KeySpan, STRETCHES_MAX};
 use crate::tree::scan::{ScanRequest, scan};
 use crate::tree::tree_state::Tree;
 
@@ -28,6 +30,8 @@ pub(crate) struct BetreeTransaction {
     live: Arc<Live>,
     mode: Mode,
     writes: SpillingWrites,
+    /// Deleted, but for what `writes` has.
+    ranges: OwnRanges,
     claims: Claims,
 }
 
@@ -35,7 +39,11 @@ impl BetreeTransaction {
     pub(crate) fn new(core: Arc<Core>, live: Arc<Live>, mode: Mode) -> BetreeTransaction {
         let writes = SpillingWrites::new(&core.spill);
         let claims = Claims::new(live.id, live.snapshot);
-        BetreeTransaction { core, live, mode, writes, claims }
+        BetreeTransaction { core, live, mode, writes, ranges: OwnRanges::default(), claims }
+    }
+
+    fn show_writes(&self) {
+        self.live.set_writes(self.writes.keys() + self.ranges.len());
     }
 
     /// Makes sure that this transaction may write the key: there is room, the tree is there, and the key is claimed unless blind.
@@ -47,8 +55,10 @@ impl BetreeTransaction {
         claim: Claim,
     ) -> Result<(), StorageError> {
         self.core.check_open()?;
-        let (bytes, limit) =
-            (self.writes.bytes() + key.len() + value_bytes, self.core.options.transaction_bytes_max());
+        let (bytes, limit) = (
+            self.writes.bytes() + self.ranges.bytes() + key.len() + value_bytes,
+            self.core.options.transaction_bytes_max(),
+        );
         if bytes > limit && !self.writes.is_empty() {
             return Err(BetreeError::TransactionTooLarge { bytes, limit }.into());
         }
@@ -75,14 +85,64 @@ impl BetreeTransaction {
         check_value(value)?;
         self.prepare(tree, key, value.len(), claim)?;
         self.writes.write(Write::put(tree, key, value, claim))?;
-        self.live.set_writes(self.writes.keys());
+        self.show_writes();
         Ok(())
+    }
+
+    /// Whether a range is deleted by one message: there is room for it in the lists of range deletes, and it has more entries than are
+    /// deleted one by one at less cost than edges of it are rewritten.
+    fn is_worth_a_message(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        span: &KeySpan,
+        patience: Patience,
+    ) -> Result<bool, StorageError> {
+        let least = self.core.options.range_delete_entries;
+        if self.ranges.len() >= OWN_RANGES_MAX || !span.is_storable() {
+            return Ok(false);
+        }
+        let is_worth = self.core.with_view(tree, self.live.snapshot, |_, view| {
+            if view.ranges.stretches().len() >= STRETCHES_MAX || least == 0 {
+                return Ok(least == 0 && view.ranges.stretches().len() < STRETCHES_MAX);
+            }
+            Ok(estimate(view, &self.core.blocks, range, patience)?.entries >= least)
+        });
+        Ok(is_worth?)
+    }
+
+    /// Deletes what this transaction has written itself within a range.
+    fn delete_own(&mut self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<(), StorageError> {
+        let (mut rest, mut batch) = (range.clone(), Batch::new());
+        let (direction, limits) = (Direction::Forward, BatchLimits::LARGEST);
+        loop {
+            let end = self.writes.scan_over(
+                tree,
+                &rest,
+                direction,
+                limits,
+                patience,
+                &mut batch,
+                &mut |_, below| {
+                    below.clear();
+                    Ok(ScanEnd::Done)
+                },
+            )?;
+            for (key, _) in batch.iter() {
+                // The write that it covers has its claim.
+                self.writes.write(Write::delete(tree, key, Claim::Blind))?;
+            }
+            match (end, batch.last()) {
+                (ScanEnd::More, Some((last, _))) => rest.advance_past(last, direction),
+                _ => return Ok(()),
+            }
+        }
     }
 
     fn delete_claiming(&mut self, tree: TreeId, key: &[u8], claim: Claim) -> Result<(), StorageError> {
         self.prepare(tree, key, 0, claim)?;
         self.writes.write(Write::delete(tree, key, claim))?;
-        self.live.set_writes(self.writes.keys());
+        self.show_writes();
         Ok(())
     }
 }
@@ -116,6 +176,9 @@ impl Transaction for BetreeTransaction {
         let own = own.and_then(|own| merges.take(own));
         let found = self.core.with_view(tree, snapshot, |tree, view| {
             let below = || {
+                if self.ranges.contain(tree.id, key) {
+                    return Ok(None);
+                }
                 lookup::get(view, &self.core.blocks, key, snapshot, patience)
                     .map_err(|damaged| read_error(tree, damaged))
             };
@@ -154,7 +217,14 @@ impl Transaction for BetreeTransaction {
     ) -> Result<(), StorageError> {
         merge.check()?;
         self.prepare(tree, key, merge.operand_bytes(), claim)?;
-        self.writes.merge(tree, key, merge, claim, patience)?;
+        let is_deleted =
+            self.ranges.contain(tree, key) && self.writes.latest(tree, key, patience, |_own| ())?.is_none();
+        if is_deleted {
+            // It applies to nothing, which only this transaction knows.
+            self.writes.write(Write::put(tree, key, &merge.apply(None), claim))?;
+        } else {
+            self.writes.merge(tree, key, merge, claim, patience)?;
+        }
         self.live.set_writes(self.writes.keys());
         Ok(())
     }
@@ -177,12 +247,15 @@ impl Transaction for BetreeTransaction {
         }
         let end =
             self.writes.scan_over(tree, range, direction, limits, patience, batch, &mut |range, batch| {
-                batch.clear();
-                let request = ScanRequest { range, direction, limits, patience, snapshot };
-                let end = self.core.with_view(tree, snapshot, |tree, view| {
-                    scan(view, &self.core.blocks, request, batch).map_err(|damaged| read_error(tree, damaged))
-                });
-                Ok(end?)
+                self.ranges.scan_beside(tree, range, direction, batch, &mut |range, batch| {
+                    batch.clear();
+                    let request = ScanRequest { range, direction, limits, patience, snapshot };
+                    let end = self.core.with_view(tree, snapshot, |tree, view| {
+                        scan(view, &self.core.blocks, request, batch)
+                            .map_err(|damaged| read_error(tree, damaged))
+                    });
+                    Ok(end?)
+                })
             })?;
         self.core.counters.scan_rows.add(batch.len() as u64);
         Ok(end)
@@ -191,31 +264,68 @@ impl Transaction for BetreeTransaction {
     fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
         self.core.check_open()?;
         let estimate = self.core.with_view(tree, self.live.snapshot, |_, view| {
-            crate::tree::estimate::estimate(view, &self.core.blocks, range, patience)
+            estimate(view, &self.core.blocks, range, patience)
         });
         Ok(estimate?)
     }
 
+    fn delete_range(
+        &mut self,
+        tree: TreeId,
+        range: &KeyRange,
+        patience: Patience,
+    ) -> Result<(), StorageError> {
+        self.core.check_open()?;
+        if self.mode == Mode::Read {
+            return Err(BetreeError::ReadOnly.into());
+        }
+        self.core.live_tree(tree)?;
+        let Some(span) = KeySpan::of(range) else { return Ok(()) };
+        if !self.is_worth_a_message(tree, range, &span, patience)? {
+            return emulate::delete_range(self, tree, range, patience);
+        }
+        let is_claimed = self.claims.claim_range(&self.core.intents, tree, range);
+        if !is_claimed.inspect_err(|_| self.core.counters.conflicts.add(1))? {
+            return emulate::delete_range(self, tree, range, patience);
+        }
+        let before = self.savepoint();
+        if let Err(error) = self.delete_own(tree, range, patience) {
+            self.rollback_to(before);
+            return Err(error);
+        }
+        self.ranges.push(tree, span, self.writes.len());
+        self.show_writes();
+        Ok(())
+    }
+
     fn savepoint(&mut self) -> Savepoint {
-        self.writes.savepoint()
+        Savepoint::new(self.writes.savepoint().writes() + self.ranges.len())
     }
 
     fn rollback_to(&mut self, savepoint: Savepoint) {
-        self.writes.rollback_to(savepoint);
-        self.live.set_writes(self.writes.keys());
+        let writes = self.ranges.rollback_to(savepoint.writes());
+        self.writes.rollback_to(Savepoint::new(writes));
+        self.show_writes();
     }
 
     fn commit(self: Box<Self>, durability: Durability) -> Result<CommitReceipt, StorageError> {
         self.core.check_open()?;
-        if self.writes.is_empty() {
+        if self.writes.is_empty() && self.ranges.is_empty() {
             let timestamp = CommitTimestamp::new(self.live.snapshot.get());
             return Ok(CommitReceipt { timestamp, lsn: Lsn::ZERO });
         }
         let receipt = match self.writes.in_memory() {
             Some(writes) if writes.bytes() <= SMALL_BYTES_MAX || writes.len() == 1 => {
-                commit(&self.core, writes, &self.claims, durability)
+                commit(&self.core, writes, self.ranges.as_slice(), &self.claims, durability)
             }
-            _ => commit_large(&self.core, self.live.id, &self.writes, &self.claims, durability),
+            _ => commit_large(
+                &self.core,
+                self.live.id,
+                &self.writes,
+                self.ranges.as_slice(),
+                &self.claims,
+                durability,
+            ),
         };
         Ok(receipt?)
     }

@@ -24,6 +24,7 @@ use pando_environment::sync::{RwLock, RwLockReadGuard};
 use pando_storage::{Change, CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
 
 use super::joining::{Joined, join};
+use super::ranges::DeletedRanges;
 use crate::format::content::{Content, merges_of};
 
 /// A key's place in the map: its slot, at the fill of a B-tree that grows in order.
@@ -159,6 +160,11 @@ impl Version {
         }
     }
 
+    /// What it says, sharing the memory of a value; where it lies below the floor, that the key is not there.
+    pub(crate) fn content_above(&self, floor: CommitTimestamp) -> Content<Bytes> {
+        if self.timestamp < floor { Content::Deleted } else { self.change.shared_content() }
+    }
+
     /// Takes the version below into this one; false where they stay two.
     fn take_in(&mut self, below: &Version) -> bool {
         let OwnedChange::Other(NoPut::Merge(merges)) = &self.change else { return true };
@@ -235,8 +241,9 @@ impl Chain {
     }
 
     /// Drops the versions that no snapshot can see any more, once merges above them have been joined with them; by how much the bytes
-    /// of the newest and of the older ones change.
-    fn prune(&mut self, horizon: SnapshotTimestamp) -> (isize, isize) {
+    /// of the newest and of the older ones change. Range deletes at these times lie over the key: what is below one is not there for
+    /// merges above it.
+    fn prune(&mut self, horizon: SnapshotTimestamp, deletes: &[CommitTimestamp]) -> (isize, isize) {
         // The newest that all see: it stays, and takes in what is below as far as that counts.
         let mut stays = &mut self.newest;
         let mut place = &mut self.older;
@@ -248,9 +255,16 @@ impl Chain {
         }
         let before = stays.heap_bytes() as isize;
         let mut dropped = 0;
-        while let Some(older) = place
-            && stays.take_in(&older.version)
-        {
+        while let Some(older) = place {
+            let is_between =
+                |time: &CommitTimestamp| older.version.timestamp < *time && *time <= stays.timestamp;
+            if deletes.iter().any(is_between) {
+                let change = OwnedChange::Other(NoPut::Delete);
+                stays.take_in(&Version { timestamp: older.version.timestamp, change });
+            }
+            if !stays.take_in(&older.version) {
+                break;
+            }
             dropped += older.bytes() as isize;
             *place = older.before.take();
         }
@@ -278,11 +292,17 @@ impl std::fmt::Debug for BufferKey {
 
 impl Buffer {
     /// Adds a version of a key.
-    pub(crate) fn push(&mut self, key: &[u8], version: Version, horizon: SnapshotTimestamp) {
+    pub(crate) fn push(
+        &mut self,
+        key: &[u8],
+        version: Version,
+        horizon: SnapshotTimestamp,
+        ranges: &DeletedRanges,
+    ) {
         if let Some(chain) = self.chains.get_mut(key) {
             self.content_bytes -= chain.newest.content_bytes();
             let (newest, older) = (chain.newest.heap_bytes(), chain.push(version));
-            let (_, change) = chain.prune(horizon);
+            let (_, change) = chain.prune(horizon, ranges.over(key));
             self.content_bytes += chain.newest.content_bytes();
             self.older_bytes = (self.older_bytes + older).strict_add_signed(change);
             self.bytes = (self.bytes + chain.newest.heap_bytes() + older - newest).strict_add_signed(change);
@@ -294,11 +314,11 @@ impl Buffer {
     }
 
     /// Drops all versions that no snapshot can see any more; by how much the bytes become fewer.
-    fn sweep(&mut self, horizon: SnapshotTimestamp) -> usize {
+    fn sweep(&mut self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
         let before = self.bytes;
-        for chain in self.chains.values_mut() {
+        for (key, chain) in &mut self.chains {
             self.content_bytes -= chain.newest.content_bytes();
-            let (newest, older) = chain.prune(horizon);
+            let (newest, older) = chain.prune(horizon, ranges.over(key.as_slice()));
             self.content_bytes += chain.newest.content_bytes();
             self.older_bytes = self.older_bytes.strict_add_signed(older);
             self.bytes = self.bytes.strict_add_signed(newest + older);
@@ -385,13 +405,13 @@ impl SharedBuffer {
         &self,
         lsn: Lsn,
         timestamp: CommitTimestamp,
-        horizon: SnapshotTimestamp,
+        (horizon, ranges): (SnapshotTimestamp, &DeletedRanges),
         writes: impl Iterator<Item = (&'w [u8], OwnedChange)>,
     ) -> isize {
         let mut buffer = self.buffer.write();
         let before = buffer.bytes();
         for (key, change) in writes {
-            buffer.push(key, Version { timestamp, change }, horizon);
+            buffer.push(key, Version { timestamp, change }, horizon, ranges);
         }
         let after = buffer.bytes();
         self.bytes.store(after, Ordering::Relaxed);
@@ -404,12 +424,12 @@ impl SharedBuffer {
     }
 
     /// Drops what no snapshot can see any more, if there may be enough of it; the bytes that were dropped. The buffer is not frozen.
-    pub(crate) fn sweep(&self, horizon: SnapshotTimestamp) -> usize {
+    pub(crate) fn sweep(&self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
         let mut buffer = self.buffer.write();
         if buffer.older_bytes < buffer.bytes / SWEEP_SHARE {
             return 0;
         }
-        let dropped = buffer.sweep(horizon);
+        let dropped = buffer.sweep(horizon, ranges);
         self.bytes.store(buffer.bytes(), Ordering::Relaxed);
         dropped
     }
@@ -453,6 +473,11 @@ mod tests {
     use pando_storage::Merge;
 
     use super::*;
+    use crate::tree::ranges::KeySpan;
+
+    fn none() -> DeletedRanges {
+        DeletedRanges::default()
+    }
 
     fn version(timestamp: u64, value: &'static str) -> Version {
         let change = OwnedChange::Put(Bytes::from_static(value.as_bytes()));
@@ -507,7 +532,7 @@ mod tests {
     fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() {
         let mut buffer = Buffer::default();
         let mut push = |version, horizon| {
-            buffer.push(b"key", version, SnapshotTimestamp::new(horizon));
+            buffer.push(b"key", version, SnapshotTimestamp::new(horizon), &none());
             check_bytes(&buffer);
             versions(&buffer)
         };
@@ -528,6 +553,28 @@ mod tests {
     }
 
     #[test]
+    fn merges_do_not_join_what_lies_below_a_range_delete() {
+        let at = |time| CommitTimestamp::new(time);
+        let deleted = none().with_all([KeySpan::all()].iter(), at(5), Lsn::new(5));
+        let pushed = |ranges: &DeletedRanges, horizon: u64, versions: &[Version]| {
+            let mut buffer = Buffer::default();
+            let (last, before) = versions.split_last().expect("there is one");
+            before
+                .iter()
+                .for_each(|version| buffer.push(b"key", version.clone(), SnapshotTimestamp::ZERO, ranges));
+            buffer.push(b"key", last.clone(), SnapshotTimestamp::new(horizon), ranges);
+            check_bytes(&buffer);
+            super::tests::versions(&buffer)
+        };
+        let both = [add(4, 10), add(6, 20)];
+        assert_eq!(pushed(&none(), 7, &both), [(6, add(6, 30).change)]);
+        assert_eq!(pushed(&deleted, 7, &both), [(6, counter(20))]);
+        assert_eq!(pushed(&deleted, 5, &both).len(), 2, "a snapshot may come between");
+        let above = [add(4, 10), add(6, 20), add(7, 1)];
+        assert_eq!(pushed(&deleted, 9, &above), [(7, counter(21))]);
+    }
+
+    #[test]
     fn a_sweep_joins_merges_and_counts_what_it_frees() {
         let buffer = SharedBuffer::new();
         for timestamp in 1..=40 {
@@ -535,10 +582,10 @@ mod tests {
             let change = OwnedChange::Other(NoPut::Merge(merge.into()));
             let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
             let key: &[u8] = if timestamp.get() % 4 == 0 { b"other" } else { b"key" };
-            buffer.apply(lsn, timestamp, SnapshotTimestamp::ZERO, [(key, change)].into_iter());
+            buffer.apply(lsn, timestamp, (SnapshotTimestamp::ZERO, &none()), [(key, change)].into_iter());
         }
         let before = buffer.bytes();
-        let dropped = buffer.sweep(SnapshotTimestamp::new(37));
+        let dropped = buffer.sweep(SnapshotTimestamp::new(37), &none());
         check_bytes(&buffer.read());
         assert_eq!(buffer.bytes(), before - dropped);
         let expected = [(39, add(39, 1).change), (38, add(38, 1).change), (37, add(37, 28).change)];
@@ -549,7 +596,7 @@ mod tests {
     fn a_snapshot_sees_the_newest_version_that_is_not_newer_than_itself() {
         let mut buffer = Buffer::default();
         for (timestamp, value) in [(3, "three"), (5, "five"), (9, "nine")] {
-            buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO);
+            buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO, &none());
         }
         assert_eq!(seen(&buffer, 2), None);
         assert_eq!(seen(&buffer, 4), Some(&b"three"[..]));
@@ -561,7 +608,7 @@ mod tests {
     fn versions_that_come_out_of_order_are_put_in_order() {
         let mut buffer = Buffer::default();
         for (timestamp, value) in [(5, "five"), (3, "three"), (9, "nine"), (7, "seven")] {
-            buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO);
+            buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO, &none());
         }
         let values: Vec<_> = (3..=9).map(|snapshot| seen(&buffer, snapshot).unwrap()).collect();
         assert_eq!(values, [&b"three"[..], b"three", b"five", b"five", b"seven", b"seven", b"nine"]);
@@ -571,7 +618,7 @@ mod tests {
     fn overwriting_a_key_that_no_old_snapshot_needs_takes_no_more_memory() {
         let mut buffer = Buffer::default();
         for timestamp in 1..=1000 {
-            buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(timestamp - 1));
+            buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(timestamp - 1), &none());
         }
         assert!(buffer.bytes() < 500, "{} bytes", buffer.bytes());
         assert_eq!(seen(&buffer, 1000), Some(&b"value"[..]));
@@ -584,7 +631,7 @@ mod tests {
         let apply = |timestamp: u64, key: &'static [u8]| {
             let change = OwnedChange::Put(Bytes::from_static(b"value"));
             let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
-            buffer.apply(lsn, timestamp, SnapshotTimestamp::ZERO, [(key, change)].into_iter());
+            buffer.apply(lsn, timestamp, (SnapshotTimestamp::ZERO, &none()), [(key, change)].into_iter());
         };
         (1..=9).for_each(|timestamp| apply(timestamp, b"key"));
         (10..=12).for_each(|timestamp| apply(timestamp, b"other"));
@@ -597,12 +644,12 @@ mod tests {
                 .map(|version| version.timestamp.get())
                 .collect::<Vec<_>>()
         });
-        let dropped = buffer.sweep(SnapshotTimestamp::new(7));
+        let dropped = buffer.sweep(SnapshotTimestamp::new(7), &none());
         assert_eq!((versions(b"key"), versions(b"other")), (vec![9, 8, 7], vec![12, 11, 10]));
         assert_eq!(buffer.bytes(), before - dropped);
-        buffer.sweep(SnapshotTimestamp::new(12));
+        buffer.sweep(SnapshotTimestamp::new(12), &none());
         assert_eq!((versions(b"key"), versions(b"other")), (vec![9], vec![12]));
-        assert_eq!(buffer.sweep(SnapshotTimestamp::new(12)), 0);
+        assert_eq!(buffer.sweep(SnapshotTimestamp::new(12), &none()), 0);
         assert_eq!(buffer.read().older_bytes, 0);
     }
 
@@ -610,7 +657,7 @@ mod tests {
     fn a_version_that_the_horizon_sees_is_kept_as_long_as_no_newer_one_is_seen_by_it() {
         let mut buffer = Buffer::default();
         for timestamp in [3, 5, 7, 9] {
-            buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(6));
+            buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(6), &none());
         }
         assert_eq!(seen(&buffer, 6), Some(&b"value"[..]));
         assert_eq!(buffer.get(b"key").map(|chain| chain.versions().count()), Some(3));
@@ -621,7 +668,7 @@ mod tests {
         let mut buffer = Buffer::default();
         let long = [b'b'; 100];
         for key in [&b"c"[..], &long, b"a", b""] {
-            buffer.push(key, version(1, "value"), SnapshotTimestamp::ZERO);
+            buffer.push(key, version(1, "value"), SnapshotTimestamp::ZERO, &none());
         }
         let keys: Vec<&[u8]> = buffer.range(Bound::Unbounded, Bound::Unbounded).map(|(key, _)| key).collect();
         assert_eq!(keys, [&b""[..], b"a", &long, b"c"]);

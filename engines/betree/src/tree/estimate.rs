@@ -1,13 +1,17 @@
 //! How much lies in a range, roughly: counters of subtrees that lie within, directories at the ends, nothing else.
+//!
+//! What lies under a range delete that is not worked in yet is taken for gone, as far as nodes in memory tell how much it is; what was
+//! written there since counts once the range delete is worked in.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_storage::{Estimate, KeyRange, Patience};
+use pando_storage::{Estimate, KeyRange, Patience, SnapshotTimestamp};
 
-use super::buffer::{SharedBuffer, bounds_of};
+use super::buffer::{Buffer, Chain, SharedBuffer, bounds_of};
 use super::growth::Growth;
 use super::node::{Child, LeafChild};
+use super::ranges::{DeletedRanges, KeySpan, Stretch};
 use super::slice::Slice;
 use super::view::{Frozen, TreeView};
 use crate::cache::Blocks;
@@ -29,6 +33,10 @@ pub(crate) fn estimate(
     }
     if let Some(root) = &view.version.root {
         add_child(root, None, None, blocks, range, patience, &mut sum)?;
+        let gone =
+            KeySpan::of(range).map_or_else(Estimate::default, |within| gone(view, root, Some(&within)));
+        sum.entries = sum.entries.saturating_sub(gone.entries);
+        sum.bytes = sum.bytes.saturating_sub(gone.bytes);
     }
     let mut frozen_before: Option<&Arc<Frozen>> = None;
     for (at, partition) in view.partitions.iter().enumerate() {
@@ -36,12 +44,12 @@ pub(crate) fn estimate(
         if position(Some(&partition.lower), upper, range) == Position::Outside {
             continue;
         }
-        add_buffer(&partition.active, range, &mut sum);
+        add_buffer(&partition.active, range, &view.ranges, &mut sum);
         // Partitions that came of one share its frozen buffer.
         if let Some(frozen) = &partition.frozen
             && !frozen_before.is_some_and(|before| Arc::ptr_eq(before, frozen))
         {
-            add_buffer(&frozen.buffer, range, &mut sum);
+            add_buffer(&frozen.buffer, range, &view.ranges, &mut sum);
             frozen_before = Some(frozen);
         }
     }
@@ -55,18 +63,70 @@ pub(crate) fn estimate_all(view: &TreeView, growth: &Growth) -> Estimate {
     if let Some(root) = &view.version.root {
         (leaves.entries, leaves.bytes) = (root.entries(), root.content_bytes());
         add_pending(root, &mut waiting);
+        let gone = gone(view, root, None);
+        leaves.entries = leaves.entries.saturating_sub(gone.entries);
+        leaves.bytes = leaves.bytes.saturating_sub(gone.bytes);
     }
     leaves.entries = leaves.entries.saturating_sub(waiting.entries);
     leaves.bytes = leaves.bytes.saturating_sub(waiting.bytes);
     for buffer in view.buffers().filter(|buffer| !buffer.is_empty()) {
         let buffer = buffer.read();
-        waiting.entries += buffer.len() as u64;
-        waiting.bytes += buffer.content_bytes() as u64;
+        let (entries, all) = (buffer.len() - deleted_in(&buffer, &view.ranges), buffer.len().max(1));
+        waiting.entries += entries as u64;
+        waiting.bytes += (buffer.content_bytes() * entries / all) as u64;
     }
     Estimate {
         entries: leaves.entries.saturating_add_signed(growth.of(waiting.entries)),
         bytes: leaves.bytes.saturating_add_signed(growth.of(waiting.bytes)),
     }
+}
+
+/// What nodes and leaves have under range deletes, within a span if one is given.
+fn gone(view: &TreeView, root: &Child, within: Option<&KeySpan>) -> Estimate {
+    let mut sum = Estimate::default();
+    for stretch in view.ranges.stretches() {
+        let span = within.map_or_else(|| Some(stretch.span.clone()), |within| stretch.span.meet(within));
+        if let Some(span) = span {
+            add_gone(root, &[], None, &span, &mut sum);
+        }
+    }
+    sum
+}
+
+/// Keys of a buffer under range deletes that are newer than all that it has of them.
+fn deleted_in(buffer: &Buffer, ranges: &DeletedRanges) -> usize {
+    let of_stretch = |stretch: &Stretch| {
+        let upper = stretch.span.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let is_older = |chain: &Chain| chain.versions().all(|version| version.timestamp < stretch.times[0]);
+        let within = buffer.range(Bound::Included(&*stretch.span.start), upper);
+        within.filter(|(_, chain)| is_older(chain)).count()
+    };
+    ranges.stretches().iter().map(of_stretch).sum()
+}
+
+/// What a subtree has within a span; of what lies across its ends half, where no node in memory says more.
+fn add_gone(child: &Child, lower: &[u8], upper: Option<&[u8]>, span: &KeySpan, sum: &mut Estimate) {
+    if !span.overlaps(lower, upper) {
+        return;
+    }
+    let part = if span.covers(lower, upper) { 1 } else { 2 };
+    if let (2, Child::Inner(slot)) = (part, child)
+        && let Some(node) = slot.loaded()
+    {
+        for (at, child) in node.children().iter().enumerate() {
+            let begins = if at == 0 { lower } else { node.pivots().get(at) };
+            let ends = if at + 1 < node.pivots().len() { Some(node.pivots().get(at + 1)) } else { upper };
+            add_gone(child, begins, ends, span, sum);
+            if span.overlaps(begins, ends) {
+                let part = if span.covers(begins, ends) { 1 } else { 2 };
+                let (entries, bytes) = pending(node.slices(at));
+                (sum.entries, sum.bytes) = (sum.entries + entries / part, sum.bytes + bytes / part);
+            }
+        }
+        return;
+    }
+    (sum.entries, sum.bytes) =
+        (sum.entries + child.entries() / part, sum.bytes + child.content_bytes() / part);
 }
 
 /// What waits in the nodes of a subtree that are in memory.
@@ -202,14 +262,20 @@ fn entries_within(page: &crate::format::page::Page, range: &KeyRange) -> u64 {
     to.saturating_sub(from) as u64
 }
 
-fn add_buffer(buffer: &SharedBuffer, range: &KeyRange, sum: &mut Estimate) {
+fn add_buffer(buffer: &SharedBuffer, range: &KeyRange, deleted: &DeletedRanges, sum: &mut Estimate) {
     if buffer.is_empty() {
         return;
     }
     let buffer = buffer.read();
     let (lower, upper) = bounds_of(range);
-    let counted = buffer.range(lower, upper).take(COUNTED_MAX).count();
-    let entries = if counted < COUNTED_MAX { counted } else { buffer.len().div_ceil(2).max(counted) };
+    let is_there = |(key, chain): &(&[u8], &Chain)| {
+        let floor = deleted.floor(key, SnapshotTimestamp::MAX);
+        chain.versions().next().is_some_and(|newest| newest.timestamp >= floor)
+    };
+    let looked_at = buffer.range(lower, upper).take(COUNTED_MAX);
+    let (found, counted) = looked_at
+        .fold((0, 0), |(found, counted), entry| (found + 1, counted + usize::from(is_there(&entry))));
+    let entries = if found < COUNTED_MAX { counted } else { buffer.len().div_ceil(2).max(counted) };
     sum.entries += entries as u64;
     sum.bytes += (buffer.content_bytes() * entries / buffer.len().max(1)) as u64;
 }

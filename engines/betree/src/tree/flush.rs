@@ -132,11 +132,11 @@ fn has_runs(input: &FlushInput<'_>) -> Result<bool, BetreeError> {
 /// A flush under way, or another step that changes a tree.
 pub(super) struct Flush<'f> {
     pub(super) input: FlushInput<'f>,
-    leaves: LeafMerge<'f>,
+    pub(super) leaves: LeafMerge<'f>,
     has_runs: bool,
     /// Bytes that may still go down to leaves.
     limit: usize,
-    replaced: Vec<Vec<Pointer>>,
+    pub(super) replaced: Vec<Vec<Pointer>>,
     pub(super) replaced_nodes: Vec<Arc<NodeSlot>>,
     run_extents: Vec<Extent>,
     late: Vec<Late>,
@@ -154,19 +154,19 @@ pub(super) enum Division {
 }
 
 /// What joins the slices of a child, and the part that the child will be.
-struct Joining<'m> {
-    part: usize,
-    messages: Waiting<'m>,
+pub(super) struct Joining<'m> {
+    pub(super) part: usize,
+    pub(super) messages: Waiting<'m>,
 }
 
 /// Messages that go somewhere: as they came, or merged with slices.
-enum Waiting<'m> {
+pub(super) enum Waiting<'m> {
     AsTheyCame(Span<'m>),
     Merged(Messages),
 }
 
 impl Waiting<'_> {
-    fn span(&self) -> Span<'_> {
+    pub(super) fn span(&self) -> Span<'_> {
         match self {
             Waiting::AsTheyCame(span) => *span,
             Waiting::Merged(messages) => messages.span(),
@@ -214,7 +214,7 @@ impl<'f> Flush<'f> {
             return Ok(root.cloned());
         }
         let (top, height) = match root {
-            None => (leaf_parts(self.leaves.grow_from_nothing(messages)?), 0),
+            None => (leaf_parts(self.leaves.grow_from_nothing(&[], messages)?), 0),
             Some(Child::Leaf(leaf)) => (self.root_leaf(leaf, messages)?, 0),
             Some(Child::Inner(slot)) => (self.node(slot, &[], Patience::MayBlock, messages)?, slot.height()),
         };
@@ -416,7 +416,7 @@ impl<'f> Flush<'f> {
     }
 
     /// What goes down to a child: what arrives, and all that waits.
-    fn take_along<'m>(
+    pub(super) fn take_along<'m>(
         &mut self,
         slices: &[Arc<Slice>],
         arriving: Span<'m>,
@@ -474,7 +474,11 @@ impl<'f> Flush<'f> {
     }
 
     /// Writes what joins the slices of children as one run.
-    fn write_run(&mut self, parts: &mut [Part], joining: Vec<Joining<'_>>) -> Result<(), BetreeError> {
+    pub(super) fn write_run(
+        &mut self,
+        parts: &mut [Part],
+        joining: Vec<Joining<'_>>,
+    ) -> Result<(), BetreeError> {
         if joining.is_empty() {
             return Ok(());
         }
@@ -496,7 +500,7 @@ impl<'f> Flush<'f> {
     }
 
     /// Makes one of two neighbouring nodes where one has become small and both fit well into one.
-    fn unite_small(&mut self, parts: &mut Vec<Part>) -> Result<(), BetreeError> {
+    pub(super) fn unite_small(&mut self, parts: &mut Vec<Part>) -> Result<(), BetreeError> {
         let blocks = self.input.blocks;
         let mut at = 0;
         while at + 1 < parts.len() {

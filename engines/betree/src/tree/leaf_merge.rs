@@ -19,7 +19,7 @@ use super::large_values::{LargeValueWriter, LargeValues};
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency, separator};
 use super::messages::{Limit, Span};
 use super::node::LeafChild;
-use super::retain::{Dropped, MergedVersion, Retained, retain_pending, settle};
+use super::retain::{Dropped, MergedVersion, Retained, add_range_deletes, retain_needed, settle};
 use super::settings::TreeSettings;
 use crate::cache::{Blocks, Retention};
 use crate::error::BetreeError;
@@ -92,10 +92,14 @@ impl<'m> LeafMerge<'m> {
         }
     }
 
-    /// The first leaves of a tree.
-    pub(crate) fn grow_from_nothing(&mut self, mut messages: Span<'_>) -> Result<Vec<NewLeaf>, BetreeError> {
+    /// Leaves where there are none, from a key on.
+    pub(crate) fn grow_from_nothing(
+        &mut self,
+        lower: &[u8],
+        mut messages: Span<'_>,
+    ) -> Result<Vec<NewLeaf>, BetreeError> {
         self.figures.messages += messages.len() as u64;
-        self.writer.begin(&[], self.settings.leaf_bytes);
+        self.writer.begin(lower, self.settings.leaf_bytes);
         self.push_messages(&mut messages, Limit::Everything, Residency::Leave)?;
         self.end()
     }
@@ -270,7 +274,8 @@ impl<'m> LeafMerge<'m> {
     ) -> Result<usize, BetreeError> {
         let first = page.entry(at);
         let ends = at + 1 == page.len() || first.timestamp().get() == 0 || !page.same_key(at, at + 1);
-        if above.is_none() && ends && first.timestamp().get() == 0 {
+        let is_settled = above.is_none() && ends && first.timestamp().get() == 0;
+        if is_settled && self.retained.deletes_over(key).is_empty() {
             // The usual case: an entry that all see and nobody has touched.
             self.writer.push(key, first.timestamp(), page.content(&first), residency)?;
             return Ok(at + 1);
@@ -292,9 +297,10 @@ impl<'m> LeafMerge<'m> {
     }
 
     fn push_versions(&mut self, key: &[u8], residency: Residency) -> Result<(), BetreeError> {
-        retain_pending(&mut self.versions, self.retained, &mut self.dropped);
+        add_range_deletes(key, &mut self.versions, self.retained);
+        retain_needed(&mut self.versions, self.retained, &mut self.dropped);
         self.apply_merges()?;
-        settle(&mut self.versions, self.retained);
+        settle(key, &mut self.versions, self.retained);
         for version in &self.versions {
             self.writer.push(key, version.timestamp, version.content.as_ref(), residency)?;
         }

@@ -3,9 +3,10 @@
 //! One device read as a rule: the nodes and the filters are in memory once visited, leaf directories stay in the cache before
 //! all else, and one filter in a hundred lets a key through that its slice has not. Where leaves have filters, a key that is not there
 //! costs none. A key with merges on the way costs a page more for each place that has some: what they are applied to lies below.
+//! Where a range delete lies over the key, pages that have nothing newer are not read.
 
 use bytes::Bytes;
-use pando_storage::{Patience, SnapshotTimestamp};
+use pando_storage::{CommitTimestamp, Patience, SnapshotTimestamp};
 
 use super::buffer::{Chain, SharedBuffer};
 use super::joining::Gathered;
@@ -40,12 +41,13 @@ fn below_merges(
     patience: Patience,
     gathered: &mut Gathered,
 ) -> Result<Option<Bytes>, Damaged> {
+    let floor = view.ranges.floor(key, snapshot);
     let partition = &view.partitions[view.partition_of(key)];
-    if let Some(value) = in_buffer(&partition.active, key, snapshot, gathered) {
+    if let Some(value) = in_buffer(&partition.active, key, (snapshot, floor), gathered) {
         return Ok(value);
     }
     if let Some(frozen) = &partition.frozen
-        && let Some(value) = in_buffer(&frozen.buffer, key, snapshot, gathered)
+        && let Some(value) = in_buffer(&frozen.buffer, key, (snapshot, floor), gathered)
     {
         return Ok(value);
     }
@@ -59,7 +61,7 @@ fn below_merges(
         node.note_read(at);
         let hash = *hash.get_or_insert_with(|| KeyHash::of(key));
         for slice in slices {
-            let found = in_slice(slice, blocks, key, hash, snapshot, patience);
+            let found = in_slice(slice, blocks, (key, hash), (snapshot, floor), patience);
             match found.map_err(|error| Stop::Failed(Damaged::new(error, lower, upper)))? {
                 Found::Absent => {}
                 Found::Deleted => return Err(Stop::Answer(None)),
@@ -78,7 +80,7 @@ fn below_merges(
         Ok(())
     });
     match place {
-        Ok(Some(place)) => in_leaf(&place, blocks, key, hash, snapshot, patience),
+        Ok(Some(place)) => in_leaf(&place, blocks, (key, hash), (snapshot, floor), patience),
         Ok(None) => Ok(None),
         Err(Stop::Answer(value)) => Ok(value),
         Err(Stop::Large(reference)) => large_value(blocks, key, &reference, patience),
@@ -90,14 +92,16 @@ fn below_merges(
 fn in_leaf(
     place: &LeafPlace<'_>,
     blocks: &Blocks,
-    key: &[u8],
-    hash: Option<KeyHash>,
-    snapshot: SnapshotTimestamp,
+    (key, hash): (&[u8], Option<KeyHash>),
+    (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
     patience: Patience,
 ) -> Result<Option<Bytes>, Damaged> {
     let within = |error| Damaged::new(error, place.lower, place.upper);
     let directory = blocks.directory(&place.leaf.directory, patience).map_err(within)?;
     let at = directory.page_of(key);
+    if directory.pages()[at].newest < floor {
+        return Ok(None);
+    }
     if !directory.filter().is_empty() {
         let hash = hash.unwrap_or_else(|| KeyHash::of(key));
         if !directory.filter().may_contain(hash) {
@@ -111,7 +115,7 @@ fn in_leaf(
             if at + 1 < directory.pages().len() { Some(directory.separator(at + 1)) } else { place.upper };
         Damaged::new(error, lower, upper)
     })?;
-    match page.find(key, snapshot) {
+    match page.find(key, snapshot, floor) {
         Found::Value(value) => Ok(Some(value)),
         Found::Large(reference) => large_value(blocks, key, &reference, patience),
         Found::Absent | Found::Deleted => Ok(None),
@@ -152,17 +156,19 @@ pub(super) fn damaged_value(error: BetreeError, key: &[u8]) -> Damaged {
 fn in_slice(
     slice: &Slice,
     blocks: &Blocks,
-    key: &[u8],
-    hash: KeyHash,
-    snapshot: SnapshotTimestamp,
+    (key, hash): (&[u8], KeyHash),
+    (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
     patience: Patience,
 ) -> Result<Found, BetreeError> {
     let index = blocks.slice_index(slice, patience)?;
     if !index.filter.may_contain(hash) {
         return Ok(Found::Absent);
     }
-    let at = index.pages.page_of(key);
-    let found = blocks.page(&index.pages.pages()[at].pointer, patience)?.find(key, snapshot);
+    let entry = &index.pages.pages()[index.pages.page_of(key)];
+    if entry.newest < floor {
+        return Ok(Found::Absent);
+    }
+    let found = blocks.page(&entry.pointer, patience)?.find(key, snapshot, floor);
     blocks.probes.add(1);
     if found == Found::Absent {
         blocks.vain_probes.add(1);
@@ -174,19 +180,23 @@ fn in_slice(
 fn in_buffer(
     buffer: &SharedBuffer,
     key: &[u8],
-    snapshot: SnapshotTimestamp,
+    seen: (SnapshotTimestamp, CommitTimestamp),
     gathered: &mut Gathered,
 ) -> Option<Option<Bytes>> {
     if buffer.is_empty() {
         return None;
     }
     buffer.note_read();
-    in_chain(buffer.read().get(key)?, snapshot, gathered)
+    in_chain(buffer.read().get(key)?, seen, gathered)
 }
 
 /// What the versions of a key say, as [`in_buffer`].
-fn in_chain(chain: &Chain, snapshot: SnapshotTimestamp, gathered: &mut Gathered) -> Option<Option<Bytes>> {
-    let found = chain.visible(snapshot).find_map(|version| gathered.take(version.change.shared_content()))?;
+fn in_chain(
+    chain: &Chain,
+    (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
+    gathered: &mut Gathered,
+) -> Option<Option<Bytes>> {
+    let found = chain.visible(snapshot).find_map(|version| gathered.take(version.content_above(floor)))?;
     match found {
         Content::Value(value) => Some(Some(value)),
         Content::Deleted | Content::Merge(_) | Content::Large(_) => Some(None),

@@ -50,7 +50,7 @@ impl Messages {
                 timestamp: version.timestamp,
                 content: version.change.shared_content(),
             }));
-            retain_pending(&mut versions, retained, &mut dropped);
+            retain_pending(key, &mut versions, retained, &mut dropped);
             messages.push_key(key, &mut versions);
         }
         messages
@@ -143,7 +143,7 @@ impl Messages {
                 }
                 versions.push(next.version);
             }
-            retain_pending(&mut versions, retained, dropped);
+            retain_pending(key, &mut versions, retained, dropped);
             kept.list.extend(versions.drain(..).map(|version| Message { key_at, key_len, version }));
         }
         Ok(kept)

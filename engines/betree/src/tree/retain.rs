@@ -12,18 +12,26 @@
 //! snapshots 4 and 9, newest 20        versions   25    17    12    8    6    3    2
 //!                                     needed     yes   yes   no    yes  no   yes  no
 //! ```
+//!
+//! # Range deletes
+//! Over a key they count as deletes, each in its place among the versions, and are never written: they stand in the tree's list. While
+//! one lies over a key that is not newer than a version, that version keeps its time.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
 use super::joining::{Joined, join};
+use super::ranges::DeletedRanges;
 use crate::format::content::{Content, LargeReference, merges_of};
 
-/// The snapshots that exist, and the newest that one can begin at.
+/// The snapshots that exist, and the newest that one can begin at; and the range deletes of the tree at hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Retained {
     /// Snapshots of live transactions, ascending; the newest visible one is always the last.
     snapshots: Vec<SnapshotTimestamp>,
+    ranges: Arc<DeletedRanges>,
 }
 
 impl Retained {
@@ -33,7 +41,18 @@ impl Retained {
         live.sort_unstable();
         live.dedup();
         assert!(live.last() == Some(&newest), "no snapshot is newer than the newest");
-        Retained { snapshots: live }
+        Retained { snapshots: live, ranges: Arc::default() }
+    }
+
+    /// The same for a tree that has these range deletes. They are looked for after the snapshots: then those that are missing are newer than
+    /// all snapshots, and so than every version that loses its time.
+    pub(crate) fn with_ranges(self, ranges: Arc<DeletedRanges>) -> Retained {
+        Retained { ranges, ..self }
+    }
+
+    /// The times of the range deletes over a key, the newest first.
+    pub(crate) fn deletes_over(&self, key: &[u8]) -> &[CommitTimestamp] {
+        if self.ranges.is_empty() { &[] } else { self.ranges.over(key) }
     }
 
     /// The oldest snapshot.
@@ -61,7 +80,39 @@ pub(crate) type Dropped = Vec<LargeReference<Bytes>>;
 
 /// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below: deletes, merges and times
 /// stay. Large values of what is taken out are noted in `dropped`.
-pub(crate) fn retain_pending(versions: &mut Vec<MergedVersion>, retained: &Retained, dropped: &mut Dropped) {
+pub(crate) fn retain_pending(
+    key: &[u8],
+    versions: &mut Vec<MergedVersion>,
+    retained: &Retained,
+    dropped: &mut Dropped,
+) {
+    add_range_deletes(key, versions, retained);
+    retain_needed(versions, retained, dropped);
+    take_out_range_deletes(key, versions, retained);
+}
+
+/// Puts a delete for each range delete over the key in its place among the versions (newest first), if there is something older here. Else
+/// what lies farther down may be older or newer: merges must not take the place below them for empty.
+pub(crate) fn add_range_deletes(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    for time in retained.deletes_over(key) {
+        let newer = versions.partition_point(|version| version.timestamp > *time);
+        // What its own transaction wrote after it, has its time, and hides what is older as well.
+        if versions.get(newer).is_some_and(|version| version.timestamp < *time) {
+            versions.insert(newer, MergedVersion { timestamp: *time, content: Content::Deleted });
+        }
+    }
+}
+
+/// Takes them out again. A delete of the same transaction says the same, and goes, too.
+fn take_out_range_deletes(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    let deletes = retained.deletes_over(key);
+    if !deletes.is_empty() {
+        versions.retain(|version| !(version.content.is_deleted() && deletes.contains(&version.timestamp)));
+    }
+}
+
+/// Takes out of versions and range deletes (newest first) what nobody needs.
+pub(crate) fn retain_needed(versions: &mut Vec<MergedVersion>, retained: &Retained, dropped: &mut Dropped) {
     versions.dedup_by(|older, newer| {
         assert!(older.timestamp < newer.timestamp, "of each key the versions descend by time");
         if retained.tells_apart(newer.timestamp, older.timestamp) {
@@ -82,14 +133,16 @@ pub(crate) fn retain_pending(versions: &mut Vec<MergedVersion>, retained: &Retai
     });
 }
 
-/// Takes out of the versions that a leaf is to have of a key (newest first, no merges among them) the deletes that hide nothing, and the
-/// time from what all see.
-pub(crate) fn settle(versions: &mut Vec<MergedVersion>, retained: &Retained) {
+/// Takes out of the versions and range deletes that a leaf is to have of a key (newest first, no merges among them) the deletes that hide
+/// nothing, and the time from what all see.
+pub(crate) fn settle(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    take_out_range_deletes(key, versions, retained);
     while versions.last().is_some_and(|last| last.content.is_deleted()) {
         versions.pop();
     }
     if let Some(last) = versions.last_mut()
         && retained.oldest().sees(last.timestamp)
+        && retained.deletes_over(key).last().is_none_or(|oldest| last.timestamp < *oldest)
     {
         last.timestamp = CommitTimestamp::ZERO;
     }
@@ -97,11 +150,20 @@ pub(crate) fn settle(versions: &mut Vec<MergedVersion>, retained: &Retained) {
 
 #[cfg(test)]
 mod tests {
-    use pando_storage::Merge;
+    use pando_storage::{Lsn, Merge};
 
     use super::*;
+    use crate::tree::ranges::KeySpan;
 
     fn kept(snapshots: &[u64], newest: u64, versions: &[(u64, bool)]) -> Vec<u64> {
+        kept_under(&[], snapshots, newest, versions)
+    }
+
+    /// What is kept under range deletes of these times, the oldest first.
+    fn kept_under(deletes: &[u64], snapshots: &[u64], newest: u64, versions: &[(u64, bool)]) -> Vec<u64> {
+        let ranges = deletes.iter().fold(DeletedRanges::default(), |list, time| {
+            list.with_all([KeySpan::all()].iter(), CommitTimestamp::new(*time), Lsn::new(*time))
+        });
         let live = snapshots.iter().map(|snapshot| SnapshotTimestamp::new(*snapshot)).collect();
         let retained = Retained::new(live, SnapshotTimestamp::new(newest));
         let mut versions: Vec<_> = versions
@@ -111,8 +173,10 @@ mod tests {
                 content: if *put { Content::Value(Bytes::new()) } else { Content::Deleted },
             })
             .collect();
-        retain_pending(&mut versions, &retained, &mut Dropped::new());
-        settle(&mut versions, &retained);
+        let retained = retained.with_ranges(Arc::new(ranges));
+        add_range_deletes(b"key", &mut versions, &retained);
+        retain_needed(&mut versions, &retained, &mut Dropped::new());
+        settle(b"key", &mut versions, &retained);
         versions.iter().map(|version| version.timestamp.get()).collect()
     }
 
@@ -142,7 +206,7 @@ mod tests {
         };
         let mut versions = vec![version(9), version(5)];
         let retained = Retained::new(Vec::new(), SnapshotTimestamp::new(9));
-        retain_pending(&mut versions, &retained, &mut Dropped::new());
+        retain_pending(b"key", &mut versions, &retained, &mut Dropped::new());
         assert_eq!(versions.iter().map(|version| version.timestamp.get()).collect::<Vec<_>>(), [9]);
     }
 
@@ -156,14 +220,22 @@ mod tests {
 
     /// What is left of versions that are on their way.
     fn pending(snapshots: &[u64], versions: &[(u64, Content<Bytes>)]) -> Vec<(u64, Content<Bytes>)> {
+        pending_under(DeletedRanges::default(), snapshots, versions)
+    }
+
+    fn pending_under(
+        ranges: DeletedRanges,
+        snapshots: &[u64],
+        versions: &[(u64, Content<Bytes>)],
+    ) -> Vec<(u64, Content<Bytes>)> {
         let live = snapshots.iter().map(|snapshot| SnapshotTimestamp::new(*snapshot)).collect();
-        let retained = Retained::new(live, SnapshotTimestamp::new(20));
+        let retained = Retained::new(live, SnapshotTimestamp::new(20)).with_ranges(Arc::new(ranges));
         let mut versions: Vec<_> = versions
             .iter()
             .map(|(time, content)| (CommitTimestamp::new(*time), content.clone()))
             .map(|(timestamp, content)| MergedVersion { timestamp, content })
             .collect();
-        retain_pending(&mut versions, &retained, &mut Dropped::new());
+        retain_pending(b"key", &mut versions, &retained, &mut Dropped::new());
         versions.into_iter().map(|version| (version.timestamp.get(), version.content)).collect()
     }
 
@@ -205,5 +277,44 @@ mod tests {
         assert_eq!(pending(&[], &[(9, add(4)), (8, large.clone())]), [(9, large.clone())]);
         let (both, older) = ([(9, max), (8, large)], (7, counter(1)));
         assert_eq!(pending(&[], &[&both[..], &[older]].concat()), both);
+    }
+
+    #[test]
+    fn under_a_range_delete_only_what_a_snapshot_sees_without_it_is_kept() {
+        assert_eq!(kept_under(&[7], &[], 9, &[(5, true), (3, true)]), []);
+        assert_eq!(kept_under(&[7], &[5], 9, &[(6, true), (5, true), (3, true)]), [0]);
+        assert_eq!(kept_under(&[7], &[4], 9, &[(5, true), (3, true)]), [0]);
+        assert_eq!(
+            kept_under(&[7], &[], 6, &[(5, true), (3, true)]),
+            [0],
+            "nobody sees the range delete yet"
+        );
+        assert_eq!(kept_under(&[7], &[], 9, &[(5, false), (3, true)]), []);
+        assert_eq!(kept_under(&[4, 7], &[5], 9, &[(5, true), (3, true)]), [5]);
+        assert_eq!(kept_under(&[4, 7], &[3], 9, &[(5, true), (3, true)]), [0]);
+    }
+
+    #[test]
+    fn merges_find_nothing_below_a_range_delete_and_what_may_lie_between_farther_down() {
+        let pending = |snapshots: &[u64], versions: &[(u64, Content<Bytes>)]| {
+            let ranges = DeletedRanges::default();
+            let time = CommitTimestamp::new(7);
+            pending_under(ranges.with_all([KeySpan::all()].iter(), time, Lsn::new(7)), snapshots, versions)
+        };
+        assert_eq!(pending(&[], &[(9, add(4))]), [(9, add(4))], "farther down there may be one of 8");
+        assert_eq!(pending(&[], &[(9, add(4)), (8, counter(1))]), [(9, counter(5))]);
+        assert_eq!(pending(&[], &[(9, add(4)), (6, counter(1))]), [(9, counter(4))]);
+        assert_eq!(pending(&[6], &[(9, add(4)), (6, counter(1))]), [(9, counter(4)), (6, counter(1))]);
+        let (above, below) = ((9, add(4)), (6, counter(1)));
+        assert_eq!(pending(&[8], &[above.clone(), below]), [above], "no snapshot sees what is deleted");
+    }
+
+    #[test]
+    fn what_is_not_older_than_a_range_delete_keeps_its_time() {
+        assert_eq!(kept_under(&[7], &[], 9, &[(8, true), (5, true)]), [8]);
+        assert_eq!(kept_under(&[7], &[], 9, &[(7, true), (5, true)]), [7], "of the same transaction");
+        assert_eq!(kept_under(&[7], &[5], 9, &[(8, true), (5, true)]), [8, 0]);
+        assert_eq!(kept_under(&[2, 7], &[5], 9, &[(8, true), (5, true)]), [8, 5]);
+        assert_eq!(kept_under(&[7], &[], 9, &[(8, false), (5, true)]), [], "nothing lies below");
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! # Terms
 //! - *Way*: the leaf where the scan stands, and the slices on the way to it, with a place in a page of each ([`way`]).
-//! - *Piece*: the keys from where the scan stands up to where the first of these pages ends, or the partition.
+//! - *Piece*: the keys from where the scan stands up to where the first of these pages ends, or the partition, or the keys over which the same
+//!   range deletes lie.
+//! - *Floor*: the time of the newest range delete over a piece that the snapshot sees. What is older counts as deleted.
 //! - *Upper source*: a buffer or a slice: what is above the leaf, with few entries as a rule.
 //!
 //! # Steps
@@ -26,12 +28,15 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use pando_storage::{Batch, BatchLimits, Direction, KeyRange, Patience, ScanEnd, SnapshotTimestamp};
+use pando_storage::{
+    Batch, BatchLimits, CommitTimestamp, Direction, KeyRange, Patience, ScanEnd, SnapshotTimestamp,
+};
 
 use super::buffer::{Buffer, Chain, Version, bounds_of};
 use super::joining::Gathered;
 use super::lookup::Damaged;
 use super::path::Target;
+use super::ranges::floor_of;
 use super::view::{Partition, TreeView};
 use crate::cache::Blocks;
 use crate::format::content::Content;
@@ -77,13 +82,15 @@ fn fill(
     }
     let mut end_key = Vec::new();
     while !rest.is_empty() {
-        match place.fetch(view, blocks, &request, &rest, batch) {
+        let (floor, floor_end) = floor_at(view, &rest, &request);
+        match place.fetch(view, blocks, (&request, floor), &rest, batch) {
             Ok(()) => {}
             // What was found counts; the next batch begins where this one could not go on, and tells.
             Err(_) if !batch.is_empty() => return Ok(ScanEnd::More),
             Err(error) => return Err(error),
         }
-        let has_end = match place.end(view, request.direction) {
+        let end = nearer(place.end(view, request.direction), floor_end, request.direction);
+        let has_end = match end {
             Some(end) => {
                 end_key.clear();
                 end_key.extend_from_slice(end);
@@ -92,9 +99,8 @@ fn fill(
             None => false,
         };
         let end = has_end.then_some(end_key.as_slice());
-        if scan_piece(&view.partitions[place.partition], &request, &rest, end, &mut place.way, batch)
-            == ScanEnd::More
-        {
+        let partition = &view.partitions[place.partition];
+        if scan_piece(partition, (&request, floor), &rest, end, &mut place.way, batch) == ScanEnd::More {
             return Ok(ScanEnd::More);
         }
         let Some(end) = end else { break };
@@ -105,6 +111,19 @@ fn fill(
         }
     }
     Ok(ScanEnd::Done)
+}
+
+/// The floor of the keys with which what remains begins, and where these keys end in the direction of the scan.
+fn floor_at<'v>(
+    view: &'v TreeView,
+    rest: &KeyRange,
+    request: &ScanRequest<'_>,
+) -> (CommitTimestamp, Option<&'v [u8]>) {
+    if view.ranges.is_empty() {
+        return (CommitTimestamp::ZERO, None);
+    }
+    let (times, end) = view.ranges.next(rest, request.direction);
+    (floor_of(times, request.snapshot), end)
 }
 
 /// Where a scan stands.
@@ -130,7 +149,7 @@ impl<'v> Place<'v> {
         &mut self,
         view: &'v TreeView,
         blocks: &Blocks,
-        request: &ScanRequest<'_>,
+        (request, floor): (&ScanRequest<'_>, CommitTimestamp),
         rest: &KeyRange,
         batch: &Filling<'_>,
     ) -> Result<(), Damaged> {
@@ -138,7 +157,7 @@ impl<'v> Place<'v> {
             self.way = Way::find(&view.version, blocks, request, rest, self.before.take())?;
         }
         match &mut self.way {
-            Some(way) => way.fetch(blocks, request, rest, batch),
+            Some(way) => way.fetch(blocks, (request, floor), rest, batch),
             None => Ok(()),
         }
     }
@@ -209,7 +228,7 @@ fn set_bound(bound: &mut Bound<Vec<u8>>, kind: Bound<()>, key: &[u8]) {
 /// Merges the sources of a piece, which lies in one partition.
 fn scan_piece(
     partition: &Partition,
-    request: &ScanRequest<'_>,
+    (request, floor): (&ScanRequest<'_>, CommitTimestamp),
     rest: &KeyRange,
     end: Option<&[u8]>,
     way: &mut Option<Way<'_>>,
@@ -220,12 +239,12 @@ fn scan_piece(
     let frozen = partition.frozen.as_ref().map(|frozen| frozen.buffer.read());
     let buffers = active.as_deref().into_iter().chain(frozen.as_deref());
     let mut sources: Vec<Source<'_>> = buffers
-        .map(|buffer| Source::Buffer(BufferEntries::new(buffer, bounds, request)))
+        .map(|buffer| Source::Buffer(BufferEntries::new(buffer, bounds, (request, floor))))
         .filter(|source| source.key().is_some())
         .collect();
     let mut leaf = None;
     if let Some(way) = way {
-        let (cursor, slices) = way.sources();
+        let (cursor, slices) = way.sources(floor);
         leaf = cursor;
         sources.extend(slices.filter_map(|cursor| {
             let key = cursor.settle()?;
@@ -338,7 +357,8 @@ impl Source<'_> {
     fn content(&self) -> Content<&[u8]> {
         match self {
             Source::Buffer(entries) => {
-                entries.next.map_or(Content::Deleted, |next| next.version.change.content())
+                let next = entries.next.filter(|next| next.version.timestamp >= entries.floor);
+                next.map_or(Content::Deleted, |next| next.version.change.content())
             }
             Source::Page(cursor) => cursor.content(),
         }
@@ -352,7 +372,7 @@ impl Source<'_> {
                 versions
                     .into_iter()
                     .flatten()
-                    .find_map(|version| gathered.take(version.change.shared_content()))
+                    .find_map(|version| gathered.take(version.content_above(entries.floor)))
             }
             Source::Page(cursor) => cursor.versions().find_map(|content| gathered.take(content)),
         }
@@ -377,6 +397,7 @@ impl Source<'_> {
 struct BufferEntries<'b> {
     entries: Box<dyn Iterator<Item = (&'b [u8], &'b Chain)> + 'b>,
     snapshot: SnapshotTimestamp,
+    floor: CommitTimestamp,
     next: Option<NextEntry<'b>>,
 }
 
@@ -389,13 +410,17 @@ struct NextEntry<'b> {
 }
 
 impl<'b> BufferEntries<'b> {
-    fn new(buffer: &'b Buffer, bounds: Bounds<'b>, request: &ScanRequest<'_>) -> BufferEntries<'b> {
+    fn new(
+        buffer: &'b Buffer,
+        bounds: Bounds<'b>,
+        (request, floor): (&ScanRequest<'_>, CommitTimestamp),
+    ) -> BufferEntries<'b> {
         let range = buffer.range(bounds.0, bounds.1);
         let entries: Box<dyn Iterator<Item = _> + 'b> = match request.direction {
             Direction::Forward => Box::new(range),
             Direction::Backward => Box::new(range.rev()),
         };
-        let mut entries = BufferEntries { entries, snapshot: request.snapshot, next: None };
+        let mut entries = BufferEntries { entries, snapshot: request.snapshot, floor, next: None };
         entries.advance();
         entries
     }

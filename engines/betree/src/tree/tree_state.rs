@@ -4,6 +4,8 @@
 //! - `merging`: held by whoever flushes a buffer of this tree, so that one flush is under way at a time.
 //! - `installed`: held while the view is replaced, and while a checkpoint writes the tree's inner nodes; readers and commits
 //!   never wait for it. Who holds both took `merging` first; the engine's gate comes after both.
+//! - `exchange`: held for the instant in which one view takes the place of another, since commits that delete a range put a view
+//!   in place, too. Nothing else is locked under it.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
@@ -11,11 +13,12 @@ use std::sync::{Arc, Weak};
 
 use pando_environment::sync::ArcSwap;
 use pando_environment::sync::{Mutex, MutexGuard};
-use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
+use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 
 use super::behind::Behind;
 use super::flush::Flushed;
 use super::growth::Growth;
+use super::ranges::{DeletedRanges, KeySpan};
 use super::settings::TreeSettings;
 use super::view::{Frozen, Partition, TreeView, Version};
 use crate::cache::Blocks;
@@ -29,6 +32,7 @@ pub(crate) struct Tree {
     pub(crate) growth: Growth,
     pub(crate) behind: Mutex<Behind>,
     view: ArcSwap<TreeView>,
+    exchange: Mutex<()>,
     merging: Mutex<()>,
     pub(crate) installed: Mutex<Installed>,
     /// When it was dropped; 0 while it is live.
@@ -116,6 +120,7 @@ impl Tree {
             growth: Growth::default(),
             behind: Mutex::default(),
             view: ArcSwap::from_pointee(view),
+            exchange: Mutex::new(()),
             merging: Mutex::new(()),
             installed: Mutex::default(),
             dropped_at: AtomicU64::new(0),
@@ -147,9 +152,31 @@ impl Tree {
         self.view.load_full()
     }
 
-    /// Replaces the view. The caller holds `installed`.
+    /// Replaces the view, but for the range deletes, which are those of now. The caller holds `installed`.
     pub(crate) fn set_view(&self, _installed: &mut MutexGuard<'_, Installed>, view: TreeView) {
-        self.view.store(Arc::new(view));
+        let _exchange = self.exchange.lock();
+        let ranges = Arc::clone(&self.view.load().ranges);
+        self.view.store(Arc::new(view.into_ranges(ranges)));
+    }
+
+    /// Replaces the range deletes of the view.
+    pub(crate) fn change_ranges(&self, change: impl FnOnce(&DeletedRanges) -> DeletedRanges) {
+        let _exchange = self.exchange.lock();
+        let view = self.view.load();
+        let ranges = change(&view.ranges);
+        self.view.store(Arc::new(view.with_ranges(Arc::new(ranges))));
+    }
+
+    /// Adds the range deletes of a commit, in the order of the log; the caller holds the gate. Replay brings some that are there already.
+    pub(crate) fn delete_ranges<'s>(
+        &self,
+        spans: impl Iterator<Item = &'s KeySpan>,
+        time: CommitTimestamp,
+        lsn: Lsn,
+    ) {
+        self.change_ranges(|ranges| {
+            if lsn <= ranges.seen() { ranges.clone() } else { ranges.with_all(spans, time, lsn) }
+        });
     }
 
     pub(crate) fn lock_merging(&self) -> MutexGuard<'_, ()> {

@@ -8,7 +8,8 @@
 //!
 //! # Invariants
 //! - Lower bounds ascend strictly; the first is empty: every key has one partition.
-//! - A view never changes. A new one is made, under the tree's install lock, when a buffer is frozen or a merge is done.
+//! - A view never changes. A new one is made, under the tree's install lock, when a buffer is frozen or a merge is done, and without that
+//!   lock when a range is deleted: then only the list of range deletes is another.
 //! - Between frozen and active buffer lies an exact cut: the frozen one has all writes up to [`Frozen::cut`], the active
 //!   one all later ones.
 
@@ -19,6 +20,7 @@ use pando_storage::Lsn;
 use super::buffer::SharedBuffer;
 use super::node::Child;
 use super::path::Target;
+use super::ranges::DeletedRanges;
 use super::sorted_keys::SortedKeys;
 
 /// A buffer that takes no more writes.
@@ -63,6 +65,8 @@ pub(crate) struct Version {
 pub(crate) struct TreeView {
     pub(crate) partitions: Vec<Arc<Partition>>,
     pub(crate) version: Arc<Version>,
+    /// Range deletes that buffers and nodes may still have older versions under.
+    pub(crate) ranges: Arc<DeletedRanges>,
     /// The lower bounds of the partitions, side by side: every read looks through them.
     bounds: Arc<SortedKeys>,
 }
@@ -82,13 +86,24 @@ impl TreeView {
         let bounds = SortedKeys::new(partitions.iter().map(|partition| &*partition.lower));
         let bounds = Arc::new(bounds.expect("the lower bounds of partitions ascend from the empty key"));
         assert!(!partitions.is_empty(), "every key has a partition");
-        TreeView { partitions, version, bounds }
+        TreeView { partitions, version, ranges: Arc::default(), bounds }
     }
 
     /// This view with another version below, and partitions that begin where these do.
     pub(crate) fn with_version(&self, partitions: Vec<Arc<Partition>>, version: Arc<Version>) -> TreeView {
         assert!(partitions.len() == self.partitions.len(), "the partitions keep their bounds");
-        TreeView { partitions, version, bounds: Arc::clone(&self.bounds) }
+        TreeView { partitions, version, ranges: Arc::clone(&self.ranges), bounds: Arc::clone(&self.bounds) }
+    }
+
+    /// The same with other range deletes.
+    pub(crate) fn into_ranges(self, ranges: Arc<DeletedRanges>) -> TreeView {
+        TreeView { ranges, ..self }
+    }
+
+    /// A view that differs from this one by its range deletes.
+    pub(crate) fn with_ranges(&self, ranges: Arc<DeletedRanges>) -> TreeView {
+        let (partitions, version) = (self.partitions.clone(), Arc::clone(&self.version));
+        TreeView { partitions, version, ranges, bounds: Arc::clone(&self.bounds) }
     }
 
     /// The place of the partition that a key belongs to.

@@ -17,6 +17,7 @@ use crate::tree::leaf_merge::LeafMerge;
 use crate::tree::leaf_writer::{LeafWriter, Residency};
 use crate::tree::messages::Messages;
 use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
+use crate::tree::ranges::DeletedRanges;
 use crate::tree::retain::Retained;
 use crate::tree::run_writer::RunWriter;
 use crate::tree::settings::TreeSettings;
@@ -56,7 +57,7 @@ impl Forge {
                 timestamp: CommitTimestamp::new(*time),
                 change: OwnedChange::Put(Bytes::from_static(b"value")),
             };
-            buffer.push(key.as_bytes(), version, SnapshotTimestamp::ZERO);
+            buffer.push(key.as_bytes(), version, SnapshotTimestamp::ZERO, &DeletedRanges::default());
         }
         Messages::of_buffer(&buffer, &retained())
     }
@@ -65,7 +66,7 @@ impl Forge {
     fn leaf(&mut self, entries: &[(&str, u64)]) -> Child {
         let (messages, retained) = (self.messages(entries), retained());
         let mut merge = LeafMerge::new(&self.blocks, TREE, self.settings, &retained);
-        let leaf = merge.grow_from_nothing(messages.span()).unwrap().remove(0);
+        let leaf = merge.grow_from_nothing(&[], messages.span()).unwrap().remove(0);
         let written = merge.into_parts().written;
         self.written.extend(written);
         Child::Leaf(leaf.child)

@@ -14,6 +14,7 @@
 pub mod backups;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,6 +48,13 @@ pub enum Ending {
     Kill,
 }
 
+/// A range that a commit deletes before its write of this number.
+struct Erased {
+    before: usize,
+    name: String,
+    range: KeyRange,
+}
+
 /// See the module's head.
 pub struct History {
     pub simulation: Simulation,
@@ -75,6 +83,8 @@ pub struct History {
     pub spills: bool,
     /// Slices that were waiting in inner nodes when the store was looked at after its end.
     pub slices_seen: u64,
+    /// Range deletes that were not worked in, likewise.
+    pub ranges_seen: u64,
 }
 
 /// Options under which a few dozen commits split leaves, merge buffers and fill segments.
@@ -91,6 +101,7 @@ pub fn tiny_options() -> Options {
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");
     (options.cache_bytes, options.partition_bytes, options.log_budget_bytes) = (64 << 10, 1 << 10, 256 << 10);
+    options.range_delete_entries = 0;
     options
 }
 
@@ -117,6 +128,7 @@ impl History {
             spills: false,
             large_values: if seed.is_multiple_of(2) { 30 } else { 6 },
             slices_seen: 0,
+            ranges_seen: 0,
         }
     }
 
@@ -243,7 +255,11 @@ impl History {
         }
         let durability =
             [Durability::None, Durability::Logged, Durability::Synced][self.random.below(3) as usize];
-        self.commit_writes(writes, durability)
+        let erased = (self.random.below(6) == 0).then(|| {
+            let name = names[self.random.below(names.len() as u64) as usize].clone();
+            Erased { before: self.random.below(3) as usize, name, range: self.range() }
+        });
+        self.commit_writes(writes, erased, durability)
     }
 
     /// A commit of one new key with so many bytes that do not compress.
@@ -251,12 +267,13 @@ impl History {
         let mut value = vec![0; length];
         self.random.fill(&mut value);
         let key = format!("large-{:06}", self.images.len()).into_bytes();
-        self.commit_writes(vec![(ANCHOR.to_owned(), key, Change::Put(value))], Durability::Logged)
+        self.commit_writes(vec![(ANCHOR.to_owned(), key, Change::Put(value))], None, Durability::Logged)
     }
 
     fn commit_writes(
         &mut self,
         mut writes: Vec<(String, Vec<u8>, Change)>,
+        erased: Option<Erased>,
         durability: Durability,
     ) -> Result<(), StorageError> {
         let number = self.images.len();
@@ -265,7 +282,13 @@ impl History {
         writes.push((ANCHOR.to_owned(), COUNTER.to_vec(), Change::Add(1)));
         let mut transaction = self.engine().begin(Begin::WRITE)?;
         let mut image = self.images[number - 1].clone();
-        for (name, key, change) in writes {
+        for (at, (name, key, change)) in writes.into_iter().enumerate() {
+            if let Some(erased) = erased.as_ref().filter(|erased| erased.before == at) {
+                let tree = self.trees[&erased.name];
+                transaction.delete_range(tree, &erased.range, Patience::MayBlock)?;
+                let content = image.entry(erased.name.clone()).or_default();
+                content.retain(|key, _| !erased.range.contains(key));
+            }
             let content = image.entry(name.clone()).or_default();
             change.write(&mut *transaction, self.trees[&name], &key, Claim::Blind)?;
             match change.over(content.get(&key).map(|value| value.as_slice())) {
@@ -371,6 +394,16 @@ impl History {
         Ok(())
     }
 
+    /// A few keys, or all from one on.
+    fn range(&self) -> KeyRange {
+        let from = self.random.below(90);
+        let upper = match self.random.below(5) {
+            0 => Bound::Unbounded,
+            _ => Bound::Excluded(format!("key-{:03}", from + 1 + self.random.below(40)).into_bytes()),
+        };
+        KeyRange { lower: Bound::Included(format!("key-{from:03}").into_bytes()), upper }
+    }
+
     fn key(&self) -> Vec<u8> {
         format!("key-{:03}", self.random.below(90)).into_bytes()
     }
@@ -416,6 +449,7 @@ impl History {
         let report = verify(environment, folder).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         assert!(report.is_sound(), "{}: {:?}", self.label, report.damage);
         self.slices_seen += report.trees.iter().map(|tree| tree.slices).sum::<u64>();
+        self.ranges_seen += report.trees.iter().map(|tree| tree.deleted_ranges).sum::<u64>();
         let engine = Betree::open(environment, folder, self.options());
         self.engine = Some(engine.unwrap_or_else(|error| panic!("{}: {error:?}", self.label)));
         let survived = self.survived();

@@ -19,6 +19,8 @@ struct Open {
     transaction: Box<dyn Transaction>,
     snapshot: u64,
     writes: Writes,
+    /// Ranges that it has deleted.
+    ranges: Vec<(u32, KeyRange)>,
     is_writer: bool,
 }
 
@@ -116,7 +118,8 @@ impl Run {
         let mut planted = KeyWrites::default();
         planted.add(Change::Put(b"never written".to_vec()), Claim::Intent);
         let writes = Writes::from([((tree, b"planted".to_vec()), planted)]);
-        self.history.commit(1, &writes);
+        // As of now: what ranges have deleted before does not matter.
+        self.history.commit(self.newest(), &writes, &[]);
     }
 
     fn key(&self) -> Vec<u8> {
@@ -156,7 +159,11 @@ impl Run {
         let ascending = self.random.pick(6) == 0;
         let tree = self.tree();
         let first = self.random.next_u64() % (1 << 40);
+        let erased_at = (self.random.pick(5) == 0).then(|| self.random.pick(count));
         for at in 0..count {
+            if erased_at == Some(at) && !self.delete_range(&mut writer, tree) {
+                return;
+            }
             let key = if ascending { (first + at as u64).to_be_bytes().to_vec() } else { self.key() };
             let change = if ascending { Change::Put(self.value()) } else { self.change() };
             if !self.write(&mut writer, tree, key, change) {
@@ -170,7 +177,8 @@ impl Run {
         let transaction =
             self.engine().begin(begin).unwrap_or_else(|error| self.fail(&format!("begin: {error}")));
         let snapshot = transaction.snapshot().get();
-        Open { transaction, snapshot, writes: Writes::new(), is_writer: mode == Mode::Write }
+        let (writes, ranges) = (Writes::new(), Vec::new());
+        Open { transaction, snapshot, writes, ranges, is_writer: mode == Mode::Write }
     }
 
     fn begin(&mut self) {
@@ -192,15 +200,21 @@ impl Run {
         };
         match change.write(&mut *open.transaction, id, &key, claim) {
             Ok(()) => {
-                if claim == Claim::Intent && self.history.last_write(tree, &key) > open.snapshot {
+                let is_late = self.history.last_write(tree, &key) > open.snapshot
+                    || self.history.is_erased_since(open.snapshot, tree, &key);
+                if claim == Claim::Intent && is_late {
                     self.fail(&format!("a write over {key:?} of tree {tree} was not refused"));
                 }
                 open.writes.entry((tree, key)).or_default().add(change, claim);
                 true
             }
             Err(error) if error.is_conflict() && claim == Claim::Intent => {
-                let own = |other: &Open| other.writes.contains_key(&(tree, key.clone()));
-                let is_held = self.open.iter().any(own);
+                let own = |other: &Open| {
+                    let is_within = |(of, range): &(u32, KeyRange)| *of == tree && range.contains(&key);
+                    other.writes.contains_key(&(tree, key.clone())) || other.ranges.iter().any(is_within)
+                };
+                let is_held =
+                    self.open.iter().any(own) || self.history.is_erased_since(open.snapshot, tree, &key);
                 // An intent is kept after a rollback to a savepoint, and table entries may be evicted: neither happens here.
                 if !is_held && self.history.last_write(tree, &key) <= open.snapshot {
                     self.fail(&format!("a conflict on {key:?} of tree {tree} that nobody else wrote"));
@@ -211,6 +225,40 @@ impl Run {
         }
     }
 
+    /// False after a conflict, which somebody who has written to the tree must be the reason for.
+    fn delete_range(&self, open: &mut Open, tree: u32) -> bool {
+        let range = KeyRange { lower: self.bound(), upper: self.bound() };
+        let seen = self.history.entries(tree, open.snapshot, &open.writes, &open.ranges);
+        let within: Vec<Vec<u8>> = seen.into_keys().filter(|key| range.contains(key)).collect();
+        match open.transaction.delete_range(TreeId::new(tree), &range, Patience::MayBlock) {
+            Ok(()) => {
+                if within.iter().any(|key| self.history.last_write(tree, key) > open.snapshot) {
+                    self.fail(&format!("deleting {range:?} of tree {tree} was not refused"));
+                }
+                let own = open.writes.iter_mut().filter(|((of, key), _)| *of == tree && range.contains(key));
+                own.for_each(|(_, writes)| writes.reset());
+                if !range.is_empty() {
+                    open.ranges.push((tree, range));
+                }
+                true
+            }
+            Err(error) if error.is_conflict() => {
+                // Of long keys only the first bytes are compared: whoever wrote to the tree may be in the way.
+                let wrote = |other: &Open| {
+                    other.writes.keys().any(|(of, _)| *of == tree)
+                        || other.ranges.iter().any(|(of, _)| *of == tree)
+                };
+                let is_late = self.history.last_write_of_tree(tree) > open.snapshot
+                    || self.history.is_any_erased_since(open.snapshot, tree);
+                if !is_late && !self.open.iter().any(wrote) {
+                    self.fail(&format!("a conflict on {range:?} of tree {tree} that nobody else wrote to"));
+                }
+                false
+            }
+            Err(error) => self.fail(&format!("delete_range: {error}")),
+        }
+    }
+
     fn write_in_open(&mut self) {
         let at = self.random.pick(self.open.len().max(1));
         if at >= self.open.len() || !self.open[at].is_writer {
@@ -218,6 +266,12 @@ impl Run {
         }
         let mut open = self.open.swap_remove(at);
         let (tree, key, change) = (self.tree(), self.key(), self.change());
+        if self.random.pick(6) == 0 {
+            if self.delete_range(&mut open, tree) {
+                self.open.push(open);
+            }
+            return;
+        }
         if self.write(&mut open, tree, key, change) {
             self.open.push(open);
         }
@@ -239,10 +293,10 @@ impl Run {
         let durability = [Durability::None, Durability::Logged, Durability::Synced][self.random.pick(3)];
         let receipt = open.transaction.commit(durability);
         let receipt = receipt.unwrap_or_else(|error| self.fail(&format!("commit: {error}")));
-        if open.writes.is_empty() {
+        if open.writes.is_empty() && open.ranges.is_empty() {
             return;
         }
-        self.history.commit(receipt.timestamp.get(), &open.writes);
+        self.history.commit(receipt.timestamp.get(), &open.writes, &open.ranges);
         if durability == Durability::Synced {
             self.engine().wait_durable(receipt, durability).expect("the log can be synced");
         }
@@ -268,7 +322,7 @@ impl Run {
 
     /// A scan of a random range, and some single keys.
     fn check(&self, open: &Open, tree: u32) {
-        let expected = self.history.entries(tree, open.snapshot, &open.writes);
+        let expected = self.history.entries(tree, open.snapshot, &open.writes, &open.ranges);
         let range = KeyRange { lower: self.bound(), upper: self.bound() };
         let direction = if self.random.pick(2) == 0 { Direction::Forward } else { Direction::Backward };
         let mut wanted: Vec<_> = expected.iter().filter(|(key, _)| range.contains(key)).collect();
@@ -432,7 +486,7 @@ impl Run {
         let mut writer = self.begin_with(Begin::WRITE, Mode::Write);
         if self.write(&mut writer, tree, b"logged".to_vec(), Change::Put(vec![1])) {
             let receipt = writer.transaction.commit(Durability::Logged).expect("the commit succeeds");
-            self.history.commit(receipt.timestamp.get(), &writer.writes);
+            self.history.commit(receipt.timestamp.get(), &writer.writes, &[]);
             self.logged = receipt.timestamp.get();
         }
     }
@@ -467,6 +521,7 @@ fn random_options(random: &SeededRandom) -> Options {
     options.cache_bytes = [2 << 10, 16 << 10, 1 << 20][random.pick(3)];
     options.log_budget_bytes = [1 << 20, 8 << 20][random.pick(2)];
     options.partition_bytes = [300, 2_000, 10_000][random.pick(3)];
+    options.range_delete_entries = 0;
     options
 }
 

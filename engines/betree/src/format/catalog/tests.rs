@@ -1,9 +1,11 @@
 //! The tree catalog: round trip, golden bytes, hostile bytes.
 
 use pando_environment::{Random, SeededRandom};
-use pando_storage::{Lsn, TreeId};
+use pando_storage::{CommitTimestamp, Lsn, TreeId};
 
-use super::{StoredPartition, StoredState, StoredTree, decode, encode};
+use crate::tree::ranges::KeySpan;
+
+use super::{DeletedRanges, StoredPartition, StoredState, StoredTree, decode, encode};
 
 fn example() -> Vec<StoredTree> {
     let partition =
@@ -18,6 +20,11 @@ fn example() -> Vec<StoredTree> {
         content_bytes: 0,
         reach: 0,
         partitions: vec![partition(b"", 9), partition(b"m", 300)],
+        ranges: DeletedRanges::default().with_all(
+            [KeySpan::all()].iter(),
+            CommitTimestamp::new(8),
+            Lsn::new(8),
+        ),
     };
     vec![tree(1, "first", StoredState::Live), tree(7, "", StoredState::Dropped)]
 }
@@ -40,12 +47,13 @@ fn golden_a_catalog_of_one_tree() {
     let mut trees = example();
     trees.truncate(1);
     let expected = [
-        &[4_u8, 1][..], // version, trees
+        &[5_u8, 1][..], // version, trees
         &[1, 0],        // number, state
         b"\x05first",
         b"\x01\x08pageSize\x038KB",      // one option
         &[0, 0, 0, 0],                   // no root, entries, content bytes, reach
         &[2, 0, 9, 1, b'm', 0xAC, 0x02], // two partitions
+        &[8, 1, 0, 0, 1, 8],             // a range delete of everything, in record 8
     ]
     .concat();
     assert_eq!(encode(&trees), expected);

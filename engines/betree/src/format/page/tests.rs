@@ -99,7 +99,7 @@ fn every_version_of_every_key_is_found_at_every_snapshot() {
         keys.extend([b"o".to_vec(), b"q".to_vec(), vec![]]);
         for key in &keys {
             for snapshot in [0, 50, 100, 150, 250, 1000] {
-                let found = page.clone().find(key, SnapshotTimestamp::new(snapshot));
+                let found = page.clone().find(key, SnapshotTimestamp::new(snapshot), CommitTimestamp::ZERO);
                 assert_eq!(
                     found,
                     expected(&model, key, snapshot),
@@ -143,7 +143,10 @@ fn a_page_over_64_kilobytes_has_wide_slots() {
         builder.push(key, CommitTimestamp::ZERO, Content::Value(&value));
     }
     let page = Page::decode(Bytes::from(builder.finish())).unwrap();
-    assert_eq!(page.find(b"c", SnapshotTimestamp::ZERO), Found::Value(Bytes::from(value)));
+    assert_eq!(
+        page.find(b"c", SnapshotTimestamp::ZERO, CommitTimestamp::ZERO),
+        Found::Value(Bytes::from(value))
+    );
     assert!(builder.is_empty());
 }
 
@@ -188,7 +191,7 @@ fn golden_a_page_of_three_versions_of_two_keys() {
     builder.push(b"app", CommitTimestamp::new(290), Content::Deleted);
     builder.push(b"apple", CommitTimestamp::ZERO, Content::Value(b"old"));
     let expected = [
-        &[4_u8, 0][..],               // version, flags
+        &[5_u8, 0][..],               // version, flags
         &[3, 0],                      // prefix length
         &[3, 0, 0, 0],                // entries
         &[0x22, 1, 0, 0, 0, 0, 0, 0], // base time 290
@@ -219,7 +222,7 @@ fn golden_a_page_of_two_large_values() {
     let (first, second) = (large(2), large(5));
     let (first, second) = (Content::Large(first), Content::Large(second));
     let expected = [
-        &[4_u8, 0][..],               // version, flags
+        &[5_u8, 0][..],               // version, flags
         &[0, 0],                      // prefix length
         &[2, 0, 0, 0],                // entries
         &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
@@ -257,7 +260,7 @@ fn golden_a_page_of_merges() {
     let max = Merge::Max(b"mx").to_bytes();
     builder.push(b"app", CommitTimestamp::new(300), Content::Merge(&max));
     let expected = [
-        &[4_u8, 0][..],               // version, flags
+        &[5_u8, 0][..],               // version, flags
         &[3, 0],                      // prefix length
         &[1, 0, 0, 0],                // entries
         &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
@@ -310,7 +313,7 @@ fn read_everything(bytes: Vec<u8>) {
         let entry = page.entry(at);
         let content = page.content(&entry);
         let _lengths = (content.in_page().len(), content.value_bytes());
-        let _found = page.clone().find(&key, SnapshotTimestamp::MAX);
+        let _found = page.clone().find(&key, SnapshotTimestamp::MAX, CommitTimestamp::ZERO);
         let _bounds = (page.lower_bound(&key), page.upper_bound(&key));
     }
     let _order = page.check_order();

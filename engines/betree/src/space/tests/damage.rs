@@ -168,11 +168,11 @@ fn folders_without_a_store_with_another_file_or_another_version_are_refused_with
             }
         });
     };
-    reseal(&|copy| copy[8] = 3);
+    reseal(&|copy| copy[8] = 4);
     let error = refused(&simulation);
-    assert!(matches!(error, SpaceError::Version { found: 3, supported: 4, .. }), "{error}");
+    assert!(matches!(error, SpaceError::Version { found: 4, supported: 5, .. }), "{error}");
     reseal(&|copy| {
-        copy[8] = 4;
+        copy[8] = 5;
         copy[32] = 4;
     });
     assert!(matches!(refused(&simulation), SpaceError::Features { bits: 4, .. }));

@@ -20,6 +20,7 @@ use super::*;
 use crate::cache::PageCache;
 use crate::format::content::{Content, merges_of};
 use crate::space::{BlockStore, Compression, SpaceOptions, extents_of};
+use crate::tree::ranges::DeletedRanges;
 
 /// What is done to a key.
 type KeyChange = (Vec<u8>, OwnedChange);
@@ -71,7 +72,7 @@ impl World {
             self.time += 1;
             let version =
                 BufferVersion { timestamp: CommitTimestamp::new(self.time), change: change.clone() };
-            buffer.push(key, version, SnapshotTimestamp::ZERO);
+            buffer.push(key, version, SnapshotTimestamp::ZERO, &DeletedRanges::default());
         }
         Messages::of_buffer(&buffer, &self.retained())
     }

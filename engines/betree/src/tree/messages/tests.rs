@@ -9,6 +9,7 @@ use super::super::buffer::{OwnedChange, Version};
 use super::*;
 use crate::cache::PageCache;
 use crate::space::{BlockStore, SpaceOptions};
+use crate::tree::ranges::DeletedRanges;
 
 fn retained() -> Retained {
     Retained::new(vec![SnapshotTimestamp::new(5)], SnapshotTimestamp::new(100))
@@ -19,7 +20,7 @@ fn messages(entries: &[(&[u8], u64)]) -> Messages {
     for (key, timestamp) in entries {
         let change = OwnedChange::Put(Bytes::from_static(b"v"));
         let version = Version { timestamp: CommitTimestamp::new(*timestamp), change };
-        buffer.push(key, version, SnapshotTimestamp::ZERO);
+        buffer.push(key, version, SnapshotTimestamp::ZERO, &DeletedRanges::default());
     }
     Messages::of_buffer(&buffer, &retained())
 }

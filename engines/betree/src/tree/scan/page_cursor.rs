@@ -7,11 +7,13 @@
 //! # Invariants
 //! - Versions of one key stand newest first: the first that the snapshot sees counts, those behind it are passed over.
 //! - An entry without time is seen by every snapshot, and is the last of its key.
+//! - An entry that is older than the floor of the piece counts as deleted. It is passed as one that is, and looked for as any: the next
+//!   piece, to which the next visible entry may belong, has another floor.
 
 use std::ops::Bound;
 
 use bytes::Bytes;
-use pando_storage::{BatchLimits, Direction, ScanEnd, SnapshotTimestamp};
+use pando_storage::{BatchLimits, CommitTimestamp, Direction, ScanEnd, SnapshotTimestamp};
 
 use super::filling::Filling;
 use crate::format::content::Content;
@@ -37,6 +39,7 @@ pub(super) struct PageCursor {
     page: Page,
     direction: Direction,
     snapshot: SnapshotTimestamp,
+    floor: CommitTimestamp,
     /// Entries that have not been passed.
     from: usize,
     to: usize,
@@ -75,7 +78,19 @@ impl PageCursor {
             Bound::Unbounded => page.len(),
         };
         let start = page.key_start();
-        PageCursor { page, direction, snapshot, from, to, next: None, key: Vec::new(), start }
+        let (floor, next, key) = (CommitTimestamp::ZERO, None, Vec::new());
+        PageCursor { page, direction, snapshot, floor, from, to, next, key, start }
+    }
+
+    /// The same in a piece that has this floor.
+    pub(super) fn above(&mut self, floor: CommitTimestamp) -> &mut PageCursor {
+        self.floor = floor;
+        self
+    }
+
+    /// Whether an entry says that its key is not there.
+    fn is_delete(&self, entry: &Entry) -> bool {
+        entry.is_delete() || entry.timestamp() < self.floor
     }
 
     /// Finds the next visible entry; its key, `None` where there is none.
@@ -99,17 +114,20 @@ impl PageCursor {
 
     /// What the next visible entry says, once settled.
     pub(super) fn content(&self) -> Content<&[u8]> {
-        self.next.as_ref().map_or(Content::Deleted, |next| self.page.content(&next.entry))
+        match &self.next {
+            Some(next) if !self.is_delete(&next.entry) => self.page.content(&next.entry),
+            _ => Content::Deleted,
+        }
     }
 
     /// What the next visible entry says, once settled: merges, newest first, and last what they are applied to, if it is here.
     pub(super) fn versions(&self) -> impl Iterator<Item = Content<Bytes>> + '_ {
-        self.next.iter().flat_map(|next| self.page.merged_from(next.at))
+        self.next.iter().flat_map(|next| self.page.merged_from(next.at, self.floor))
     }
 
     /// What the page of a leaf says of a key.
     pub(super) fn find(&self, key: &[u8]) -> Option<Content<Bytes>> {
-        match self.page.clone().find(key, self.snapshot) {
+        match self.page.clone().find(key, self.snapshot, self.floor) {
             Found::Absent => None,
             Found::Deleted => Some(Content::Deleted),
             Found::Value(value) => Some(Content::Value(value)),
@@ -173,7 +191,7 @@ impl PageCursor {
                 self.from += 1;
                 continue;
             }
-            if !entry.is_delete() && !self.copy(self.from, &entry, limits, batch) {
+            if !self.is_delete(&entry) && !self.copy(self.from, &entry, limits, batch) {
                 return ScanEnd::More;
             }
             self.from = self.behind(self.from, &entry);
@@ -186,7 +204,7 @@ impl PageCursor {
         let from = std::mem::replace(&mut self.from, end);
         let mut outcome = ScanEnd::Done;
         while let Some(next) = self.next_backward() {
-            if !next.entry.is_delete() && !self.copy(next.at, &next.entry, limits, batch) {
+            if !self.is_delete(&next.entry) && !self.copy(next.at, &next.entry, limits, batch) {
                 outcome = ScanEnd::More;
                 break;
             }

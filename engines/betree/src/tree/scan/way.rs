@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use pando_storage::{BatchLimits, Direction, KeyRange, Patience};
+use pando_storage::{BatchLimits, CommitTimestamp, Direction, KeyRange, Patience};
 
 use super::filling::Filling;
 use super::page_cursor::PageCursor;
@@ -89,24 +89,28 @@ impl<'v> Way<'v> {
         Ok(Some(Way { leaf, directory, at, cursor: None, slices, ahead: VecDeque::new() }))
     }
 
-    /// Has every source stand in the page that covers the place.
+    /// Has every source stand in the page that covers the place, unless all of that page is older than the floor.
     pub(super) fn fetch(
         &mut self,
         blocks: &Blocks,
-        request: &ScanRequest<'_>,
+        (request, floor): (&ScanRequest<'_>, CommitTimestamp),
         rest: &KeyRange,
         batch: &Filling<'_>,
     ) -> Result<(), Damaged> {
         let Way { leaf, directory, at, cursor, slices, ahead } = self;
         for slice in slices.iter_mut().filter(|slice| slice.cursor.is_none()) {
             let index = slice.index;
+            if index.pages.pages()[slice.at].newest < floor {
+                continue;
+            }
             let bounds = page_bounds(&index.pages, slice.at, slice.bounds);
             let page = slice_page(blocks, &index.pages, slice.at, request)
                 .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?;
             slice.cursor = Some(cursor_in(page, bounds, request, rest));
         }
-        if cursor.is_none() {
+        if cursor.is_none() && directory.pages()[*at].newest >= floor {
             let bounds = page_bounds(directory, *at, (leaf.lower, leaf.upper));
+            while ahead.pop_front_if(|(place, _)| is_passed(*place, *at, request.direction)).is_some() {}
             let page = match ahead.pop_front_if(|(place, _)| place == at) {
                 Some((_, page)) => page,
                 None => leaf_page(blocks, directory, *at, (request, rest), batch, ahead)
@@ -129,9 +133,16 @@ impl<'v> Way<'v> {
         end_of(bounds, direction)
     }
 
-    /// The places in the leaf, and in the slices, the newest first.
-    pub(super) fn sources(&mut self) -> (Option<&mut PageCursor>, impl Iterator<Item = &mut PageCursor>) {
-        (self.cursor.as_mut(), self.slices.iter_mut().filter_map(|slice| slice.cursor.as_mut()))
+    /// The places in the leaf, and in the slices, the newest first, for a piece with this floor.
+    pub(super) fn sources(
+        &mut self,
+        floor: CommitTimestamp,
+    ) -> (Option<&mut PageCursor>, impl Iterator<Item = &mut PageCursor>) {
+        let slices = self.slices.iter_mut().filter_map(|slice| slice.cursor.as_mut());
+        (
+            self.cursor.as_mut().map(|cursor| cursor.above(floor)),
+            slices.map(move |cursor| cursor.above(floor)),
+        )
     }
 
     /// Leaves the pages that end here; false if the leaf ends here as well.
@@ -155,6 +166,14 @@ impl<'v> Way<'v> {
 impl SliceWay<'_> {
     fn end(&self, direction: Direction) -> Option<&[u8]> {
         end_of(page_bounds(&self.index.pages, self.at, self.bounds), direction)
+    }
+}
+
+/// Whether a page lies before another in the direction of a scan: it was read ahead, and is older than a floor that was met since.
+fn is_passed(page: usize, at: usize, direction: Direction) -> bool {
+    match direction {
+        Direction::Forward => page < at,
+        Direction::Backward => page > at,
     }
 }
 
