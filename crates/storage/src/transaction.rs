@@ -121,7 +121,9 @@ pub trait Transaction: Send {
 
     /// Makes all writes visible at one timestamp. For [`Logged`](Durability::Logged) the log record is in the kernel when this
     /// returns. For [`Synced`](Durability::Synced) it does not wait for the device: the receipt goes to
-    /// [`Engine::when_durable`](crate::Engine::when_durable). An error means that nothing was written.
+    /// [`Engine::when_durable`](crate::Engine::when_durable). An error means that nothing was written, but for one: where the log's own
+    /// device fails the engine is stopped, the error is [`Closed`](crate::ErrorKind::Closed), and the commit may be seen, and may be there when the store
+    /// is opened again.
     fn commit(self: Box<Self>, durability: Durability) -> Result<CommitReceipt, StorageError>;
 
     /// Forgets all writes.

@@ -2,20 +2,19 @@
 
 mod history;
 
-use history::{Ending, History};
+use history::{Ending, shrinking};
 
 /// Runs a history with the power cut at a call (or not); how many calls it made, and how many slices were waiting in inner nodes.
 fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> (u64, u64) {
-    let mut history = History::new(seed);
-    let calls = history.live_twice(steps, call, ending);
-    (calls, history.slices_seen)
+    shrinking::run(seed, |history| (history.live_twice(steps, call, ending), history.slices_seen))
 }
 
 /// As [`cut_at`], with transactions that go out of memory and are committed in parts.
 fn cut_large_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
-    let mut history = History::new(seed);
-    history.spills = true;
-    history.live_twice(steps, call, ending)
+    shrinking::run(seed, |history| {
+        history.spills = true;
+        history.live_twice(steps, call, ending)
+    })
 }
 
 /// Cuts a history at each of its calls. Runs must have been in flight.

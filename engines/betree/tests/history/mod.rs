@@ -8,14 +8,20 @@
 //! - *Most*: the number of the last commit that was attempted.
 //!
 //! Trees come and go between commits. One whose creation (or drop) came after the last surviving commit may be there or not.
+//!
+//! Steps are numbered, and what each does follows from the seed and its own number alone: a history that fails is
+//! [shrunk](shrinking::run) to the steps that it takes.
 
 #![allow(dead_code, reason = "each test file uses its part of the history")]
 
 pub mod backups;
+pub mod shrinking;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pando_betree::{Betree, Options, verify};
@@ -59,13 +65,22 @@ struct Erased {
 pub struct History {
     pub simulation: Simulation,
     label: String,
+    seed: u64,
     random: SeededRandom,
+    /// Steps so far, those included that were left out. Whoever shrinks the history asks for it after a panic.
+    steps: Rc<Cell<usize>>,
+    /// The steps that are to be run; the others do nothing.
+    kept: Option<Vec<usize>>,
+    /// Those that were run.
+    pub ran: Vec<usize>,
     engine: Option<Arc<Betree>>,
     trees: BTreeMap<String, TreeId>,
     /// After 0, 1, 2 … commits.
     images: Vec<Image>,
     /// What a commit that failed would have made of the last one.
     attempted: Option<Image>,
+    /// Whether a commit has found the engine stopped: then no later one has done anything.
+    is_stopped: bool,
     created_after: BTreeMap<String, usize>,
     dropped_after: BTreeMap<String, (usize, Content)>,
     synced: usize,
@@ -108,14 +123,24 @@ pub fn tiny_options() -> Options {
 impl History {
     /// Nothing is there yet, not even a store.
     pub fn new(seed: u64) -> History {
+        History::of_steps(seed, None, Rc::default())
+    }
+
+    /// A history of which only some steps are run, by their numbers; all for `None`. It counts its steps in `steps`.
+    fn of_steps(seed: u64, kept: Option<Vec<usize>>, steps: Rc<Cell<usize>>) -> History {
         History {
             simulation: Environment::simulated(seed),
             label: format!("seed {seed}"),
+            seed,
             random: SeededRandom::new(seed),
+            steps,
+            kept,
+            ran: Vec::new(),
             engine: None,
             trees: BTreeMap::new(),
             images: vec![Image::new()],
             attempted: None,
+            is_stopped: false,
             created_after: BTreeMap::new(),
             dropped_after: BTreeMap::new(),
             synced: 0,
@@ -205,6 +230,13 @@ impl History {
 
     /// One thing that happens: mostly a commit, now and then a checkpoint, a tree that comes or goes, background work.
     pub fn step(&mut self) -> Result<(), StorageError> {
+        let number = self.steps.get();
+        self.steps.set(number + 1);
+        if self.kept.as_ref().is_some_and(|kept| kept.binary_search(&number).is_err()) {
+            return Ok(());
+        }
+        self.random = SeededRandom::new(self.seed ^ (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        self.ran.push(number);
         for _ in 0..self.random.below(3) {
             self.simulation.tasks.run_one();
         }
@@ -296,13 +328,17 @@ impl History {
                 None => content.remove(&key),
             };
         }
-        self.attempted = Some(image.clone());
+        if !self.is_stopped {
+            self.attempted = Some(image.clone());
+        }
         if self.spills {
             let own = &image[ANCHOR];
             let found = scan(transaction.as_ref(), self.trees[ANCHOR])?;
             assert!(found == *own, "{}: a transaction does not see its own writes", self.label);
         }
-        let receipt = transaction.commit(durability)?;
+        let receipt = transaction.commit(durability);
+        self.is_stopped |= receipt.as_ref().is_err_and(|error| error.kind() == ErrorKind::Closed);
+        let receipt = receipt?;
         self.attempted = None;
         self.images.push(image);
         self.unsynced = Some((number, receipt));
@@ -431,6 +467,7 @@ impl History {
             }
         }
         self.reader = None;
+        self.is_stopped = false;
         self.end_backup();
         self.engine = None;
         self.unsynced = None;
