@@ -2,7 +2,8 @@
 //!
 //! 1. *Late*: what flushes left behind ([`crate::tree::behind`]). It comes before the next flush, as far as flushes have paid for it.
 //! 2. *Idle*: when nobody commits, all that is late, and what reads had to merge again and again: slices of nodes, and buffers. So a
-//!    store that is only read becomes as quick as if there were no buffers. The next commit ends it.
+//!    store that is only read becomes as quick as if there were no buffers. The next commit ends it, and one
+//!    merger does it, whatever their number.
 //!
 //! The checkpointing task looks once in a while whether it is quiet, and what is wanted; the mergers do it, a child a step.
 
@@ -38,6 +39,8 @@ pub(crate) struct Idle {
     is_quiet: AtomicBool,
     /// The last first.
     wanted: Mutex<Vec<Drain>>,
+    /// Held by the merger that is at it: one at a time, so that readers have the other processors.
+    draining: Mutex<()>,
 }
 
 impl Core {
@@ -85,6 +88,7 @@ impl Core {
     /// Does something that is wanted, if it is quiet.
     pub(crate) fn drain_one(&self) -> Result<Progress, BetreeError> {
         let idle = &self.idle;
+        let Some(_alone) = idle.draining.try_lock() else { return Ok(Progress::Nothing) };
         while self.is_quiet() {
             let Some(wanted) = idle.wanted.lock().pop() else { return Ok(Progress::Nothing) };
             let digested = match &wanted {
