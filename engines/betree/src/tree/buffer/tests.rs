@@ -1,0 +1,197 @@
+//! Buffers by themselves: versions, merges, sweeps and sizes.
+
+use pando_storage::Merge;
+
+use super::*;
+use crate::tree::ranges::KeySpan;
+
+fn none() -> DeletedRanges {
+    DeletedRanges::default()
+}
+
+fn version(timestamp: u64, value: &'static str) -> Version {
+    let change = OwnedChange::Put(Bytes::from_static(value.as_bytes()));
+    Version { timestamp: CommitTimestamp::new(timestamp), change }
+}
+
+fn seen(buffer: &Buffer, snapshot: u64) -> Option<&[u8]> {
+    let version = buffer.get(b"key")?.visible(SnapshotTimestamp::new(snapshot)).next()?;
+    match &version.change {
+        OwnedChange::Put(value) => Some(value),
+        OwnedChange::Other(_) => None,
+    }
+}
+
+fn add(timestamp: u64, number: i64) -> Version {
+    let change = OwnedChange::Other(NoPut::Merge(Merge::Add(number).to_bytes().into()));
+    Version { timestamp: CommitTimestamp::new(timestamp), change }
+}
+
+fn counter(number: i64) -> OwnedChange {
+    OwnedChange::Put(Bytes::copy_from_slice(&number.to_le_bytes()))
+}
+
+fn versions(buffer: &Buffer) -> Vec<(u64, OwnedChange)> {
+    let versions = buffer.get(b"key").into_iter().flat_map(Chain::versions);
+    versions.map(|version| (version.timestamp.get(), version.change.clone())).collect()
+}
+
+/// What the buffer counts is what its chains take.
+fn check_bytes(buffer: &Buffer) {
+    let key = |key: &BufferKey| SLOT_BYTES + BufferKey::heap_bytes(key.as_slice());
+    let older = |chain: &Chain| -> usize {
+        std::iter::successors(chain.older.as_deref(), |older| older.before.as_deref()).map(Older::bytes).sum()
+    };
+    let chains = || buffer.chains.iter();
+    let newest: usize = chains().map(|(at, chain)| key(at) + chain.newest.heap_bytes()).sum();
+    let older: usize = chains().map(|(_, chain)| older(chain)).sum();
+    let content: usize = chains().map(|(at, chain)| at.as_slice().len() + chain.newest.content_bytes()).sum();
+    assert_eq!((buffer.bytes, buffer.older_bytes), (newest + older, older));
+    assert_eq!(buffer.content_bytes, content);
+}
+
+#[test]
+fn a_change_is_no_larger_than_a_value() {
+    assert_eq!(size_of::<OwnedChange>(), size_of::<Bytes>());
+}
+
+#[test]
+fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() {
+    let mut buffer = Buffer::default();
+    let mut push = |version, horizon| {
+        buffer.push(b"key", version, SnapshotTimestamp::new(horizon), &none());
+        check_bytes(&buffer);
+        versions(&buffer)
+    };
+    push(add(2, 10), 0);
+    push(add(4, 20), 0);
+    let all = vec![(6, add(6, 40).change), (4, add(4, 20).change), (2, add(2, 10).change)];
+    assert_eq!(push(add(6, 40), 3), all, "one at or below the horizon: nothing to join");
+    let joined = vec![(8, add(8, 80).change), (6, add(6, 40).change), (4, add(4, 30).change)];
+    assert_eq!(push(add(8, 80), 4), joined);
+    // One that comes late finds its place between the others.
+    let late = vec![(8, add(8, 80).change), (7, counter(1)), (6, add(6, 70).change)];
+    assert_eq!(push(Version { change: counter(1), ..add(7, 0) }, 6), late);
+    let joined = vec![(9, add(9, 1).change), (8, counter(81))];
+    assert_eq!(push(add(9, 1), 8), joined);
+    push(Version { change: OwnedChange::Other(NoPut::Delete), ..add(11, 0) }, 8);
+    push(add(12, 5), 9);
+    assert_eq!(push(add(13, 6), 12), [(13, add(13, 6).change), (12, counter(5))]);
+}
+
+#[test]
+fn merges_do_not_join_what_lies_below_a_range_delete() {
+    let at = |time| CommitTimestamp::new(time);
+    let deleted = none().with_all([KeySpan::all()].iter(), at(5), Lsn::new(5));
+    let pushed = |ranges: &DeletedRanges, horizon: u64, versions: &[Version]| {
+        let mut buffer = Buffer::default();
+        let (last, before) = versions.split_last().expect("there is one");
+        before
+            .iter()
+            .for_each(|version| buffer.push(b"key", version.clone(), SnapshotTimestamp::ZERO, ranges));
+        buffer.push(b"key", last.clone(), SnapshotTimestamp::new(horizon), ranges);
+        check_bytes(&buffer);
+        super::tests::versions(&buffer)
+    };
+    let both = [add(4, 10), add(6, 20)];
+    assert_eq!(pushed(&none(), 7, &both), [(6, add(6, 30).change)]);
+    assert_eq!(pushed(&deleted, 7, &both), [(6, counter(20))]);
+    assert_eq!(pushed(&deleted, 5, &both).len(), 2, "a snapshot may come between");
+    let above = [add(4, 10), add(6, 20), add(7, 1)];
+    assert_eq!(pushed(&deleted, 9, &above), [(7, counter(21))]);
+}
+
+#[test]
+fn a_sweep_joins_merges_and_counts_what_it_frees() {
+    let buffer = SharedBuffer::new();
+    for timestamp in 1..=40 {
+        let merge = Merge::Add(1).to_bytes();
+        let change = OwnedChange::Other(NoPut::Merge(merge.into()));
+        let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
+        let key: &[u8] = if timestamp.get() % 4 == 0 { b"other" } else { b"key" };
+        buffer.apply(lsn, timestamp, (SnapshotTimestamp::ZERO, &none()), [(key, change)].into_iter());
+    }
+    let before = buffer.bytes();
+    let dropped = buffer.sweep(SnapshotTimestamp::new(37), &none());
+    check_bytes(&buffer.read());
+    assert_eq!(buffer.bytes(), before - dropped);
+    let expected = [(39, add(39, 1).change), (38, add(38, 1).change), (37, add(37, 28).change)];
+    assert_eq!(versions(&buffer.read()), expected);
+}
+
+#[test]
+fn a_snapshot_sees_the_newest_version_that_is_not_newer_than_itself() {
+    let mut buffer = Buffer::default();
+    for (timestamp, value) in [(3, "three"), (5, "five"), (9, "nine")] {
+        buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO, &none());
+    }
+    assert_eq!(seen(&buffer, 2), None);
+    assert_eq!(seen(&buffer, 4), Some(&b"three"[..]));
+    assert_eq!(seen(&buffer, 8), Some(&b"five"[..]));
+    assert_eq!(seen(&buffer, 9), Some(&b"nine"[..]));
+}
+
+#[test]
+fn versions_that_come_out_of_order_are_put_in_order() {
+    let mut buffer = Buffer::default();
+    for (timestamp, value) in [(5, "five"), (3, "three"), (9, "nine"), (7, "seven")] {
+        buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO, &none());
+    }
+    let values: Vec<_> = (3..=9).map(|snapshot| seen(&buffer, snapshot).unwrap()).collect();
+    assert_eq!(values, [&b"three"[..], b"three", b"five", b"five", b"seven", b"seven", b"nine"]);
+}
+
+#[test]
+fn overwriting_a_key_that_no_old_snapshot_needs_takes_no_more_memory() {
+    let mut buffer = Buffer::default();
+    for timestamp in 1..=1000 {
+        buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(timestamp - 1), &none());
+    }
+    assert!(buffer.bytes() < 500, "{} bytes", buffer.bytes());
+    assert_eq!(seen(&buffer, 1000), Some(&b"value"[..]));
+    assert_eq!(seen(&buffer, 999), Some(&b"value"[..]));
+}
+
+#[test]
+fn a_sweep_leaves_what_a_snapshot_can_see() {
+    let buffer = SharedBuffer::new();
+    let apply = |timestamp: u64, key: &'static [u8]| {
+        let change = OwnedChange::Put(Bytes::from_static(b"value"));
+        let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
+        buffer.apply(lsn, timestamp, (SnapshotTimestamp::ZERO, &none()), [(key, change)].into_iter());
+    };
+    (1..=9).for_each(|timestamp| apply(timestamp, b"key"));
+    (10..=12).for_each(|timestamp| apply(timestamp, b"other"));
+    let (before, versions) = (buffer.bytes(), |key: &[u8]| {
+        buffer.read().get(key).unwrap().versions().map(|version| version.timestamp.get()).collect::<Vec<_>>()
+    });
+    let dropped = buffer.sweep(SnapshotTimestamp::new(7), &none());
+    assert_eq!((versions(b"key"), versions(b"other")), (vec![9, 8, 7], vec![12, 11, 10]));
+    assert_eq!(buffer.bytes(), before - dropped);
+    buffer.sweep(SnapshotTimestamp::new(12), &none());
+    assert_eq!((versions(b"key"), versions(b"other")), (vec![9], vec![12]));
+    assert_eq!(buffer.sweep(SnapshotTimestamp::new(12), &none()), 0);
+    assert_eq!(buffer.read().older_bytes, 0);
+}
+
+#[test]
+fn a_version_that_the_horizon_sees_is_kept_as_long_as_no_newer_one_is_seen_by_it() {
+    let mut buffer = Buffer::default();
+    for timestamp in [3, 5, 7, 9] {
+        buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(6), &none());
+    }
+    assert_eq!(seen(&buffer, 6), Some(&b"value"[..]));
+    assert_eq!(buffer.get(b"key").map(|chain| chain.versions().count()), Some(3));
+}
+
+#[test]
+fn long_and_short_keys_stand_in_one_order() {
+    let mut buffer = Buffer::default();
+    let long = [b'b'; 100];
+    for key in [&b"c"[..], &long, b"a", b""] {
+        buffer.push(key, version(1, "value"), SnapshotTimestamp::ZERO, &none());
+    }
+    let keys: Vec<&[u8]> = buffer.range(Bound::Unbounded, Bound::Unbounded).map(|(key, _)| key).collect();
+    assert_eq!(keys, [&b""[..], b"a", &long, b"c"]);
+    assert_eq!(buffer.range(Bound::Included(b"c"), Bound::Excluded(b"a")).count(), 0);
+}
