@@ -20,6 +20,8 @@
 #![warn(missing_docs)]
 
 mod aligned_buffer;
+#[cfg(feature = "mimalloc")]
+pub mod allocator;
 mod clock;
 mod error;
 mod files;

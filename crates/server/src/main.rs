@@ -8,5 +8,6 @@ use pando_server::program;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    pando_environment::allocator::configure();
     program::run(std::env::args_os())
 }

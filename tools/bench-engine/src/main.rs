@@ -45,6 +45,7 @@ use crate::error::BenchError;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    pando_environment::allocator::configure();
     let matches = cli::command().get_matches();
     let outcome = match matches.subcommand() {
         Some(("all", matches)) => all(matches),

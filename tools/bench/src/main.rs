@@ -51,6 +51,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    pando_environment::allocator::configure();
     if let Err(error) = interrupt::listen() {
         return told(&error);
     }
