@@ -262,9 +262,17 @@ impl Intents {
 
     /// Bytes of memory of what is claimed widely.
     pub fn wide_memory(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().wide_memory()).sum()
+    }
+
+    /// Bytes of memory of all that is claimed or settled.
+    pub fn memory(&self) -> usize {
         self.shards
             .iter()
-            .flat_map(|shard| shard.lock().wide.iter().map(|wide| wide.keys.memory()).collect::<Vec<_>>())
+            .map(|shard| {
+                let shard = shard.lock();
+                shard.table.allocation_size() + shard.wide_memory()
+            })
             .sum()
     }
 
@@ -315,6 +323,10 @@ impl std::fmt::Debug for Intents {
 }
 
 impl Shard {
+    fn wide_memory(&self) -> usize {
+        self.wide.iter().map(|wide| wide.keys.memory()).sum()
+    }
+
     /// Refuses a key that another transaction has claimed widely, or updated so after the snapshot.
     fn check_wide(
         &mut self,

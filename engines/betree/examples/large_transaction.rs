@@ -107,14 +107,14 @@ fn print_figures(engine: &Betree, name: &str, bytes: u64) {
     };
     let share = |name: &str| figure(name) as f64 / bytes as f64;
     println!(
-        "{name}: bytes written for each byte: spilled {:.2} (read {:.2}), log {:.2}, data {:.2}; memory: writes {} KB, buffers {} KB, wide claims {} KB; parts {}, delays {}, stalls {}, replayed {}",
+        "{name}: bytes written for each byte: spilled {:.2} (read {:.2}), log {:.2}, data {:.2}; memory: writes {} KB, buffers {} KB, claims {} KB; parts {}, delays {}, stalls {}, replayed {}",
         share("transactions.spill_write_bytes"),
         share("transactions.spill_read_bytes"),
         share("log.write_bytes"),
         share("data.write_bytes"),
         figure("transactions.memory_bytes") >> 10,
         figure("buffers.bytes") >> 10,
-        figure("intents.wide_bytes") >> 10,
+        figure("intents.bytes") >> 10,
         figure("commits.large_parts"),
         figure("commits.delays"),
         figure("commits.stalls"),

@@ -32,6 +32,7 @@ use crate::log::Log;
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::settings::LiveOptions;
+use crate::skeleton::Skeleton;
 use crate::transaction::{Publisher, Snapshots};
 use crate::tree::buffer::{OwnedChange, SLOT_BYTES};
 use crate::tree::tree_state::Tree;
@@ -81,6 +82,7 @@ pub(crate) struct Core {
     pub(crate) with_ranges: Mutex<VecDeque<Arc<Tree>>>,
     pub(crate) ages: Ages,
     pub(crate) idle: Idle,
+    pub(crate) skeleton: Skeleton,
     /// The time that the longest merge took.
     pub(crate) longest_merge_nanos: AtomicU64,
     /// Told whenever a merge has made room.
@@ -191,6 +193,7 @@ impl Core {
             with_ranges: Mutex::default(),
             ages: Ages::default(),
             idle: Idle::default(),
+            skeleton: Skeleton::default(),
             longest_merge_nanos: AtomicU64::new(0),
             room: Condvar::new(),
             room_lock: Mutex::new(()),

@@ -68,6 +68,7 @@ pub(crate) mod recovery;
 #[cfg(all(test, shuttle))]
 mod schedules;
 pub(crate) mod settings;
+mod skeleton;
 pub(crate) mod space;
 mod throttle;
 mod traffic_figures;

@@ -50,6 +50,11 @@ fn class_of(length: usize) -> Option<usize> {
     Some(length.next_multiple_of(step))
 }
 
+/// Bytes that lie unused, to be handed on.
+pub(crate) fn spare_bytes() -> usize {
+    SPARES.lock().bytes
+}
+
 /// An empty buffer for this many bytes.
 pub(crate) fn buffer(length: usize) -> Vec<u8> {
     let Some(capacity) = class_of(length) else { return Vec::with_capacity(length) };

@@ -125,12 +125,6 @@ impl Core {
         let granted = file.change_access(wanted).map_err(crate::space::SpaceError::from)?;
         check_access(direct_io, granted)
     }
-
-    /// Has pages and directories get what write buffers, indexes of slices and writes of transactions leave.
-    pub(crate) fn share_out_memory(&self) {
-        let others = self.buffered_bytes() + self.blocks.index_memory.bytes();
-        self.blocks.cache().rebalance(others as u64 + self.spill.figures().memory_bytes);
-    }
 }
 
 /// Refuses buffered access where direct access was demanded.

@@ -37,6 +37,7 @@ pub(crate) mod retain;
 pub(crate) mod run_writer;
 pub(crate) mod scan;
 pub(crate) mod settings;
+pub(crate) mod shedding;
 pub(crate) mod slice;
 pub(crate) mod sorted_keys;
 pub(crate) mod tree_state;

@@ -51,8 +51,6 @@ impl NewPage {
 pub(crate) struct Blocks {
     store: Arc<BlockStore>,
     cache: Arc<PageCache>,
-    /// Memory of inner nodes, which are never evicted.
-    pub(crate) node_bytes: Counter,
     /// Pages of slices that lookups read because a filter let the key through, and those that had not got it.
     pub(crate) probes: Counter,
     pub(crate) vain_probes: Counter,
@@ -65,7 +63,6 @@ impl Blocks {
         Blocks {
             store,
             cache: Arc::new(cache),
-            node_bytes: Counter::default(),
             probes: Counter::default(),
             vain_probes: Counter::default(),
             index_memory: IndexMemory::default(),
@@ -184,11 +181,12 @@ impl Blocks {
         slot: &'s NodeSlot,
         patience: Patience,
     ) -> Result<&'s InnerNode, BetreeError> {
+        slot.note_use();
         if let Some(node) = slot.loaded() {
             return Ok(node);
         }
         if patience == Patience::CachedOnly {
-            // Once in the life of a node: not worth a way of its own.
+            // Seldom: not worth a way of its own.
             return Err(BetreeError::WouldBlock(None));
         }
         self.cache.misses.add(1);
@@ -197,9 +195,7 @@ impl Blocks {
         let stored = StoredInnerNode::decode(&bytes)
             .and_then(|stored| stored.check_height(slot.height()))
             .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
-        let node = slot.fill(InnerNode::from_stored(stored));
-        self.node_bytes.add(node.heap_bytes() as u64);
-        Ok(node)
+        Ok(slot.fill(InnerNode::from_stored(stored)))
     }
 
     /// The index of a slice.
@@ -208,11 +204,12 @@ impl Blocks {
         slice: &'s Slice,
         patience: Patience,
     ) -> Result<&'s SliceIndex, BetreeError> {
+        slice.note_use();
         if let Some(index) = slice.index() {
             return Ok(index);
         }
         if patience == Patience::CachedOnly {
-            // Once in the life of a slice, as with nodes.
+            // Seldom, as with nodes.
             return Err(BetreeError::WouldBlock(None));
         }
         self.cache.misses.add(1);

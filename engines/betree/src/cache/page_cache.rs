@@ -13,9 +13,10 @@
 //! 4. Within each tier `quick_cache` chooses what goes (S3-FIFO: a page read once by a scan leaves before one that was read
 //!    twice). A page for which another had to leave the decoded tier stays in the compressed one, too, where it grows old unused.
 //!
-//! Directories come first: without them a point query costs two device reads instead of one. They may take up to
-//! [`DIRECTORY_SHARE`] of the limit. Then come pages of runs, as they stand on disk, up to [`RUN_SHARE`]: they are a small part of a tree, and
-//! every scan of a range reads those above it. Pages of leaves have what both leave.
+//! All that counts against the limit and is not here comes first ([`crate::skeleton`]). Then directories: without them a point query
+//! costs two device reads instead of one. They may take up to [`DIRECTORY_SHARE`] of the limit, and [`DIRECTORY_SHARE_OF_REST`] of what is
+//! left. Then come pages of runs, as they stand on disk, up to [`RUN_SHARE`] and [`RUN_SHARE_OF_REST`]: they are a small part of a
+//! tree, and every scan of a range reads those above it. Pages of leaves have what both leave.
 //!
 //! # Invariants
 //! - A block is known by address *and* checksum: space that is used again never answers for what stood there before.
@@ -44,6 +45,9 @@ use crate::space::{BlockKind, Pointer};
 const DIRECTORY_SHARE: u64 = 40;
 /// Hundredths of the limit that compressed pages of runs may take.
 const RUN_SHARE: u64 = 25;
+/// Hundredths that directories, and pages of runs, may take of what all else leaves; pages of leaves have the rest at least.
+const DIRECTORY_SHARE_OF_REST: u64 = 55;
+const RUN_SHARE_OF_REST: u64 = 25;
 /// What the cache takes for an entry beside the value: key, links, hash slot, and the counters of shared memory.
 const ENTRY_BYTES: usize = 120;
 /// The part of a tier for what was used again while it was there. The rest is for what has just come: with the usual 3 % of it, one
@@ -145,7 +149,9 @@ pub(crate) struct PageCache {
     runs: Cache<BlockKey, Arc<StoredPage>, StoredWeight>,
     directories: Cache<BlockKey, Arc<Directory>, DirectoryWeight>,
     limit: AtomicU64,
-    /// What the tiers' capacities were last set to.
+    /// What the capacities were last set to.
+    directory_limit: AtomicU64,
+    run_limit: AtomicU64,
     decoded_limit: AtomicU64,
     compressed_limit: AtomicU64,
     /// Into so many parts the decoded tier is divided, each with its own limit.
@@ -190,6 +196,8 @@ impl PageCache {
             ),
             directories: Cache::with_weighter((pages / 32).max(16), directories, DirectoryWeight),
             limit: AtomicU64::new(limit),
+            directory_limit: AtomicU64::new(directories),
+            run_limit: AtomicU64::new(limit * RUN_SHARE / 100),
             decoded_limit: AtomicU64::new(decoded),
             compressed_limit: AtomicU64::new(limit - decoded),
             decoded_shards,
@@ -211,8 +219,6 @@ impl PageCache {
     /// Sets another limit; what is too much goes when the limit is shared out again.
     pub(crate) fn change_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
-        self.directories.set_capacity(limit * DIRECTORY_SHARE / 100);
-        self.runs.set_capacity(limit * RUN_SHARE / 100);
     }
 
     /// Where a page is kept compressed.
@@ -231,9 +237,12 @@ impl PageCache {
     pub(crate) fn rebalance(&self, others: u64) {
         self.others.store(others, Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);
-        let floor = limit / 8;
-        let first = self.directories.weight() + self.runs.weight() + others;
-        let pages = limit.saturating_sub(first).max(floor);
+        let rest = limit.saturating_sub(others).max(limit / 4);
+        let directories = (limit * DIRECTORY_SHARE / 100).min(rest * DIRECTORY_SHARE_OF_REST / 100);
+        let runs = (limit * RUN_SHARE / 100).min(rest * RUN_SHARE_OF_REST / 100);
+        set_limit(&self.directory_limit, directories, limit, |to| self.directories.set_capacity(to));
+        set_limit(&self.run_limit, runs, limit, |to| self.runs.set_capacity(to));
+        let pages = rest.saturating_sub(self.directories.weight() + self.runs.weight()).max(limit / 64);
         let share = DecodedShare::from_thousandths(self.decoded_share.load(Ordering::Relaxed));
         let share = share.after(&self.period());
         self.decoded_share.store(share.thousandths(), Ordering::Relaxed);

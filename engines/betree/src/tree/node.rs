@@ -10,12 +10,12 @@
 //! # Invariants
 //! - Pivots ascend strictly; the first is empty.
 //! - A node never changes but for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set once, and for the counts of
-//!   reads.
+//!   reads and whether it was used. To let go of what is in memory another takes its place ([`super::shedding`]).
 //! - All leaves of a tree stand at the same depth.
 //! - A slice holds keys of its child only.
 
 use pando_environment::sync::OnceLock;
-use pando_environment::sync::atomic::{AtomicU8, Ordering};
+use pando_environment::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::Arc;
 
 use super::slice::{Slice, Slices};
@@ -82,6 +82,7 @@ pub(crate) struct NodeSlot {
     loaded: OnceLock<InnerNode>,
     height: u8,
     totals: Totals,
+    used: Used,
 }
 
 /// What a subtree has altogether.
@@ -110,13 +111,47 @@ impl Totals {
 impl NodeSlot {
     /// A node that is on disk only.
     pub(crate) fn on_disk(pointer: Pointer, height: u8, totals: Totals) -> NodeSlot {
-        NodeSlot { stored: OnceLock::from(pointer), loaded: OnceLock::new(), height, totals }
+        NodeSlot {
+            stored: OnceLock::from(pointer),
+            loaded: OnceLock::new(),
+            height,
+            totals,
+            used: Used::default(),
+        }
     }
 
     /// A node that is in memory only.
     pub(crate) fn dirty(node: InnerNode) -> NodeSlot {
         let (totals, height) = (node.totals(), node.height);
-        NodeSlot { stored: OnceLock::new(), loaded: OnceLock::from(node), height, totals }
+        NodeSlot {
+            stored: OnceLock::new(),
+            loaded: OnceLock::from(node),
+            height,
+            totals,
+            used: Used::default(),
+        }
+    }
+
+    /// The same node, on disk only; `None` for a dirty one.
+    pub(crate) fn without_content(&self) -> Option<NodeSlot> {
+        self.stored().map(|pointer| NodeSlot::on_disk(pointer, self.height, self.totals))
+    }
+
+    /// The same node with its content in other memory.
+    pub(crate) fn with_content(&self, node: InnerNode) -> NodeSlot {
+        assert!(node.height == self.height, "what is in memory changes, and not the node");
+        let stored = self.stored().map_or_else(OnceLock::new, OnceLock::from);
+        let loaded = OnceLock::from(node);
+        NodeSlot { stored, loaded, height: self.height, totals: self.totals, used: Used::default() }
+    }
+
+    pub(crate) fn note_use(&self) {
+        self.used.note();
+    }
+
+    /// Whether it was used since this was last asked.
+    pub(crate) fn take_used(&self) -> bool {
+        self.used.take()
     }
 
     pub(crate) fn loaded(&self) -> Option<&InnerNode> {
@@ -154,6 +189,23 @@ pub(crate) struct Part {
 /// So many reads that had to merge what waits for a child make it worth sending down. They are not counted further, so that readers
 /// do not take the line of the counter from one another for ever.
 const READS_WORTH: u8 = 16;
+
+/// Whether something was visited since somebody last asked.
+#[derive(Debug, Default)]
+pub(super) struct Used(AtomicBool);
+
+impl Used {
+    pub(super) fn note(&self) {
+        // Readers share the line as long as nobody asks.
+        if !self.0.load(Ordering::Relaxed) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn take(&self) -> bool {
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
+    }
+}
 
 /// An inner node.
 #[derive(Debug)]
@@ -205,6 +257,14 @@ impl InnerNode {
         });
         // The decoder has checked that there is a child and that pivots ascend from the empty one.
         InnerNode::new(height, parts.collect())
+    }
+
+    /// With the counts of reads of another with the same children.
+    pub(crate) fn with_reads_of(self, other: &InnerNode) -> InnerNode {
+        for (own, others) in self.reads.iter().zip(&other.reads) {
+            own.store(others.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self
     }
 
     /// The node as it is stored.

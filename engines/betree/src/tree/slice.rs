@@ -3,7 +3,8 @@
 //! # Terms
 //! - *Run*: what one flush writes into an inner node: its slices, side by side in one extent. Nothing refers to a run as a
 //!   whole: each slice is owned by the node that has it, and freed by itself when its child has taken it in.
-//! - *Index* of a slice: its page pointers and its filter, read when first needed, and then kept as long as the slice.
+//! - *Index* of a slice: its page pointers and its filter, read when first needed, and then kept as long as the slice, or until there is
+//!   too much of them ([`super::shedding`]).
 //!
 //! # Invariants
 //! - Every entry carries its time; versions of one key stand newest first.
@@ -13,6 +14,7 @@ use pando_environment::sync::OnceLock;
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use super::node::Used;
 use crate::format::inner_node::StoredSlice;
 use crate::format::slice_index::SliceIndex;
 use crate::space::Pointer;
@@ -57,17 +59,18 @@ impl Drop for Loaded {
 pub(crate) struct Slice {
     stored: StoredSlice,
     loaded: OnceLock<Loaded>,
+    used: Used,
 }
 
 impl Slice {
     /// A slice whose index has not been read.
     pub(crate) fn on_disk(stored: StoredSlice) -> Slice {
-        Slice { stored, loaded: OnceLock::new() }
+        Slice { stored, loaded: OnceLock::new(), used: Used::default() }
     }
 
     /// A slice that was just written.
     pub(crate) fn written(stored: StoredSlice, index: SliceIndex, memory: &IndexMemory) -> Slice {
-        Slice { stored, loaded: OnceLock::from(Loaded::new(index, memory)) }
+        Slice { stored, loaded: OnceLock::from(Loaded::new(index, memory)), used: Used::default() }
     }
 
     pub(crate) fn stored(&self) -> &StoredSlice {
@@ -97,6 +100,20 @@ impl Slice {
     /// The index, if it is in memory.
     pub(crate) fn index(&self) -> Option<&SliceIndex> {
         self.loaded.get().map(|loaded| &loaded.index)
+    }
+
+    /// Bytes that the index takes in memory; 0 while it is not there.
+    pub(crate) fn index_bytes(&self) -> usize {
+        self.loaded.get().map_or(0, |loaded| loaded.bytes)
+    }
+
+    pub(crate) fn note_use(&self) {
+        self.used.note();
+    }
+
+    /// Whether it was used since this was last asked.
+    pub(crate) fn take_used(&self) -> bool {
+        self.used.take()
     }
 
     /// Keeps an index that was read. Of two threads that load at the same time, one wins.

@@ -1,0 +1,189 @@
+//! The skeleton stays within its part, whatever is read and written meanwhile, and nothing else changes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pando_environment::{Environment, Random, SeededRandom, Simulation};
+use pando_storage::{
+    Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, Transaction, TreeId, TreeOptions,
+};
+
+use super::*;
+use crate::engine::Betree;
+use crate::options::Options;
+
+const FOLDER: &str = "/store";
+const CACHE_BYTES: u64 = 256 << 10;
+const LIMIT: usize = (CACHE_BYTES * SKELETON_SHARE / 100) as usize;
+
+struct Store {
+    simulation: Simulation,
+    engine: Arc<Betree>,
+    tree: TreeId,
+    random: SeededRandom,
+    model: BTreeMap<Vec<u8>, u64>,
+}
+
+impl Store {
+    fn new() -> Store {
+        let entries = [
+            ("pageSize", "256B"),
+            ("leafSize", "2KB"),
+            ("fanout", "8"),
+            ("runSize", "4KB"),
+            ("bufferPercent", "30"),
+        ];
+        let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+        (options.cache_bytes, options.partition_bytes) = (CACHE_BYTES, 16 << 10);
+        let simulation = Environment::simulated(7);
+        let engine = Betree::open(&simulation.environment, Path::new(FOLDER), options).expect("it opens");
+        let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
+        Store { simulation, engine, tree, random: SeededRandom::new(3), model: BTreeMap::new() }
+    }
+
+    fn core(&self) -> &Core {
+        &self.engine.core
+    }
+
+    fn write(&mut self, count: u64) {
+        for _ in 0..count / 100 {
+            let mut writer = self.engine.begin(Begin::WRITE).expect("a writer begins");
+            for _ in 0..100 {
+                let key = (self.random.next_u64() % 40_000).to_be_bytes().to_vec();
+                let value = self.random.next_u64();
+                writer.put_blind(self.tree, &key, &value.to_be_bytes()).expect("a write succeeds");
+                self.model.insert(key, value);
+            }
+            writer.commit(Durability::Logged).expect("the commit succeeds");
+            self.simulation.tasks.run_until_idle();
+        }
+    }
+
+    fn checkpoint(&self) {
+        self.engine.checkpoint().expect("the disk has room");
+    }
+
+    /// As it is now, measured anew.
+    fn skeleton(&self) -> SkeletonBytes {
+        let view = self.core().live_tree(self.tree).expect("the tree is there").view_to_keep();
+        view.version.root.as_ref().map_or_else(SkeletonBytes::default, SkeletonBytes::of)
+    }
+
+    fn check_gets(&self) {
+        let reader = self.engine.begin(Begin::READ).expect("a reader begins");
+        for (key, value) in &self.model {
+            let found = reader.get(self.tree, key, Patience::MayBlock).expect("a get succeeds");
+            assert_eq!(found.as_deref(), Some(&value.to_be_bytes()[..]), "{key:?}");
+        }
+    }
+
+    /// What is left of a scan is what a model has after so many rows.
+    fn scan(reader: &dyn Transaction, cursor: &mut Cursor, model: &BTreeMap<Vec<u8>, u64>, rows: usize) {
+        let mut expected = model.iter().skip(rows);
+        while let Some((key, value)) = cursor.next(reader, Patience::MayBlock).expect("a scan goes on") {
+            let (model_key, model_value) = expected.next().expect("there is as much in the model");
+            assert_eq!((key, value), (&model_key[..], &model_value.to_be_bytes()[..]));
+        }
+        assert_eq!(expected.next(), None);
+    }
+}
+
+#[test]
+fn the_skeleton_stays_within_its_part_and_everything_is_found() {
+    let mut store = Store::new();
+    store.write(30_000);
+    store.checkpoint();
+    store.check_gets();
+    assert!(store.skeleton().total() > 2 * LIMIT, "all of it was visited: {:?}", store.skeleton());
+    for round in 0..6 {
+        store.core().share_out_memory();
+        let skeleton = store.skeleton();
+        assert!(skeleton.total() <= LIMIT, "{skeleton:?} of {LIMIT}");
+        assert_eq!(store.core().node_bytes(), skeleton.nodes);
+        assert_eq!(store.core().blocks.index_memory.bytes(), skeleton.indexes);
+        if round % 2 == 0 {
+            store.check_gets();
+        } else {
+            store.write(3_000);
+            store.checkpoint();
+        }
+    }
+    assert!(store.core().shed_bytes() > LIMIT);
+    store.check_gets();
+    store.core().share_out_memory();
+    let Store { simulation, engine, .. } = store;
+    engine.close().expect("it is closed");
+    drop(engine);
+    let report = crate::verify(&simulation.environment, Path::new(FOLDER)).expect("it can be read");
+    assert!(report.damage.is_empty(), "{:?}", report.damage);
+}
+
+#[test]
+fn what_was_used_lately_stays_when_all_else_goes() {
+    let mut store = Store::new();
+    store.write(30_000);
+    store.checkpoint();
+    store.check_gets();
+    let tree = store.core().live_tree(store.tree).expect("the tree is there");
+    let shed_unused = || {
+        let mut shedding = Shedding::new(Choice::Unused, usize::MAX, 3);
+        tree.shed(&mut shedding);
+        shedding.shed().total()
+    };
+    assert_eq!(shed_unused(), 0, "all of it was used");
+    let whole = store.skeleton().total();
+    let (hot, cold) = (20_000_u64.to_be_bytes(), 3_000_u64.to_be_bytes());
+    let reader = store.engine.begin(Begin::READ).expect("a reader begins");
+    reader.get(store.tree, &hot, Patience::MayBlock).expect("a get succeeds");
+    assert!(shed_unused() > whole / 2);
+    let is_loaded = |key: &[u8]| {
+        let view = tree.view_to_keep();
+        let mut child = view.version.root.as_ref();
+        while let Some(Child::Inner(slot)) = child {
+            let Some(node) = slot.loaded() else { return false };
+            child = node.children().get(node.pivots().covering(key));
+        }
+        true
+    };
+    assert!(is_loaded(&hot) && !is_loaded(&cold));
+    store.check_gets();
+    assert!(is_loaded(&cold));
+}
+
+#[test]
+fn nodes_that_no_checkpoint_has_written_stay() {
+    let mut store = Store::new();
+    store.write(30_000);
+    let before = store.skeleton();
+    assert!(before.total() > LIMIT, "{before:?}");
+    let mut shedding = Shedding::new(Choice::UpTo(u8::MAX), usize::MAX, 0);
+    let tree = store.core().live_tree(store.tree).expect("the tree is there");
+    tree.shed(&mut shedding);
+    let after = store.skeleton();
+    assert!(after.nodes > 0 && after.indexes == 0, "no checkpoint was made since the last merges");
+    assert_eq!(before.indexes - after.indexes, shedding.shed().indexes);
+    store.check_gets();
+    store.checkpoint();
+    store.check_gets();
+}
+
+#[test]
+fn a_reader_of_the_version_before_keeps_what_it_reads() {
+    let mut store = Store::new();
+    store.write(30_000);
+    store.checkpoint();
+    let model = store.model.clone();
+    let engine = Arc::clone(&store.engine);
+    let reader = engine.begin(Begin::READ).expect("a reader begins");
+    let mut cursor = Cursor::new(store.tree, KeyRange::all(), Direction::Forward);
+    for _ in 0..500 {
+        cursor.next(&*reader, Patience::MayBlock).expect("a scan goes on").expect("there is more");
+    }
+    for _ in 0..4 {
+        store.core().share_out_memory();
+        store.write(4_000);
+        store.checkpoint();
+    }
+    Store::scan(&*reader, &mut cursor, &model, 500);
+}
