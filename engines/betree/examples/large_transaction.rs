@@ -1,7 +1,7 @@
 //! What one transaction takes that is larger than the cache: memory, bytes written for each byte, and what others wait meanwhile.
 //!
-//! `cargo run --release -p pando-betree --example large_transaction -- FOLDER [MB] [CACHE_MB]`, then again with `replay` behind it:
-//! the first run ends without closing the store, the second replays its log.
+//! `cargo run --release -p pando-betree --example large_transaction -- FOLDER [MB] [CACHE_MB]`, and again with `replay` behind it:
+//! with `PANDO_STOP=1` the first run ends right after the commit, and the second replays its log.
 //!
 //! Entries have random keys of 16 bytes and values of 240, of which half are random. Beside the transaction another thread commits
 //! small ones, one a millisecond at most.
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, Random, SeededRandom};
-use pando_storage::{Begin, Durability, Engine, StorageError, TreeId, TreeOptions};
+use pando_storage::{Begin, Durability, Engine, ErrorKind, StorageError, TreeId, TreeOptions};
 
 const ENTRY_BYTES: u64 = 256;
 
@@ -39,11 +39,11 @@ fn main() -> Result<(), StorageError> {
         let others = scope.spawn(|| commit_small(&engine, small, &is_over));
         let outcome = write(&engine, tree, (megabytes << 20) / ENTRY_BYTES);
         is_over.store(true, Ordering::Relaxed);
-        let mut waits = others.join().expect("the other thread ends")?;
+        let (mut waits, refused) = others.join().expect("the other thread ends")?;
         waits.sort_unstable();
         let at = |share: usize| waits[(waits.len() - 1) * share / 1_000];
         println!(
-            "{} small commits beside: half in {:?}, 999 of 1,000 in {:?}, the longest {:?}",
+            "{} small commits beside, {refused} refused: half in {:?}, 999 of 1,000 in {:?}, the longest {:?}",
             waits.len(),
             at(500),
             at(999),
@@ -82,21 +82,32 @@ fn write(engine: &Betree, tree: TreeId, entries: u64) -> Result<(), StorageError
     Ok(())
 }
 
-/// Commits until it is over; how long each took until it was visible.
-fn commit_small(engine: &Betree, tree: TreeId, is_over: &AtomicBool) -> Result<Vec<Duration>, StorageError> {
-    let mut waits = Vec::new();
+/// Commits until it is over; how long each took until it was visible, and how many were refused: what the large one claims is known by
+/// filters, which take two keys in a hundred for theirs.
+fn commit_small(
+    engine: &Betree,
+    tree: TreeId,
+    is_over: &AtomicBool,
+) -> Result<(Vec<Duration>, usize), StorageError> {
+    let (mut waits, mut refused) = (Vec::new(), 0);
     for number in 0_u64.. {
         if is_over.load(Ordering::Relaxed) {
             break;
         }
         let mut writer = engine.begin(Begin::WRITE)?;
-        writer.put(tree, &(number % 1_000).to_be_bytes(), &[7; 100])?;
+        match writer.put(tree, &(number % 1_000).to_be_bytes(), &[7; 100]) {
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                refused += 1;
+                continue;
+            }
+            outcome => outcome?,
+        }
         let began = Instant::now();
         writer.commit(Durability::Logged)?;
         waits.push(began.elapsed());
         std::thread::sleep(Duration::from_millis(1));
     }
-    Ok(waits)
+    Ok((waits, refused))
 }
 
 fn print_figures(engine: &Betree, name: &str, bytes: u64) {
