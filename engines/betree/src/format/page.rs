@@ -30,10 +30,12 @@
 //! # Reserved
 //! What else a kind 3 can be is for later versions to say: unknown in this one, refused.
 
+mod check;
+
 use std::cmp::Ordering;
 
 use bytes::{Buf, Bytes};
-use pando_storage::{CommitTimestamp, Merges, SnapshotTimestamp};
+use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
 use super::content::{Content, LargeReference};
 use super::{Fields, FormatError};
@@ -184,75 +186,6 @@ impl Page {
         let mut page = Page { bytes, base_time, entries, heads_at, slots_at, wide, has_merges: false };
         page.has_merges = page.check_entries()?;
         Ok(page)
-    }
-
-    /// Every slot points behind the one before it, and every entry fits between its slot and the next. Whether there are merges.
-    fn check_entries(&self) -> Result<bool, FormatError> {
-        let mut has_merges = false;
-        let mut expected = self.slots_at as usize + self.len() * if self.wide { 4 } else { 2 };
-        for at in 0..self.len() {
-            if self.slot(at) != expected {
-                return Err(FormatError::Disorder { block: BLOCK, field: "slot", at });
-            }
-            expected = if at + 1 < self.len() { self.slot(at + 1) } else { self.bytes.len() };
-            let bytes = self.bytes.get(self.slot(at)..expected).ok_or(FormatError::Disorder {
-                block: BLOCK,
-                field: "slot",
-                at,
-            })?;
-            has_merges |= self.check_entry(bytes)? == EntryKind::Merge;
-        }
-        if self.entries == 0 && expected != self.bytes.len() {
-            return Err(FormatError::Trailing { block: BLOCK, bytes: self.bytes.len() - expected });
-        }
-        Ok(has_merges)
-    }
-
-    fn check_entry(&self, bytes: &[u8]) -> Result<EntryKind, FormatError> {
-        let mut fields = Fields::new(BLOCK, bytes);
-        let first = fields.varint("entry")?;
-        let (kind, has_time) = match first & 3 {
-            0 => (EntryKind::Put, false),
-            1 => (EntryKind::PutAt, true),
-            2 => (EntryKind::DeleteAt, true),
-            _ => match fields.u8("entry kind")? {
-                what if what & !WITH_TIME == LARGE_VALUE => (EntryKind::Large, what & WITH_TIME != 0),
-                what if what == MERGES | WITH_TIME => (EntryKind::Merge, true),
-                found => {
-                    return Err(FormatError::Unknown {
-                        block: BLOCK,
-                        field: "entry kind",
-                        found: found.into(),
-                    });
-                }
-            },
-        };
-        if has_time {
-            let delta = fields.varint("timestamp")?;
-            if self.base_time == 0 || self.base_time.checked_add(delta).is_none() {
-                let limit = u64::MAX - self.base_time;
-                return Err(FormatError::OutOfRange {
-                    block: BLOCK,
-                    field: "timestamp",
-                    found: delta,
-                    limit,
-                });
-            }
-        }
-        let suffix_len = usize::try_from(first >> 2).unwrap_or(usize::MAX);
-        fields.bytes(suffix_len.saturating_sub(HEAD_BYTES), "key")?;
-        match kind {
-            EntryKind::Put | EntryKind::PutAt => {}
-            EntryKind::DeleteAt => fields.finish()?,
-            EntryKind::Large => {
-                LargeReference::decode(fields.bytes(fields.remaining(), "reference")?)?;
-            }
-            EntryKind::Merge => {
-                let merges = Merges::decode(fields.bytes(fields.remaining(), "merges")?);
-                merges.ok_or(FormatError::Truncated { block: BLOCK, field: "merges" })?;
-            }
-        }
-        Ok(kind)
     }
 
     /// Checks that keys ascend strictly, and times descend within a key. For `verify`: reading does not need it.
