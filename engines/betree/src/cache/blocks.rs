@@ -95,15 +95,7 @@ impl Blocks {
 
     /// A page.
     pub(crate) fn page(&self, pointer: &Pointer, patience: Patience) -> Result<Page, BetreeError> {
-        let key = BlockKey::of(pointer);
-        if let Some(page) = self.cache.decoded(&key) {
-            return Ok(page);
-        }
-        if let Some(found) = self.cache.compressed(&key, pointer.raw_length() as usize) {
-            let page = self.decode_stored(pointer, &found.page)?;
-            if found.promotion == Promotion::Keep {
-                self.cache.promote(key, page.clone());
-            }
+        if let Some(page) = self.cached_page(pointer)? {
             return Ok(page);
         }
         self.miss(pointer, patience)?;
@@ -111,6 +103,20 @@ impl Blocks {
         let page =
             self.store.with_stored(pointer, |payload| self.take_in(pointer, payload, Some(tier)))??;
         Ok(page)
+    }
+
+    /// A page that is in memory, which thereby counts as used.
+    pub(super) fn cached_page(&self, pointer: &Pointer) -> Result<Option<Page>, BetreeError> {
+        let key = BlockKey::of(pointer);
+        if let Some(page) = self.cache.decoded(&key) {
+            return Ok(Some(page));
+        }
+        let Some(found) = self.cache.compressed(&key, pointer.raw_length() as usize) else { return Ok(None) };
+        let page = self.decode_stored(pointer, &found.page)?;
+        if found.promotion == Promotion::Keep {
+            self.cache.promote(key, page.clone());
+        }
+        Ok(Some(page))
     }
 
     /// Decodes a page that was read, and keeps it in a tier.
@@ -127,7 +133,7 @@ impl Blocks {
         Ok(page)
     }
 
-    fn decode_stored(&self, pointer: &Pointer, stored: &StoredPage) -> Result<Page, BetreeError> {
+    pub(super) fn decode_stored(&self, pointer: &Pointer, stored: &StoredPage) -> Result<Page, BetreeError> {
         let raw = stored.raw(pointer.raw_length() as usize);
         decode_page(pointer, raw.ok_or_else(|| self.store.undecodable(pointer))?)
     }

@@ -9,8 +9,6 @@
 
 use std::ops::Range;
 
-use pando_storage::Patience;
-
 use super::blocks::{Blocks, decode_page};
 use super::page_cache::{BlockKey, Passed, Promotion, Tier};
 use super::stored_page::StoredPage;
@@ -38,30 +36,27 @@ pub(crate) struct Stretch<'d> {
 }
 
 impl Blocks {
-    /// A page for a scan, out of memory or with one read for it alone.
+    /// A page for a scan, if it is in memory.
     pub(crate) fn scanned_page(
         &self,
         pointer: &Pointer,
         pace: ScanPace,
-        patience: Patience,
-    ) -> Result<Page, BetreeError> {
-        if pace == ScanPace::Passing {
-            let key = BlockKey::of(pointer);
-            match self.cache().passing(&key, pointer.raw_length() as usize) {
-                None => {}
-                Some(Passed::Decoded(page)) => return Ok(page),
-                Some(Passed::Compressed(found)) => {
-                    let raw = found.page.raw(pointer.raw_length() as usize);
-                    let raw = raw.ok_or_else(|| self.store().undecodable(pointer))?;
-                    let page = decode_page(pointer, raw)?;
-                    if found.promotion == Promotion::Keep {
-                        self.cache().promote(key, page.clone());
-                    }
-                    return Ok(page);
+    ) -> Result<Option<Page>, BetreeError> {
+        if pace == ScanPace::Stepping {
+            return self.cached_page(pointer);
+        }
+        let key = BlockKey::of(pointer);
+        match self.cache().passing(&key, pointer.raw_length() as usize) {
+            None => Ok(None),
+            Some(Passed::Decoded(page)) => Ok(Some(page)),
+            Some(Passed::Compressed(found)) => {
+                let page = self.decode_stored(pointer, &found.page)?;
+                if found.promotion == Promotion::Keep {
+                    self.cache().promote(key, page.clone());
                 }
+                Ok(Some(page))
             }
         }
-        self.page(pointer, patience)
     }
 
     /// Reads those pages of a stretch that are not in memory, with as few calls to the device as possible, and hands over with

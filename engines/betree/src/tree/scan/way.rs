@@ -369,8 +369,11 @@ impl Reading {
     ) -> Result<Page, BetreeError> {
         let Reading { at, wanted, window } = self;
         let (pointer, pace) = (&pages[at].pointer, pace_of(request));
-        if request.patience == Patience::CachedOnly || blocks.tier_of(pointer).is_some() {
-            return blocks.scanned_page(pointer, pace, request.patience);
+        if let Some(page) = blocks.scanned_page(pointer, pace)? {
+            return Ok(page);
+        }
+        if request.patience == Patience::CachedOnly {
+            return blocks.page(pointer, request.patience);
         }
         let first = window.start;
         let stretch = Stretch { pages: &pages[window], wanted: wanted.start - first..wanted.end - first };
@@ -381,7 +384,10 @@ impl Reading {
         match (outcome, found) {
             (_, Some(page)) => Ok(page),
             // What is wrong with a neighbour is told when it is its turn.
-            (Ok(()) | Err(_), None) => blocks.scanned_page(pointer, pace, request.patience),
+            (Ok(()) | Err(_), None) => match blocks.scanned_page(pointer, pace)? {
+                Some(page) => Ok(page),
+                None => blocks.page(pointer, request.patience),
+            },
         }
     }
 }
