@@ -304,11 +304,27 @@ fn random_bytes_are_refused_and_changed_pages_never_panic() {
     }
 }
 
+#[test]
+fn a_page_of_nothing_but_a_long_prefix_can_be_read() {
+    for prefix in [0_u16, 1, 231, 232, 233, 1_000] {
+        let length = 24 + u32::from(prefix);
+        let mut bytes = vec![0; length as usize];
+        bytes[0] = crate::format::FORMAT_VERSION;
+        bytes[2..4].copy_from_slice(&prefix.to_le_bytes());
+        bytes[16..20].copy_from_slice(&length.to_le_bytes());
+        assert!(Page::decode(Bytes::from(bytes.clone())).is_ok());
+        read_everything(bytes);
+    }
+}
+
 /// Whatever a decoder accepts can be read without a panic.
 fn read_everything(bytes: Vec<u8>) {
     let Ok(page) = Page::decode(Bytes::from(bytes)) else { return };
+    let page = page.clone();
     let mut key = Vec::new();
     for at in 0..page.len() {
+        page.prefetch_entries(at, at);
+        page.prefetch_entries(at, usize::MAX);
         page.key_into(at, &mut key);
         let entry = page.entry(at);
         let content = page.content(&entry);

@@ -184,6 +184,8 @@ impl PageCursor {
     }
 
     fn copy_forward(&mut self, end: usize, limits: BatchLimits, batch: &mut Filling<'_>) -> ScanEnd {
+        let wanted = (end - self.from).min(limits.entries_max.saturating_sub(batch.len()));
+        self.page.prefetch_entries(self.from, wanted);
         self.reserve(end - self.from, limits, batch);
         while self.from < end {
             let entry = self.page.entry(self.from);
