@@ -14,6 +14,7 @@ pub(crate) mod filter;
 pub(crate) mod inner_node;
 pub(crate) mod page;
 pub(crate) mod page_builder;
+pub(crate) mod page_columns;
 pub(crate) mod record;
 pub(crate) mod slice_index;
 
@@ -21,7 +22,7 @@ pub(crate) use fields::{Fields, varint_len, write_bytes, write_varint};
 
 /// The version of the formats in this folder. Until the first release it rises with any change, and other versions are
 /// refused.
-pub(crate) const FORMAT_VERSION: u8 = 5;
+pub(crate) const FORMAT_VERSION: u8 = 6;
 
 /// Why bytes are not what they should be. Never carries user data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

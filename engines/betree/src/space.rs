@@ -37,6 +37,7 @@ mod block_header;
 mod block_store;
 mod checkpoint;
 mod codec;
+mod columns;
 mod error;
 mod extent_writer;
 mod interval_set;
@@ -54,6 +55,7 @@ pub(crate) use address::{BlockAddress, Extent, FileId, Generation, StoreId, exte
 pub(crate) use block_store::{BlockStore, OpenedState, SpaceOptions};
 pub(crate) use checkpoint::{Checkpoint, CheckpointContents};
 pub(crate) use codec::{Codec, Compression};
+pub(crate) use columns::{Columns, Rows};
 pub use error::{BlockProblem, SpaceError};
 pub(crate) use extent_writer::{BlockIndex, ExtentWriter};
 pub(crate) use interval_set::IntervalSet;
@@ -95,7 +97,13 @@ pub(crate) fn decode_all(bytes: &[u8]) {
     if let Some(encoded) = bytes.first_chunk() {
         let _pointer = Pointer::decode(encoded);
     }
-    for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
+    if let Some((columns, _frame)) = Columns::decode(bytes, bytes.len()) {
+        let mut block = bytes.to_vec();
+        columns.unfold(&mut block);
+        columns.fold(&mut block);
+        assert_eq!(block, bytes);
+    }
+    for codec in [Codec::None, Codec::Lz4, Codec::Zstd, Codec::ZstdColumns] {
         for raw_length in [0, 100, 4_096, 70_000] {
             let raw = codec.decompress(bytes, raw_length);
             assert!(raw.is_none_or(|raw| raw.len() == raw_length));

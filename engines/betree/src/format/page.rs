@@ -3,24 +3,26 @@
 //! # Layout (all numbers little-endian, but the heads)
 //! ```text
 //!  0  u8   format version
-//!  1  u8   flags: bit 0 = slots are u32 (pages over 64 KiB), all others 0
+//!  1  u8   flags: bit 0 = slots are u32 (pages over 64 KiB), bit 1 = even: all entries have the same length, all others 0
 //!  2  u16  prefix length
 //!  4  u32  entries
 //!  8  u64  base time: the smallest timestamp among the entries that carry one, 0 if none does
 //! 16  u32  length of the whole page
-//! 20  u32  0
+//! 20  u32  bytes of each entry of an even page, else 0
 //! 24       prefix: the bytes with which every key begins
 //!          heads: per entry the first 4 bytes of its suffix (the key after the prefix), zero padded, big-endian
-//!          slots: per entry its offset from the start of the page, u16 or u32
+//!          slots: per entry its offset from the start of the page, u16 or u32; none in an even page
 //!          entries, one after the other in key order:
 //!              varint  suffix length × 4 + kind (0 put, 1 put with time, 2 delete with time, 3 other)
 //!              u8      for kind 3: what it is × 2, plus 1 if it carries a time; 1 is a large value, 2 merges
-//!              varint  timestamp − base time, where there is a time
+//!              varint  timestamp − base time, where there is a time; may end with bytes of zeros, so that entries get the same length
 //!              bytes   the suffix after its first 4 bytes
 //!              bytes   the value, the reference to it (`content`), or the merges, up to the next entry
 //! ```
 //! A binary search touches the heads, which lie side by side, and as a rule one entry. Integers compare as the bytes do
 //! since heads are big-endian.
+//!
+//! Most pages of indexes are even. They need no slots, and their entries are rows that are stored by columns ([`page_columns`](super::page_columns)).
 //!
 //! # Versions
 //! A key may have several entries, newest first. One that every snapshot sees carries no time (it is as if its time were
@@ -45,6 +47,7 @@ use crate::page_memory;
 pub(super) const HEADER_BYTES: usize = 24;
 pub(super) const HEAD_BYTES: usize = 4;
 pub(super) const FLAG_WIDE_SLOTS: u8 = 1;
+pub(super) const FLAG_EVEN: u8 = 2;
 const BLOCK: &str = "page";
 /// Bytes at the front of a page that are asked for when it is taken.
 const FIRST_BYTES: usize = 256;
@@ -91,6 +94,8 @@ pub(crate) struct Page {
     entries: u32,
     heads_at: u32,
     slots_at: u32,
+    /// Bytes of each entry if all have the same; else 0.
+    entry_bytes: u32,
     wide: bool,
     has_merges: bool,
 }
@@ -101,8 +106,8 @@ impl Clone for Page {
     #[inline]
     fn clone(&self) -> Page {
         self.prefetch_heads();
-        let Page { ref bytes, base_time, entries, heads_at, slots_at, wide, has_merges } = *self;
-        Page { bytes: bytes.clone(), base_time, entries, heads_at, slots_at, wide, has_merges }
+        let Page { ref bytes, base_time, entries, heads_at, slots_at, entry_bytes, wide, has_merges } = *self;
+        Page { bytes: bytes.clone(), base_time, entries, heads_at, slots_at, entry_bytes, wide, has_merges }
     }
 }
 
@@ -165,7 +170,7 @@ impl Page {
         let mut fields = Fields::new(BLOCK, &bytes);
         fields.version()?;
         let flags = fields.u8("flags")?;
-        if flags & !FLAG_WIDE_SLOTS != 0 {
+        if !matches!(flags, 0 | FLAG_WIDE_SLOTS | FLAG_EVEN) {
             return Err(FormatError::Unknown { block: BLOCK, field: "flags", found: u64::from(flags) });
         }
         let prefix_len = usize::from(fields.u16("prefix length")?);
@@ -181,16 +186,18 @@ impl Page {
                 limit,
             });
         }
-        let reserved = fields.u32("reserved field")?;
-        if reserved != 0 {
-            return Err(FormatError::Unknown {
-                block: BLOCK,
-                field: "reserved field",
-                found: reserved.into(),
-            });
+        let entry_bytes = fields.u32("entry length")?;
+        let is_even = flags == FLAG_EVEN;
+        if is_even != (entry_bytes > 0) {
+            let found = entry_bytes.into();
+            return Err(FormatError::Unknown { block: BLOCK, field: "entry length", found });
         }
-        let wide = flags & FLAG_WIDE_SLOTS != 0;
-        let slot_bytes = if wide { 4 } else { 2 };
+        let wide = flags == FLAG_WIDE_SLOTS;
+        let slot_bytes = match (is_even, wide) {
+            (true, _) => 0,
+            (_, true) => 4,
+            (_, false) => 2,
+        };
         let heads_at = HEADER_BYTES + prefix_len;
         let per_entry = HEAD_BYTES + slot_bytes;
         if entries > bytes.len() / per_entry || heads_at + entries * per_entry > bytes.len() {
@@ -199,7 +206,8 @@ impl Page {
         let slots_at = heads_at + entries * HEAD_BYTES;
         // All below the length, which has 32 bits.
         let (entries, heads_at, slots_at) = (entries as u32, heads_at as u32, slots_at as u32);
-        let mut page = Page { bytes, base_time, entries, heads_at, slots_at, wide, has_merges: false };
+        let mut page =
+            Page { bytes, base_time, entries, heads_at, slots_at, entry_bytes, wide, has_merges: false };
         page.has_merges = page.check_entries()?;
         Ok(page)
     }
@@ -278,7 +286,9 @@ impl Page {
     #[inline]
     fn slot(&self, at: usize) -> usize {
         const WITHIN: &str = "decode checked that the slots lie within";
-        if self.wide {
+        if self.entry_bytes > 0 {
+            self.slots_at as usize + at * self.entry_bytes as usize
+        } else if self.wide {
             let bytes = self.bytes[self.slots_at as usize + at * 4..].first_chunk::<4>().expect(WITHIN);
             u32::from_le_bytes(*bytes) as usize
         } else {

@@ -4,7 +4,7 @@ use pando_storage::CommitTimestamp;
 
 use super::content::Content;
 use super::page::{
-    EntryKind, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES, LARGE_VALUE, MERGES, WITH_TIME, head_of,
+    EntryKind, FLAG_EVEN, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES, LARGE_VALUE, MERGES, WITH_TIME, head_of,
 };
 use super::{FORMAT_VERSION, varint_len, write_varint};
 
@@ -21,6 +21,8 @@ pub(crate) struct PageBuilder {
     prefix_len: usize,
     /// Bytes of keys, values and entry headers before the prefix is taken off.
     content_bytes: usize,
+    /// Whether all entries have as many bytes of key and value, and a time or none: then there are no slots, as a rule.
+    looks_even: bool,
     base_time: u64,
     newest: CommitTimestamp,
     /// Bytes of large values, which stand elsewhere.
@@ -84,7 +86,12 @@ impl PageBuilder {
         };
         let count = self.entries.len() + 1;
         let content = self.content_bytes + entry_bytes(key.len(), value_len);
-        HEADER_BYTES + shared + content - count * shared
+        let is_even = match self.entries.last() {
+            None => true,
+            Some(last) => self.looks_even && last.end - last.key_at == key.len() + value_len,
+        };
+        let slots = if is_even { 0 } else { count * NARROW_SLOT_BYTES };
+        HEADER_BYTES + shared + content + slots - count * shared
     }
 
     /// Adds a version of a key. [`CommitTimestamp::ZERO`] means that every snapshot sees it.
@@ -95,9 +102,12 @@ impl PageBuilder {
                 last_key < key || (last_key == key && last.timestamp > timestamp.get()),
                 "entries of a page ascend by key and descend by time"
             );
+            self.looks_even &= last.end - last.key_at == key.len() + content.in_page().len()
+                && (last.timestamp > 0) == (timestamp > CommitTimestamp::ZERO);
             self.prefix_len = shared_prefix(&last_key[..self.prefix_len], key);
         } else {
             self.prefix_len = key.len();
+            self.looks_even = true;
         }
         let kind = match (&content, timestamp) {
             (Content::Value(_), CommitTimestamp::ZERO) => EntryKind::Put,
@@ -141,11 +151,12 @@ impl PageBuilder {
 
     /// The page of all that was pushed; the builder is empty again.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let narrow = self.encode(SlotWidth::Narrow);
-        let page = match narrow {
-            Some(page) => page,
-            None => self.encode(SlotWidth::Wide).expect("a page is far smaller than 4 GiB"),
+        let slots = match self.even_entry() {
+            Some(entry) => [Slots::None(entry), Slots::Wide],
+            None => [Slots::Narrow, Slots::Wide],
         };
+        let mut pages = slots.into_iter().filter_map(|slots| self.encode(slots));
+        let page = pages.next().expect("a page is far smaller than 4 GiB");
         self.arena.clear();
         self.entries.clear();
         (self.prefix_len, self.content_bytes, self.base_time) = (0, 0, 0);
@@ -153,9 +164,31 @@ impl PageBuilder {
         page
     }
 
+    /// What all entries have in common if all can have the same length.
+    fn even_entry(&self) -> Option<EvenEntry> {
+        if !self.looks_even {
+            return None;
+        }
+        let longest = self.entries.iter().map(|entry| entry.timestamp).max().unwrap_or(0);
+        let time_bytes = if longest > 0 { varint_len(longest - self.base_time) } else { 0 };
+        let mut lengths = self.entries.iter().map(|entry| {
+            let suffix_len = entry.value_at - entry.key_at - self.prefix_len;
+            let kind_bytes = usize::from(matches!(entry.kind, EntryKind::Large | EntryKind::Merge));
+            let rest = suffix_len.saturating_sub(HEAD_BYTES) + entry.end - entry.value_at;
+            varint_len((suffix_len as u64) << 2) + kind_bytes + time_bytes + rest
+        });
+        let length = lengths.next()?;
+        lengths.all(|other| other == length).then_some(EvenEntry { length, time_bytes })
+    }
+
     /// `None` if an offset does not fit its slot.
-    fn encode(&self, width: SlotWidth) -> Option<Vec<u8>> {
-        let slot_bytes = width.bytes();
+    fn encode(&self, slots: Slots) -> Option<Vec<u8>> {
+        let slot_bytes = slots.bytes();
+        let (flags, entry_bytes, time_bytes) = match slots {
+            Slots::None(entry) => (FLAG_EVEN, entry.length, entry.time_bytes),
+            Slots::Narrow => (0, 0, 0),
+            Slots::Wide => (FLAG_WIDE_SLOTS, 0, 0),
+        };
         let prefix = match self.entries.first() {
             Some(first) => &self.arena[first.key_at..first.key_at + self.prefix_len],
             None => &[],
@@ -163,11 +196,12 @@ impl PageBuilder {
         let suffixes = self.content_bytes - prefix.len() * self.entries.len();
         let mut page = Vec::with_capacity(HEADER_BYTES + prefix.len() + suffixes + 8 * self.entries.len());
         page.push(FORMAT_VERSION);
-        page.push(if slot_bytes == 4 { FLAG_WIDE_SLOTS } else { 0 });
+        page.push(flags);
         page.extend_from_slice(&u16::try_from(prefix.len()).ok()?.to_le_bytes());
         page.extend_from_slice(&u32::try_from(self.entries.len()).ok()?.to_le_bytes());
         page.extend_from_slice(&self.base_time.to_le_bytes());
-        page.extend_from_slice(&[0; 8]);
+        page.extend_from_slice(&[0; 4]);
+        page.extend_from_slice(&u32::try_from(entry_bytes).ok()?.to_le_bytes());
         page.extend_from_slice(prefix);
         for entry in &self.entries {
             let suffix = &self.arena[entry.key_at + prefix.len()..entry.value_at];
@@ -177,15 +211,15 @@ impl PageBuilder {
         page.resize(slots_at + self.entries.len() * slot_bytes, 0);
         for (at, entry) in self.entries.iter().enumerate() {
             let slot = slots_at + at * slot_bytes;
-            width.write(&mut page, slot)?;
-            self.encode_entry(entry, prefix.len(), &mut page);
+            slots.write(&mut page, slot)?;
+            self.encode_entry(entry, prefix.len(), time_bytes, &mut page);
         }
         let length = u32::try_from(page.len()).ok()?;
         page[16..20].copy_from_slice(&length.to_le_bytes());
         Some(page)
     }
 
-    fn encode_entry(&self, entry: &Pending, prefix_len: usize, page: &mut Vec<u8>) {
+    fn encode_entry(&self, entry: &Pending, prefix_len: usize, time_bytes: usize, page: &mut Vec<u8>) {
         let suffix = &self.arena[entry.key_at + prefix_len..entry.value_at];
         write_varint(page, (suffix.len() as u64) << 2 | entry.kind.number());
         let with_time = if entry.timestamp > 0 { WITH_TIME } else { 0 };
@@ -195,25 +229,39 @@ impl PageBuilder {
             EntryKind::Merge => page.push(MERGES | with_time),
         }
         if entry.timestamp > 0 {
-            write_varint(page, entry.timestamp - self.base_time);
+            write_varint_of(page, entry.timestamp - self.base_time, time_bytes);
         }
         page.extend_from_slice(suffix.get(HEAD_BYTES..).unwrap_or_default());
         page.extend_from_slice(&self.arena[entry.value_at..entry.end]);
     }
 }
 
-/// How wide the offsets of a page are.
+/// What the entries of an even page have in common.
 #[derive(Clone, Copy)]
-enum SlotWidth {
+struct EvenEntry {
+    /// Bytes of each.
+    length: usize,
+    /// Bytes that the time of each takes.
+    time_bytes: usize,
+}
+
+/// How the page says where its entries begin.
+#[derive(Clone, Copy)]
+enum Slots {
+    /// By their length.
+    None(EvenEntry),
     Narrow,
     Wide,
 }
 
-impl SlotWidth {
+const NARROW_SLOT_BYTES: usize = 2;
+
+impl Slots {
     const fn bytes(self) -> usize {
         match self {
-            SlotWidth::Narrow => 2,
-            SlotWidth::Wide => 4,
+            Slots::None(_) => 0,
+            Slots::Narrow => NARROW_SLOT_BYTES,
+            Slots::Wide => 4,
         }
     }
 
@@ -221,20 +269,28 @@ impl SlotWidth {
     fn write(self, page: &mut [u8], slot: usize) -> Option<()> {
         let offset = page.len();
         match self {
-            SlotWidth::Narrow => {
-                page[slot..slot + 2].copy_from_slice(&u16::try_from(offset).ok()?.to_le_bytes())
-            }
-            SlotWidth::Wide => {
-                page[slot..slot + 4].copy_from_slice(&u32::try_from(offset).ok()?.to_le_bytes())
-            }
+            Slots::None(_) => {}
+            Slots::Narrow => page[slot..slot + 2].copy_from_slice(&u16::try_from(offset).ok()?.to_le_bytes()),
+            Slots::Wide => page[slot..slot + 4].copy_from_slice(&u32::try_from(offset).ok()?.to_le_bytes()),
         }
         Some(())
     }
 }
 
-/// Bytes of an entry with a narrow slot and a short time, whole key included.
+/// Bytes of an entry with a short time and without a slot, whole key included.
 fn entry_bytes(key_len: usize, value_len: usize) -> usize {
-    HEAD_BYTES + 2 + varint_len((key_len as u64) << 2) + key_len.saturating_sub(HEAD_BYTES) + value_len
+    HEAD_BYTES + varint_len((key_len as u64) << 2) + key_len.saturating_sub(HEAD_BYTES) + value_len
+}
+
+/// Appends a varint of so many bytes at least.
+fn write_varint_of(out: &mut Vec<u8>, value: u64, length: usize) {
+    let missing = length.saturating_sub(varint_len(value));
+    write_varint(out, value);
+    if missing > 0 {
+        *out.last_mut().expect("a varint has a byte at least") |= 0x80;
+        out.resize(out.len() + missing - 1, 0x80);
+        out.push(0);
+    }
 }
 
 /// How many bytes two keys share at their start.

@@ -1,4 +1,5 @@
-//! How a block's payload is stored: as it is, or compressed by LZ4 or Zstandard.
+//! How a block's payload is stored: as it is, or compressed by LZ4 or Zstandard, by the latter with its rows put by columns
+//! where it has any ([`columns`](super::columns)).
 //!
 //! Contexts of Zstandard are kept per thread: making one costs more than compressing a page. A payload that compression
 //! does not shorten by 512 bytes is stored as it is, so that reading it costs no decompression.
@@ -8,6 +9,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
+use super::columns::{self, Columns};
 use crate::page_memory;
 
 /// How a block is stored; a byte of its pointer.
@@ -20,6 +22,8 @@ pub(crate) enum Codec {
     Lz4 = 1,
     /// A Zstandard frame.
     Zstd = 2,
+    /// Where the block has rows, and a Zstandard frame of it with these put by columns.
+    ZstdColumns = 3,
 }
 
 impl Codec {
@@ -29,6 +33,7 @@ impl Codec {
             0 => Some(Codec::None),
             1 => Some(Codec::Lz4),
             2 => Some(Codec::Zstd),
+            3 => Some(Codec::ZstdColumns),
             _ => None,
         }
     }
@@ -47,6 +52,15 @@ impl Codec {
             Codec::None => None,
             Codec::Lz4 => lz4_flex::block::decompress_into(stored, raw).ok(),
             Codec::Zstd => DECOMPRESSION.with_borrow_mut(|context| context.decompress(raw, stored).ok()),
+            Codec::ZstdColumns => {
+                return Columns::decode(stored, raw.len()).is_some_and(|(columns, frame)| {
+                    let is_whole = Codec::Zstd.decompress_into(frame, raw);
+                    if is_whole {
+                        columns.unfold(raw);
+                    }
+                    is_whole
+                });
+            }
         };
         length == Some(raw.len())
     }
@@ -61,13 +75,22 @@ impl Codec {
                 let length = lz4_flex::block::decompress_into(stored, &mut raw).ok()?;
                 (length == raw_length).then(|| page_memory::share(raw))
             }
-            Codec::Zstd => DECOMPRESSION.with_borrow_mut(|context| {
-                let mut raw = page_memory::buffer(raw_length);
-                let length = context.decompress(&mut raw, stored).ok()?;
-                (length == raw_length).then(|| page_memory::share(raw))
-            }),
+            Codec::Zstd => decompress_zstd(stored, raw_length).map(page_memory::share),
+            Codec::ZstdColumns => {
+                let (columns, frame) = Columns::decode(stored, raw_length)?;
+                let mut raw = decompress_zstd(frame, raw_length)?;
+                columns.unfold(&mut raw);
+                Some(page_memory::share(raw))
+            }
         }
     }
+}
+
+/// The content of a frame, if it has this many bytes, in memory of the pool.
+fn decompress_zstd(frame: &[u8], raw_length: usize) -> Option<Vec<u8>> {
+    let mut raw = page_memory::buffer(raw_length);
+    let length = DECOMPRESSION.with_borrow_mut(|context| context.decompress(&mut raw, frame)).ok()?;
+    (length == raw_length).then_some(raw)
 }
 
 /// How a block is to be stored; an option of a tree.
@@ -84,6 +107,8 @@ pub(crate) enum Compression {
 thread_local! {
     static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
     static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+    /// A block with its rows by columns.
+    static FOLDED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Compression {
@@ -92,22 +117,30 @@ impl Compression {
         match self {
             Compression::None => raw_length,
             Compression::Lz4 => lz4_flex::block::get_maximum_output_size(raw_length),
-            Compression::Zstd(_) => zstd::zstd_safe::compress_bound(raw_length),
+            Compression::Zstd(_) => zstd::zstd_safe::compress_bound(raw_length) + columns::HEADER_BYTES_MAX,
         }
         .max(raw_length)
     }
 
-    /// Stores the payload in the front of `target`, which must have at least [`bound`](Compression::bound) bytes. Returns
-    /// the codec that was used and the bytes that it took.
-    pub(super) fn compress_into(self, raw: &[u8], target: &mut [u8]) -> (Codec, usize) {
+    /// Stores the payload, and its rows by columns if it has any, in the front of `target`, which must have at least
+    /// [`bound`](Compression::bound) bytes. Returns the codec that was used and the bytes that it took.
+    pub(super) fn compress_into(
+        self,
+        raw: &[u8],
+        columns: Option<Columns>,
+        target: &mut [u8],
+    ) -> (Codec, usize) {
         let compressed = match self {
             Compression::None => None,
             Compression::Lz4 => {
                 lz4_flex::block::compress_into(raw, target).ok().map(|length| (Codec::Lz4, length))
             }
-            Compression::Zstd(level) => COMPRESSION
-                .with_borrow_mut(|context| compress_zstd(context, raw, target, level))
-                .map(|length| (Codec::Zstd, length)),
+            Compression::Zstd(level) => match columns {
+                None => compress_zstd(raw, target, level).map(|length| (Codec::Zstd, length)),
+                Some(columns) => {
+                    compress_columns(raw, columns, target, level).map(|length| (Codec::ZstdColumns, length))
+                }
+            },
         };
         match compressed {
             Some((codec, length)) if length + SAVED_BYTES_MIN <= raw.len() => (codec, length),
@@ -130,23 +163,68 @@ const QUICK_MATCH_BYTES: u32 = 6;
 /// Up to this level Zstandard is asked to be quick.
 const QUICK_LEVEL_MAX: i8 = 2;
 
-fn compress_zstd(context: &mut CCtx<'static>, raw: &[u8], target: &mut [u8], level: i8) -> Option<usize> {
+fn compress_zstd(raw: &[u8], target: &mut [u8], level: i8) -> Option<usize> {
     // Zero leaves it to the level.
     let match_bytes = if (1..=QUICK_LEVEL_MAX).contains(&level) { QUICK_MATCH_BYTES } else { 0 };
-    context.set_parameter(CParameter::CompressionLevel(i32::from(level))).ok()?;
-    context.set_parameter(CParameter::MinMatch(match_bytes)).ok()?;
-    context.compress2(target, raw).ok()
+    COMPRESSION.with_borrow_mut(|context| {
+        context.set_parameter(CParameter::CompressionLevel(i32::from(level))).ok()?;
+        context.set_parameter(CParameter::MinMatch(match_bytes)).ok()?;
+        context.compress2(target, raw).ok()
+    })
+}
+
+fn compress_columns(raw: &[u8], columns: Columns, target: &mut [u8], level: i8) -> Option<usize> {
+    FOLDED.with_borrow_mut(|folded| {
+        folded.clear();
+        folded.extend_from_slice(raw);
+        columns.fold(folded);
+        let header = columns.encode(target);
+        let frame = compress_zstd(folded, &mut target[header..], level)?;
+        Some(header + frame)
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::columns::Rows;
     use super::*;
 
     fn stored(compression: Compression, raw: &[u8]) -> (Codec, Vec<u8>) {
         let mut target = vec![0; compression.bound(raw.len())];
-        let (codec, length) = compression.compress_into(raw, &mut target);
+        let (codec, length) = compression.compress_into(raw, None, &mut target);
         target.truncate(length);
         (codec, target)
+    }
+
+    #[test]
+    fn rows_are_put_by_columns_where_zstandard_is_asked_for() {
+        let rows = |at: u32| [at.wrapping_mul(0x9e37_79b9).to_le_bytes(), (at / 3).to_be_bytes()].concat();
+        let raw: Vec<u8> = b"before".iter().copied().chain((0..900).flat_map(rows)).chain([1, 2]).collect();
+        let columns = Columns { start: 6, rows: 900, first: 0, second: Rows::Bytes(8) };
+        let stored = |compression: Compression, columns| {
+            let mut target = vec![0; compression.bound(raw.len())];
+            let (codec, length) = compression.compress_into(&raw, columns, &mut target);
+            target.truncate(length);
+            (codec, target)
+        };
+        let (codec, bytes) = stored(Compression::Zstd(1), Some(columns));
+        assert_eq!(codec, Codec::ZstdColumns);
+        assert!(bytes.len() < stored(Compression::Zstd(1), None).1.len());
+        assert_eq!(codec.decompress(&bytes, raw.len()).as_deref(), Some(raw.as_slice()));
+        let mut target = vec![0; raw.len()];
+        assert!(codec.decompress_into(&bytes, &mut target) && target == raw);
+        for (wrong, length) in [
+            (&bytes[1..], raw.len()),
+            (&bytes[..100], raw.len()),
+            (&bytes, raw.len() - 1),
+            (&bytes, raw.len() + 1),
+        ] {
+            assert_eq!(codec.decompress(wrong, length), None);
+            assert!(!codec.decompress_into(wrong, &mut vec![0; length]));
+        }
+        for other in [Compression::None, Compression::Lz4] {
+            assert_ne!(stored(other, Some(columns)).0, Codec::ZstdColumns);
+        }
     }
 
     #[test]

@@ -21,8 +21,8 @@ use super::block_header::{BlockHeader, HEADER_BYTES};
 use super::space_change::extent_of;
 use super::traffic::Passage;
 use super::{
-    BLOCK_BYTES_MAX, BlockKind, BlockStore, Codec, Compression, FileId, GRAIN_BYTES, Generation, Pointer,
-    PointerFields, SpaceError, UNIT_BYTES,
+    BLOCK_BYTES_MAX, BlockKind, BlockStore, Codec, Columns, Compression, FileId, GRAIN_BYTES, Generation,
+    Pointer, PointerFields, SpaceError, UNIT_BYTES,
 };
 
 /// A longer buffer is given back to the system after use, in bytes.
@@ -96,7 +96,18 @@ impl<'a> ExtentWriter<'a> {
         compression: Compression,
         raw: &[u8],
     ) -> Result<BlockIndex, SpaceError> {
-        let block = self.append_block(kind, compression, raw)?;
+        self.append_rows(kind, compression, raw, None)
+    }
+
+    /// The same for a block with rows.
+    pub(crate) fn append_rows(
+        &mut self,
+        kind: BlockKind,
+        compression: Compression,
+        raw: &[u8],
+        columns: Option<Columns>,
+    ) -> Result<BlockIndex, SpaceError> {
+        let block = self.append_block(kind, compression, raw, columns)?;
         self.blocks.push(block);
         Ok(BlockIndex(self.blocks.len() - 1))
     }
@@ -170,6 +181,7 @@ impl<'a> ExtentWriter<'a> {
         kind: BlockKind,
         compression: Compression,
         raw: &[u8],
+        columns: Option<Columns>,
     ) -> Result<AppendedBlock, SpaceError> {
         if raw.len() > BLOCK_BYTES_MAX {
             return Err(SpaceError::TooLong { bytes: raw.len(), limit: BLOCK_BYTES_MAX });
@@ -179,7 +191,7 @@ impl<'a> ExtentWriter<'a> {
         let bound = (payload + compression.bound(raw.len())).next_multiple_of(UNIT_BYTES as usize);
         let buffer = buffer_of(&mut self.buffer);
         buffer.grow(bound);
-        let (codec, stored) = compression.compress_into(raw, &mut buffer[payload..]);
+        let (codec, stored) = compression.compress_into(raw, columns, &mut buffer[payload..]);
         let end = (payload + stored).next_multiple_of(GRAIN_BYTES as usize);
         buffer[payload + stored..end].fill(0);
         self.end = end;
@@ -290,7 +302,7 @@ impl PlacedBlocks<'_> {
         assert_eq!(self.lengths.len(), self.pointers.len() + 1, "no room was kept for a directory");
         let address = *self.addresses().last().expect("there is a block at least, the directory");
         let writer = self.writer.as_mut().expect("the writer is there until the blocks are written");
-        let block = writer.append_block(kind, compression, raw)?;
+        let block = writer.append_block(kind, compression, raw, None)?;
         let kept = self.lengths.last_mut().expect("there is a block at least, the directory");
         let needed = BlockLength { begins_unit: kept.begins_unit, ..block.length() };
         assert!(

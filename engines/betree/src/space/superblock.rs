@@ -16,7 +16,7 @@ use crate::log::LogPosition;
 pub(crate) const SUPERBLOCK_BYTES: usize = 4_096;
 
 /// The version of everything in the data file: what `space` writes, and what the tree stores in it.
-pub(super) const DATA_FORMAT_VERSION: u32 = 5;
+pub(super) const DATA_FORMAT_VERSION: u32 = 6;
 
 const MAGIC: [u8; 8] = *b"PANDO\0DB";
 const CHECKSUM_BYTES: usize = 16;

@@ -17,6 +17,7 @@ use crate::format::content::Content;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::filter::{Filter, KeyHash};
 use crate::format::page_builder::{PageBuilder, shared_prefix};
+use crate::format::page_columns::columns_of;
 use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
 
 /// Whether a page that is being written goes into the cache.
@@ -184,7 +185,8 @@ impl<'s> LeafWriter<'s> {
         let (newest, large_bytes) = (self.page.newest(), self.page.large_bytes());
         let raw = self.page.finish();
         leaf.raw_bytes += raw.len();
-        let block = leaf.extent.append(BlockKind::Page, self.settings.compression, &raw)?;
+        let block =
+            leaf.extent.append_rows(BlockKind::Page, self.settings.compression, &raw, columns_of(&raw))?;
         let tier = match self.page_residency {
             Residency::Keep(tier) => Some(tier),
             Residency::Leave => self.blocks.cache().tier_with_room(raw.len()),

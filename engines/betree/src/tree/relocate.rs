@@ -22,6 +22,7 @@ use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::inner_node::StoredSlice;
+use crate::format::page_columns::columns_of;
 use crate::format::slice_index::SliceIndex;
 use crate::space::{BlockKind, Compression, Extent, Pointer, SpaceError, extents_of};
 
@@ -186,12 +187,12 @@ impl Mover<'_> {
         for page in directory.pages() {
             let raw = store.read_block(&page.pointer)?;
             if page.large_bytes == 0 {
-                indexes.push(writer.append(page_kind, compression, &raw)?);
+                indexes.push(writer.append_rows(page_kind, compression, &raw, columns_of(&raw))?);
                 continue;
             }
             let page = self.page_with_values(&page.pointer, raw)?;
             (reach, moved_values) = (reach.max(page.reach), moved_values + page.moved);
-            indexes.push(writer.append(page_kind, compression, &page.raw)?);
+            indexes.push(writer.append_rows(page_kind, compression, &page.raw, columns_of(&page.raw))?);
         }
         if old_head.extent().end() <= self.limits.ceiling && moved_values == 0 {
             return Ok(None);

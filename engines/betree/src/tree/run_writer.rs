@@ -16,6 +16,7 @@ use crate::format::directory::{Directory, PageEntry, PageSketch};
 use crate::format::filter::{Filter, KeyHash};
 use crate::format::inner_node::StoredSlice;
 use crate::format::page_builder::PageBuilder;
+use crate::format::page_columns::columns_of;
 use crate::format::slice_index::SliceIndex;
 use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
 
@@ -127,7 +128,12 @@ impl<'s> RunWriter<'s> {
         let entries = u32::try_from(builder.len()).expect("a page's entries are counted in 32 bits");
         let (newest, large_bytes) = (builder.newest(), builder.large_bytes());
         let raw = builder.finish();
-        let block = self.extent.append(BlockKind::RunPage, self.settings.run_compression, &raw)?;
+        let block = self.extent.append_rows(
+            BlockKind::RunPage,
+            self.settings.run_compression,
+            &raw,
+            columns_of(&raw),
+        )?;
         let tier = self.blocks.cache().tier_with_room_for_run(raw.len());
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, self.extent.stored(block)));
         Ok(PendingPage { separator, block, entries, newest, large_bytes, raw_bytes: raw.len(), kept })

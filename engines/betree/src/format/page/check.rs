@@ -13,8 +13,12 @@ use crate::format::{Fields, FormatError};
 const QUICK_TIME_BYTES: usize = 8;
 
 impl Page {
-    /// Every slot points behind the one before it, and every entry fits between its slot and the next. Whether there are merges.
+    /// Every slot points behind the one before it, and every entry fits between its slot and the next; entries of one length fill the page.
+    /// Whether there are merges.
     pub(super) fn check_entries(&self) -> Result<bool, FormatError> {
+        if self.entry_bytes > 0 {
+            return self.check_even();
+        }
         let slots = &self.bytes[self.slots_at as usize..];
         if self.wide {
             let slots = &slots.as_chunks::<4>().0[..self.len()];
@@ -22,6 +26,30 @@ impl Page {
         } else {
             let slots = &slots.as_chunks::<2>().0[..self.len()];
             self.check_between(slots.iter().map(|slot| usize::from(u16::from_le_bytes(*slot))), 2)
+        }
+    }
+
+    fn check_even(&self) -> Result<bool, FormatError> {
+        let entries = &self.bytes[self.slots_at as usize..];
+        let length = self.entry_bytes as usize;
+        if length.checked_mul(self.len()) != Some(entries.len()) {
+            return Err(FormatError::Truncated { block: BLOCK, field: "entries" });
+        }
+        let times = self.times();
+        let mut has_merges = false;
+        for entry in entries.chunks_exact(length) {
+            if !is_whole_put(entry, times) {
+                has_merges |= self.check_entry(entry)? == EntryKind::Merge;
+            }
+        }
+        Ok(has_merges)
+    }
+
+    fn times(&self) -> Times {
+        if self.base_time != 0 && self.base_time.leading_zeros() > 0 {
+            Times::NoneOverflows
+        } else {
+            Times::ToBeChecked
         }
     }
 
@@ -41,11 +69,7 @@ impl Page {
         if start != behind_slots {
             return Err(disorder(0));
         }
-        let times = if self.base_time != 0 && self.base_time.leading_zeros() > 0 {
-            Times::NoneOverflows
-        } else {
-            Times::ToBeChecked
-        };
+        let times = self.times();
         let mut has_merges = false;
         for (at, end) in slots.chain([bytes.len()]).enumerate() {
             let entry = bytes.get(start..end).ok_or_else(|| disorder(at))?;
@@ -164,6 +188,7 @@ mod tests {
                 entries: 0,
                 heads_at: 0,
                 slots_at: 0,
+                entry_bytes: 0,
                 wide: false,
                 has_merges: false,
             };

@@ -8,7 +8,7 @@ use pando_storage::{CommitTimestamp, Merge, SnapshotTimestamp};
 
 use super::super::content::{Content, LargeReference};
 use super::super::page_builder::PageBuilder;
-use super::{Found, Page};
+use super::{FLAG_EVEN, Found, Page};
 use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
 type Model = BTreeMap<(Vec<u8>, std::cmp::Reverse<u64>), Content<Bytes>>;
@@ -82,14 +82,30 @@ fn random_model(random: &SeededRandom, entries: usize) -> Model {
     model
 }
 
+/// Entries of the same length, as those of an index of numbers.
+fn even_model(random: &SeededRandom, entries: usize) -> Model {
+    let (key_len, value_len) = (1 + random.next_u64() as usize % 9, random.next_u64() as usize % 5);
+    let newest = [1, 1, 4, 1_000_000][random.next_u64() as usize % 4];
+    let entry = |_| {
+        let key = (0..key_len).map(|_| [0, 1, b'a', 0xFF][random.next_u64() as usize % 4]).collect();
+        let timestamp = if newest > 1 { 1 + random.next_u64() % newest } else { 0 };
+        let value = vec![random.next_u64() as u8; value_len];
+        ((key, std::cmp::Reverse(timestamp * 100)), Content::Value(value.into()))
+    };
+    (0..entries).map(entry).collect()
+}
+
 #[test]
 fn every_version_of_every_key_is_found_at_every_snapshot() {
     for seed in 0..300 {
         let random = SeededRandom::new(seed);
-        let model = random_model(&random, 1 + seed as usize % 60);
+        let entries = 1 + seed as usize % 60;
+        let is_even = seed % 3 == 0;
+        let model = if is_even { even_model(&random, 3 * entries) } else { random_model(&random, entries) };
         let page = build(&model);
         assert_eq!(page.len(), model.len(), "seed {seed}");
         page.check_order().unwrap();
+        assert!(!is_even || page.raw()[1] == FLAG_EVEN, "seed {seed}");
         let mut keys: Vec<Vec<u8>> = model.keys().map(|(key, _)| key.clone()).collect();
         let near: Vec<Vec<u8>> = keys
             .iter()
@@ -191,12 +207,12 @@ fn golden_a_page_of_three_versions_of_two_keys() {
     builder.push(b"app", CommitTimestamp::new(290), Content::Deleted);
     builder.push(b"apple", CommitTimestamp::ZERO, Content::Value(b"old"));
     let expected = [
-        &[5_u8, 0][..],               // version, flags
+        &[6_u8, 0][..],               // version, flags
         &[3, 0],                      // prefix length
         &[3, 0, 0, 0],                // entries
         &[0x22, 1, 0, 0, 0, 0, 0, 0], // base time 290
         &[57, 0, 0, 0],               // length
-        &[0, 0, 0, 0],                // reserved
+        &[0, 0, 0, 0],                // entries have different lengths
         b"app",                       // prefix
         &[0, 0, 0, 0, 0, 0, 0, 0],    // heads of two empty suffixes
         b"le\0\0",                    // head of "le"
@@ -212,6 +228,34 @@ fn golden_a_page_of_three_versions_of_two_keys() {
     assert_eq!(builder.finish(), expected);
 }
 
+/// The same where all entries have one length.
+#[test]
+fn golden_an_even_page_of_two_keys() {
+    let mut builder = PageBuilder::new();
+    builder.push(b"apple 1", CommitTimestamp::new(500), Content::Value(b"x"));
+    builder.push(b"apple 2", CommitTimestamp::new(300), Content::Value(b"y"));
+    let expected = [
+        &[6_u8, 2][..],               // version, flags: even
+        &[6, 0],                      // prefix length
+        &[2, 0, 0, 0],                // entries
+        &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
+        &[46, 0, 0, 0],               // length
+        &[4, 0, 0, 0],                // bytes of each entry
+        b"apple ",                    // prefix
+        b"1\0\0\x002\0\0\0",          // heads
+        &[5, 0xC8, 0x01, b'x'],       // put with time, suffix of 1 byte; 500 − 300
+        &[5, 0x80, 0x00, b'y'],       // 300 − 300, in as many bytes
+    ]
+    .concat();
+    let page = builder.finish();
+    assert_eq!(page, expected);
+    for (at, byte) in [(1, 0), (1, 3), (20, 0), (20, 2), (20, 8), (4, 1)] {
+        let mut changed = page.clone();
+        changed[at] = byte;
+        assert!(Page::decode(Bytes::from(changed)).is_err(), "byte {at} is {byte}");
+    }
+}
+
 /// The same for references.
 #[test]
 fn golden_a_page_of_two_large_values() {
@@ -222,12 +266,12 @@ fn golden_a_page_of_two_large_values() {
     let (first, second) = (large(2), large(5));
     let (first, second) = (Content::Large(first), Content::Large(second));
     let expected = [
-        &[5_u8, 0][..],               // version, flags
+        &[6_u8, 0][..],               // version, flags
         &[0, 0],                      // prefix length
         &[2, 0, 0, 0],                // entries
         &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
         &[161, 0, 0, 0],              // length
-        &[0, 0, 0, 0],                // reserved
+        &[0, 0, 0, 0],                // entries have different lengths
         b"app\0bee\0",                // heads
         &[36, 0, 119, 0],             // slots
         &[15, 3, 0],                  // other, suffix of 3 bytes; large value with a time; 300 − 300
@@ -260,15 +304,14 @@ fn golden_a_page_of_merges() {
     let max = Merge::Max(b"mx").to_bytes();
     builder.push(b"app", CommitTimestamp::new(300), Content::Merge(&max));
     let expected = [
-        &[5_u8, 0][..],               // version, flags
+        &[6_u8, 2][..],               // version, flags: even
         &[3, 0],                      // prefix length
         &[1, 0, 0, 0],                // entries
         &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
-        &[43, 0, 0, 0],               // length
-        &[0, 0, 0, 0],                // reserved
+        &[41, 0, 0, 0],               // length
+        &[10, 0, 0, 0],               // bytes of the entry
         b"app",                       // prefix
         &[0, 0, 0, 0],                // head of an empty suffix
-        &[33, 0],                     // slot
         &[3, 5, 0],                   // other, empty suffix; merges with a time; 300 − 300
         &[2, 2, 0, 0, 0],             // max, of 2 bytes
         b"mx",
@@ -293,7 +336,10 @@ fn random_bytes_are_refused_and_changed_pages_never_panic() {
         read_everything(bytes);
     }
     for round in 0..4_000 {
-        let model = random_model(&random, 1 + round % 20);
+        let model = match round % 4 {
+            0 => even_model(&random, 1 + round % 20),
+            _ => random_model(&random, 1 + round % 20),
+        };
         let mut bytes = build(&model).raw().to_vec();
         for _ in 0..1 + random.next_u64() % 4 {
             let at = random.next_u64() as usize % bytes.len();
