@@ -1,7 +1,7 @@
 # Everything that a person or a machine does with this project. `make` alone says what there is.
 #
 # Whatever a target needs beyond cargo, python3 and npm it installs into .cache/, from the package registries that the machine's
-# own clients are set up for.
+# own clients are set up for. Chromium, in which pages are tested, comes from Debian's packages where there is none.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -49,8 +49,17 @@ lint: ## Format, lints, layers, tidy
 	cargo xtask layers
 	cargo xtask tidy
 
+# Report pages are tested in a browser: Debian's package where the machine has none.
+.PHONY: browser
+browser:
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null && exit
+	echo "installing chromium, in which report pages are tested"
+	as_root=""; [ "$$(id -u)" = 0 ] || as_root="sudo"
+	{ $$as_root apt-get update -qq; $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -yqq --no-install-recommends chromium; } >/dev/null 2>&1 \
+		|| { echo "chromium could not be installed: install it, or name one by CHROMIUM"; exit 1; }
+
 .PHONY: test-rust
-test-rust: ## Unit, property, conformance, crash and kill tests
+test-rust: browser ## Unit, property, conformance, crash and kill tests
 	cargo test --quiet
 	cargo test --quiet --package pando-lmdb
 	cargo test --quiet --package pando-bench-engine
