@@ -1,7 +1,7 @@
 //! The allocator of our programs, mimalloc, and how long it keeps what was freed. An application that runs the database inside has its
 //! own.
 //!
-//! mimalloc returns freed pages to the kernel when they have lain unused for a second. Merges free some ten megabytes a
+//! mimalloc returns freed pages to the kernel when they have lain unused for a second. Merges free tens of megabytes a
 //! second, in sizes that differ from one merge to the next, and so a second's worth of them stayed: with a cache of 64 MB a process
 //! that did nothing but insert had 187 MB, and 235 after four minutes. With a tenth of a second it has 149 MB, for 2 to 4 % more
 //! processor time; with a hundredth 138 MB, for 5 to 7 %.

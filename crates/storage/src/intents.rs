@@ -261,7 +261,8 @@ impl Intents {
     }
 
     /// Bytes of memory of what is claimed widely.
-    pub fn wide_memory(&self) -> usize {
+    #[cfg(test)]
+    fn wide_memory(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().wide_memory()).sum()
     }
 

@@ -10,8 +10,9 @@
 //! | buffers of pages that lie ready to be used again | 8 MiB |
 //! | directories of leaves, pages of runs, pages of leaves | what all these leave ([`crate::cache`]) |
 //!
-//! Beside the limit stand what a merge has in its hands (some 10 MB each of the two or more threads that merge), pages that a reader holds
-//! after the cache has dropped them, and what the allocator keeps for a moment.
+//! Beside the limit stand what a merge has in its hands (some 10 MB each of the two or more threads that merge), what is handed on from one
+//! read to the next (16 to 64 KiB for each read under way, [`crate::handed_on`]), pages that a reader holds after the cache has dropped them, and
+//! what the allocator keeps for a moment.
 //!
 //! # Steps, once a second
 //! 1. Measure the skeleton. While it is within its part, nothing happens.
@@ -30,8 +31,9 @@ use crate::tree::shedding::{Choice, Shedding, SkeletonBytes};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::Version;
 
-/// Hundredths of the limit that inner nodes and indexes of slices may take.
-const SKELETON_SHARE: u64 = 20;
+/// Hundredths of the limit that inner nodes and indexes of slices may take. More than pages get then: what leads to pages spares a read to each
+/// that comes by, and a page only to those that want it.
+const SKELETON_SHARE: u64 = 40;
 /// It is brought below its part by this part of it, so that it is not done again at once.
 const SLACK_SHARE: usize = 16;
 
@@ -77,14 +79,15 @@ impl Core {
     }
 
     fn bound_skeleton(&self) {
-        let nodes_of = |tree: &Arc<Tree>| {
-            tree.view().version.root.as_ref().map_or(0, |root| SkeletonBytes::of(root).nodes)
+        // Of the newest versions: what only readers of older ones hold goes with them, however little the newest are left with.
+        let bytes_of = |tree: &Arc<Tree>| {
+            tree.view().version.root.as_ref().map_or(SkeletonBytes::default(), SkeletonBytes::of)
         };
-        let nodes: usize = self.trees().values().map(nodes_of).sum();
+        let bytes = self.trees().values().map(bytes_of).fold(SkeletonBytes::default(), SkeletonBytes::and);
         let limit = usize::try_from(self.options.cache_bytes * SKELETON_SHARE / 100).unwrap_or(usize::MAX);
-        let over = (nodes + self.blocks.index_memory.bytes()).saturating_sub(limit);
+        let over = bytes.total().saturating_sub(limit);
         let shed = if over > 0 { self.shed(over + limit / SLACK_SHARE) } else { SkeletonBytes::default() };
-        self.skeleton.nodes.store(nodes.saturating_sub(shed.nodes), Ordering::Relaxed);
+        self.skeleton.nodes.store(bytes.nodes.saturating_sub(shed.nodes), Ordering::Relaxed);
     }
 
     /// Lets go of so many bytes, or as many as may go; what it was.

@@ -237,7 +237,9 @@ impl PageCache {
     pub(crate) fn rebalance(&self, others: u64) {
         self.others.store(others, Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);
-        let rest = limit.saturating_sub(others).max(limit / 4);
+        // However much the others have, and were the sum above the limit, reads are left something: without directories in memory each
+        // would be two.
+        let rest = limit.saturating_sub(others).max(limit / 8);
         let directories = (limit * DIRECTORY_SHARE / 100).min(rest * DIRECTORY_SHARE_OF_REST / 100);
         let runs = (limit * RUN_SHARE / 100).min(rest * RUN_SHARE_OF_REST / 100);
         set_limit(&self.directory_limit, directories, limit, |to| self.directories.set_capacity(to));

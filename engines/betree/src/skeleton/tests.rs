@@ -13,7 +13,7 @@ use crate::engine::Betree;
 use crate::options::Options;
 
 const FOLDER: &str = "/store";
-const CACHE_BYTES: u64 = 256 << 10;
+const CACHE_BYTES: u64 = 128 << 10;
 const LIMIT: usize = (CACHE_BYTES * SKELETON_SHARE / 100) as usize;
 
 struct Store {
@@ -186,4 +186,19 @@ fn a_reader_of_the_version_before_keeps_what_it_reads() {
         store.checkpoint();
     }
     Store::scan(&*reader, &mut cursor, &model, 500);
+}
+
+#[test]
+fn what_only_an_older_version_holds_makes_the_newest_let_go_of_nothing() {
+    let mut store = Store::new();
+    store.write(30_000);
+    store.checkpoint();
+    store.check_gets();
+    let held = store.core().live_tree(store.tree).expect("the tree is there").view_to_keep();
+    store.core().share_out_memory();
+    assert!(store.core().blocks.index_memory.bytes() > LIMIT, "the older version has all of it");
+    let (shed, skeleton) = (store.core().shed_bytes(), store.skeleton());
+    store.core().share_out_memory();
+    assert_eq!((store.core().shed_bytes(), store.skeleton()), (shed, skeleton));
+    drop(held);
 }

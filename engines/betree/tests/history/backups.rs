@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use pando_betree::{BackupJob, BackupProgress, Betree, restore, verify};
 use pando_storage::{BackupExtent, BackupRequest, Begin, Engine, ErrorKind, StorageError};
 
-use super::{History, Image, scan, tiny_options};
+use super::comparing::scan;
+use super::{History, Image, tiny_options};
 
 /// Most backups in a chain, so that long histories stay quick.
 const CHAIN_MAX: usize = 5;
