@@ -29,6 +29,7 @@ mod missed_read;
 mod prefetch;
 mod random;
 mod read_queue;
+mod read_together;
 mod real;
 pub mod simulated;
 pub mod sync;
@@ -44,6 +45,7 @@ pub use missed_read::MissedRead;
 pub use prefetch::prefetch;
 pub use random::{Random, SeededRandom};
 pub use read_queue::{QUEUED_READ_BYTES_MAX, ReadQueue};
+pub use read_together::{ReadRange, read_together};
 pub use simulated::SimulatedDisk;
 pub use tasks::{Spawner, Step, SteppedTasks, Task, TaskWaker};
 

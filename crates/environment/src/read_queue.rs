@@ -126,6 +126,19 @@ impl<T> ReadQueue<T> {
         sent
     }
 
+    /// As [`exchange`](ReadQueue::exchange), but waits until something has come back, if anything is queued or under way.
+    ///
+    /// # Errors
+    /// As there; also where a signal ends the wait.
+    pub fn wait(&mut self, back: &mut impl Extend<(T, io::Result<AlignedBuffer>)>) -> io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let sent = self.enter(1);
+        self.collect(back);
+        sent
+    }
+
     /// Whether the kernel has not been told of all reads: there is something to [`exchange`](ReadQueue::exchange) at once.
     pub fn has_queued(&self) -> bool {
         self.queued > 0
@@ -177,7 +190,9 @@ impl<T> Drop for ReadQueue<T> {
     fn drop(&mut self) {
         let mut back: Vec<(T, io::Result<AlignedBuffer>)> = Vec::new();
         while !self.is_empty() {
-            if self.enter(1).is_err() {
+            if let Err(error) = self.enter(1)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
                 // The kernel may still write into the buffers: they are left to it.
                 std::mem::take(&mut self.reads).into_iter().for_each(std::mem::forget);
                 return;

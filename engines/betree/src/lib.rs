@@ -18,7 +18,7 @@
 //! # The life of a read
 //! Take the tree's view (no lock), look into the active buffer, into the frozen one, and go down to a page ([`tree::lookup`]),
 //! past the filters of what waits on the way: one device read as a rule, since inner nodes, filters and leaf directories are
-//! in memory ([`cache`]).
+//! in memory ([`cache`]), as long as there is room for them ([`skeleton`]).
 //!
 //! # Invariants
 //! - Nothing on disk is ever changed in place, but the two superblock slots: a version once written stays whole until nobody
@@ -54,6 +54,7 @@ mod figures;
 pub(crate) mod format;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+pub(crate) mod handed_on;
 pub(crate) mod hot_set;
 pub(crate) mod large_commit;
 mod loading;

@@ -150,14 +150,16 @@ impl Blocks {
         }
     }
 
-    /// Neighbouring pages of a leaf, those that are not in memory with as few device reads as possible.
-    pub(crate) fn pages(
+    /// Pages, those that are not in memory with as few calls to the device as possible, which are under way together: neighbours, as in a
+    /// leaf, come with one.
+    pub(crate) fn pages<'e>(
         &self,
-        entries: &[PageEntry],
+        entries: impl IntoIterator<Item = &'e PageEntry>,
         retention: Retention,
     ) -> Result<Vec<Page>, BetreeError> {
+        let entries: Vec<&PageEntry> = entries.into_iter().collect();
         let mut pages = Vec::with_capacity(entries.len());
-        for entry in entries {
+        for entry in &entries {
             pages.push(self.resident(&entry.pointer)?);
         }
         let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
@@ -168,15 +170,17 @@ impl Blocks {
             };
             reads.add(missing.len() as u64);
             let pointers: Vec<Pointer> = missing.iter().map(|at| entries[*at].pointer).collect();
-            let mut read = Vec::with_capacity(missing.len());
-            self.store.read_neighbours(&pointers, |pointer, payload| {
+            let mut outcome = Ok(());
+            self.store.read_scattered(&pointers, |place, pointer, payload| {
                 let tier = (retention == Retention::Keep)
                     .then(|| self.cache.tier_for_read(pointer.raw_length() as usize));
-                read.push(self.take_in(pointer, payload, tier));
+                match self.take_in(pointer, payload, tier) {
+                    Ok(page) => pages[missing[place]] = Some(page),
+                    Err(error) if outcome.is_ok() => outcome = Err(error),
+                    Err(_) => {}
+                }
             })?;
-            for (at, page) in missing.into_iter().zip(read) {
-                pages[at] = Some(page?);
-            }
+            outcome?;
         }
         Ok(pages.into_iter().flatten().collect())
     }
@@ -197,11 +201,7 @@ impl Blocks {
         }
         self.cache.misses.add(1);
         let pointer = slot.stored().expect("a node is in memory or on disk");
-        let bytes = self.store.read_block(&pointer)?;
-        let stored = StoredInnerNode::decode(&bytes)
-            .and_then(|stored| stored.check_height(slot.height()))
-            .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
-        Ok(slot.fill(InnerNode::from_stored(stored)))
+        Ok(slot.fill(decode_node(&pointer, slot.height(), &self.store.read_block(&pointer)?)?))
     }
 
     /// The index of a slice.
@@ -220,9 +220,7 @@ impl Blocks {
         }
         self.cache.misses.add(1);
         let pointer = &slice.stored().index;
-        let bytes = self.store.read_block(pointer)?;
-        let index = SliceIndex::decode(&bytes)
-            .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })?;
+        let index = decode_slice_index(pointer, &self.store.read_block(pointer)?)?;
         Ok(slice.fill(index, &self.index_memory))
     }
 
@@ -269,6 +267,18 @@ impl Blocks {
 
 pub(super) fn decode_directory(pointer: &Pointer, bytes: &[u8]) -> Result<Directory, BetreeError> {
     Directory::decode(bytes)
+        .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })
+}
+
+pub(super) fn decode_node(pointer: &Pointer, height: u8, bytes: &[u8]) -> Result<InnerNode, BetreeError> {
+    StoredInnerNode::decode(bytes)
+        .and_then(|stored| stored.check_height(height))
+        .map(InnerNode::from_stored)
+        .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })
+}
+
+pub(super) fn decode_slice_index(pointer: &Pointer, bytes: &[u8]) -> Result<SliceIndex, BetreeError> {
+    SliceIndex::decode(bytes)
         .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })
 }
 

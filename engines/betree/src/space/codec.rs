@@ -1,7 +1,8 @@
 //! How a block's payload is stored: as it is, or compressed by LZ4 or Zstandard, by the latter with its rows put by columns
 //! where it has any ([`columns`](super::columns)).
 //!
-//! Contexts of Zstandard are kept per thread: making one costs more than compressing a page. A payload that compression
+//! Contexts of Zstandard are kept: making one costs more than compressing a page. Those for compression by each thread (few compress), those
+//! for decompression are [handed on](crate::handed_on) from one read to the next. A payload that compression
 //! does not shorten by 512 bytes is stored as it is, so that reading it costs no decompression.
 
 use std::cell::RefCell;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
 use super::columns::{self, Columns};
+use crate::handed_on::HandedOn;
 use crate::page_memory;
 
 /// How a block is stored; a byte of its pointer.
@@ -51,7 +53,7 @@ impl Codec {
             }
             Codec::None => None,
             Codec::Lz4 => lz4_flex::block::decompress_into(stored, raw).ok(),
-            Codec::Zstd => DECOMPRESSION.with_borrow_mut(|context| context.decompress(raw, stored).ok()),
+            Codec::Zstd => with_decompression(|context| context.decompress(raw, stored).ok()),
             Codec::ZstdColumns => {
                 return Columns::decode(stored, raw.len()).is_some_and(|(columns, frame)| {
                     let is_whole = Codec::Zstd.decompress_into(frame, raw);
@@ -89,7 +91,7 @@ impl Codec {
 /// The content of a frame, if it has this many bytes, in memory of the pool.
 fn decompress_zstd(frame: &[u8], raw_length: usize) -> Option<Vec<u8>> {
     let mut raw = page_memory::buffer(raw_length);
-    let length = DECOMPRESSION.with_borrow_mut(|context| context.decompress(&mut raw, frame)).ok()?;
+    let length = with_decompression(|context| context.decompress(&mut raw, frame).ok())?;
     (length == raw_length).then_some(raw)
 }
 
@@ -106,9 +108,18 @@ pub(crate) enum Compression {
 
 thread_local! {
     static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
-    static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
     /// A block with its rows by columns.
     static FOLDED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Contexts for decompression, 96 KB each.
+static DECOMPRESSION: HandedOn<DCtx<'static>, 16> = HandedOn::new();
+
+fn with_decompression<R>(decompress: impl FnOnce(&mut DCtx<'static>) -> R) -> R {
+    let mut context = DECOMPRESSION.take().unwrap_or_else(DCtx::create);
+    let result = decompress(&mut context);
+    DECOMPRESSION.put(context);
+    result
 }
 
 impl Compression {

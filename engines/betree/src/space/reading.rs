@@ -1,19 +1,20 @@
-//! Reads blocks: one call to the device for exactly the sectors of a block, then checksum, header and decompression.
+//! Reads blocks: one call to the device for exactly the sectors of a block, then checksum, header and decompression. Several blocks are
+//! read with as few calls as may be, one after the other or all together.
 //!
 //! Nothing that fails a check is ever returned. The error says what was found instead, because a block that was lost or
 //! misdirected differs from one that decayed.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
 use bytes::Bytes;
-use pando_environment::AlignedBuffer;
+use pando_environment::{AlignedBuffer, ReadRange, read_together};
 use pando_storage::TreeId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block_header::{BlockHeader, HEADER_BYTES};
 use super::traffic::Passage;
 use super::{BlockProblem, BlockStore, FileId, Pointer, SpaceError};
+use crate::handed_on::HandedOn;
 
 /// A longer buffer is given back to the system after use, in bytes.
 const KEPT_BUFFER_BYTES: usize = 2 * 1024 * 1024;
@@ -41,9 +42,14 @@ pub(crate) struct DeviceReads {
     pub(crate) bytes: u64,
 }
 
-thread_local! {
-    static BUFFER: RefCell<AlignedBuffer> = RefCell::new(AlignedBuffer::zeroed(64 * 1024));
-}
+/// A shorter buffer is not made: enough for most pages.
+const BUFFER_BYTES_MIN: usize = 16 * 1024;
+/// Beyond, in bytes, buffers are handed on among themselves: merges and long scans have them, and they would be too much for each reader.
+const SHORT_BYTES_MAX: usize = 64 * 1024;
+
+/// Buffers that blocks are read into. Each is taken for as long as the device takes, so that there are as many as readers at a time.
+static BUFFERS: HandedOn<AlignedBuffer, 128> = HandedOn::new();
+static LONG_BUFFERS: HandedOn<AlignedBuffer, 4> = HandedOn::new();
 
 impl BlockStore {
     /// The payload of a block.
@@ -77,18 +83,78 @@ impl BlockStore {
             let (count, range) = stretch(first, rest);
             let (together, later) = rest.split_at(count);
             self.with_sectors(first, range.clone(), |bytes| {
-                for (place, pointer) in together.iter().enumerate() {
-                    let at = (pointer.address().byte_offset() - range.start) as usize;
-                    let block = &bytes[at..at + pointer.disk_length() as usize];
-                    use_payload(pointer, self.verify(pointer, block, Passage::of(place))?);
-                }
-                Ok(())
+                self.hand_over(together, range.start, bytes, |_, pointer, payload| {
+                    use_payload(pointer, payload)
+                })
             })?;
             rest = later;
             reads.calls += 1;
             reads.bytes += range.end - range.start;
         }
         Ok(reads)
+    }
+
+    /// Hands over the payloads of several blocks as stored, each with its place among the pointers, in any order. Those that lie near each
+    /// other, ascending, are read with one call; all calls are with the device together.
+    pub(crate) fn read_scattered(
+        &self,
+        pointers: &[Pointer],
+        mut use_payload: impl FnMut(usize, &Pointer, &[u8]),
+    ) -> Result<(), SpaceError> {
+        if let Some(first) = pointers.first()
+            && stretch(first, pointers).0 == pointers.len()
+        {
+            // Into a buffer that is there already.
+            let mut places = 0..;
+            return self
+                .read_neighbours(pointers, |pointer, payload| {
+                    use_payload(places.next().expect("there is no end to numbers"), pointer, payload);
+                })
+                .map(|_one_call| ());
+        }
+        let (mut stretches, mut ranges) = (Vec::new(), Vec::new());
+        let mut first = 0;
+        while let Some(pointer) = pointers.get(first) {
+            let (count, range) = stretch(pointer, &pointers[first..]);
+            let Sectors { start, length, within } = self.widen(pointer, range)?;
+            ranges.push(ReadRange { offset: start, length });
+            stretches.push((first..first + count, within));
+            first += count;
+        }
+        let mut outcome = Ok(());
+        read_together(self.shared_file(), &ranges, |at, bytes| {
+            self.count_read(bytes.len());
+            if outcome.is_err() {
+                return;
+            }
+            let (places, within) = &stretches[at];
+            let start = ranges[at].offset + within.start as u64;
+            outcome = self.hand_over(
+                &pointers[places.clone()],
+                start,
+                &bytes[within.clone()],
+                |place, pointer, payload| {
+                    use_payload(places.start + place, pointer, payload);
+                },
+            );
+        })?;
+        outcome
+    }
+
+    /// Checks and hands over the blocks of one call, whose bytes begin at `start`.
+    fn hand_over(
+        &self,
+        pointers: &[Pointer],
+        start: u64,
+        bytes: &[u8],
+        mut use_payload: impl FnMut(usize, &Pointer, &[u8]),
+    ) -> Result<(), SpaceError> {
+        for (place, pointer) in pointers.iter().enumerate() {
+            let at = (pointer.address().byte_offset() - start) as usize;
+            let block = &bytes[at..at + pointer.disk_length() as usize];
+            use_payload(place, pointer, self.verify(pointer, block, Passage::of(place))?);
+        }
+        Ok(())
     }
 
     /// What a checked payload is when decompressed.
@@ -148,14 +214,17 @@ impl BlockStore {
         use_bytes: impl FnOnce(&[u8]) -> Result<T, SpaceError>,
     ) -> Result<T, SpaceError> {
         let Sectors { start, length, within } = self.widen(pointer, range)?;
-        BUFFER.with_borrow_mut(|buffer| {
-            buffer.ensure_length(length);
-            let result = self.read(buffer, start).and_then(|()| use_bytes(&buffer[within]));
-            if buffer.capacity() > KEPT_BUFFER_BYTES {
-                *buffer = AlignedBuffer::zeroed(64 * 1024);
-            }
-            result
-        })
+        let is_short = length <= SHORT_BYTES_MAX;
+        let kept = if is_short { BUFFERS.take() } else { LONG_BUFFERS.take() };
+        let mut buffer = kept.unwrap_or_else(|| AlignedBuffer::zeroed(length.max(BUFFER_BYTES_MIN)));
+        buffer.ensure_length(length);
+        let result = self.read(&mut buffer, start).and_then(|()| use_bytes(&buffer[within]));
+        if is_short {
+            BUFFERS.put(buffer);
+        } else if buffer.capacity() <= KEPT_BUFFER_BYTES {
+            LONG_BUFFERS.put(buffer);
+        }
+        result
     }
 
     /// What has to be read for a block. An error where its pointer leads out of the file.

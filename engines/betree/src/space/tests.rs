@@ -94,9 +94,16 @@ impl Extent {
     }
 }
 
-/// The payloads of blocks that are read together, decompressed.
+/// The payloads of blocks that are read together, decompressed: one call after the other, and all calls at once.
 fn neighbours(store: &BlockStore, pointers: &[Pointer]) -> Result<Vec<bytes::Bytes>, SpaceError> {
     let mut payloads = Vec::new();
     store.read_neighbours(pointers, |pointer, payload| payloads.push(store.decompress(pointer, payload)))?;
-    payloads.into_iter().collect()
+    let payloads: Vec<_> = payloads.into_iter().collect::<Result<_, _>>()?;
+    let mut scattered = vec![None; pointers.len()];
+    store.read_scattered(pointers, |place, pointer, payload| {
+        let before = scattered[place].replace(store.decompress(pointer, payload).ok());
+        assert!(before.is_none() && *pointer == pointers[place], "each is handed over once, with its place");
+    })?;
+    assert!(scattered.into_iter().map(Option::flatten).eq(payloads.iter().cloned().map(Some)));
+    Ok(payloads)
 }

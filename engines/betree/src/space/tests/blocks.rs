@@ -48,7 +48,7 @@ fn a_leaf_goes_to_the_device_in_one_write_packed_by_grains() {
     let reads = store.statistics().reads;
     let read = neighbours(&store, &pointers).unwrap();
     assert_eq!(read, pages);
-    assert_eq!(store.statistics().reads - reads, 1);
+    assert_eq!(store.statistics().reads - reads, 2, "one call each way of reading them");
     assert_eq!(store.read_block(&directory).unwrap(), raw);
 }
 
@@ -64,6 +64,22 @@ fn neighbours_in_any_order_come_in_the_order_that_was_asked() {
     let expected: Vec<_> = pointers.iter().map(|pointer| store.read_block(pointer).unwrap()).collect();
     assert_eq!(neighbours(&store, &pointers).unwrap(), expected);
     assert!(neighbours(&store, &[]).unwrap().is_empty());
+}
+
+#[test]
+fn of_blocks_that_are_read_at_once_one_that_is_damaged_is_told() {
+    let simulation = simulation(8);
+    let store = create(&simulation);
+    let pointers: Vec<Pointer> = (0..5)
+        .map(|at| store.write_block(TREE, BlockKind::Page, Compression::None, &content(at, 20_000)).unwrap())
+        .collect();
+    let damaged = pointers[2].address().byte_offset() as usize + 10_000;
+    simulation.disk.corrupt(&std::path::Path::new(FOLDER).join("data.0000"), |bytes| bytes[damaged] ^= 1);
+    let apart = [pointers[4], pointers[2], pointers[0]];
+    let mut places = Vec::new();
+    let error = store.read_scattered(&apart, |place, _, _| places.push(place)).unwrap_err();
+    assert!(matches!(error, SpaceError::Corrupt { .. }), "{error}");
+    assert_eq!(places, [0], "what came before it is right, and the rest is in vain");
 }
 
 #[test]
