@@ -9,6 +9,7 @@ use pando_storage::{Begin, Durability, Engine, TreeOptions};
 use crate::engine::Betree;
 use crate::merging::Progress;
 use crate::options::Options;
+use crate::tree::behind::Moved;
 
 #[test]
 fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
@@ -32,7 +33,7 @@ fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
             writer.commit(Durability::Logged).expect("the commit succeeds");
             core.merge_one().expect("the disk has room");
         }
-        tree.behind.lock().note(1 << 20, 0, Vec::new());
+        tree.behind.lock().note(1 << 20, Moved::default(), Vec::new());
         core.note_behind(&tree);
     };
 

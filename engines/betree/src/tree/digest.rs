@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use pando_storage::Patience;
 
-use super::flush::{Division, Flush, FlushInput, Flushed, gather, pending_bytes};
+use super::flush::{Division, Flush, FlushInput, Flushed, gather};
 use super::messages::Span;
 use super::node::{Child, InnerNode, NodeSlot, Part};
 use super::policy::Fate;
+use super::taking_along::pending_bytes;
 use crate::error::BetreeError;
 
 /// What goes down in a step.

@@ -4,8 +4,8 @@
 //! 1. What arrives at a node is divided among its children, and [`policy`](super::policy) decides what becomes of each.
 //! 2. Only so much goes down to leaves in one step, the heaviest first ([`leaf_limit`]). What is late is told to the caller, who has it
 //!    sent down in further steps ([`digest`](super::digest)), each of which is as short.
-//! 3. A child that is to go down takes along all its slices: they are read and merged with what arrives, and the same begins
-//!    one level below; a leaf is rewritten, or appended to.
+//! 3. A child that is to go down takes along all its slices: they are read (of all children of the node at once) and merged
+//!    with what arrives, and the same begins one level below; a leaf is rewritten, or appended to.
 //! 4. What arrives for the other children becomes one run. Where a child has too many slices, the youngest become one with
 //!    what arrives.
 //! 5. The node's new children make a new node, or several where they are more than the fanout, or none. Neighbours that have
@@ -25,23 +25,21 @@ use std::sync::Arc;
 
 use pando_storage::{Patience, TreeId};
 
+use super::behind::Moved;
 use super::large_values::LargeValues;
 use super::leaf_merge::{LeafFigures, LeafMerge, LeafParts};
 use super::leaf_writer::NewLeaf;
-use super::messages::{ENTRY_BYTES, Messages, Span};
+use super::messages::{Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
-use super::policy::{Fate, Fates, Load, decide, united_with};
+use super::policy::{Fate, Fates, Limit, Load, decide};
 use super::retain::{Dropped, Retained};
-use super::run_writer::RunWriter;
 use super::settings::TreeSettings;
-use super::slice::{Slice, Slices, blocks_of_slice};
+use super::slice::Slices;
+use super::taking_along::{Joining, pending_bytes};
 use super::view::Version;
-use crate::cache::Blocks;
+use crate::cache::{Blocks, SlicePages};
 use crate::error::BetreeError;
 use crate::space::{Extent, Pointer, UNIT_BYTES};
-
-/// Bytes of messages that compress to about a unit of the device.
-const SMALL_SLICE_BYTES: usize = 8 << 10;
 
 /// What a flush works on.
 #[derive(Clone, Copy)]
@@ -90,8 +88,8 @@ pub(crate) struct FlushFigures {
     /// Large values written, and the bytes that they took on the device.
     pub(crate) large_values: u64,
     pub(crate) large_bytes: u64,
-    /// Bytes of messages that went down to leaves, but what was appended.
-    pub(crate) moved: usize,
+    /// Messages that went down.
+    pub(crate) moved: Moved,
 }
 
 /// Bytes of messages that may go down to leaves in the step that takes so many down from a buffer: as many as come, a leaf's worth at
@@ -138,11 +136,13 @@ pub(super) struct Flush<'f> {
     limit: usize,
     pub(super) replaced: Vec<Vec<Pointer>>,
     pub(super) replaced_nodes: Vec<Arc<NodeSlot>>,
-    run_extents: Vec<Extent>,
+    pub(super) run_extents: Vec<Extent>,
     late: Vec<Late>,
     /// Large values that merged slices had and nothing refers to any more.
-    dropped: Dropped,
-    figures: FlushFigures,
+    pub(super) dropped: Dropped,
+    /// What is about to be taken along.
+    pub(super) pages_ahead: SlicePages,
+    pub(super) figures: FlushFigures,
 }
 
 /// Whether several nodes may take the place of one.
@@ -151,27 +151,6 @@ pub(super) enum Division {
     AsNeeded,
     /// Slices wait for the node above: it stays one, and there.
     Forbidden,
-}
-
-/// What joins the slices of a child, and the part that the child will be.
-pub(super) struct Joining<'m> {
-    pub(super) part: usize,
-    pub(super) messages: Waiting<'m>,
-}
-
-/// Messages that go somewhere: as they came, or merged with slices.
-pub(super) enum Waiting<'m> {
-    AsTheyCame(Span<'m>),
-    Merged(Messages),
-}
-
-impl Waiting<'_> {
-    pub(super) fn span(&self) -> Span<'_> {
-        match self {
-            Waiting::AsTheyCame(span) => *span,
-            Waiting::Merged(messages) => messages.span(),
-        }
-    }
 }
 
 impl<'f> Flush<'f> {
@@ -187,6 +166,7 @@ impl<'f> Flush<'f> {
             run_extents: Vec::new(),
             late: Vec::new(),
             dropped: Dropped::new(),
+            pages_ahead: SlicePages::default(),
             figures: FlushFigures::default(),
         })
     }
@@ -235,6 +215,7 @@ impl<'f> Flush<'f> {
     }
 
     fn finish(self, root: Option<Child>) -> Flushed {
+        assert!(self.pages_ahead.is_empty(), "what is read ahead is taken along");
         let leaves = self.leaves.figures();
         let LeafParts { mut written, mut replaced, large, dropped } = self.leaves.into_parts();
         let bytes = |extents: &[Extent]| {
@@ -307,6 +288,7 @@ impl<'f> Flush<'f> {
         fates: &[Fate],
         at_end: Patience,
     ) -> Result<Vec<Part>, BetreeError> {
+        self.read_ahead(node, arriving, fates)?;
         let (mut parts, mut joining) = (Vec::with_capacity(fates.len() + 4), Vec::new());
         let mut at = 0;
         while at < fates.len() {
@@ -369,14 +351,17 @@ impl<'f> Flush<'f> {
             }
             loads.push(load);
         }
-        // To inner nodes goes as much as comes, and half of it more, so that what is late becomes less.
+        // To inner nodes goes as much as comes; more in further steps.
         let arriving: usize = loads.iter().map(|load| load.arriving).sum();
-        let limit = if node.height() == 1 { self.limit } else { arriving / 2 * 3 };
+        let limit = match node.height() {
+            1 => Limit { bytes: self.limit, at_least_one: self.limit > 0 },
+            _ => Limit { bytes: arriving, at_least_one: true },
+        };
         let Fates { fates, moved, late } = decide(&loads, share, limit);
         if node.height() == 1 {
             self.limit = self.limit.saturating_sub(moved);
-            self.figures.moved += moved;
         }
+        self.figures.moved.add(node.height(), moved);
         if late > 0 {
             self.late.push(Late { key: lower.into(), height: node.height(), bytes: late });
         }
@@ -384,7 +369,7 @@ impl<'f> Flush<'f> {
     }
 
     /// Bytes that are to wait for a child on average, in a node of this height.
-    fn share(&self, height: u8) -> usize {
+    pub(super) fn share(&self, height: u8) -> usize {
         let settings = &self.input.settings;
         match (self.has_runs, height) {
             (false, _) => 0,
@@ -415,38 +400,6 @@ impl<'f> Flush<'f> {
         }
     }
 
-    /// What goes down to a child: what arrives, and all that waits.
-    pub(super) fn take_along<'m>(
-        &mut self,
-        slices: &[Arc<Slice>],
-        arriving: Span<'m>,
-    ) -> Result<Waiting<'m>, BetreeError> {
-        if slices.is_empty() {
-            return Ok(Waiting::AsTheyCame(arriving));
-        }
-        let blocks = self.input.blocks;
-        let merged = Messages::merge(arriving, slices, blocks, self.input.retained, &mut self.dropped)?;
-        for slice in slices {
-            let index = blocks.slice_index(slice, Patience::MayBlock)?;
-            self.replaced.push(blocks_of_slice(slice, index));
-        }
-        Ok(Waiting::Merged(merged))
-    }
-
-    /// What becomes a new slice of a child; slices that become one with it are taken out.
-    fn joined<'m>(
-        &mut self,
-        slices: &mut Slices,
-        arriving: Span<'m>,
-        height: u8,
-    ) -> Result<Waiting<'m>, BetreeError> {
-        let sizes: Vec<usize> = slices.iter().map(|slice| pending_bytes(slice)).collect();
-        let small = SMALL_SLICE_BYTES.min(self.share(height) / 8);
-        let older = slices.split_off(united_with(&sizes, arriving.bytes(), small));
-        let united = std::mem::replace(slices, older);
-        self.take_along(&united, arriving)
-    }
-
     /// Rewrites a leaf, and those behind it that are to become one with it.
     fn merge_leaves(
         &mut self,
@@ -471,27 +424,6 @@ impl<'f> Flush<'f> {
             taken += 1;
         }
         Ok(Below { leaves: self.leaves.end()?, taken })
-    }
-
-    /// Writes what joins the slices of children as one run.
-    pub(super) fn write_run(
-        &mut self,
-        parts: &mut [Part],
-        joining: Vec<Joining<'_>>,
-    ) -> Result<(), BetreeError> {
-        if joining.is_empty() {
-            return Ok(());
-        }
-        let mut writer = RunWriter::new(self.input.blocks, self.input.tree, self.input.settings);
-        let added = joining.iter().try_for_each(|joining| writer.add(joining.messages.span()));
-        let slices = added.and_then(|()| writer.finish());
-        self.run_extents.extend(writer.written());
-        for (joining, slice) in joining.iter().zip(slices?) {
-            self.figures.slices += 1;
-            self.figures.slice_entries += slice.entries();
-            parts[joining.part].slices.insert(0, Arc::new(slice));
-        }
-        Ok(())
     }
 
     /// Nodes over these parts, as few as the fanout allows, of nearly equal size.
@@ -560,13 +492,6 @@ fn divide<'m>(node: &InnerNode, messages: Span<'m>) -> Vec<Span<'m>> {
 /// How much a child may be read for a question: the last one may if its node may.
 pub(super) fn patience_at(at: usize, count: usize, of_node: Patience) -> Patience {
     if at + 1 == count { of_node } else { Patience::CachedOnly }
-}
-
-/// What a slice weighs, as messages do.
-pub(super) fn pending_bytes(slice: &Slice) -> usize {
-    let bytes = slice.entries().saturating_mul(ENTRY_BYTES as u64).saturating_add(slice.in_page_bytes());
-    // Counters come from disk: wrong ones must not overflow a sum.
-    bytes.min(1 << 40) as usize
 }
 
 /// Nodes over these parts, as few as the fanout allows, of nearly equal size.

@@ -14,7 +14,7 @@ use pando_storage::{CommitTimestamp, Patience};
 use super::buffer::Buffer;
 use super::retain::{Dropped, MergedVersion, Retained, retain_pending};
 use super::slice::Slice;
-use crate::cache::{Blocks, Retention};
+use crate::cache::{Blocks, Retention, SlicePages};
 use crate::error::BetreeError;
 use crate::format::FormatError;
 use crate::format::content::Content;
@@ -61,11 +61,13 @@ impl Messages {
         self.list.iter_mut().map(|message| &mut message.version.content)
     }
 
-    /// A span and the slices below it as one, newest first. Large values that are left out are noted in `dropped`.
+    /// A span and the slices below it as one, newest first; pages of slices that were read ahead are taken. Large values that are left out
+    /// are noted in `dropped`.
     pub(crate) fn merge(
         above: Span<'_>,
         slices: &[std::sync::Arc<Slice>],
         blocks: &Blocks,
+        ahead: &mut SlicePages,
         retained: &Retained,
         dropped: &mut Dropped,
     ) -> Result<Messages, BetreeError> {
@@ -74,7 +76,7 @@ impl Messages {
             all.push(key, version.clone());
         }
         for slice in slices {
-            all.push_slice(slice, blocks)?;
+            all.push_slice(slice, blocks, ahead)?;
         }
         let Messages { keys, list } = &mut all;
         // Stable, and quick with what is a few sorted stretches: equal keys keep the order of their sources.
@@ -96,10 +98,18 @@ impl Messages {
         self.list.extend(versions.drain(..).map(|version| Message { key_at, key_len, version }));
     }
 
-    fn push_slice(&mut self, slice: &Slice, blocks: &Blocks) -> Result<(), BetreeError> {
+    fn push_slice(
+        &mut self,
+        slice: &Slice,
+        blocks: &Blocks,
+        ahead: &mut SlicePages,
+    ) -> Result<(), BetreeError> {
         let index = blocks.slice_index(slice, Patience::MayBlock)?;
         let entries = index.pages.pages();
-        let pages = blocks.pages(entries, Retention::Bypass)?;
+        let pages = match ahead.take(slice) {
+            Some(pages) if pages.len() == entries.len() => pages,
+            _ => blocks.pages(entries, Retention::Bypass)?,
+        };
         let first = self.list.len();
         for (entry, page) in entries.iter().zip(&pages) {
             self.push_page(page, &entry.pointer, first)?;

@@ -9,7 +9,7 @@
 //! 1. Down goes what only appends to a leaf, with nothing pending on the way.
 //! 2. *Due* is what reaches twice the share, and what would make one slice too many and reaches the share; and where more is
 //!    pending than the shares of all children together, the heaviest are, until the rest is within.
-//! 3. Of what is due the heaviest goes down, and more, the heavier first, as long as all together are within the *limit* of
+//! 3. Of what is due the heaviest goes down, and more, the heavier first, as long as all together are within the [*limit*](Limit) of
 //!    this step. The rest of it is late: it goes down in a later step.
 //! 4. All else that arrives joins.
 //!
@@ -62,8 +62,16 @@ pub(crate) struct Fates {
     pub(crate) late: usize,
 }
 
-/// Decides for all children of a node, where so many bytes may go down in this step.
-pub(crate) fn decide(loads: &[Load], share: usize, limit: usize) -> Fates {
+/// How much may go down from a node in this step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub(crate) bytes: usize,
+    /// The heaviest child goes down in any case, if it is due: a step that is made for this node has to do something.
+    pub(crate) at_least_one: bool,
+}
+
+/// Decides for all children of a node.
+pub(crate) fn decide(loads: &[Load], share: usize, limit: Limit) -> Fates {
     let fates: Vec<Fate> = loads.iter().map(|load| fate_at_first(*load, share)).collect();
     let mut decided = Fates { fates, ..Fates::default() };
     let mut heaviest: Vec<usize> = (0..loads.len())
@@ -78,7 +86,8 @@ pub(crate) fn decide(loads: &[Load], share: usize, limit: usize) -> Fates {
             continue;
         }
         staying -= load.total();
-        if decided.moved > 0 && decided.moved + load.total() > limit {
+        let is_forced = limit.at_least_one && decided.moved == 0;
+        if !is_forced && decided.moved + load.total() > limit.bytes {
             decided.late += load.total();
         } else {
             decided.moved += load.total();
@@ -128,8 +137,12 @@ mod tests {
         Load { pending, slices, arriving, appends: false }
     }
 
+    fn limit(bytes: usize) -> Limit {
+        Limit { bytes, at_least_one: true }
+    }
+
     fn fates(loads: &[Load], share: usize) -> Vec<Fate> {
-        decide(loads, share, usize::MAX).fates
+        decide(loads, share, limit(usize::MAX)).fates
     }
 
     #[test]
@@ -177,13 +190,16 @@ mod tests {
     fn a_step_sends_down_no_more_than_its_limit_but_the_heaviest_in_any_case() {
         let loads = [load(200, 1, 10), load(300, 1, 0), load(10, 1, 10), load(250, 1, 10)];
         use Fate::{GoesDown, Joins, Stays};
-        let decided = decide(&loads, 100, 1);
+        let decided = decide(&loads, 100, limit(1));
         assert_eq!(decided.fates, [Joins, GoesDown, Joins, Joins]);
         assert_eq!((decided.moved, decided.late), (300, 470));
-        let decided = decide(&loads, 100, 600);
+        let decided = decide(&loads, 100, limit(600));
         assert_eq!(decided.fates, [Joins, GoesDown, Joins, GoesDown]);
         assert_eq!((decided.moved, decided.late), (560, 210));
-        assert_eq!(decide(&[load(200, 1, 0), load(0, 0, 0)], 100, 0).fates, [GoesDown, Stays]);
+        let heavy = [load(200, 1, 0), load(0, 0, 0)];
+        assert_eq!(decide(&heavy, 100, limit(0)).fates, [GoesDown, Stays]);
+        let spent = decide(&heavy, 100, Limit { bytes: 199, at_least_one: false });
+        assert_eq!((spent.fates, spent.moved, spent.late), (vec![Stays, Stays], 0, 200));
     }
 
     #[test]
@@ -191,7 +207,7 @@ mod tests {
         use Fate::{GoesDown, Stays};
         assert_eq!(fates(&[load(0, 0, 0), load(0, 0, 1)], 0), [Stays, GoesDown]);
         assert_eq!(fates(&[load(7, 1, 0), load(9, 1, 0)], 0), [GoesDown, GoesDown]);
-        let decided = decide(&[load(7, 1, 0), load(0, 0, 1), load(9, 1, 0)], 0, 10);
+        let decided = decide(&[load(7, 1, 0), load(0, 0, 1), load(9, 1, 0)], 0, limit(10));
         assert_eq!(decided.fates, [Stays, GoesDown, GoesDown]);
         assert_eq!((decided.moved, decided.late), (9, 7));
     }

@@ -20,13 +20,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pando_storage::{CommitTimestamp, Patience};
 
-use super::flush::{Flush, FlushInput, Flushed, Joining, Waiting, leaf_parts, pending_bytes};
+use super::flush::{Flush, FlushInput, Flushed, leaf_parts};
 use super::leaf_merge::blocks_of_leaf;
 use super::messages::Span;
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
 use super::owners::values_of;
 use super::ranges::KeySpan;
 use super::slice::{Slice, blocks_of_slice};
+use super::taking_along::{Joining, Waiting, pending_bytes};
 use crate::cache::Retention;
 use crate::error::BetreeError;
 use crate::format::directory::Directory;

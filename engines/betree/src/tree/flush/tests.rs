@@ -196,8 +196,14 @@ impl World {
             assert!(node.slices(at).len() <= SLICES_MAX);
             let upper = (at + 1 < node.children().len()).then(|| node.pivots().get(at + 1));
             let (nothing, retained, mut dropped) = (Messages::default(), self.retained(), Dropped::new());
-            let merged =
-                Messages::merge(nothing.span(), node.slices(at), &self.blocks, &retained, &mut dropped);
+            let merged = Messages::merge(
+                nothing.span(),
+                node.slices(at),
+                &self.blocks,
+                &mut SlicePages::default(),
+                &retained,
+                &mut dropped,
+            );
             let (merged, lower) = (merged.unwrap(), node.pivots().get(at));
             assert!(merged.span().first_key().is_none_or(|first| first >= lower));
             assert!(merged.span().last_key().is_none_or(|last| upper.is_none_or(|upper| last < upper)));
@@ -379,9 +385,9 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
         // A child weighs at most what it may have, and what arrived for it.
         let most = messages.span().bytes().max(2 * share) + 2 * messages.span().bytes() + 4 * share;
         assert!(
-            figures.moved <= most,
+            figures.moved.to_leaves() <= most,
             "{} bytes went down, {} arrived",
-            figures.moved,
+            figures.moved.to_leaves(),
             messages.span().bytes()
         );
         late = late.max(world.behind.bytes());

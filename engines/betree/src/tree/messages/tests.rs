@@ -7,7 +7,7 @@ use pando_storage::SnapshotTimestamp;
 
 use super::super::buffer::{OwnedChange, Version};
 use super::*;
-use crate::cache::PageCache;
+use crate::cache::{PageCache, SlicePages};
 use crate::space::{BlockStore, SpaceOptions};
 use crate::tree::ranges::DeletedRanges;
 
@@ -82,9 +82,17 @@ fn what_is_newer_comes_first_and_slices_in_the_wrong_order_are_refused() {
     let retained = Retained::new(vec![SnapshotTimestamp::new(25)], SnapshotTimestamp::new(100));
     let mut dropped = Dropped::new();
     let slices = [Arc::clone(&newer), Arc::clone(&older)];
-    let merged = Messages::merge(above.span(), &slices, &blocks, &retained, &mut dropped);
+    let merged =
+        Messages::merge(above.span(), &slices, &blocks, &mut SlicePages::default(), &retained, &mut dropped);
     let expected = [(&b"a"[..], 40), (b"a", 20), (b"b", 30), (b"b", 20), (b"c", 30), (b"d", 40)];
     assert_eq!(keys(merged.unwrap().span()), expected);
-    let wrong = Messages::merge(above.span(), &[older, newer], &blocks, &retained, &mut dropped);
+    let wrong = Messages::merge(
+        above.span(),
+        &[older, newer],
+        &blocks,
+        &mut SlicePages::default(),
+        &retained,
+        &mut dropped,
+    );
     assert!(matches!(wrong, Err(BetreeError::VersionOrder)));
 }
