@@ -21,11 +21,14 @@ fn fill(engine: &Betree, tree: TreeId, from: u32, count: u32) {
     for chunk in (from..from + count).collect::<Vec<u32>>().chunks(100) {
         let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
         for number in chunk {
-            let value: Vec<u8> = (0..200_u32).map(|at| (number.wrapping_mul(at + 7) >> 3) as u8).collect();
-            writer.put(tree, &number.to_be_bytes(), &value).expect("the put succeeds");
+            writer.put(tree, &number.to_be_bytes(), &value_of(*number)).expect("the put succeeds");
         }
         writer.commit(Durability::Logged).expect("the commit succeeds");
     }
+}
+
+fn value_of(number: u32) -> Vec<u8> {
+    (0..200_u32).map(|at| (number.wrapping_mul(at + 7) >> 3) as u8).collect()
 }
 
 fn setting(engine: &Betree, wanted: &str) -> String {
@@ -346,6 +349,50 @@ fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
     let engine = open(&simulation, options);
     pass(&simulation, 10);
     assert!(engine.check(&CheckRequest::default()).expect("it is checked").is_sound());
+}
+
+#[test]
+fn a_leaf_that_is_damaged_stays_where_it_is_and_all_others_move() {
+    let simulation = Environment::simulated(8);
+    let mut options = tiny_options();
+    (options.cache_bytes, options.log_budget_bytes) = (4 << 20, 64 << 20);
+    options.checkpoint_period = std::time::Duration::from_secs(2);
+    options.growth_bytes = 256 << 10;
+    let engine = open(&simulation, options);
+    let layout = layout_of_large_leaves();
+    let [first, second] = ["a", "b"].map(|name| engine.create_tree(name, &layout).expect("a tree is made"));
+    fill(&engine, first, 0, 60_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    fill(&engine, second, 1_000_000, 2_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    pass(&simulation, 10);
+    let data = Path::new(FOLDER).join("data.0000");
+    let damaged = 1_000_100_u32;
+    simulation.disk.corrupt(&data, |content| {
+        // Older copies as well, wherever they are.
+        let value = value_of(damaged);
+        let found = content.windows(value.len()).enumerate().filter(|(_, bytes)| **bytes == *value);
+        let places: Vec<usize> = found.map(|(at, _)| at).collect();
+        places.into_iter().for_each(|at| content[at] ^= 1);
+    });
+    engine.drop_tree(first).expect("it is dropped");
+    pass(&simulation, 60);
+    let (moved, reads) = (figure(&engine, "data.moved_bytes"), figure(&engine, "data.reads"));
+    assert!(moved > 128 << 10, "{moved} bytes have moved");
+    pass(&simulation, 20);
+    assert_eq!(figure(&engine, "data.moved_bytes"), moved, "nothing is moved again");
+    let more = figure(&engine, "data.reads") - reads;
+    assert!(more <= 20 * 18, "{more} reads in 20 seconds");
+    assert_eq!(figure(&engine, "data.failed_returns"), 0);
+    let reader = engine.begin(Begin::READ).expect("a reader begins");
+    for number in (1_001_400..1_002_000_u32).step_by(37) {
+        let found = reader.get(second, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
+        assert_eq!(found.as_deref(), Some(&*value_of(number)), "{number}");
+    }
+    let error = reader.get(second, &damaged.to_be_bytes(), Patience::MayBlock).expect_err("it is damaged");
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    drop(reader);
+    engine.close().expect("it closes");
 }
 
 #[test]

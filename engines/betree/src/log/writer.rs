@@ -388,7 +388,10 @@ impl Log {
         let held = self.holds.lock().keys().next().copied();
         let released = self.table.lock().release_before(position, held);
         let mut files = self.files.lock();
-        released.into_iter().try_for_each(|(number, length)| files.release(number, length))
+        // One that cannot be removed keeps none of the others: the next opening tries again.
+        released
+            .into_iter()
+            .fold(Ok(()), |outcome, (number, length)| outcome.and(files.release(number, length)))
     }
 
     /// Whether checkpoints could release a segment, if they contained all that has been appended.

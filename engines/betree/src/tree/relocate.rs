@@ -4,7 +4,8 @@
 //! Content does not change, only its place: pages are read and written again one by one, the directory or index behind them with
 //! the new pointers, and the nodes on the way up are replaced as a flush replaces them. What is known of a leaf is where its
 //! directory lies; pages of it that lie elsewhere (a leaf in fragments) move when it does. A leaf or slice whose large values *reach*
-//! behind the ceiling moves as well, with those values: their references are in its pages.
+//! behind the ceiling moves as well, with those values: their references are in its pages. A leaf or slice that is damaged stays where it is,
+//! and stops no other.
 //!
 //! The caller holds the tree's `merging` lock.
 
@@ -12,7 +13,7 @@ mod values;
 
 use std::sync::Arc;
 
-use pando_storage::Patience;
+use pando_storage::{ErrorKind, Patience};
 
 use super::node::{Child, InnerNode, LeafChild, NodeSlot};
 use super::slice::{Slice, blocks_of_slice};
@@ -71,7 +72,7 @@ struct Mover<'m> {
     tree: &'m Tree,
     limits: MoveLimits,
     moved: u64,
-    /// Stored bytes that were read and found no room.
+    /// Stored bytes that were read and found no room, or damaged.
     tried: u64,
     written: Vec<Extent>,
     /// The blocks of leaves, slices and large values that have moved, by owner.
@@ -107,7 +108,7 @@ impl Mover<'_> {
     fn child(&mut self, child: &Child) -> Result<Option<Child>, BetreeError> {
         match child {
             Child::Leaf(leaf) if self.is_far_out(&leaf.directory) || self.reaches_out(leaf.reach) => {
-                self.leaf(leaf)
+                self.unless_damaged(&leaf.directory, |mover| mover.leaf(leaf))
             }
             Child::Leaf(_) => Ok(None),
             Child::Inner(slot) => self.inner(slot),
@@ -126,7 +127,8 @@ impl Mover<'_> {
             }
             for slice in &mut part.slices {
                 if (self.is_far_out(&slice.stored().index) || self.reaches_out(slice.reach()))
-                    && let Some(moved) = self.slice(slice)?
+                    && let Some(moved) =
+                        self.unless_damaged(&slice.stored().index, |mover| mover.slice(slice))?
                 {
                     (*slice, has_moved) = (Arc::new(moved), true);
                 }
@@ -140,6 +142,25 @@ impl Mover<'_> {
         self.moved += slot.stored().map_or(0, |pointer| u64::from(pointer.disk_length()));
         self.nodes.push(Arc::clone(slot));
         Ok(Some(Child::Inner(Arc::new(NodeSlot::dirty(InnerNode::new(node.height(), parts))))))
+    }
+
+    /// Moves a leaf or slice, or leaves it where it is if it cannot be read: who reads it is told.
+    fn unless_damaged<T>(
+        &mut self,
+        head: &Pointer,
+        move_it: impl FnOnce(&mut Self) -> Result<Option<T>, BetreeError>,
+    ) -> Result<Option<T>, BetreeError> {
+        let (moved, written, replaced) = (self.moved, self.written.len(), self.replaced.len());
+        match move_it(self) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                self.tried += self.moved - moved + u64::from(head.disk_length());
+                self.moved = moved;
+                self.abandon_from(written);
+                self.replaced.truncate(replaced);
+                Ok(None)
+            }
+            outcome => outcome,
+        }
     }
 
     fn leaf(&mut self, leaf: &LeafChild) -> Result<Option<Child>, BetreeError> {

@@ -1,6 +1,7 @@
 //! Segments: records across them, positions in them, and their use after release.
 
-use pando_environment::FileSystem;
+use pando_environment::simulated::{Fault, FaultRule};
+use pando_environment::{FileSystem, Operation};
 
 use super::*;
 
@@ -250,4 +251,28 @@ fn a_log_opens_on_a_full_disk_and_goes_on_in_its_last_segment() {
         assert_records(&records, 1, appended);
         append(&log, 30);
     }
+}
+
+#[test]
+fn a_segment_that_cannot_be_removed_keeps_none_of_the_others_and_goes_at_the_next_opening() {
+    let left_after = |fault: Option<FaultRule>| {
+        let simulation = Environment::simulated(11);
+        let log = create(&simulation);
+        let last = append(&log, 1_000);
+        log.sync(last).unwrap();
+        let files = || simulation.environment.files().list(&Path::new(FOLDER).join("wal")).unwrap().len();
+        let before = files();
+        fault.into_iter().for_each(|fault| simulation.disk.inject(fault));
+        let (end, released) = (log.end(), log.release_before(log.end()));
+        let left = files();
+        assert!(left + 10 < before, "{before} files, then {left}");
+        log.close().unwrap();
+        drop(log);
+        open_from(&simulation.environment, end, last).unwrap();
+        (released.is_ok(), left, files())
+    };
+    let (is_ok, left, opened) = left_after(None);
+    let fault = FaultRule::new(Operation::Remove, Fault::InputOutputError).on(".wal");
+    assert!(is_ok);
+    assert_eq!(left_after(Some(fault)), (false, left + 1, opened));
 }
