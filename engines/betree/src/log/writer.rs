@@ -388,10 +388,13 @@ impl Log {
         let held = self.holds.lock().keys().next().copied();
         let released = self.table.lock().release_before(position, held);
         let mut files = self.files.lock();
-        // One that cannot be removed keeps none of the others: the next opening tries again.
-        released
-            .into_iter()
-            .fold(Ok(()), |outcome, (number, length)| outcome.and(files.release(number, length)))
+        let mut outcome = Ok(());
+        for (number, length) in released {
+            // One that cannot be removed keeps none of the others: the next opening tries again.
+            let is_released = files.release(number, length);
+            outcome = outcome.and(is_released);
+        }
+        outcome
     }
 
     /// Whether checkpoints could release a segment, if they contained all that has been appended.
