@@ -189,7 +189,8 @@ impl<T> AsRawFd for ReadQueue<T> {
 impl<T> Drop for ReadQueue<T> {
     fn drop(&mut self) {
         let mut back: Vec<(T, io::Result<AlignedBuffer>)> = Vec::new();
-        while !self.is_empty() {
+        // What the kernel has never been told of needs no waiting for.
+        while self.queued < self.reads.len() {
             if let Err(error) = self.enter(1)
                 && error.kind() != io::ErrorKind::Interrupted
             {

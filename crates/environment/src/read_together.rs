@@ -72,7 +72,7 @@ pub fn read_together(
         if let Together::Queued(queue) = &mut together
             && reads.read_queued(queue, &mut take) == Queue::Broken
         {
-            together = Together::Unopened;
+            together = Together::OneByOne;
         }
         TOGETHER.set(together);
     }

@@ -9,7 +9,7 @@ mod scan_reads;
 mod shares;
 mod stored_page;
 
-pub(crate) use blocks::{Blocks, NewPage, Retention};
+pub(crate) use blocks::{Blocks, NewPage};
 pub(crate) use large_values::Wanted;
 pub(crate) use page_cache::{PageCache, Tier};
 pub(crate) use read_ahead::{Ahead, SlicePages};

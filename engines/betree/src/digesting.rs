@@ -15,10 +15,10 @@ use pando_environment::sync::{Mutex, MutexGuard};
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::merging::Progress;
-use crate::tree::behind::{Wanted, wanted_by_reads};
+use crate::tree::behind::{Behind, Wanted, wanted_by_reads};
 use crate::tree::buffer::SharedBuffer;
 use crate::tree::digest::{Digest, Place, digest};
-use crate::tree::flush::FlushInput;
+use crate::tree::flush::{FlushInput, Late};
 use crate::tree::messages::Messages;
 use crate::tree::tree_state::Tree;
 
@@ -92,7 +92,7 @@ impl Core {
         while self.is_quiet() {
             let Some(wanted) = idle.wanted.lock().pop() else { return Ok(Progress::Nothing) };
             let digested = match &wanted {
-                Drain::Late(tree) => self.digest_late(tree),
+                Drain::Late(tree) => self.digest_late(tree, Behind::take),
                 Drain::Child(tree, wanted) => match tree.try_lock_merging() {
                     Some(merging) => {
                         self.digest_at(tree, &merging, &wanted.key, wanted.height, Digest::Child)
@@ -139,16 +139,28 @@ impl Core {
     /// Sends down something that is late and paid for, if there is any.
     pub(crate) fn digest_one(&self) -> Result<Progress, BetreeError> {
         let Some(tree) = self.behind.lock().pop_front() else { return Ok(Progress::Nothing) };
-        let progress = self.digest_late(&tree);
+        let progress = self.digest_late(&tree, Behind::take_paid);
         self.note_behind(&tree);
         progress
     }
 
-    fn digest_late(&self, tree: &Arc<Tree>) -> Result<Progress, BetreeError> {
+    /// A step at the next place where there is something to send down: flushes have done so at many, since they were noted.
+    fn digest_late(
+        &self,
+        tree: &Arc<Tree>,
+        take: fn(&mut Behind) -> Option<Late>,
+    ) -> Result<Progress, BetreeError> {
         // Whoever is merging it now will ask again for what is late.
         let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
-        let Some(late) = tree.behind.lock().take() else { return Ok(Progress::Nothing) };
-        self.digest_at(tree, &merging, &late.key, late.height, Digest::Due)
+        let places = tree.behind.lock().places();
+        for _ in 0..places {
+            let next = take(&mut tree.behind.lock());
+            let Some(late) = next else { break };
+            if self.digest_at(tree, &merging, &late.key, late.height, Digest::Due)? == Progress::Merged {
+                return Ok(Progress::Merged);
+            }
+        }
+        Ok(Progress::Nothing)
     }
 
     pub(crate) fn digest_at(

@@ -23,6 +23,7 @@ pub(crate) struct HandedOn<T, const MOST: usize> {
 
 impl<T, const MOST: usize> HandedOn<T, MOST> {
     pub(crate) const fn new() -> HandedOn<T, MOST> {
+        const { assert!(MOST.is_multiple_of(STACKS), "each stack has its part") };
         HandedOn { stacks: [const { LeafMutex::new(Vec::new()) }; STACKS] }
     }
 
@@ -35,7 +36,7 @@ impl<T, const MOST: usize> HandedOn<T, MOST> {
     pub(crate) fn put(&self, kept: T) {
         for stack in &self.stacks {
             if let Some(mut stack) = stack.try_lock()
-                && stack.len() < MOST.div_ceil(STACKS)
+                && stack.len() < MOST / STACKS
             {
                 return stack.push(kept);
             }

@@ -11,7 +11,8 @@
 //! | directories of leaves, pages of runs, pages of leaves | what all these leave ([`crate::cache`]) |
 //!
 //! Beside the limit stand what a merge has in its hands (some 10 MB each of the two or more threads that merge), what is handed on from one
-//! read to the next (16 to 64 KiB for each read under way, [`crate::handed_on`]), pages that a reader holds after the cache has dropped them, and
+//! read to the next (buffers of 16 to 64 KiB for as many as were under way at once, four of up to 2 MiB, 16 contexts of 96 KB;
+//! [`crate::handed_on`]), the queues of threads that merge (up to 2 MiB each), pages that a reader holds after the cache has dropped them, and
 //! what the allocator keeps for a moment.
 //!
 //! # Steps, once a second

@@ -4,8 +4,8 @@
 //! - [`node`]: inner nodes in memory. [`view`]: what a reader takes hold of: partitions with their buffers, and a version.
 //! - [`slice`]: what waits in an inner node for one of its children.
 //! - [`lookup`] and [`scan`] read a view. [`flush`] takes [`messages`] of a frozen buffer down: into slices
-//!   ([`run_writer`]) or into leaves ([`leaf_merge`], [`leaf_writer`]), with what waits on the way ([`taking_along`]), as [`policy`] says, and makes the nodes above anew. [`digest`] has what
-//!   waits go down when nothing arrives; [`behind`] knows where.
+//!   ([`run_writer`]) or into leaves ([`leaf_merge`], [`leaf_writer`]), with what waits on the way ([`taking_along`]), as [`policy`] says, and
+//!   makes the nodes above anew. [`digest`] has what waits go down when nothing arrives; [`behind`] knows where.
 //! - [`ranges`]: whole ranges of keys that were deleted at once, and [`work_in`]: how nodes and leaves do without what they had.
 //!
 //! # Where the newest version of a key is

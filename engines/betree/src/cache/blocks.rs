@@ -20,15 +20,6 @@ use crate::space::{BlockKind, BlockStore, Codec, Pointer};
 use crate::tree::node::{InnerNode, NodeSlot};
 use crate::tree::slice::{IndexMemory, Slice};
 
-/// Whether what is read from the device is kept in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Retention {
-    /// For readers.
-    Keep,
-    /// For merges, which rewrite what they read.
-    Bypass,
-}
-
 /// A page that was just made, as it is to be kept in memory.
 pub(crate) enum NewPage {
     /// Its bytes.
@@ -150,12 +141,11 @@ impl Blocks {
         }
     }
 
-    /// Pages, those that are not in memory with as few calls to the device as possible, which are under way together: neighbours, as in a
-    /// leaf, come with one.
+    /// Pages for a merge, which rewrites what it reads, so that none is kept. Those that are not in memory come with as few calls to the device
+    /// as possible, which are under way together: neighbours, as in a leaf, with one.
     pub(crate) fn pages<'e>(
         &self,
         entries: impl IntoIterator<Item = &'e PageEntry>,
-        retention: Retention,
     ) -> Result<Vec<Page>, BetreeError> {
         let entries: Vec<&PageEntry> = entries.into_iter().collect();
         let mut pages = Vec::with_capacity(entries.len());
@@ -164,17 +154,11 @@ impl Blocks {
         }
         let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
         if !missing.is_empty() {
-            let reads = match retention {
-                Retention::Keep => &self.cache.misses,
-                Retention::Bypass => &self.cache.merge_reads,
-            };
-            reads.add(missing.len() as u64);
+            self.cache.merge_reads.add(missing.len() as u64);
             let pointers: Vec<Pointer> = missing.iter().map(|at| entries[*at].pointer).collect();
             let mut outcome = Ok(());
             self.store.read_scattered(&pointers, |place, pointer, payload| {
-                let tier = (retention == Retention::Keep)
-                    .then(|| self.cache.tier_for_read(pointer.raw_length() as usize));
-                match self.take_in(pointer, payload, tier) {
+                match self.take_in(pointer, payload, None) {
                     Ok(page) => pages[missing[place]] = Some(page),
                     Err(error) if outcome.is_ok() => outcome = Err(error),
                     Err(_) => {}

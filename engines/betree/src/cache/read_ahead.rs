@@ -17,7 +17,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use pando_storage::Patience;
 
-use super::blocks::{Blocks, Retention, decode_directory, decode_node, decode_slice_index};
+use super::blocks::{Blocks, decode_directory, decode_node, decode_slice_index};
 use super::page_cache::BlockKey;
 use crate::error::BetreeError;
 use crate::format::page::Page;
@@ -119,7 +119,7 @@ impl Blocks {
         }
         // Of several runs, side by side in each.
         wanted.sort_by_key(|(entry, ..)| entry.pointer.address());
-        let read = self.pages(wanted.iter().map(|(entry, ..)| *entry), Retention::Bypass)?;
+        let read = self.pages(wanted.iter().map(|(entry, ..)| *entry))?;
         let mut read: Vec<_> =
             wanted.into_iter().zip(read).map(|((_, slice, at), page)| (slice, at, page)).collect();
         read.sort_by_key(|(slice, at, _)| (*slice, *at));

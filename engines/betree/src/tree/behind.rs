@@ -15,12 +15,15 @@ use super::flush::Late;
 use super::node::{Child, InnerNode};
 use super::view::TreeView;
 
-/// Places that are remembered on one level of a tree; more are found again once these are done.
+/// Places that are remembered on one level of a tree; more are found again when a flush comes by them. What no flush comes by any more waits,
+/// as all that is not due does.
 const PLACES_MAX: usize = 256;
 /// Bytes of credit that are kept while nothing is late: a wave begins with no more haste than that.
 const CREDIT_MAX: usize = 512 << 10;
-/// Bytes of credit, or of what is owed, that are kept in any case.
-const CREDIT_LATE_MAX: usize = 64 << 20;
+/// The same while something is late: what could not go down, because others were at the tree, say, is no reason for a wave either.
+const CREDIT_LATE_MAX: usize = 4 << 20;
+/// Bytes that are owed at most.
+const OWED_MAX: usize = 64 << 20;
 /// Bytes that are late on a level, in the places that are remembered, from which on half as much again goes down as comes.
 const LATE_MUCH: usize = 16 << 20;
 
@@ -35,6 +38,12 @@ pub(crate) struct Moved([usize; LEVELS]);
 impl Moved {
     pub(crate) fn add(&mut self, height: u8, bytes: usize) {
         self.0[level_of(height)] += bytes;
+    }
+
+    /// Takes back what was added before.
+    pub(crate) fn remove(&mut self, height: u8, bytes: usize) {
+        let moved = &mut self.0[level_of(height)];
+        *moved = moved.checked_sub(bytes).expect("it was added before");
     }
 
     /// To leaves.
@@ -84,7 +93,7 @@ impl Behind {
         }
         for level in &mut self.levels {
             let most = if level.late.is_empty() { CREDIT_MAX } else { CREDIT_LATE_MAX };
-            level.credit = level.credit.clamp(-(CREDIT_LATE_MAX as isize), most as isize);
+            level.credit = level.credit.clamp(-(OWED_MAX as isize), most as isize);
         }
     }
 
@@ -98,20 +107,31 @@ impl Behind {
         self.levels.iter().any(Level::is_due)
     }
 
-    /// The place for the next step: the lowest that is paid for, so that what comes from above finds room; else the lowest.
+    /// Places that are remembered.
+    pub(crate) fn places(&self) -> usize {
+        self.levels.iter().map(|level| level.late.len()).sum()
+    }
+
+    /// The place for the next step that is paid for: the lowest, so that what comes from above finds room.
+    pub(crate) fn take_paid(&mut self) -> Option<Late> {
+        self.levels.iter_mut().find(|level| level.is_due())?.take()
+    }
+
+    /// The place for the next step, paid for or not; the lowest.
     pub(crate) fn take(&mut self) -> Option<Late> {
-        let paid = self.levels.iter().position(Level::is_due);
-        let at = paid.or_else(|| self.levels.iter().position(|level| !level.late.is_empty()))?;
-        let level = &mut self.levels[at];
-        let late = level.late.pop_front()?;
-        level.bytes -= late.bytes;
-        Some(late)
+        self.levels.iter_mut().find_map(Level::take)
     }
 }
 
 impl Level {
     fn is_due(&self) -> bool {
         self.credit > 0 && !self.late.is_empty()
+    }
+
+    fn take(&mut self) -> Option<Late> {
+        let late = self.late.pop_front()?;
+        self.bytes -= late.bytes;
+        Some(late)
     }
 
     fn remember(&mut self, late: Late) {
@@ -184,13 +204,13 @@ mod tests {
         behind.note(1_000, moved(1_000), vec![late(1, 700), late(2, 300)]);
         assert!(behind.is_due());
         assert_eq!(behind.bytes(), 1_000);
-        assert_eq!(behind.take(), Some(late(1, 700)));
+        assert_eq!(behind.take_paid(), Some(late(1, 700)));
         behind.note(0, moved(600), Vec::new());
         assert!(!behind.is_due(), "the credit is used up");
         assert_eq!(behind.bytes(), 300);
         behind.note(1_000, moved(0), vec![late(2, 400)]);
         assert_eq!(behind.bytes(), 400, "a place is known once");
-        assert_eq!(behind.take(), Some(late(2, 400)));
+        assert_eq!(behind.take_paid(), Some(late(2, 400)));
         assert!(!behind.is_due());
     }
 
@@ -209,7 +229,7 @@ mod tests {
         behind.note(0, moved(0), (0..9).map(|key| late(key, 100 << 10)).collect());
         let mut steps = 0;
         while behind.is_due() {
-            let step = behind.take().expect("something is due");
+            let step = behind.take_paid().expect("something is due");
             behind.note(0, moved(step.bytes), Vec::new());
             steps += 1;
         }
@@ -230,7 +250,8 @@ mod tests {
         upper.add(2, 100);
         let high = Late { height: 2, ..late(1, 50) };
         behind.note(1_000, upper, vec![late(1, 700), high.clone()]);
-        assert_eq!(behind.take(), Some(high), "only the upper level has credit");
+        assert_eq!(behind.take_paid(), Some(high), "only the upper level has credit");
+        assert_eq!((behind.take_paid(), behind.places()), (None, 1));
         assert!(!behind.is_due());
         assert_eq!(behind.take(), Some(late(1, 700)), "who wants all that is late gets it");
         behind.note(16, Moved::default(), vec![Late { height: 200, ..late(9, 1) }]);
@@ -249,7 +270,7 @@ mod tests {
             let left = (0..places.min(PLACES_MAX)).map(|place| late(place as u8, 80 << 10));
             behind.note(arrived, moved(sent), left.collect());
             while behind.is_due() {
-                let step = behind.take().expect("something is due");
+                let step = behind.take_paid().expect("something is due");
                 sent += step.bytes;
                 behind.note(0, moved(step.bytes), Vec::new());
             }

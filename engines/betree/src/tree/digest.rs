@@ -116,6 +116,7 @@ impl Flush<'_> {
                 |at: &usize| node.slices(*at).iter().map(|slice| pending_bytes(slice)).sum::<usize>();
             let lightest = (0..fates.len()).min_by_key(weight).expect("a node has a child");
             fates[lightest] = Fate::Stays;
+            self.take_back(node.height(), weight(&lightest));
         }
         Ok(fates)
     }

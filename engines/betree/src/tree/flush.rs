@@ -31,7 +31,7 @@ use super::leaf_merge::{LeafFigures, LeafMerge, LeafParts};
 use super::leaf_writer::NewLeaf;
 use super::messages::{Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
-use super::policy::{Fate, Fates, Limit, Load, decide};
+use super::policy::{Fate, Fates, Load, StepLimit, decide};
 use super::retain::{Dropped, Retained};
 use super::settings::TreeSettings;
 use super::slice::Slices;
@@ -354,8 +354,9 @@ impl<'f> Flush<'f> {
         // To inner nodes goes as much as comes; more in further steps.
         let arriving: usize = loads.iter().map(|load| load.arriving).sum();
         let limit = match node.height() {
-            1 => Limit { bytes: self.limit, at_least_one: self.limit > 0 },
-            _ => Limit { bytes: arriving, at_least_one: true },
+            // A lone child is never sent down by a step of its own.
+            1 => StepLimit { bytes: self.limit, at_least_one: self.limit > 0 || loads.len() == 1 },
+            _ => StepLimit { bytes: arriving, at_least_one: true },
         };
         let Fates { fates, moved, late } = decide(&loads, share, limit);
         if node.height() == 1 {
@@ -366,6 +367,14 @@ impl<'f> Flush<'f> {
             self.late.push(Late { key: lower.into(), height: node.height(), bytes: late });
         }
         Ok(fates)
+    }
+
+    /// What was to go down from a node of this height stays after all.
+    pub(super) fn take_back(&mut self, height: u8, bytes: usize) {
+        self.figures.moved.remove(height, bytes);
+        if height == 1 {
+            self.limit += bytes;
+        }
     }
 
     /// Bytes that are to wait for a child on average, in a node of this height.

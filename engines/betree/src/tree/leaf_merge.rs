@@ -21,7 +21,7 @@ use super::messages::{Limit, Span};
 use super::node::LeafChild;
 use super::retain::{Dropped, MergedVersion, Retained, add_range_deletes, retain_needed, settle};
 use super::settings::TreeSettings;
-use crate::cache::{Blocks, Retention};
+use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::{Content, merges_of};
 use crate::format::directory::Directory;
@@ -129,7 +129,7 @@ impl<'m> LeafMerge<'m> {
         if directory.page_of(first_key) != last {
             return Ok(None);
         }
-        let pages = self.blocks.pages(&directory.pages()[last..], Retention::Bypass)?;
+        let pages = self.blocks.pages(&directory.pages()[last..])?;
         let mut last_key = Vec::new();
         if let Some(at) = pages[0].len().checked_sub(1) {
             pages[0].key_into(at, &mut last_key);
@@ -188,7 +188,7 @@ impl<'m> LeafMerge<'m> {
         let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
         self.figures.messages += messages.len() as u64;
         self.figures.entries_before += directory.entries();
-        let pages = self.blocks.pages(directory.pages(), Retention::Bypass)?;
+        let pages = self.blocks.pages(directory.pages())?;
         let mut key = Vec::new();
         let mut residency = Residency::Leave;
         for (entry, page) in directory.pages().iter().zip(&pages) {

@@ -14,7 +14,7 @@ use pando_storage::{CommitTimestamp, Patience};
 use super::buffer::Buffer;
 use super::retain::{Dropped, MergedVersion, Retained, retain_pending};
 use super::slice::Slice;
-use crate::cache::{Blocks, Retention, SlicePages};
+use crate::cache::{Blocks, SlicePages};
 use crate::error::BetreeError;
 use crate::format::FormatError;
 use crate::format::content::Content;
@@ -108,7 +108,7 @@ impl Messages {
         let entries = index.pages.pages();
         let pages = match ahead.take(slice) {
             Some(pages) if pages.len() == entries.len() => pages,
-            _ => blocks.pages(entries, Retention::Bypass)?,
+            _ => blocks.pages(entries)?,
         };
         let first = self.list.len();
         for (entry, page) in entries.iter().zip(&pages) {

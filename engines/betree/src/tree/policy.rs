@@ -9,8 +9,9 @@
 //! 1. Down goes what only appends to a leaf, with nothing pending on the way.
 //! 2. *Due* is what reaches twice the share, and what would make one slice too many and reaches the share; and where more is
 //!    pending than the shares of all children together, the heaviest are, until the rest is within.
-//! 3. Of what is due the heaviest goes down, and more, the heavier first, as long as all together are within the [*limit*](Limit) of
-//!    this step. The rest of it is late: it goes down in a later step.
+//! 3. Of what is due the heaviest goes down, and more, the heavier first, as long as all together are within the [*limit*](StepLimit) of
+//!    this step; where the step is made for this node, one in any case. The rest of it is late: it goes down in a later step. What appends, and
+//!    what goes down because nothing waits in nodes, is not bound by the limit.
 //! 4. All else that arrives joins.
 //!
 //! The limit makes steps short. What arrives at a node at once is due at once, as a rule: without it one flush rewrites all leaves
@@ -64,14 +65,14 @@ pub(crate) struct Fates {
 
 /// How much may go down from a node in this step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limit {
+pub(crate) struct StepLimit {
     pub(crate) bytes: usize,
     /// The heaviest child goes down in any case, if it is due: a step that is made for this node has to do something.
     pub(crate) at_least_one: bool,
 }
 
 /// Decides for all children of a node.
-pub(crate) fn decide(loads: &[Load], share: usize, limit: Limit) -> Fates {
+pub(crate) fn decide(loads: &[Load], share: usize, limit: StepLimit) -> Fates {
     let fates: Vec<Fate> = loads.iter().map(|load| fate_at_first(*load, share)).collect();
     let mut decided = Fates { fates, ..Fates::default() };
     let mut heaviest: Vec<usize> = (0..loads.len())
@@ -137,8 +138,8 @@ mod tests {
         Load { pending, slices, arriving, appends: false }
     }
 
-    fn limit(bytes: usize) -> Limit {
-        Limit { bytes, at_least_one: true }
+    fn limit(bytes: usize) -> StepLimit {
+        StepLimit { bytes, at_least_one: true }
     }
 
     fn fates(loads: &[Load], share: usize) -> Vec<Fate> {
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!((decided.moved, decided.late), (560, 210));
         let heavy = [load(200, 1, 0), load(0, 0, 0)];
         assert_eq!(decide(&heavy, 100, limit(0)).fates, [GoesDown, Stays]);
-        let spent = decide(&heavy, 100, Limit { bytes: 199, at_least_one: false });
+        let spent = decide(&heavy, 100, StepLimit { bytes: 199, at_least_one: false });
         assert_eq!((spent.fates, spent.moved, spent.late), (vec![Stays, Stays], 0, 200));
     }
 

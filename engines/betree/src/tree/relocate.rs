@@ -27,6 +27,9 @@ use crate::format::page_columns::columns_of;
 use crate::format::slice_index::SliceIndex;
 use crate::space::{BlockKind, Compression, Extent, Pointer, SpaceError, extents_of};
 
+/// Leaves and slices of a tree that are remembered as damaged; more are tried again.
+const UNMOVABLE_MAX: usize = 1024;
+
 /// What one step moves at most, and whither.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoveLimits {
@@ -144,16 +147,24 @@ impl Mover<'_> {
         Ok(Some(Child::Inner(Arc::new(NodeSlot::dirty(InnerNode::new(node.height(), parts))))))
     }
 
-    /// Moves a leaf or slice, or leaves it where it is if it cannot be read: who reads it is told.
+    /// Moves a leaf or slice, or leaves it where it is, now and later, if it cannot be read: who reads it is told.
     fn unless_damaged<T>(
         &mut self,
         head: &Pointer,
         move_it: impl FnOnce(&mut Self) -> Result<Option<T>, BetreeError>,
     ) -> Result<Option<T>, BetreeError> {
+        if self.tree.unmovable.lock().contains(&head.address()) {
+            return Ok(None);
+        }
         let (moved, written, replaced) = (self.moved, self.written.len(), self.replaced.len());
         match move_it(self) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
-                self.tried += self.moved - moved + u64::from(head.disk_length());
+                let mut unmovable = self.tree.unmovable.lock();
+                if unmovable.len() < UNMOVABLE_MAX {
+                    unmovable.insert(head.address());
+                }
+                drop(unmovable);
+                self.tried += u64::from(head.disk_length());
                 self.moved = moved;
                 self.abandon_from(written);
                 self.replaced.truncate(replaced);

@@ -17,6 +17,9 @@ use super::slice::{Slice, Slices, blocks_of_slice};
 use crate::cache::Ahead;
 use crate::error::BetreeError;
 
+/// Slices are read ahead up to so many bytes of messages on each level of the way; those beyond when it is their turn.
+const AHEAD_BYTES_MAX: usize = 4 << 20;
+
 /// Bytes of messages that compress to about a unit of the device.
 const SMALL_SLICE_BYTES: usize = 8 << 10;
 
@@ -50,7 +53,7 @@ impl Flush<'_> {
         fates: &[Fate],
     ) -> Result<(), BetreeError> {
         let blocks = self.input.blocks;
-        let mut ahead = Ahead::default();
+        let (mut ahead, mut bytes) = (Ahead::default(), 0);
         for (at, fate) in fates.iter().enumerate() {
             let slices = node.slices(at);
             let taken = match fate {
@@ -58,7 +61,12 @@ impl Flush<'_> {
                 Fate::Joins => self.united(slices, arriving[at], node.height()),
                 Fate::GoesDown => slices.len(),
             };
-            ahead.slices.extend(slices[..taken].iter().map(Arc::as_ref));
+            for slice in &slices[..taken] {
+                bytes += pending_bytes(slice);
+                if bytes <= AHEAD_BYTES_MAX {
+                    ahead.slices.push(slice);
+                }
+            }
             match &node.children()[at] {
                 Child::Leaf(leaf) if *fate == Fate::GoesDown => ahead.directories.push(leaf.directory),
                 Child::Inner(slot) if *fate == Fate::GoesDown => ahead.nodes.push(slot),

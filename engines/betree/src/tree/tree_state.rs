@@ -11,8 +11,9 @@ use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
+use hashbrown::HashSet;
 use pando_environment::sync::ArcSwap;
-use pando_environment::sync::{Mutex, MutexGuard};
+use pando_environment::sync::{LeafMutex, Mutex, MutexGuard};
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 
 use super::behind::Behind;
@@ -22,7 +23,7 @@ use super::ranges::{DeletedRanges, KeySpan};
 use super::settings::TreeSettings;
 use super::view::{Frozen, Partition, TreeView, Version};
 use crate::cache::Blocks;
-use crate::space::{Extent, Generation, Pointer, SpaceChange, UNIT_BYTES, extents_of};
+use crate::space::{BlockAddress, Extent, Generation, Pointer, SpaceChange, UNIT_BYTES, extents_of};
 
 /// See the module's head.
 pub(crate) struct Tree {
@@ -31,6 +32,8 @@ pub(crate) struct Tree {
     layout: ArcSwap<Layout>,
     pub(crate) growth: Growth,
     pub(crate) behind: Mutex<Behind>,
+    /// Heads of leaves and slices that could not be read when they were to be moved.
+    pub(crate) unmovable: LeafMutex<HashSet<BlockAddress>>,
     view: ArcSwap<TreeView>,
     exchange: Mutex<()>,
     merging: Mutex<()>,
@@ -119,6 +122,7 @@ impl Tree {
             layout: ArcSwap::from_pointee(Layout { options, settings }),
             growth: Growth::default(),
             behind: Mutex::default(),
+            unmovable: LeafMutex::default(),
             view: ArcSwap::from_pointee(view),
             exchange: Mutex::new(()),
             merging: Mutex::new(()),

@@ -28,7 +28,6 @@ use super::owners::values_of;
 use super::ranges::KeySpan;
 use super::slice::{Slice, blocks_of_slice};
 use super::taking_along::{Joining, Waiting, pending_bytes};
-use crate::cache::Retention;
 use crate::error::BetreeError;
 use crate::format::directory::Directory;
 
@@ -244,7 +243,7 @@ impl Flush<'_> {
     /// The large values of a leaf or slice that goes leave the tree with it.
     fn give_back_values(&mut self, directory: &Directory) -> Result<(), BetreeError> {
         for entry in directory.pages().iter().filter(|entry| entry.large_bytes > 0) {
-            let pages = self.input.blocks.pages(std::slice::from_ref(entry), Retention::Bypass)?;
+            let pages = self.input.blocks.pages([entry])?;
             self.replaced.extend(pages.iter().flat_map(values_of));
         }
         Ok(())

@@ -123,7 +123,7 @@ impl World {
     /// Sends down what is late, as far as it is paid for.
     fn catch_up(&mut self) {
         while self.behind.is_due() {
-            let late = self.behind.take().unwrap();
+            let late = self.behind.take_paid().unwrap();
             self.digest(&late.key, late.height, Digest::Due);
         }
     }
@@ -392,7 +392,7 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
         );
         late = late.max(world.behind.bytes());
         while world.behind.is_due() {
-            let place = world.behind.take().unwrap();
+            let place = world.behind.take_paid().unwrap();
             steps += u32::from(world.digest(&place.key, place.height, Digest::Due));
         }
     }
