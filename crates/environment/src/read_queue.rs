@@ -118,12 +118,7 @@ impl<T> ReadQueue<T> {
     /// # Errors
     /// The kernel's, when it takes nothing for the moment: what is queued stays queued.
     pub fn exchange(&mut self, back: &mut impl Extend<(T, io::Result<AlignedBuffer>)>) -> io::Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let sent = self.enter(0);
-        self.collect(back);
-        sent
+        self.turn(0, back)
     }
 
     /// As [`exchange`](ReadQueue::exchange), but waits until something has come back, if anything is queued or under way.
@@ -131,12 +126,7 @@ impl<T> ReadQueue<T> {
     /// # Errors
     /// As there; also where a signal ends the wait.
     pub fn wait(&mut self, back: &mut impl Extend<(T, io::Result<AlignedBuffer>)>) -> io::Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let sent = self.enter(1);
-        self.collect(back);
-        sent
+        self.turn(1, back)
     }
 
     /// Whether the kernel has not been told of all reads: there is something to [`exchange`](ReadQueue::exchange) at once.
@@ -149,6 +139,19 @@ impl<T> ReadQueue<T> {
         if buffer.capacity() <= KEPT_BUFFER_BYTES && self.spare.len() < self.depth {
             self.spare.push(buffer);
         }
+    }
+
+    fn turn(
+        &mut self,
+        wanted: u32,
+        back: &mut impl Extend<(T, io::Result<AlignedBuffer>)>,
+    ) -> io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let sent = self.enter(wanted);
+        self.collect(back);
+        sent
     }
 
     /// Submits, and waits for at least `wanted` completions.

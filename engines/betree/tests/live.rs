@@ -286,13 +286,18 @@ fn layout_of_large_leaves() -> TreeOptions {
     TreeOptions { entries: entries.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec() }
 }
 
-#[test]
-fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
-    let simulation = Environment::simulated(7);
+/// A store with room for all of it in memory and in the log, whose checkpoints follow quickly.
+fn options_of_large_leaves() -> Options {
     let mut options = tiny_options();
     (options.cache_bytes, options.log_budget_bytes) = (4 << 20, 64 << 20);
     options.checkpoint_period = std::time::Duration::from_secs(2);
     options.growth_bytes = 256 << 10;
+    options
+}
+
+#[test]
+fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
+    let (simulation, options) = (Environment::simulated(7), options_of_large_leaves());
     let engine = open(&simulation, options.clone());
     let layout = layout_of_large_leaves();
     let [first, second, third] =
@@ -354,11 +359,7 @@ fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
 #[test]
 fn a_leaf_that_is_damaged_stays_where_it_is_and_all_others_move() {
     let simulation = Environment::simulated(8);
-    let mut options = tiny_options();
-    (options.cache_bytes, options.log_budget_bytes) = (4 << 20, 64 << 20);
-    options.checkpoint_period = std::time::Duration::from_secs(2);
-    options.growth_bytes = 256 << 10;
-    let engine = open(&simulation, options);
+    let engine = open(&simulation, options_of_large_leaves());
     let layout = layout_of_large_leaves();
     let [first, second] = ["a", "b"].map(|name| engine.create_tree(name, &layout).expect("a tree is made"));
     fill(&engine, first, 0, 60_000);

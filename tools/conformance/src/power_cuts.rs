@@ -176,7 +176,7 @@ impl World {
         self.simulation.disk.crash_at_call(calls);
         let opened = (self.open)(&self.simulation.environment, Path::new(FOLDER));
         match opened {
-            // It may go in what an opening does without needing it, such as giving back room.
+            // An opening goes on where the device has no room, and one that loses its power when it is asked for room may look like that.
             Ok(_) if !self.simulation.disk.has_power() => None,
             Ok(engine) => {
                 let engine = CheckedEngine::shared(engine);

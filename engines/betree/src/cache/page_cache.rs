@@ -360,6 +360,11 @@ impl PageCache {
         self.directories.get(key)
     }
 
+    /// Whether a directory is in memory, without counting as a use of it.
+    pub(super) fn has_directory(&self, key: &BlockKey) -> bool {
+        self.directories.peek(key).is_some()
+    }
+
     /// A decoded page without counting as a use of it.
     pub(super) fn peek_decoded(&self, key: &BlockKey) -> Option<Page> {
         self.decoded.peek(key)

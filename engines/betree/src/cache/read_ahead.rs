@@ -49,8 +49,7 @@ impl<'n> Ahead<'n> {
         let slices = self.slices.iter().filter(|slice| slice.index().is_none());
         let slices = slices.map(|slice| (slice.stored().index, Missing::Index(slice)));
         let directories = self.directories.iter();
-        let directories =
-            directories.filter(|pointer| blocks.cache().directory(&BlockKey::of(pointer)).is_none());
+        let directories = directories.filter(|pointer| !blocks.cache().has_directory(&BlockKey::of(pointer)));
         let directories = directories.map(|pointer| (*pointer, Missing::Directory));
         let mut missing: Vec<_> = nodes.chain(slices).chain(directories).collect();
         missing.sort_by_key(|(pointer, _)| pointer.address());

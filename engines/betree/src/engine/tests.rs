@@ -10,6 +10,7 @@ use crate::engine::Betree;
 use crate::merging::Progress;
 use crate::options::Options;
 use crate::tree::behind::Moved;
+use crate::tree::flush::Late;
 
 #[test]
 fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
@@ -52,10 +53,15 @@ fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
 
     loop {
         make_late();
+        // In front of all others a place where there is nothing.
+        let late: Vec<Late> = std::iter::from_fn(|| tree.behind.lock().take()).collect();
+        let nothing = Late { key: Box::default(), height: 0, bytes: 1 };
+        tree.behind.lock().note(0, Moved::default(), [nothing].into_iter().chain(late).collect());
         core.set_merge_failure(Some(&error));
         if core.digest_one().expect("there is room again") == Progress::Merged {
             break;
         }
+        assert!(!tree.behind.lock().is_due(), "a place that has nothing is passed by");
     }
     assert!(core.merge_failure().is_some(), "no flush has succeeded since");
 }

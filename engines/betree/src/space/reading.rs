@@ -105,12 +105,12 @@ impl BlockStore {
             && stretch(first, pointers).0 == pointers.len()
         {
             // Into a buffer that is there already.
-            let mut places = 0..;
-            return self
-                .read_neighbours(pointers, |pointer, payload| {
-                    use_payload(places.next().expect("there is no end to numbers"), pointer, payload);
-                })
-                .map(|_one_call| ());
+            let mut place = 0;
+            let _one_call = self.read_neighbours(pointers, |pointer, payload| {
+                use_payload(place, pointer, payload);
+                place += 1;
+            })?;
+            return Ok(());
         }
         let (mut stretches, mut ranges) = (Vec::new(), Vec::new());
         let mut first = 0;

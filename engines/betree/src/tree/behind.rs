@@ -27,7 +27,7 @@ const OWED_MAX: usize = 64 << 20;
 /// Bytes that are late on a level, in the places that are remembered, from which on half as much again goes down as comes.
 const LATE_MUCH: usize = 16 << 20;
 
-/// Levels that are told apart: a tree with the least fanout and as many has half a million leaves, with the usual one 10^14. Higher ones count
+/// Levels that are told apart: a tree with the least fanout and as many has up to a million leaves, with the usual one 10^15. Higher ones count
 /// as the highest.
 const LEVELS: usize = 10;
 

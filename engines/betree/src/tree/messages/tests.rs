@@ -7,7 +7,7 @@ use pando_storage::SnapshotTimestamp;
 
 use super::super::buffer::{OwnedChange, Version};
 use super::*;
-use crate::cache::{PageCache, SlicePages};
+use crate::cache::{Ahead, PageCache, SlicePages};
 use crate::space::{BlockStore, SpaceOptions};
 use crate::tree::ranges::DeletedRanges;
 
@@ -95,4 +95,33 @@ fn what_is_newer_comes_first_and_slices_in_the_wrong_order_are_refused() {
         &mut dropped,
     );
     assert!(matches!(wrong, Err(BetreeError::VersionOrder)));
+}
+
+#[test]
+fn what_was_read_ahead_is_what_is_merged_and_nothing_of_it_is_left() {
+    let blocks = blocks();
+    let written = [
+        slice(&blocks, &messages(&[(b"b", 30), (b"c", 30)])),
+        slice(&blocks, &messages(&[(b"a", 20), (b"b", 20)])),
+    ];
+    for page in written.iter().flat_map(|slice| slice.index().unwrap().pages.pages()) {
+        blocks.forget(&page.pointer);
+    }
+    // As they are after an opening.
+    let slices = written.map(|slice| Arc::new(Slice::on_disk(*slice.stored())));
+    let ahead = Ahead { slices: slices.iter().map(Arc::as_ref).collect(), ..Ahead::default() };
+    blocks.load(&ahead).unwrap();
+    assert!(slices.iter().all(|slice| slice.index().is_some()));
+    let mut pages = SlicePages::default();
+    blocks.read_slices(&ahead.slices, &mut pages).unwrap();
+    assert!(!pages.is_empty());
+    let reads = blocks.store().statistics().reads;
+    let (retained, mut dropped) = (retained(), Dropped::new());
+    let merged =
+        Messages::merge(Span::empty(), &slices, &blocks, &mut pages, &retained, &mut dropped).unwrap();
+    assert_eq!(keys(merged.span()), [(&b"a"[..], 20), (b"b", 30), (b"c", 30)]);
+    assert!(pages.is_empty());
+    assert_eq!(blocks.store().statistics().reads, reads, "nothing is read twice");
+    Messages::merge(Span::empty(), &slices, &blocks, &mut pages, &retained, &mut dropped).unwrap();
+    assert!(blocks.store().statistics().reads > reads, "merges keep no pages");
 }
