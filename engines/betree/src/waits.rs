@@ -18,6 +18,8 @@ pub(crate) enum WaitFor {
     LogWrite,
     /// The log's sync.
     LogSync,
+    /// The log's next segment: its file, where none is ready, and the sync of the one before.
+    LogSegment,
     /// A freeze or a checkpoint that holds commits up for an instant.
     Gate,
     /// Who gives out room in the data file.
@@ -31,10 +33,11 @@ pub(crate) enum WaitFor {
 }
 
 impl WaitFor {
-    const ALL: [WaitFor; 8] = [
+    const ALL: [WaitFor; 9] = [
         WaitFor::LogAppend,
         WaitFor::LogWrite,
         WaitFor::LogSync,
+        WaitFor::LogSegment,
         WaitFor::Gate,
         WaitFor::Room,
         WaitFor::SpaceMap,
@@ -47,6 +50,7 @@ impl WaitFor {
             WaitFor::LogAppend => "log.append",
             WaitFor::LogWrite => "log.write",
             WaitFor::LogSync => "log.sync",
+            WaitFor::LogSegment => "log.segment",
             WaitFor::Gate => "commit.gate",
             WaitFor::Room => "space.allocator",
             WaitFor::SpaceMap => "space.map",

@@ -4,9 +4,14 @@
 //! with their room reserved and the folder synced, so that taking one needs no call to the device; their headers are
 //! blank or name another number, so recovery passes them over.
 //!
+//! Whoever appends takes the next one while others make, rename and remove files, which takes a device's time: what waits stands behind a
+//! lock of its own ([`ReadySegments`]), which nobody holds during a call to the device. Taking one changes the number of no other: the
+//! number of the next that is made stays what it was.
+//!
 //! The first file is short, and each further one [`GROWTH`] times as long as the one before, up to the usual length: a log that is
 //! hardly written takes little room, and one that is written much changes its segment seldom.
 
+use pando_environment::sync::Mutex;
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -30,12 +35,64 @@ pub(super) struct SegmentFiles {
     folder: PathBuf,
     /// The usual length of a file.
     segment_bytes: u64,
+    spares_max: usize,
+    ready: Arc<ReadySegments>,
+}
+
+/// The files that wait to become the next segments. One thread at a time takes them, one at a time sees to the folder.
+pub(super) struct ReadySegments {
+    /// The usual length of a file.
+    segment_bytes: u64,
+    waiting: Mutex<Waiting>,
+}
+
+struct Waiting {
     /// The length of the next one that is made.
     next_bytes: u64,
-    spares_max: usize,
     /// The segment that records are appended to.
     active: u64,
     spares: VecDeque<Arc<Segment>>,
+}
+
+impl ReadySegments {
+    fn new(segment_bytes: u64, next_bytes: u64) -> Arc<ReadySegments> {
+        let waiting = Mutex::new(Waiting { next_bytes, active: 0, spares: VecDeque::new() });
+        Arc::new(ReadySegments { segment_bytes, waiting })
+    }
+
+    /// The next segment, if one waits that has room for so many bytes: without a call to the device.
+    pub(super) fn take(&self, bytes: u64) -> Option<Arc<Segment>> {
+        let mut waiting = self.waiting.lock();
+        let taken = waiting.spares.pop_front_if(|spare| spare.length >= bytes)?;
+        waiting.active += 1;
+        waiting.next_bytes =
+            (taken.length * GROWTH).clamp(first_bytes(self.segment_bytes), self.segment_bytes);
+        assert_eq!(taken.number, waiting.active, "spare segments bear the next numbers");
+        Some(taken)
+    }
+
+    /// Bytes of the files that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.waiting.lock().spares.iter().map(|spare| spare.length).sum()
+    }
+
+    fn push(&self, spare: Segment) {
+        self.waiting.lock().spares.push_back(Arc::new(spare));
+    }
+
+    fn count(&self) -> usize {
+        self.waiting.lock().spares.len()
+    }
+
+    fn next_bytes(&self) -> u64 {
+        self.waiting.lock().next_bytes
+    }
+
+    /// The number of the next file that is made.
+    fn next_spare(&self) -> u64 {
+        let waiting = self.waiting.lock();
+        waiting.active + 1 + waiting.spares.len() as u64
+    }
 }
 
 impl SegmentFiles {
@@ -54,22 +111,19 @@ impl SegmentFiles {
         }
         let segment_bytes = segment_bytes.next_multiple_of(LENGTH_UNIT).max(2 * LENGTH_UNIT);
         let environment = environment.clone();
-        Ok(SegmentFiles {
-            environment,
-            folder,
-            segment_bytes,
-            next_bytes: first_bytes(segment_bytes),
-            spares_max,
-            active: 0,
-            spares: VecDeque::new(),
-        })
+        let ready = ReadySegments::new(segment_bytes, first_bytes(segment_bytes));
+        Ok(SegmentFiles { environment, folder, segment_bytes, spares_max, ready })
     }
 
     /// The files of a folder that is only read, whether it is there or not.
     pub(super) fn existing(environment: &Environment, folder: PathBuf) -> SegmentFiles {
-        let (environment, spares) = (environment.clone(), VecDeque::new());
-        let (segment_bytes, next_bytes) = (0, 0);
-        SegmentFiles { environment, folder, segment_bytes, next_bytes, spares_max: 0, active: 0, spares }
+        let environment = environment.clone();
+        SegmentFiles { environment, folder, segment_bytes: 0, spares_max: 0, ready: ReadySegments::new(0, 0) }
+    }
+
+    /// The files that wait.
+    pub(super) fn ready(&self) -> &Arc<ReadySegments> {
+        &self.ready
     }
 
     fn files(&self) -> &dyn FileSystem {
@@ -94,7 +148,7 @@ impl SegmentFiles {
 
     /// After recovery: `active` is the first segment to append to. Files that recovery did not read become spares, or go.
     pub(super) fn begin(&mut self, active: u64, live: &[u64]) -> Result<Arc<Segment>, LogError> {
-        self.active = active - 1;
+        self.ready.waiting.lock().active = active - 1;
         let unused: Vec<u64> = self.list()?.into_iter().filter(|number| !live.contains(number)).collect();
         let mut wanted = active;
         // A file that bears the wanted name stays; others are renamed to it, and what is too many is removed.
@@ -102,7 +156,7 @@ impl SegmentFiles {
         for number in unused {
             if number >= active { named.push_back(number) } else { others.push(number) }
         }
-        while self.spares.len() < self.spares_max.max(1) {
+        while self.ready.count() < self.spares_max.max(1) {
             if named.front() == Some(&wanted) {
                 named.pop_front();
             } else if let Some(other) = others.pop().or_else(|| named.pop_back()) {
@@ -111,8 +165,7 @@ impl SegmentFiles {
             } else {
                 break;
             }
-            let spare = self.open_spare(wanted)?;
-            self.spares.push_back(spare);
+            self.ready.push(self.open_spare(wanted)?);
             wanted += 1;
         }
         for number in others.into_iter().chain(named) {
@@ -133,31 +186,27 @@ impl SegmentFiles {
 
     /// After recovery, where appending goes on in the last segment. Files behind it come to be used when there is need.
     pub(super) fn continue_at(&mut self, number: u64) {
-        self.active = number;
-        self.spares.clear();
+        let mut waiting = self.ready.waiting.lock();
+        waiting.active = number;
+        waiting.spares.clear();
     }
 
-    /// The next segment, with room for at least so many bytes. Without room nothing has changed.
+    /// The next segment, with room for at least so many bytes, made or lengthened where none is ready. Without room nothing has changed.
     pub(super) fn take(&mut self, bytes: u64) -> Result<Arc<Segment>, LogError> {
-        if self.spares.is_empty() {
-            self.make_spare()?;
-        }
+        self.prepare()?;
         let length = bytes.next_multiple_of(LENGTH_UNIT);
-        let spare = self.spares.front().expect("a spare was made where there was none");
-        if spare.length < length {
-            let longer = self.lengthen(spare, length)?;
-            self.spares[0] = longer;
+        // Nobody else takes it meanwhile.
+        let first = self.ready.waiting.lock().spares.front().cloned();
+        if let Some(spare) = first.filter(|spare| spare.length < length) {
+            let longer = self.lengthen(&spare, length)?;
+            self.ready.waiting.lock().spares[0] = longer;
         }
-        self.active += 1;
-        let taken = self.spares.pop_front().expect("a spare was made where there was none");
-        self.next_bytes = (taken.length * GROWTH).clamp(self.short_bytes(), self.segment_bytes);
-        assert_eq!(taken.number, self.active, "spare segments bear the next numbers");
-        Ok(taken)
+        Ok(self.ready.take(length).expect("a spare was made, and lengthened, where there was none"))
     }
 
     /// Has a spare ready, so that the next [`take`](SegmentFiles::take) is quick.
     pub(super) fn prepare(&mut self) -> Result<(), LogError> {
-        if self.spares.is_empty() { self.make_spare() } else { Ok(()) }
+        if self.ready.count() == 0 { self.make_spare() } else { Ok(()) }
     }
 
     /// The length of the first segment of a log.
@@ -165,18 +214,14 @@ impl SegmentFiles {
         first_bytes(self.segment_bytes)
     }
 
-    /// Bytes of the files that wait to become segments.
-    pub(super) fn spare_bytes(&self) -> u64 {
-        self.spares.iter().map(|spare| spare.length).sum()
-    }
-
     /// Removes the files that wait; the next segment is as short as the first.
     pub(super) fn shorten(&mut self) -> Result<(), LogError> {
-        self.next_bytes = self.short_bytes();
-        if self.spares.is_empty() {
+        self.ready.waiting.lock().next_bytes = self.short_bytes();
+        if self.ready.count() == 0 {
             return Ok(());
         }
-        while let Some(spare) = self.spares.pop_back() {
+        let last = || self.ready.waiting.lock().spares.pop_back();
+        while let Some(spare) = last() {
             self.files().remove(&segment_path(&self.folder, spare.number))?;
         }
         Ok(self.files().sync_dir(&self.folder)?)
@@ -186,46 +231,40 @@ impl SegmentFiles {
     pub(super) fn release(&mut self, number: u64, length: u64) -> Result<(), LogError> {
         let path = segment_path(&self.folder, number);
         // One that is longer than usual was made for one record.
-        let is_usual = (self.next_bytes..=self.segment_bytes).contains(&length);
-        if self.spares.len() >= self.spares_max || !is_usual {
+        let is_usual = (self.ready.next_bytes()..=self.segment_bytes).contains(&length);
+        if self.ready.count() >= self.spares_max || !is_usual {
             self.files().remove(&path)?;
             return Ok(self.files().sync_dir(&self.folder)?);
         }
-        let next = self.next_spare();
+        let next = self.ready.next_spare();
         self.files().rename(&path, &segment_path(&self.folder, next))?;
         self.files().sync_dir(&self.folder)?;
         let file = self.open(next)?;
-        let written_to = AtomicU64::new(length);
-        self.spares.push_back(Arc::new(Segment { number: next, file, length, written_to }));
+        self.ready.push(Segment { number: next, file, length, written_to: AtomicU64::new(length) });
         Ok(())
     }
 
-    fn next_spare(&self) -> u64 {
-        self.active + 1 + self.spares.len() as u64
-    }
-
     fn make_spare(&mut self) -> Result<(), LogError> {
-        let number = self.next_spare();
+        let (number, length) = (self.ready.next_spare(), self.ready.next_bytes());
         let path = segment_path(&self.folder, number);
         let file = self
             .files()
             .open(&path, OpenMode::CreateOrOpen, Access::Buffered)
-            .map_err(|error| self.no_space(self.next_bytes, error))?;
-        if let Err(error) = file.allocate(0, self.next_bytes) {
+            .map_err(|error| self.no_space(length, error))?;
+        if let Err(error) = file.allocate(0, length) {
             // An empty file under the next number would be taken for a segment's beginning by nobody, but it would be
             // in the way.
             drop(file);
             self.files().remove(&path)?;
-            return Err(self.no_space(self.next_bytes, error));
+            return Err(self.no_space(length, error));
         }
         self.files().sync_dir(&self.folder)?;
-        let (length, written_to) = (self.next_bytes, AtomicU64::new(0));
-        self.spares.push_back(Arc::new(Segment { number, file, length, written_to }));
+        self.ready.push(Segment { number, file, length, written_to: AtomicU64::new(0) });
         Ok(())
     }
 
     /// A file that was there before: whatever it holds, its header does not make it part of the log.
-    fn open_spare(&self, number: u64) -> Result<Arc<Segment>, LogError> {
+    fn open_spare(&self, number: u64) -> Result<Segment, LogError> {
         let file = self.open(number)?;
         let mut length = file.length()? / LENGTH_UNIT * LENGTH_UNIT;
         let short = self.short_bytes();
@@ -233,7 +272,7 @@ impl SegmentFiles {
             file.allocate(0, short).map_err(|error| self.no_space(short, error))?;
             length = short;
         }
-        Ok(Arc::new(Segment { number, file, length, written_to: AtomicU64::new(0) }))
+        Ok(Segment { number, file, length, written_to: AtomicU64::new(0) })
     }
 
     fn lengthen(&self, spare: &Segment, length: u64) -> Result<Arc<Segment>, LogError> {

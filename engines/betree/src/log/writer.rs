@@ -1,7 +1,8 @@
 //! The log itself: append, write through, sync, wait.
 //!
 //! Locks, in the order they may be taken: `sync_turn` (never held during a call to the device), `writer` (held while
-//! batches are written), `appender` (for the copy of a record, and while a segment is begun), `files`, `table`.
+//! batches are written), `appender` (for the copy of a record, and while a segment is begun), `files` (held during calls to the device:
+//! who appends takes it only where no segment is ready), `table`.
 
 use pando_environment::sync::OnceLock;
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use super::appender::{Appender, Batch};
 use super::packed::{Encoding, Packed};
 use super::record::{RECORD_BYTES_MAX, RecordKind, Stored};
 use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment};
-use super::segment_files::SegmentFiles;
+use super::segment_files::{ReadySegments, SegmentFiles};
 use super::segment_table::{HeaderState, SegmentTable};
 use super::wakers::{LogWaker, Wakers};
 use super::{LogError, LogPosition, flusher};
@@ -100,6 +101,7 @@ pub(crate) struct Log {
     pub(super) appender: Mutex<Appender>,
     writer: Mutex<Writer>,
     pub(super) files: Mutex<SegmentFiles>,
+    pub(super) ready: Arc<ReadySegments>,
     table: Mutex<SegmentTable>,
     logged: AtomicU64,
     durable: AtomicU64,
@@ -136,6 +138,7 @@ impl Log {
             options,
             appender: Mutex::new(appender),
             writer: Mutex::new(Writer { segment }),
+            ready: Arc::clone(files.ready()),
             files: Mutex::new(files),
             table: Mutex::new(table),
             logged: AtomicU64::new(last),
@@ -208,7 +211,10 @@ impl Log {
     }
 
     fn begin_segment(&self, appender: &mut Appender, bytes: u64) -> Result<(), LogError> {
-        let segment = self.files.lock().take(bytes)?;
+        let segment = match self.ready.take(bytes) {
+            Some(segment) => segment,
+            None => self.waits.timed(WaitFor::LogSegment, || self.files.lock().take(bytes))?,
+        };
         let salt = Salt::new(self.environment.random().next_u64());
         let length = segment.length;
         let start = appender.begin_segment(segment, salt);
@@ -236,7 +242,7 @@ impl Log {
         for batch in batches {
             if batch.segment.number != writer.segment.number {
                 // What recovery relies on: a segment is durable before the next one begins.
-                self.sync_segment(&writer.segment)?;
+                self.waits.timed(WaitFor::LogSegment, || self.sync_segment(&writer.segment))?;
                 self.durable.fetch_max(self.logged.load(Ordering::SeqCst), Ordering::SeqCst);
                 writer.segment = Arc::clone(&batch.segment);
             }
@@ -428,8 +434,7 @@ impl Log {
     }
 
     fn file_bytes(&self) -> u64 {
-        let spare = self.files.lock().spare_bytes();
-        spare + self.table.lock().file_bytes()
+        self.ready.bytes() + self.table.lock().file_bytes()
     }
 
     /// Who waited for what.

@@ -276,3 +276,39 @@ fn a_segment_that_cannot_be_removed_keeps_none_of_the_others_and_goes_at_the_nex
     assert!(is_ok);
     assert_eq!(left_after(Some(fault)), (false, left + 1, opened));
 }
+
+#[test]
+fn who_appends_takes_a_segment_that_is_ready_while_others_are_at_the_folder() {
+    let simulation = Environment::simulated(12);
+    let log = create(&simulation);
+    // The two that wait then were segments before.
+    for _ in 0..4 {
+        let last = append(&log, 60);
+        log.sync(last).unwrap();
+        log.release_before(log.position_of(last)).unwrap();
+    }
+    let waited = || log.waits().all().find(|wait| wait.name == "log.segment").map(|wait| wait.count);
+    let before = (log.end().segment(), waited());
+    assert!(log.ready.bytes() >= 2 * (16 << 10));
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        // As long as a call to the device takes.
+        let files = log.files.lock();
+        scope.spawn(|| {
+            append(&log, 30);
+            done.send(()).unwrap();
+        });
+        let outcome = is_done.recv_timeout(std::time::Duration::from_secs(20));
+        drop(files);
+        outcome.expect("the append does not wait");
+    });
+    assert!(log.end().segment() > before.0);
+    assert_eq!(waited(), before.1);
+    // What is made now bears the number behind those that wait, though some were taken.
+    for _ in 0..4 {
+        let last = append(&log, 60);
+        log.sync(last).unwrap();
+        log.release_before(log.position_of(last)).unwrap();
+    }
+    log.close().unwrap();
+}
