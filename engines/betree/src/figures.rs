@@ -93,6 +93,10 @@ impl Core {
         figures.set("cache.merge_reads", cache.merge_reads.get());
         figures.set("reads.scan_device_reads", cache.scan_reads.get());
         figures.set("reads.scan_device_bytes", cache.scan_read_bytes.get());
+        let ahead = &self.blocks.scan_ahead;
+        figures.set("cache.scan_ahead_bytes", ahead.bytes() as u64);
+        figures.set("scans.portions_brought", ahead.brought.get());
+        figures.set("scans.streams_abandoned", ahead.abandoned.get());
         figures.set("filters.leaf_negatives", cache.leaf_negatives.get());
         figures.set("filters.spared_reads", cache.spared_reads.get());
         figures.set("cache.limit_bytes", self.options.cache_bytes);

@@ -38,6 +38,8 @@ pub struct Options {
     pub direct_io: DirectIo,
     /// Threads that flush buffers into runs and leaves; 0 means half the processors, at least two.
     pub merge_threads: usize,
+    /// Threads that read and decode what long scans will want next, beside them; 0 means as many as processors, but four at most.
+    pub scan_threads: usize,
     /// Bytes that one root partition buffers before it is merged; 0 means an eighth of what all may buffer, but 1 MiB at least,
     /// and 2 MiB at most, for trees without runs 16 MiB. A tree that is written much has many: what they hold together decides how
     /// often runs and leaves are written anew, and the size of one how long a flush takes.
@@ -65,6 +67,7 @@ impl Default for Options {
             log_compression: LogCompression::Lz4,
             direct_io: DirectIo::Auto,
             merge_threads: 0,
+            scan_threads: 0,
             partition_bytes: 0,
             transaction_memory_bytes: 0,
             transaction_bytes: 0,
@@ -74,7 +77,7 @@ impl Default for Options {
     }
 }
 
-const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, partitionSize, rangeDeleteEntries, transactionLimit, transactionMemory, logCompression, \
+const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, scanThreads, partitionSize, rangeDeleteEntries, transactionLimit, transactionMemory, logCompression, \
                      compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits, leafFilterBits, largeValueSize";
 
 impl Options {
@@ -131,9 +134,8 @@ impl Options {
                     let size = parse_size("growthSize", value, range, "a size from 64KB to 1GB")?;
                     self.growth_bytes = size as u64;
                 }
-                "mergeThreads" => {
-                    self.merge_threads = parse_size("mergeThreads", value, 0..=64, "a number from 0 to 64")?;
-                }
+                "mergeThreads" => self.merge_threads = parse_threads("mergeThreads", value)?,
+                "scanThreads" => self.scan_threads = parse_threads("scanThreads", value)?,
                 "partitionSize" => {
                     let range = 256..=64 << 20;
                     self.partition_bytes =
@@ -199,7 +201,18 @@ impl Options {
             some => some,
         }
     }
+
+    /// Threads beside long scans.
+    pub(crate) fn scan_threads(&self) -> usize {
+        match self.scan_threads {
+            0 => processors().min(SCAN_THREADS_MAX),
+            some => some,
+        }
+    }
 }
+
+/// Threads beside long scans where nothing else is asked for.
+const SCAN_THREADS_MAX: usize = 4;
 
 /// Threads for merging where nothing else is asked for, however few the processors: one waits for the device a third of its time, and commits for
 /// it. With two instead of one a store of ten times its cache took 1.4 times as many documents a second, on two processors.
@@ -221,6 +234,10 @@ fn processors() -> usize {
 fn parse_entries(value: &str) -> Result<u64, BetreeError> {
     let entries = parse_size("rangeDeleteEntries", value, 0..=usize::MAX, "a number of entries")?;
     Ok(entries as u64)
+}
+
+fn parse_threads(name: &'static str, value: &str) -> Result<usize, BetreeError> {
+    parse_size(name, value, 0..=64, "a number from 0 to 64")
 }
 
 fn parse_direct_io(value: &str) -> Result<DirectIo, BetreeError> {

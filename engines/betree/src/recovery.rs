@@ -78,6 +78,7 @@ pub(crate) fn open(
         Some(state) => recover(&core, folder, &state, log_options, &mut tasks)?,
     }
     core.start_checkpointer(&mut tasks)?;
+    core.start_scan_helpers(&mut tasks)?;
     Ok(Opened { core, tasks })
 }
 
@@ -325,6 +326,25 @@ impl Core {
             tasks.push(task);
         }
         assert!(self.mergers.set(wakers).is_ok(), "the mergers are started once");
+        Ok(())
+    }
+
+    /// The tasks that bring what long scans ask for. They sleep as long as there are no long scans.
+    fn start_scan_helpers(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {
+        let mut wakers = Vec::new();
+        for number in 0..self.options.scan_threads() {
+            let core = Arc::downgrade(self);
+            let step = move || match core.upgrade() {
+                Some(core) if core.blocks.help_scans() => pando_environment::Step::Again,
+                Some(_) => pando_environment::Step::Sleep,
+                None => pando_environment::Step::Done,
+            };
+            let task = self.environment.spawner().spawn(&format!("betree-scan-{number}"), Box::new(step));
+            let task = task.map_err(|error| BetreeError::Threads(Arc::new(error)))?;
+            wakers.push(task.waker());
+            tasks.push(task);
+        }
+        self.blocks.scan_ahead.set_helpers(wakers);
         Ok(())
     }
 

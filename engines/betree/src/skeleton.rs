@@ -64,6 +64,7 @@ impl Core {
             self.node_bytes(),
             self.intents.memory(),
             page_memory::spare_bytes(),
+            self.blocks.scan_ahead.bytes(),
         ]
         .into_iter()
         .fold(transactions, usize::saturating_add)

@@ -109,7 +109,7 @@ const LAYOUTS: [&[(&str, &str)]; 3] = [
 
 #[test]
 fn a_long_cold_scan_reads_a_leaf_with_few_calls_and_nothing_twice() {
-    for (layout, calls_max) in LAYOUTS.into_iter().zip([100, 900, 900]) {
+    for (layout, calls_max) in LAYOUTS.into_iter().zip([120, 900, 900]) {
         for direction in [Direction::Forward, Direction::Backward] {
             let store = Store::new(layout, 512 << 10);
             let stored = store.figure("data.file_bytes") - store.figure("data.free_bytes");

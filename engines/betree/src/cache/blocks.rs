@@ -7,6 +7,7 @@ use pando_storage::{MissedRead, Patience};
 
 use super::missed_block::MissedBlock;
 use super::page_cache::{BlockKey, PageCache, Promotion, Tier};
+use super::scan_ahead::ScanAhead;
 use super::stored_page::StoredPage;
 use crate::counter::Counter;
 use crate::error::BetreeError;
@@ -47,6 +48,7 @@ pub(crate) struct Blocks {
     pub(crate) vain_probes: Counter,
     /// Memory of slice indexes, which stay as long as their slices.
     pub(crate) index_memory: IndexMemory,
+    pub(crate) scan_ahead: ScanAhead,
 }
 
 impl Blocks {
@@ -57,6 +59,7 @@ impl Blocks {
             probes: Counter::default(),
             vain_probes: Counter::default(),
             index_memory: IndexMemory::default(),
+            scan_ahead: ScanAhead::default(),
         }
     }
 

@@ -5,17 +5,26 @@
 //!   not counted as used, are decoded for good only where there is room, and are thereby the first to leave.
 //! - *Stretch*: neighbouring pages of a leaf or of a slice, of which the scan wants some at once, and the others soon.
 //!
-//! Pages that are wanted soon go into the cache as they stand on disk: whoever comes for them decodes them, once.
+//! What a long scan will want after this batch others bring meanwhile ([`scan_ahead`](super::scan_ahead)). Where nobody helps, pages that are
+//! wanted soon go into the cache as they stand on disk: whoever comes for them decodes them, once.
 
 use std::ops::Range;
 
 use super::blocks::{Blocks, decode_page};
 use super::page_cache::{BlockKey, Passed, Promotion, Tier};
+use super::scan_ahead::{Asking, Extension, Fetched, Landed};
 use super::stored_page::StoredPage;
 use crate::error::BetreeError;
 use crate::format::directory::PageEntry;
 use crate::format::page::Page;
 use crate::space::Pointer;
+
+/// What is asked for ahead of a scan that goes on, in bytes before compression: for each helper one portion that it is at, and one that has
+/// landed or waits for it.
+const AHEAD_BYTES: usize = 2 << 20;
+/// What is asked for ahead of all scans has at most this part of the cache, and at most so many bytes.
+const AHEAD_SHARE: u64 = 16;
+const AHEAD_LIMIT_MAX: u64 = 32 << 20;
 
 /// How a scan reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +97,61 @@ impl Blocks {
         self.cache().scan_reads.add(reads.calls);
         self.cache().scan_read_bytes.add(reads.bytes);
         outcome
+    }
+
+    /// What all streams together may have, before compression.
+    fn ahead_limit(&self) -> usize {
+        (self.cache().limit() / AHEAD_SHARE).min(AHEAD_LIMIT_MAX) as usize
+    }
+
+    /// What a scan that goes on may have ahead of it, before compression.
+    pub(crate) fn ahead_bytes(&self) -> usize {
+        AHEAD_BYTES.min(self.ahead_limit() / 2)
+    }
+
+    /// Has others bring what a long scan will want.
+    pub(crate) fn begin_ahead(&self, asking: Asking) {
+        self.scan_ahead.begin(asking, self.ahead_limit());
+    }
+
+    /// Has others bring more of it.
+    pub(crate) fn extend_ahead(&self, extension: &Extension, asking: Asking) {
+        self.scan_ahead.extend(extension, asking, self.ahead_limit());
+    }
+
+    /// The first of these pages, if it was asked for, and those behind it that came with it. Waits for what others are at.
+    pub(crate) fn fetch_ahead<'p>(&self, pages: impl Iterator<Item = &'p PageEntry>) -> Fetched {
+        let keys: Vec<BlockKey> = pages.map(|page| BlockKey::of(&page.pointer)).collect();
+        self.scan_ahead.fetch(&keys, self.ahead_bytes(), |pages| self.bring(pages))
+    }
+
+    /// Brings something that a scan has asked for; false if there is nothing.
+    pub(crate) fn help_scans(&self) -> bool {
+        self.scan_ahead.help(|pages| self.bring(pages))
+    }
+
+    /// Those of the pages that are in memory or can be read, in their order. What is wrong with others is told to the scan that comes for
+    /// them.
+    fn bring(&self, pages: &[Pointer]) -> Landed {
+        let mut brought: Vec<Option<Page>> = pages
+            .iter()
+            .map(|pointer| self.scanned_page(pointer, ScanPace::Passing).ok().flatten())
+            .collect();
+        let mut missing: Vec<usize> = (0..pages.len()).filter(|at| brought[*at].is_none()).collect();
+        missing.sort_unstable_by_key(|at| pages[*at].address());
+        let pointers: Vec<Pointer> = missing.iter().map(|at| pages[*at]).collect();
+        self.cache().misses.add(missing.len() as u64);
+        let mut places = missing.into_iter();
+        let reads = self.store().read_neighbours(&pointers, |pointer, payload| {
+            let at = places.next().expect("each pointer is handed over once, in order");
+            brought[at] = self.take_scanned(pointer, payload, ScanPace::Passing).ok();
+        });
+        if let Ok(reads) = reads {
+            self.cache().scan_reads.add(reads.calls);
+            self.cache().scan_read_bytes.add(reads.bytes);
+        }
+        let landed = pages.iter().zip(brought);
+        landed.filter_map(|(pointer, page)| Some((BlockKey::of(pointer), page?))).collect()
     }
 
     fn take_scanned(&self, pointer: &Pointer, payload: &[u8], pace: ScanPace) -> Result<Page, BetreeError> {

@@ -20,6 +20,7 @@
 //!
 //! A batch sees one view, so that nothing moves between buffers, slices and leaves while it is filled.
 
+mod beyond;
 mod filling;
 mod page_cursor;
 mod way;
@@ -157,7 +158,7 @@ impl<'v> Place<'v> {
             self.way = Way::find(&view.version, blocks, request, rest, self.before.take())?;
         }
         match &mut self.way {
-            Some(way) => way.fetch(blocks, (request, floor), rest, batch),
+            Some(way) => way.fetch(&view.version, blocks, (request, floor), rest, batch),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! 1. [`Way::find`] descends to the leaf that covers the place; a level whose slices also covered the leaf before keeps its place.
 //! 2. [`Way::fetch`] makes sure that each has the page that covers the place. Pages of the leaf that the batch will want are read
-//!    with one call to the device; where the scan is long, those behind them as well, for the next batch.
+//!    with one call to the device; where the scan is long, others bring those behind them meanwhile ([`beyond`](super::beyond)).
 //! 3. [`Way::end`] says how far all these pages reach, and [`Way::leave`] goes on behind that.
 //!
 //! # Invariant
@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 use pando_storage::{BatchLimits, CommitTimestamp, Direction, KeyRange, Patience};
 
+use super::beyond::Beyond;
 use super::filling::Filling;
 use super::page_cursor::PageCursor;
 use super::{ScanRequest, nearer, target_of};
-use crate::cache::{Blocks, ScanPace, Stretch};
+use crate::cache::{Blocks, ScanPace, Stretch, Tier};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::page::Page;
@@ -26,7 +27,7 @@ use crate::tree::lookup::Damaged;
 use crate::tree::path::{Bounds as PathBounds, LeafPlace, Target, find_leaf};
 use crate::tree::view::Version;
 
-/// What a long scan reads ahead of a leaf, in bytes before compression.
+/// What a long scan that nobody helps reads ahead of a leaf, in bytes before compression.
 const AHEAD_BYTES: usize = 1 << 20;
 /// The same of a slice, of which a leaf's range has little.
 const AHEAD_BYTES_SLICE: usize = 64 << 10;
@@ -92,6 +93,7 @@ impl<'v> Way<'v> {
     /// Has every source stand in the page that covers the place, unless all of that page is older than the floor.
     pub(super) fn fetch(
         &mut self,
+        version: &Version,
         blocks: &Blocks,
         (request, floor): (&ScanRequest<'_>, CommitTimestamp),
         rest: &KeyRange,
@@ -113,8 +115,14 @@ impl<'v> Way<'v> {
             while ahead.pop_front_if(|(place, _)| is_passed(*place, *at, request.direction)).is_some() {}
             let page = match ahead.pop_front_if(|(place, _)| place == at) {
                 Some((_, page)) => page,
-                None => leaf_page(blocks, directory, *at, (request, rest), batch, ahead)
-                    .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?,
+                None => leaf_page(
+                    &Beyond { version, blocks, rest, direction: request.direction },
+                    (leaf, directory, *at),
+                    request,
+                    batch,
+                    ahead,
+                )
+                .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?,
             };
             *cursor = Some(cursor_in(page, bounds, request, rest));
         }
@@ -269,35 +277,86 @@ fn slice_page(
 
 /// A page of the leaf; others that the batch will want are put aside.
 fn leaf_page(
-    blocks: &Blocks,
-    directory: &Directory,
-    at: usize,
-    (request, rest): (&ScanRequest<'_>, &KeyRange),
+    beyond: &Beyond<'_>,
+    (leaf, directory, at): (&LeafPlace<'_>, &Directory, usize),
+    request: &ScanRequest<'_>,
     batch: &Filling<'_>,
     ahead: &mut VecDeque<(usize, Page)>,
 ) -> Result<Page, BetreeError> {
+    let Beyond { blocks, rest, direction, .. } = *beyond;
     let pages = directory.pages();
+    let within = pages_within(directory, rest, direction);
+    let cut =
+        |range: Range<usize>| range.start.max(within.start).min(at)..range.end.min(within.end).max(at + 1);
+    let wanted = cut(wanted_pages(pages, at, request, batch));
+    let is_passing = pace_of(request) == ScanPace::Passing;
+    if is_passing
+        && request.patience == Patience::MayBlock
+        && let Some(page) = brought_page(beyond, (leaf, directory, at), &wanted, ahead)
+    {
+        return Ok(page);
+    }
+    let mut window = wanted.clone();
+    if is_passing {
+        let ahead = ahead_bytes(blocks, AHEAD_BYTES);
+        window = cut(widened(pages, window, direction, |bytes, _| bytes < ahead));
+    }
+    Reading { at, wanted, window }.page(blocks, pages, request, |place, page| match direction {
+        Direction::Forward => ahead.push_back((place, page)),
+        Direction::Backward => ahead.push_front((place, page)),
+    })
+}
+
+/// A page that others bring, or were to bring; those behind it that came with it are put aside. `None` where there are no others, or no room
+/// for what they would bring.
+fn brought_page(
+    beyond: &Beyond<'_>,
+    (leaf, directory, at): (&LeafPlace<'_>, &Directory, usize),
+    wanted: &Range<usize>,
+    ahead: &mut VecDeque<(usize, Page)>,
+) -> Option<Page> {
+    let Beyond { blocks, direction, .. } = *beyond;
+    if !blocks.scan_ahead.has_helpers() {
+        return None;
+    }
+    let pages = directory.pages();
+    let fetch = || match direction {
+        Direction::Forward => blocks.fetch_ahead(pages[at..wanted.end].iter()),
+        Direction::Backward => blocks.fetch_ahead(pages[wanted.start..=at].iter().rev()),
+    };
+    let mut fetched = fetch();
+    // What can be read in place needs nobody.
+    if fetched.pages.is_empty() && blocks.tier_of(&pages[at].pointer) != Some(Tier::Decoded) {
+        beyond.begin(leaf, directory, wanted);
+        fetched = fetch();
+    } else if let Some(extension) = &fetched.extension {
+        beyond.extend(extension);
+    }
+    let mut landed = fetched.pages.into_iter();
+    let first = landed.next()?;
+    ahead.clear();
+    ahead.extend(landed.enumerate().map(|(behind, page)| match direction {
+        Direction::Forward => (at + 1 + behind, page),
+        Direction::Backward => (at - 1 - behind, page),
+    }));
+    Some(first)
+}
+
+/// The pages of the leaf that the batch will want, from this one on in the direction of the scan.
+fn wanted_pages(
+    pages: &[PageEntry],
+    at: usize,
+    request: &ScanRequest<'_>,
+    batch: &Filling<'_>,
+) -> Range<usize> {
     let bytes_left = request.limits.bytes_max.saturating_sub(batch.bytes());
     let entries_left = request.limits.entries_max.saturating_sub(batch.len());
     // Of the first page the scan has half, on average.
     let first = &pages[at];
     let first_bytes = u64::from(first.pointer.raw_length()).saturating_add(first.large_bytes);
     let half = (usize::try_from(first_bytes / 2).unwrap_or(usize::MAX), first.entries as usize / 2);
-    let wanted = widened(pages, at..at + 1, request.direction, |bytes, entries| {
+    widened(pages, at..at + 1, request.direction, |bytes, entries| {
         bytes < bytes_left.saturating_add(half.0) && entries < entries_left.saturating_add(half.1)
-    });
-    let mut window = wanted.clone();
-    if pace_of(request) == ScanPace::Passing {
-        let ahead = ahead_bytes(blocks, AHEAD_BYTES);
-        window = widened(pages, window, request.direction, |bytes, _| bytes < ahead);
-    }
-    let within = pages_within(directory, rest, request.direction);
-    let cut =
-        |range: Range<usize>| range.start.max(within.start).min(at)..range.end.min(within.end).max(at + 1);
-    let reading = Reading { at, wanted: cut(wanted), window: cut(window) };
-    reading.page(blocks, pages, request, |place, page| match request.direction {
-        Direction::Forward => ahead.push_back((place, page)),
-        Direction::Backward => ahead.push_front((place, page)),
     })
 }
 
@@ -338,7 +397,7 @@ fn widened(
 }
 
 /// The pages that can have keys of what remains, as far as its far end says.
-fn pages_within(directory: &Directory, rest: &KeyRange, direction: Direction) -> Range<usize> {
+pub(super) fn pages_within(directory: &Directory, rest: &KeyRange, direction: Direction) -> Range<usize> {
     let all = 0..directory.pages().len();
     match (direction, &rest.lower, &rest.upper) {
         (Direction::Forward, _, Bound::Included(key) | Bound::Excluded(key)) => 0..directory.page_of(key) + 1,

@@ -1,0 +1,56 @@
+//! Pages that say their number, and pointers to them, without a device.
+
+use pando_storage::CommitTimestamp;
+
+use super::*;
+use crate::format::content::Content;
+use crate::format::page_builder::PageBuilder;
+use crate::page_memory;
+use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, PointerFields};
+
+/// Bytes of a page, before compression.
+pub(super) const PAGE_BYTES: usize = 128 << 10;
+
+pub(super) fn pointer(number: u64) -> Pointer {
+    let fields = PointerFields {
+        file: FileId::FIRST,
+        kind: BlockKind::Page,
+        codec: Codec::None,
+        address: BlockAddress::new(256 + number * 8),
+        disk_length: 200,
+        raw_length: PAGE_BYTES as u32,
+        birth: Generation::new(1),
+        checksum: number,
+    };
+    Pointer::new(fields).expect("the fields are good ones")
+}
+
+pub(super) fn pointers(numbers: std::ops::Range<u64>) -> Vec<Pointer> {
+    numbers.map(pointer).collect()
+}
+
+pub(super) fn keys(numbers: std::ops::Range<u64>) -> Vec<BlockKey> {
+    numbers.map(|number| BlockKey::of(&pointer(number))).collect()
+}
+
+fn page(number: u64) -> Page {
+    let mut builder = PageBuilder::new();
+    builder.push(b"key", CommitTimestamp::ZERO, Content::Value(&number.to_le_bytes()));
+    Page::decode(page_memory::copy(&builder.finish())).expect("it was written just now")
+}
+
+pub(super) fn number_of(page: &Page) -> u64 {
+    let entry = page.entry(0);
+    u64::from_le_bytes(page.content(&entry).in_page().try_into().expect("eight bytes"))
+}
+
+/// Brings all pages.
+pub(super) fn bring(pages: &[Pointer]) -> Landed {
+    pages.iter().map(|pointer| (BlockKey::of(pointer), page(pointer.checksum()))).collect()
+}
+
+/// Asks for portions, each from a page up to another, and knows of more behind a key.
+pub(super) fn asking<const COUNT: usize>(portions: [(u64, u64); COUNT], frontier: &[u8]) -> Asking {
+    let portions = portions.map(|(from, to)| pointers(from..to));
+    Asking { portions: portions.into(), frontier: Some(frontier.into()) }
+}
