@@ -96,6 +96,7 @@ impl Core {
         let ahead = &self.blocks.scan_ahead;
         figures.set("cache.scan_ahead_bytes", ahead.bytes() as u64);
         figures.set("scans.portions_brought", ahead.brought.get());
+        figures.set("scans.portions_helped", ahead.helped.get());
         figures.set("scans.streams_abandoned", ahead.abandoned.get());
         figures.set("filters.leaf_negatives", cache.leaf_negatives.get());
         figures.set("filters.spared_reads", cache.spared_reads.get());

@@ -335,8 +335,7 @@ impl Core {
         for number in 0..self.options.scan_threads() {
             let core = Arc::downgrade(self);
             let step = move || match core.upgrade() {
-                Some(core) if core.blocks.help_scans() => pando_environment::Step::Again,
-                Some(_) => pando_environment::Step::Sleep,
+                Some(core) => core.help_scans(),
                 None => pando_environment::Step::Done,
             };
             let task = self.environment.spawner().spawn(&format!("betree-scan-{number}"), Box::new(step));
@@ -344,8 +343,19 @@ impl Core {
             wakers.push(task.waker());
             tasks.push(task);
         }
-        self.blocks.scan_ahead.set_helpers(wakers);
+        self.blocks.scan_ahead.set_helpers(wakers, self.environment.clock());
         Ok(())
+    }
+
+    /// One step of such a task.
+    fn help_scans(&self) -> pando_environment::Step {
+        if self.blocks.help_scans() {
+            pando_environment::Step::Again
+        } else if self.blocks.tidy_ahead() {
+            pando_environment::Step::Wait(crate::cache::IDLE)
+        } else {
+            pando_environment::Step::Sleep
+        }
     }
 
     fn start_checkpointer(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {

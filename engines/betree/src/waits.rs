@@ -18,7 +18,7 @@ pub(crate) enum WaitFor {
     LogWrite,
     /// The log's sync.
     LogSync,
-    /// The log's next segment: its file, where none is ready, and the sync of the one before.
+    /// The log's next segment: its file, where none is ready, and the sync of the one before, which may be part of a wait for a sync.
     LogSegment,
     /// A freeze or a checkpoint that holds commits up for an instant.
     Gate,

@@ -3,14 +3,14 @@
 //! A scan alone reads, decodes and hands over by turns: the device rests while it decodes, and other processors all the time.
 //!
 //! # Terms
-//! - *Portion*: neighbouring pages of a leaf in the order in which they are wanted, which one thread reads with one call to the device, and
-//!   decodes.
+//! - *Portion*: neighbouring pages of a leaf in the order in which they are wanted, which one thread reads together and decodes.
 //! - *Landed*: decoded, and waiting for the scan.
-//! - *Stream*: the portions ahead of one scan, and the key up to which it has asked.
+//! - *Stream*: the portions ahead of one scan, and the key up to which it has asked (the *frontier*).
+//! - *Course* of a scan: its direction and where it will end. Scans of one course may share a stream.
 //!
 //! # Steps
-//! 1. A scan that finds nothing asked for begins a stream ([`ScanAhead::begin`]).
-//! 2. A background task takes the portion that was asked for first, and brings it ([`ScanAhead::help`]).
+//! 1. A scan that finds nothing asked for begins a stream, and brings the first portion, its batch, itself ([`ScanAhead::begin`]).
+//! 2. A helper, a background task, takes the portion that was asked for first, and brings it ([`ScanAhead::help`]).
 //! 3. The scan comes by with the page that it wants now, and gets it and those behind it that have landed ([`ScanAhead::fetch`]). It
 //!    waits where somebody is at the portion; where nobody is yet, it brings the portion itself. Where too little is ahead it is told to
 //!    ask for more ([`ScanAhead::extend`]).
@@ -18,37 +18,46 @@
 //! # Invariants
 //! - A portion is brought once, and nobody waits for one that nobody is at, also when whoever was at it panics.
 //! - Pages stay until the scan has come to a later one: a batch may end within a page, with which the next then begins.
-//! - All streams have at most as many bytes as the limit says. Where there is no room, the stream that nobody came by for [`TURNS_KEPT`] turns
-//!   goes (the scan ended early); if there is none, the scan reads by itself.
+//! - Nothing is asked for where all streams have as many bytes as the limit says: they have at most one portion more, and what the last batch
+//!   asked for. Then the stream goes that nobody came by for the longest time, if that is [`IDLE_UNDER_PRESSURE`]; if there is none, the scan
+//!   reads by itself. After [`IDLE`] every stream goes: a scan ends without a word, and what it left is nobody's.
 //! - What cannot be read does not land: the scan reads it itself, and tells.
 //!
-//! It does not choose what is asked for; a scan does (`tree/scan/beyond.rs`). It does not know scans: two that come by the same pages
-//! share a stream, and the later one may find that it has gone on.
+//! It does not choose what is asked for; a scan does (`tree/scan/beyond.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
-use pando_environment::TaskWaker;
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_environment::sync::{Condvar, Mutex, MutexGuard, OnceLock};
+use pando_environment::{Clock, Monotonic, TaskWaker};
 
 use super::page_cache::BlockKey;
 use crate::counter::Counter;
 use crate::format::page::Page;
+use crate::page_memory;
 use crate::space::Pointer;
 
-/// How many fetches and beginnings of others a stream outlives that nobody comes by.
-const TURNS_KEPT: u64 = 16;
+/// How long a stream stays that nobody comes by.
+pub(crate) const IDLE: Duration = Duration::from_millis(500);
+/// The same where another scan wants the room: a scan that goes on comes by every millisecond or less, but for what its client does meanwhile.
+const IDLE_UNDER_PRESSURE: Duration = Duration::from_millis(5);
+/// Streams at once. With more scans than this at a time there is no processor that would help.
+const STREAMS_MAX: usize = 64;
+/// What a page takes beside its bytes, about: its pointer, its key, and what owns the bytes.
+const PAGE_BYTES_BESIDE: usize = 160;
 
 /// Pages that have landed.
 pub(super) type Landed = Vec<(BlockKey, Page)>;
 
-/// What is asked for, and from where on there is more.
-#[derive(Debug, Default)]
-pub(crate) struct Asking {
-    /// The pages of each portion.
-    pub(crate) portions: Vec<Vec<Pointer>>,
-    /// The key with which what was not asked for begins, or (backwards) ends; `None` where there is nothing more.
+/// A portion to be asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct WantedPages {
+    pub(crate) pages: Vec<Pointer>,
+    /// Bytes before compression, large values that these pages refer to among them: how far the scan comes with it.
+    pub(crate) reach: u64,
+    /// The key with which what comes after it begins, or (backwards) ends; `None` where there is nothing more.
     pub(crate) frontier: Option<Box<[u8]>>,
 }
 
@@ -57,8 +66,8 @@ pub(crate) struct Asking {
 pub(crate) struct Extension {
     stream: u64,
     pub(crate) frontier: Box<[u8]>,
-    /// So many bytes, before compression, are missing.
-    pub(crate) bytes: u64,
+    /// So many bytes of reach are missing.
+    pub(crate) missing: u64,
 }
 
 /// What came of fetching.
@@ -67,6 +76,23 @@ pub(crate) struct Fetched {
     /// The page that was wanted, and those behind it.
     pub(crate) pages: Vec<Page>,
     pub(crate) extension: Option<Extension>,
+}
+
+/// Whether a fetch waits for others, or brings what nobody is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Neither: only what has landed.
+    None,
+    Whatever,
+}
+
+/// How much there may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Bytes of memory of all streams.
+    pub(super) limit: usize,
+    /// Bytes of reach ahead of one scan.
+    pub(super) ahead: u64,
 }
 
 #[derive(Debug)]
@@ -80,7 +106,8 @@ enum Stage {
 struct Portion {
     number: u64,
     pages: Arc<[Pointer]>,
-    /// Before compression.
+    reach: u64,
+    /// Of memory, once it has landed.
     bytes: usize,
     stage: Stage,
 }
@@ -97,8 +124,9 @@ impl Portion {
 #[derive(Debug)]
 struct Stream {
     number: u64,
-    /// The turn in which a scan came by.
-    used: u64,
+    course: u64,
+    /// When a scan came by.
+    used: Monotonic,
     portions: VecDeque<Portion>,
     frontier: Option<Box<[u8]>>,
 }
@@ -108,9 +136,9 @@ impl Stream {
         self.portions.iter().map(|portion| portion.bytes).sum()
     }
 
-    /// Bytes behind the portion at which the scan is, the first.
-    fn ahead(&self) -> usize {
-        self.portions.iter().skip(1).map(|portion| portion.bytes).sum()
+    /// How far it reaches behind the portion at which the scan is, the first.
+    fn ahead(&self) -> u64 {
+        self.portions.iter().skip(1).map(|portion| portion.reach).sum()
     }
 }
 
@@ -118,7 +146,6 @@ impl Stream {
 struct State {
     streams: Vec<Stream>,
     bytes: usize,
-    turn: u64,
     next: u64,
 }
 
@@ -128,10 +155,11 @@ impl State {
         self.next
     }
 
-    /// The stream that has a page, and the place of the portion in it.
-    fn find(&self, key: &BlockKey) -> Option<(usize, usize)> {
+    /// The stream of this course that has a page, and the place of the portion in it.
+    fn find(&self, course: u64, key: &BlockKey) -> Option<(usize, usize)> {
         let in_stream = |stream: &Stream| stream.portions.iter().position(|portion| portion.has(key));
-        self.streams.iter().enumerate().find_map(|(at, stream)| Some((at, in_stream(stream)?)))
+        let streams = self.streams.iter().enumerate().filter(|(_, stream)| stream.course == course);
+        streams.into_iter().find_map(|(at, stream)| Some((at, in_stream(stream)?)))
     }
 
     /// The next portion for a helper: of those that nobody is at the one that was asked for first.
@@ -145,42 +173,46 @@ impl State {
         portions.find(|portion| portion.number == number)
     }
 
-    fn remove_stream(&mut self, at: usize) {
-        let stream = self.streams.swap_remove(at);
-        self.bytes -= stream.bytes();
+    /// Drops the streams that nobody came by for so long; how many.
+    fn drop_idle(&mut self, now: Monotonic, idle: Duration) -> u64 {
+        let before = self.streams.len();
+        let bytes = &mut self.bytes;
+        self.streams.retain(|stream| {
+            let stays = now.since(stream.used) < idle;
+            *bytes -= if stays { 0 } else { stream.bytes() };
+            stays
+        });
+        (before - self.streams.len()) as u64
     }
 
-    /// Makes room for so many bytes, if there are streams that nobody wants any more; whether there is room, and how many streams went.
-    fn make_room(&mut self, bytes: usize, limit: usize) -> (bool, u64) {
-        let mut dropped = 0;
-        while self.bytes + bytes > limit {
-            let oldest = self.streams.iter().enumerate().min_by_key(|(_, stream)| stream.used);
-            let Some((at, stream)) = oldest else { break };
-            if stream.used + TURNS_KEPT > self.turn {
+    fn has_room(&self, limit: usize) -> bool {
+        self.bytes < limit && self.streams.len() < STREAMS_MAX
+    }
+
+    /// Adds portions to a stream as long as there is room, the first in any case; how many.
+    fn push(&mut self, stream: usize, wanted: Vec<WantedPages>, limit: usize) -> usize {
+        let mut count = 0;
+        for WantedPages { pages, reach, frontier } in wanted {
+            if count > 0 && self.bytes >= limit {
                 break;
             }
-            self.remove_stream(at);
-            dropped += 1;
-        }
-        (self.bytes + bytes <= limit, dropped)
-    }
-
-    /// Adds portions to a stream; how many.
-    fn push(&mut self, stream: usize, asking: Asking) -> usize {
-        let count = asking.portions.len();
-        for pages in asking.portions {
-            let (number, bytes) = (self.number(), bytes_of(&pages));
+            let bytes =
+                |page: &Pointer| page_memory::footprint(page.raw_length() as usize) + PAGE_BYTES_BESIDE;
+            let (number, bytes) = (self.number(), pages.iter().map(bytes).sum());
             self.bytes += bytes;
-            let portion = Portion { number, pages: pages.into(), bytes, stage: Stage::Asked };
+            let portion = Portion { number, pages: pages.into(), reach, bytes, stage: Stage::Asked };
             self.streams[stream].portions.push_back(portion);
+            self.streams[stream].frontier = frontier;
+            count += 1;
         }
-        self.streams[stream].frontier = asking.frontier;
         count
     }
 }
 
-fn bytes_of(pages: &[Pointer]) -> usize {
-    pages.iter().map(|page| page.raw_length() as usize).sum()
+/// Whoever is woken when something is asked for, and what time it is.
+struct Helpers {
+    wakers: Vec<TaskWaker>,
+    clock: Arc<dyn Clock>,
 }
 
 /// See the module's head.
@@ -191,21 +223,25 @@ pub(crate) struct ScanAhead {
     landed: Condvar,
     /// How many streams there are: who finds none takes no lock.
     streams: AtomicUsize,
-    helpers: OnceLock<Vec<TaskWaker>>,
-    /// Portions that were brought, by whomever, and streams that nobody came by any more.
+    helpers: OnceLock<Helpers>,
+    /// The helper that is woken next.
+    turn: AtomicUsize,
+    /// Portions that were brought, by whomever, and of them those that helpers brought; streams that nobody came by any more.
     pub(crate) brought: Counter,
+    pub(crate) helped: Counter,
     pub(crate) abandoned: Counter,
 }
 
 impl ScanAhead {
-    /// Whoever is woken when something is asked for.
-    pub(crate) fn set_helpers(&self, helpers: Vec<TaskWaker>) {
+    /// Who helps.
+    pub(crate) fn set_helpers(&self, wakers: Vec<TaskWaker>, clock: &Arc<dyn Clock>) {
+        let helpers = Helpers { wakers, clock: Arc::clone(clock) };
         assert!(self.helpers.set(helpers).is_ok(), "the helpers are started once");
     }
 
-    /// Whether there is somebody to help.
-    pub(crate) fn has_helpers(&self) -> bool {
-        self.helpers.get().is_some_and(|helpers| !helpers.is_empty())
+    /// What time it is; `None` where nobody helps.
+    pub(super) fn now(&self) -> Option<Monotonic> {
+        self.helpers.get().map(|helpers| helpers.clock.monotonic())
     }
 
     /// Bytes of all streams.
@@ -213,47 +249,53 @@ impl ScanAhead {
         if self.is_empty() { 0 } else { self.state.lock().bytes }
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether there is no stream.
+    pub(super) fn is_empty(&self) -> bool {
         self.streams.load(Ordering::Acquire) == 0
     }
 
-    /// Begins a stream, if there is room for what it asks for.
-    pub(super) fn begin(&self, asking: Asking, limit: usize) {
-        if asking.portions.is_empty() {
-            return;
-        }
+    /// Whether a stream can be begun; what nobody came by lately makes room for it.
+    pub(super) fn has_room(&self, now: Monotonic, room: Room) -> bool {
         let mut state = self.state.lock();
-        state.turn += 1;
-        let bytes = asking.portions.iter().map(|pages| bytes_of(pages)).sum();
-        let (has_room, dropped) = state.make_room(bytes, limit);
-        self.abandoned.add(dropped);
-        let mut count = 0;
-        if has_room {
-            let (number, used) = (state.number(), state.turn);
-            state.streams.push(Stream { number, used, portions: VecDeque::new(), frontier: None });
-            let last = state.streams.len() - 1;
-            count = state.push(last, asking);
+        if !state.has_room(room.limit) {
+            self.abandoned.add(state.drop_idle(now, IDLE_UNDER_PRESSURE));
+            self.publish(&state);
         }
-        self.publish(&state);
-        drop(state);
-        self.wake(count);
+        state.has_room(room.limit)
     }
 
-    /// Goes on with a stream, if it is still there and there is room.
-    pub(super) fn extend(&self, extension: &Extension, asking: Asking, limit: usize) {
+    /// Begins a stream with at least two portions, and brings the first of them. False where there is no room.
+    pub(super) fn begin(
+        &self,
+        course: u64,
+        now: Monotonic,
+        (wanted, room): (Vec<WantedPages>, Room),
+        bring: impl FnOnce(&[Pointer]) -> Landed,
+    ) -> bool {
         let mut state = self.state.lock();
-        let bytes = asking.portions.iter().map(|pages| bytes_of(pages)).sum();
-        let (has_room, dropped) = state.make_room(bytes, limit);
-        self.abandoned.add(dropped);
+        if wanted.len() < 2 || !state.has_room(room.limit) {
+            return false;
+        }
+        let number = state.number();
+        state.streams.push(Stream { number, course, used: now, portions: VecDeque::new(), frontier: None });
+        let stream = state.streams.len() - 1;
+        let count = state.push(stream, wanted, room.limit);
+        let mut first = self.take(&mut state.streams[stream].portions[0]);
+        self.publish(&state);
+        drop(state);
+        self.wake(count - 1);
+        first.landed = bring(&first.pages);
+        true
+    }
+
+    /// Goes on with a stream, if it is still there.
+    pub(super) fn extend(&self, extension: &Extension, wanted: Vec<WantedPages>, room: Room) {
+        let mut state = self.state.lock();
         let stream = state.streams.iter().position(|stream| {
-            // Another scan by the same way may have asked for the same.
+            // Another scan of this course may have asked for the same.
             stream.number == extension.stream && stream.frontier.as_ref() == Some(&extension.frontier)
         });
-        let count = match stream {
-            Some(at) if has_room => state.push(at, asking),
-            _ => 0,
-        };
-        self.publish(&state);
+        let count = stream.map_or(0, |at| state.push(at, wanted, room.limit));
         drop(state);
         self.wake(count);
     }
@@ -265,29 +307,38 @@ impl ScanAhead {
         let mut taken = self.take(portion);
         drop(state);
         taken.landed = bring(&taken.pages);
+        self.helped.add(1);
         true
     }
 
+    /// Drops what nobody came by for [`IDLE`]; whether anything is left to be looked at again.
+    pub(super) fn tidy(&self, now: Monotonic) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut state = self.state.lock();
+        self.abandoned.add(state.drop_idle(now, IDLE));
+        self.publish(&state);
+        !state.streams.is_empty()
+    }
+
     /// The first of these pages, which lie one behind the other in the direction of the scan, and those behind it that have landed with it.
-    /// Nothing where it was not asked for, or could not be read. A stream that has less than `ahead` bytes before it may be extended.
+    /// Nothing where it was not asked for, or could not be read. If too little is ahead and there is room, the stream may be extended.
     pub(super) fn fetch(
         &self,
-        pages: &[BlockKey],
-        ahead: usize,
+        (course, pages): (u64, &[BlockKey]),
+        now: Monotonic,
+        (room, effort): (Room, Effort),
         bring: impl Fn(&[Pointer]) -> Landed,
     ) -> Fetched {
         let Some(first) = pages.first() else { return Fetched::default() };
-        if self.is_empty() {
-            return Fetched::default();
-        }
         let mut state = self.state.lock();
-        state.turn += 1;
-        while let Some((stream, portion)) = state.find(first) {
-            let turn = state.turn;
-            state.streams[stream].used = turn;
-            self.pass(&mut state, stream, portion);
+        while let Some((stream, portion)) = state.find(course, first) {
+            state.streams[stream].used = now;
+            pass(&mut state, stream, portion);
             let portion = &mut state.streams[stream].portions[0];
             match &mut portion.stage {
+                Stage::Asked | Stage::UnderWay if effort == Effort::None => break,
                 Stage::Asked => {
                     let mut taken = self.take(portion);
                     drop(state);
@@ -300,20 +351,11 @@ impl ScanAhead {
                     while landed.pop_front_if(|(key, _)| key != first).is_some() {}
                     let found = landed.iter().zip(pages).take_while(|((have, _), wanted)| have == *wanted);
                     let pages = found.map(|((_, page), _)| page.clone()).collect();
-                    return Fetched { pages, extension: extension(&state.streams[stream], ahead) };
+                    return Fetched { pages, extension: extension(&state, stream, room) };
                 }
             }
         }
         Fetched::default()
-    }
-
-    /// Drops the portions of a stream before the one to which the scan has come.
-    fn pass(&self, state: &mut MutexGuard<'_, State>, stream: usize, portion: usize) {
-        for _ in 0..portion {
-            if let Some(passed) = state.streams[stream].portions.pop_front() {
-                state.bytes -= passed.bytes;
-            }
-        }
     }
 
     fn take(&self, portion: &mut Portion) -> Taken<'_> {
@@ -325,17 +367,30 @@ impl ScanAhead {
         self.streams.store(state.streams.len(), Ordering::Release);
     }
 
+    /// Wakes a helper for each of so many portions, by turns: one that was woken for the last is at it.
     fn wake(&self, portions: usize) {
-        for helper in self.helpers.get().into_iter().flatten().take(portions) {
-            helper.wake();
+        let wakers = self.helpers.get().map_or(&[][..], |helpers| &helpers.wakers);
+        let count = portions.min(wakers.len());
+        let first = self.turn.fetch_add(count, Ordering::Relaxed);
+        (0..count).for_each(|more| wakers[first.wrapping_add(more) % wakers.len()].wake());
+    }
+}
+
+/// Drops the portions of a stream before the one to which the scan has come.
+fn pass(state: &mut MutexGuard<'_, State>, stream: usize, portion: usize) {
+    for _ in 0..portion {
+        if let Some(passed) = state.streams[stream].portions.pop_front() {
+            state.bytes -= passed.bytes;
         }
     }
 }
 
-fn extension(stream: &Stream, ahead: usize) -> Option<Extension> {
-    let missing = ahead.saturating_sub(stream.ahead());
-    let frontier = stream.frontier.clone().filter(|_| missing > 0)?;
-    Some(Extension { stream: stream.number, frontier, bytes: missing as u64 })
+fn extension(state: &State, stream: usize, room: Room) -> Option<Extension> {
+    let stream = &state.streams[stream];
+    let missing = room.ahead.saturating_sub(stream.ahead());
+    let is_worth_it = missing > 0 && state.bytes < room.limit;
+    let frontier = stream.frontier.clone().filter(|_| is_worth_it)?;
+    Some(Extension { stream: stream.number, frontier, missing })
 }
 
 /// A portion that somebody is at. When it is dropped, what was brought has landed, unless the stream is gone or past it.

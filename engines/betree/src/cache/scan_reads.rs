@@ -5,23 +5,22 @@
 //!   not counted as used, are decoded for good only where there is room, and are thereby the first to leave.
 //! - *Stretch*: neighbouring pages of a leaf or of a slice, of which the scan wants some at once, and the others soon.
 //!
-//! What a long scan will want after this batch others bring meanwhile ([`scan_ahead`](super::scan_ahead)). Where nobody helps, pages that are
-//! wanted soon go into the cache as they stand on disk: whoever comes for them decodes them, once.
+//! What a long scan will want after this batch others bring meanwhile ([`scan_ahead`](super::scan_ahead)). Where nobody helps, or there is no room
+//! for it, pages that are wanted soon go into the cache as they stand on disk: whoever comes for them decodes them.
 
 use std::ops::Range;
 
 use super::blocks::{Blocks, decode_page};
 use super::page_cache::{BlockKey, Passed, Promotion, Tier};
-use super::scan_ahead::{Asking, Extension, Fetched, Landed};
+use super::scan_ahead::{Effort, Extension, Fetched, Landed, Room, WantedPages};
 use super::stored_page::StoredPage;
 use crate::error::BetreeError;
 use crate::format::directory::PageEntry;
 use crate::format::page::Page;
 use crate::space::Pointer;
 
-/// What is asked for ahead of a scan that goes on, in bytes before compression: for each helper one portion that it is at, and one that has
-/// landed or waits for it.
-const AHEAD_BYTES: usize = 2 << 20;
+/// What is asked for ahead of a scan that goes on, in bytes before compression: four leaves of the usual size.
+const AHEAD_BYTES: u64 = 2 << 20;
 /// What is asked for ahead of all scans has at most this part of the cache, and at most so many bytes.
 const AHEAD_SHARE: u64 = 16;
 const AHEAD_LIMIT_MAX: u64 = 32 << 20;
@@ -99,35 +98,57 @@ impl Blocks {
         outcome
     }
 
-    /// What all streams together may have, before compression.
-    fn ahead_limit(&self) -> usize {
-        (self.cache().limit() / AHEAD_SHARE).min(AHEAD_LIMIT_MAX) as usize
+    fn room_ahead(&self) -> Room {
+        let limit = (self.cache().limit() / AHEAD_SHARE).min(AHEAD_LIMIT_MAX);
+        Room { limit: limit as usize, ahead: AHEAD_BYTES.min(limit / 2) }
     }
 
-    /// What a scan that goes on may have ahead of it, before compression.
-    pub(crate) fn ahead_bytes(&self) -> usize {
-        AHEAD_BYTES.min(self.ahead_limit() / 2)
+    /// How far others go ahead of a scan that goes on, in bytes before compression.
+    pub(crate) fn ahead_bytes(&self) -> u64 {
+        self.room_ahead().ahead
     }
 
-    /// Has others bring what a long scan will want.
-    pub(crate) fn begin_ahead(&self, asking: Asking) {
-        self.scan_ahead.begin(asking, self.ahead_limit());
+    /// Whether there is somebody to help a scan, and room for what they would bring.
+    pub(crate) fn has_room_ahead(&self) -> bool {
+        self.scan_ahead.now().is_some_and(|now| self.scan_ahead.has_room(now, self.room_ahead()))
+    }
+
+    /// Has others bring what a long scan will want, but for the first portion, which comes at once. False where there is no room.
+    pub(crate) fn begin_ahead(&self, course: u64, wanted: Vec<WantedPages>) -> bool {
+        let Some(now) = self.scan_ahead.now() else { return false };
+        self.scan_ahead.begin(course, now, (wanted, self.room_ahead()), |pages| self.bring(pages))
     }
 
     /// Has others bring more of it.
-    pub(crate) fn extend_ahead(&self, extension: &Extension, asking: Asking) {
-        self.scan_ahead.extend(extension, asking, self.ahead_limit());
+    pub(crate) fn extend_ahead(&self, extension: &Extension, wanted: Vec<WantedPages>) {
+        self.scan_ahead.extend(extension, wanted, self.room_ahead());
     }
 
-    /// The first of these pages, if it was asked for, and those behind it that came with it. Waits for what others are at.
-    pub(crate) fn fetch_ahead<'p>(&self, pages: impl Iterator<Item = &'p PageEntry>) -> Fetched {
+    /// The first of these pages, if it was asked for, and those behind it that came with it.
+    pub(crate) fn fetch_ahead<'p>(
+        &self,
+        course: u64,
+        pages: impl Iterator<Item = &'p PageEntry>,
+        effort: Effort,
+    ) -> Fetched {
+        let Some(now) = self.scan_ahead.now() else { return Fetched::default() };
         let keys: Vec<BlockKey> = pages.map(|page| BlockKey::of(&page.pointer)).collect();
-        self.scan_ahead.fetch(&keys, self.ahead_bytes(), |pages| self.bring(pages))
+        self.scan_ahead.fetch((course, &keys), now, (self.room_ahead(), effort), |pages| self.bring(pages))
+    }
+
+    /// Whether others are ahead of any scan.
+    pub(crate) fn is_anybody_ahead(&self) -> bool {
+        !self.scan_ahead.is_empty()
     }
 
     /// Brings something that a scan has asked for; false if there is nothing.
     pub(crate) fn help_scans(&self) -> bool {
         self.scan_ahead.help(|pages| self.bring(pages))
+    }
+
+    /// Drops what scans that ended have left; whether there may be more of it later.
+    pub(crate) fn tidy_ahead(&self) -> bool {
+        self.scan_ahead.now().is_some_and(|now| self.scan_ahead.tidy(now))
     }
 
     /// Those of the pages that are in memory or can be read, in their order. What is wrong with others is told to the scan that comes for
@@ -141,14 +162,21 @@ impl Blocks {
         missing.sort_unstable_by_key(|at| pages[*at].address());
         let pointers: Vec<Pointer> = missing.iter().map(|at| pages[*at]).collect();
         self.cache().misses.add(missing.len() as u64);
-        let mut places = missing.into_iter();
-        let reads = self.store().read_neighbours(&pointers, |pointer, payload| {
-            let at = places.next().expect("each pointer is handed over once, in order");
-            brought[at] = self.take_scanned(pointer, payload, ScanPace::Passing).ok();
-        });
-        if let Ok(reads) = reads {
-            self.cache().scan_reads.add(reads.calls);
-            self.cache().scan_read_bytes.add(reads.bytes);
+        let mut at = 0;
+        while at < pointers.len() {
+            let from = at;
+            let reads = self.store().read_neighbours(&pointers[from..], |pointer, payload| {
+                brought[missing[at]] = self.take_scanned(pointer, payload, ScanPace::Passing).ok();
+                at += 1;
+            });
+            match reads {
+                Ok(reads) => {
+                    self.cache().scan_reads.add(reads.calls);
+                    self.cache().scan_read_bytes.add(reads.bytes);
+                }
+                // On behind the bad one.
+                Err(_) => at += 1,
+            }
         }
         let landed = pages.iter().zip(brought);
         landed.filter_map(|(pointer, page)| Some((BlockKey::of(pointer), page?))).collect()

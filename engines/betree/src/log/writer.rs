@@ -2,7 +2,8 @@
 //!
 //! Locks, in the order they may be taken: `sync_turn` (never held during a call to the device), `writer` (held while
 //! batches are written), `appender` (for the copy of a record, and while a segment is begun), `files` (held during calls to the device:
-//! who appends takes it only where no segment is ready), `table`.
+//! who appends takes it only where no segment is ready), `table`. The lock of the segments that are ready is taken within `appender` and
+//! `files`, and no other within it.
 
 use pando_environment::sync::OnceLock;
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -393,11 +394,11 @@ impl Log {
     pub(crate) fn release_before(&self, position: LogPosition) -> Result<(), LogError> {
         let held = self.holds.lock().keys().next().copied();
         let released = self.table.lock().release_before(position, held);
-        let mut files = self.files.lock();
         let mut outcome = Ok(());
         for (number, length) in released {
-            // One that cannot be removed keeps none of the others: the next opening tries again.
-            let is_released = files.release(number, length);
+            // One by one, for whoever finds none ready waits for as long as `files` is held. One that cannot be removed keeps none of the
+            // others: the next opening tries again.
+            let is_released = self.files.lock().release(number, length);
             outcome = outcome.and(is_released);
         }
         outcome

@@ -1,80 +1,103 @@
 //! Streams of portions, brought by one thread and by two, up to the limit and beyond.
 
-use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::toy::{PAGE_BYTES, asking, bring, keys, number_of, pointers};
+use super::toy::{PAGE_BYTES, at, bring, keys, number_of, pointers, wanted};
 use super::*;
 
-const LIMIT: usize = 8 * PAGE_BYTES;
-const AHEAD: usize = 4 * PAGE_BYTES;
+const COURSE: u64 = 7;
+/// Eight pages, whatever they take beside their bytes.
+const ROOM: Room = Room { limit: 8 * PAGE_BYTES, ahead: 4 * PAGE_BYTES as u64 };
 
-/// Fetches pages; their numbers.
+fn begin<const COUNT: usize>(ahead: &ScanAhead, now: Monotonic, portions: [(u64, u64); COUNT]) -> bool {
+    ahead.begin(COURSE, now, (wanted(portions), ROOM), bring)
+}
+
+/// Fetches pages; their numbers, and what else is said.
+fn fetch_at(ahead: &ScanAhead, now: Monotonic, numbers: Range<u64>) -> (Vec<u64>, Option<Extension>) {
+    let fetched = ahead.fetch((COURSE, &keys(numbers)), now, (ROOM, Effort::Whatever), bring);
+    (fetched.pages.iter().map(number_of).collect(), fetched.extension)
+}
+
 fn fetch(ahead: &ScanAhead, numbers: Range<u64>) -> Vec<u64> {
-    ahead.fetch(&keys(numbers), AHEAD, bring).pages.iter().map(number_of).collect()
+    fetch_at(ahead, at(0), numbers).0
 }
 
 #[test]
 fn what_landed_is_there_until_the_scan_has_passed_it_and_what_nobody_is_at_it_brings_itself() {
     let ahead = ScanAhead::default();
     assert_eq!(fetch(&ahead, 0..9), []);
-    ahead.begin(asking([(0, 4), (4, 6), (6, 8)], b"8"), LIMIT);
-    assert_eq!(ahead.bytes(), 8 * PAGE_BYTES);
-    assert!(ahead.help(|pages| {
-        assert_eq!(pages, pointers(0..4));
-        bring(pages)
-    }));
+    assert!(begin(&ahead, at(0), [(0, 4), (4, 6), (6, 8)]));
+    assert_eq!((ahead.brought.get(), ahead.helped.get()), (1, 0), "the first portion comes at once");
     assert_eq!(fetch(&ahead, 1..3), [1, 2]);
     assert_eq!(fetch(&ahead, 2..9), [2, 3], "the batch ended within a page");
     assert_eq!(fetch(&ahead, 1..3), [], "the scan does not come back");
+    let no_effort = ahead.fetch((COURSE, &keys(4..6)), at(0), (ROOM, Effort::None), bring);
+    assert!(no_effort.pages.is_empty());
     assert_eq!(fetch(&ahead, 4..9), [4, 5], "it brings them itself");
-    assert_eq!(ahead.bytes(), 4 * PAGE_BYTES);
     assert!(ahead.help(|pages| {
         assert_eq!(pages, pointers(6..8));
         bring(pages)
     }));
     assert!(!ahead.help(bring));
-    assert_eq!(fetch(&ahead, 7..8), [7]);
-    assert_eq!(ahead.brought.get(), 3);
+    let no_effort = ahead.fetch((COURSE, &keys(7..8)), at(0), (ROOM, Effort::None), bring);
+    assert_eq!(number_of(&no_effort.pages[0]), 7);
+    assert_eq!((ahead.brought.get(), ahead.helped.get()), (3, 1));
 }
 
 #[test]
 fn a_stream_is_extended_where_it_ends_once_and_only_where_too_little_is_ahead() {
     let ahead = ScanAhead::default();
-    ahead.begin(asking([(0, 2), (2, 4), (4, 6)], b"6"), LIMIT);
-    assert!(ahead.fetch(&keys(0..2), AHEAD, bring).extension.is_none(), "four are ahead");
-    let extension = ahead.fetch(&keys(2..4), AHEAD, bring).extension.expect("two are ahead");
-    assert_eq!((&*extension.frontier, extension.bytes), (&b"6"[..], 2 * PAGE_BYTES as u64));
-    ahead.extend(&extension, asking([(6, 8)], b"8"), LIMIT);
-    ahead.extend(&extension, asking([(6, 8)], b"8"), LIMIT);
-    assert_eq!(ahead.bytes(), 6 * PAGE_BYTES);
-    let extension = ahead.fetch(&keys(4..6), AHEAD, bring).extension.expect("two are ahead");
-    ahead.extend(&extension, Asking { portions: vec![pointers(8..10)], frontier: None }, LIMIT);
+    assert!(begin(&ahead, at(0), [(0, 2), (2, 4), (4, 6)]));
+    assert!(fetch_at(&ahead, at(0), 0..2).1.is_none(), "four are ahead");
+    let extension = fetch_at(&ahead, at(0), 2..4).1.expect("two are ahead");
+    assert_eq!((&*extension.frontier, extension.missing), (&[6][..], 2 * PAGE_BYTES as u64));
+    ahead.extend(&extension, wanted([(6, 8)]), ROOM);
+    ahead.extend(&extension, wanted([(6, 8)]), ROOM);
+    let extension = fetch_at(&ahead, at(0), 4..6).1.expect("two are ahead");
+    let mut last = wanted([(8, 10)]);
+    last[0].frontier = None;
+    ahead.extend(&extension, last, ROOM);
     assert_eq!(fetch(&ahead, 6..8), [6, 7]);
-    assert!(ahead.fetch(&keys(8..10), AHEAD, bring).extension.is_none(), "there is no more");
+    assert!(fetch_at(&ahead, at(0), 8..10).1.is_none(), "there is no more");
+}
+
+#[test]
+fn a_stream_is_one_courses_and_is_not_begun_for_a_batch_alone() {
+    let ahead = ScanAhead::default();
+    assert!(!begin(&ahead, at(0), [(0, 4)]));
+    assert!(ahead.is_empty());
+    assert!(begin(&ahead, at(0), [(0, 4), (4, 8)]));
+    let other = ahead.fetch((COURSE + 1, &keys(4..8)), at(0), (ROOM, Effort::Whatever), bring);
+    assert!(other.pages.is_empty());
+    assert_eq!(fetch(&ahead, 0..4), [0, 1, 2, 3], "the other has passed nothing");
 }
 
 #[test]
 fn streams_share_the_room_and_one_that_nobody_comes_by_goes_when_others_want_it() {
     let ahead = ScanAhead::default();
-    ahead.begin(asking([(0, 4), (4, 8)], b"8"), LIMIT);
-    ahead.begin(asking([(100, 101), (101, 102)], b"1"), LIMIT);
-    assert_eq!((ahead.bytes(), fetch(&ahead, 100..101)), (LIMIT, vec![]));
-    for _ in 0..TURNS_KEPT {
-        assert_eq!(fetch(&ahead, 200..201), []);
-    }
-    assert_eq!((ahead.bytes(), ahead.abandoned.get()), (LIMIT, 0));
-    ahead.begin(asking([(100, 101), (101, 102)], b"1"), LIMIT);
-    assert_eq!((ahead.bytes(), ahead.abandoned.get()), (2 * PAGE_BYTES, 1));
+    // The last portion goes beyond the limit, and there is no room for another.
+    assert!(begin(&ahead, at(0), [(0, 4), (4, 9), (9, 12)]));
+    let bytes = ahead.bytes();
+    assert!((9 * PAGE_BYTES..10 * PAGE_BYTES).contains(&bytes), "{bytes}");
+    assert!(fetch_at(&ahead, at(0), 0..4).1.is_none(), "there is no room to go on");
+    assert!(!ahead.has_room(at(4), ROOM) && !begin(&ahead, at(4), [(100, 101), (101, 102)]));
+    assert_eq!(fetch_at(&ahead, at(4), 0..1).0, [0]);
+    assert!(!ahead.has_room(at(8), ROOM), "somebody came by");
+    assert!(ahead.has_room(at(9), ROOM) && begin(&ahead, at(9), [(100, 101), (101, 102)]));
+    assert_eq!(ahead.abandoned.get(), 1);
     assert_eq!((fetch(&ahead, 100..101), fetch(&ahead, 4..8)), (vec![100], vec![]));
+    assert!(ahead.tidy(at(9)), "it is to be looked at again");
+    assert!(!ahead.tidy(at(600)));
+    assert!(ahead.is_empty() && ahead.bytes() == 0);
 }
 
 #[test]
 fn what_cannot_be_brought_is_nobodys_to_wait_for() {
     let ahead = ScanAhead::default();
-    ahead.begin(asking([(0, 4), (4, 8)], b"8"), LIMIT);
-    assert!(ahead.help(|pages| bring(&pages[..1])));
+    let first_only = |pages: &[Pointer]| bring(&pages[..1]);
+    assert!(ahead.begin(COURSE, at(0), (wanted([(0, 4), (4, 8)]), ROOM), first_only));
     assert_eq!(fetch(&ahead, 0..4), [0]);
     assert_eq!(fetch(&ahead, 1..4), []);
     let panicked = catch_unwind(AssertUnwindSafe(|| ahead.help(|_| panic!("damaged beyond belief"))));
@@ -85,9 +108,8 @@ fn what_cannot_be_brought_is_nobodys_to_wait_for() {
 #[test]
 fn a_scan_waits_for_what_others_are_at_and_a_stream_may_go_meanwhile() {
     let ahead = ScanAhead::default();
-    ahead.begin(asking([(0, 4)], b"4"), LIMIT);
+    assert!(begin(&ahead, at(0), [(0, 1), (1, 4)]));
     let (begun, begins) = std::sync::mpsc::channel();
-    let helped = Cell::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             ahead.help(|pages| {
@@ -98,16 +120,16 @@ fn a_scan_waits_for_what_others_are_at_and_a_stream_may_go_meanwhile() {
         });
         begins.recv().expect("the helper has begun");
         let nobody = |_: &[Pointer]| -> Landed { panic!("the helper is at it") };
-        assert_eq!(ahead.fetch(&keys(0..4), AHEAD, nobody).pages.len(), 4);
-        helped.set(true);
+        let no_effort = ahead.fetch((COURSE, &keys(1..4)), at(0), (ROOM, Effort::None), nobody);
+        assert!(no_effort.pages.is_empty());
+        let waited = ahead.fetch((COURSE, &keys(1..4)), at(0), (ROOM, Effort::Whatever), nobody);
+        assert_eq!(waited.pages.len(), 3);
     });
-    assert!(helped.get());
     let ahead = ScanAhead::default();
-    ahead.begin(asking([(0, 4)], b"4"), LIMIT);
+    assert!(begin(&ahead, at(0), [(0, 1), (1, 4)]));
     assert!(ahead.help(|pages| {
-        (0..=TURNS_KEPT).for_each(|_| assert_eq!(fetch(&ahead, 200..201), []));
-        ahead.begin(asking([(100, 108)], b"1"), LIMIT);
+        assert!(!ahead.tidy(at(600)));
         bring(pages)
     }));
-    assert_eq!((fetch(&ahead, 0..4), fetch(&ahead, 107..108)), (vec![], vec![107]));
+    assert_eq!((fetch(&ahead, 0..4), ahead.bytes()), (vec![], 0));
 }

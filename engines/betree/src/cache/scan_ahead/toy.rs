@@ -49,8 +49,17 @@ pub(super) fn bring(pages: &[Pointer]) -> Landed {
     pages.iter().map(|pointer| (BlockKey::of(pointer), page(pointer.checksum()))).collect()
 }
 
-/// Asks for portions, each from a page up to another, and knows of more behind a key.
-pub(super) fn asking<const COUNT: usize>(portions: [(u64, u64); COUNT], frontier: &[u8]) -> Asking {
-    let portions = portions.map(|(from, to)| pointers(from..to));
-    Asking { portions: portions.into(), frontier: Some(frontier.into()) }
+/// Portions, each from a page up to another; the number of the page behind is the frontier.
+pub(super) fn wanted<const COUNT: usize>(portions: [(u64, u64); COUNT]) -> Vec<WantedPages> {
+    let portion = |(from, to): (u64, u64)| WantedPages {
+        pages: pointers(from..to),
+        reach: (to - from) * PAGE_BYTES as u64,
+        frontier: Some([to as u8].into()),
+    };
+    portions.map(portion).into()
+}
+
+/// So many milliseconds after the beginning.
+pub(super) fn at(milliseconds: u64) -> Monotonic {
+    Monotonic::new(Duration::from_millis(milliseconds))
 }

@@ -8,19 +8,21 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use pando_storage::{Direction, KeyRange, Patience};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::way::pages_within;
-use crate::cache::{Asking, Blocks, Extension};
+use super::way::{page_at, pages_within};
+use crate::cache::{Blocks, Extension, WantedPages};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
-use crate::space::Pointer;
 use crate::tree::path::{LeafPlace, Target, find_leaf};
 use crate::tree::view::Version;
 
-/// So many bytes, before compression, are asked for at least where nothing was, in whole leaves; less where little may be ahead.
+/// So many bytes, before compression, are asked for at least where nothing was; less where little may be ahead.
 const FIRST_BYTES: u64 = 256 << 10;
-/// Bytes of a portion at most, before compression, but for one page that has more: a leaf of the usual size and a half.
+/// Bytes of a portion, before compression, from which on it is cut: a leaf of the usual size and a half, so that such a one is read whole.
 const PORTION_BYTES: u64 = 768 << 10;
+/// Portions that are asked for at a time, however small the leaves are.
+const PORTIONS_MAX: usize = 16;
 
 /// A scan at a leaf.
 pub(super) struct Beyond<'s> {
@@ -28,95 +30,123 @@ pub(super) struct Beyond<'s> {
     pub(super) blocks: &'s Blocks,
     pub(super) rest: &'s KeyRange,
     pub(super) direction: Direction,
+    pub(super) patience: Patience,
 }
 
 impl Beyond<'_> {
-    /// Asks for the pages of the batch, which the scan will bring itself, and for what comes after them.
-    pub(super) fn begin(&self, leaf: &LeafPlace<'_>, directory: &Directory, batch: &Range<usize>) {
-        let within = pages_within(directory, self.rest, self.direction);
-        let behind = match self.direction {
-            Direction::Forward => batch.end..within.end.max(batch.end),
-            Direction::Backward => within.start.min(batch.start)..batch.start,
+    /// The same for all batches of a scan, and for others that go the same way to the same end.
+    pub(super) fn course(&self) -> u64 {
+        let (seed, end) = match self.direction {
+            Direction::Forward => (0, &self.rest.upper),
+            Direction::Backward => (1, &self.rest.lower),
         };
-        let pages = directory.pages();
-        let mut asking = Asking { portions: Vec::new(), frontier: self.end_of(leaf).map(Into::into) };
-        self.add(&mut asking, &pages[batch.clone()]);
-        let bytes = self.add(&mut asking, &pages[behind]);
-        let wanted = FIRST_BYTES.min(self.blocks.ahead_bytes() as u64 / 4);
-        self.add_leaves(&mut asking, wanted.saturating_sub(bytes));
-        self.blocks.begin_ahead(asking);
+        match end {
+            Bound::Included(key) => xxh3_64_with_seed(key, seed + 2),
+            Bound::Excluded(key) => xxh3_64_with_seed(key, seed + 4),
+            Bound::Unbounded => seed,
+        }
+    }
+
+    /// Asks for the pages of the batch, which the scan brings itself, and for what comes after them. False where there is nothing after
+    /// them, or no room.
+    pub(super) fn begin(&self, leaf: &LeafPlace<'_>, directory: &Directory, batch: &Range<usize>) -> bool {
+        if !self.blocks.has_room_ahead() {
+            return false;
+        }
+        let first = self.wanted(leaf, directory, batch.clone());
+        let Some(frontier) = first.frontier.clone() else { return false };
+        let bytes = FIRST_BYTES.min(self.blocks.ahead_bytes() / 2);
+        let mut wanted = vec![first];
+        wanted.extend(self.portions_from(frontier, bytes));
+        self.blocks.begin_ahead(self.course(), wanted)
     }
 
     /// Asks for more where the last asking ended.
     pub(super) fn extend(&self, extension: &Extension) {
-        let mut asking = Asking { portions: Vec::new(), frontier: Some(extension.frontier.clone()) };
-        self.add_leaves(&mut asking, extension.bytes);
-        self.blocks.extend_ahead(extension, asking);
+        let wanted = self.portions_from(extension.frontier.clone(), extension.missing);
+        self.blocks.extend_ahead(extension, wanted);
     }
 
-    /// Adds leaves from the frontier on until there are so many bytes. Whatever cannot be read the scan comes upon itself, later.
-    fn add_leaves(&self, asking: &mut Asking, wanted: u64) {
-        let mut bytes = 0;
-        while bytes < wanted
-            && let Some(key) = asking.frontier.take()
+    /// The portions from a frontier on that reach so far. Whatever cannot be read the scan comes upon itself, later.
+    fn portions_from(&self, frontier: Box<[u8]>, bytes: u64) -> Vec<WantedPages> {
+        let (mut portions, mut reach) = (Vec::new(), 0);
+        let mut frontier = Some(frontier);
+        while reach < bytes
+            && portions.len() < PORTIONS_MAX
+            && let Some(key) = frontier
         {
-            let Ok(Some((leaf, directory))) = self.leaf_behind(&key) else { return };
-            let pages = pages_within(&directory, self.rest, self.direction);
-            bytes += self.add(asking, &directory.pages()[pages]);
-            asking.frontier = self.end_of(&leaf).map(Into::into);
+            let Ok(Some(portion)) = self.portion_at(&key) else { break };
+            reach = portion.reach.saturating_add(reach);
+            frontier = portion.frontier.clone();
+            portions.push(portion);
         }
+        portions
     }
 
-    /// Where a leaf ends in the direction of the scan, if the scan goes on there.
-    fn end_of<'l>(&self, leaf: &LeafPlace<'l>) -> Option<&'l [u8]> {
-        match self.direction {
-            Direction::Forward => leaf.upper.filter(|end| match &self.rest.upper {
-                Bound::Included(last) => *end <= last.as_slice(),
-                Bound::Excluded(last) => *end < last.as_slice(),
-                Bound::Unbounded => true,
-            }),
-            Direction::Backward => leaf.lower.filter(|end| match &self.rest.lower {
-                Bound::Included(first) | Bound::Excluded(first) => *end > first.as_slice(),
-                Bound::Unbounded => true,
-            }),
-        }
-    }
-
-    fn leaf_behind(&self, end: &[u8]) -> Result<Option<(LeafPlace<'_>, Arc<Directory>)>, BetreeError> {
+    fn portion_at(&self, frontier: &[u8]) -> Result<Option<WantedPages>, BetreeError> {
         let target = match self.direction {
-            Direction::Forward => Target::Covering(end),
-            Direction::Backward => Target::Before(end),
+            Direction::Forward => Target::Covering(frontier),
+            Direction::Backward => Target::Before(frontier),
         };
         let visit = |_: &_, _, _| Ok::<(), BetreeError>(());
-        let leaf = find_leaf(self.version, self.blocks, target, Patience::MayBlock, visit)?;
+        let leaf = find_leaf(self.version, self.blocks, target, self.patience, visit)?;
         let Some(leaf) = leaf else { return Ok(None) };
-        let directory = self.blocks.directory(&leaf.leaf.directory, Patience::MayBlock)?;
-        Ok(Some((leaf, directory)))
+        let directory: Arc<Directory> = self.blocks.directory(&leaf.leaf.directory, self.patience)?;
+        let within = pages_within(&directory, self.rest, self.direction);
+        let at = page_at(&directory, target);
+        let pages = match self.direction {
+            Direction::Forward => at..within.end.max(at + 1),
+            Direction::Backward => within.start.min(at)..at + 1,
+        };
+        let cut = self.cut(&directory, pages);
+        Ok(Some(self.wanted(&leaf, &directory, cut)))
     }
 
-    /// Adds neighbouring pages, the nearest first; their bytes, those of large values among them.
-    fn add(&self, asking: &mut Asking, pages: &[PageEntry]) -> u64 {
+    /// As many pages of these, the nearest first, as make a portion.
+    fn cut(&self, directory: &Directory, pages: Range<usize>) -> Range<usize> {
+        let mut bytes = 0;
+        let goes_in = |page: &&PageEntry| {
+            let is_first = bytes == 0;
+            bytes += u64::from(page.pointer.raw_length());
+            is_first || bytes <= PORTION_BYTES
+        };
+        let all = &directory.pages()[pages.clone()];
         match self.direction {
-            Direction::Forward => add(asking, pages.iter()),
-            Direction::Backward => add(asking, pages.iter().rev()),
+            Direction::Forward => pages.start..pages.start + all.iter().take_while(goes_in).count(),
+            Direction::Backward => pages.end - all.iter().rev().take_while(goes_in).count()..pages.end,
         }
     }
-}
 
-fn add<'p>(asking: &mut Asking, pages: impl Iterator<Item = &'p PageEntry>) -> u64 {
-    let (mut portion, mut bytes, mut all): (Vec<Pointer>, u64, u64) = (Vec::new(), 0, 0);
-    for page in pages {
-        let more = u64::from(page.pointer.raw_length());
-        if bytes + more > PORTION_BYTES && bytes > 0 {
-            asking.portions.push(std::mem::take(&mut portion));
-            bytes = 0;
+    fn wanted(&self, leaf: &LeafPlace<'_>, directory: &Directory, pages: Range<usize>) -> WantedPages {
+        let reach = |page: &PageEntry| u64::from(page.pointer.raw_length()).saturating_add(page.large_bytes);
+        let entries = &directory.pages()[pages.clone()];
+        let mut pointers: Vec<_> = entries.iter().map(|page| page.pointer).collect();
+        let last = directory.pages().len();
+        let end = match self.direction {
+            Direction::Forward if pages.end == last => leaf.upper,
+            Direction::Forward => Some(directory.separator(pages.end)),
+            Direction::Backward if pages.start == 0 => leaf.lower,
+            Direction::Backward => Some(directory.separator(pages.start)),
+        };
+        if self.direction == Direction::Backward {
+            pointers.reverse();
         }
-        portion.push(page.pointer);
-        bytes += more;
-        all = all.saturating_add(more).saturating_add(page.large_bytes);
+        WantedPages {
+            pages: pointers,
+            reach: entries.iter().map(reach).fold(0, u64::saturating_add),
+            frontier: end.filter(|end| self.goes_on_at(end)).map(Into::into),
+        }
     }
-    if !portion.is_empty() {
-        asking.portions.push(portion);
+
+    /// Whether the scan, having come to this key, goes on there.
+    fn goes_on_at(&self, key: &[u8]) -> bool {
+        match (self.direction, &self.rest.upper, &self.rest.lower) {
+            (Direction::Forward, Bound::Included(last), _) => key <= last.as_slice(),
+            (Direction::Forward, Bound::Excluded(last), _) => key < last.as_slice(),
+            (Direction::Backward, _, Bound::Included(first) | Bound::Excluded(first)) => {
+                key > first.as_slice()
+            }
+            (Direction::Forward, Bound::Unbounded, _) | (Direction::Backward, _, Bound::Unbounded) => true,
+        }
     }
-    all
 }

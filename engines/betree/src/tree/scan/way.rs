@@ -18,7 +18,7 @@ use super::beyond::Beyond;
 use super::filling::Filling;
 use super::page_cursor::PageCursor;
 use super::{ScanRequest, nearer, target_of};
-use crate::cache::{Blocks, ScanPace, Stretch, Tier};
+use crate::cache::{Blocks, Effort, Fetched, ScanPace, Stretch, Tier};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::page::Page;
@@ -49,6 +49,16 @@ pub(super) struct Way<'v> {
     slices: Vec<SliceWay<'v>>,
     /// Pages of the leaf that were read with another, in the order in which the scan wants them.
     ahead: VecDeque<(usize, Page)>,
+    help: Help,
+}
+
+/// Whether others bring pages of the leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Help {
+    /// They do, or were not asked yet.
+    Possible,
+    /// They were asked, and there was no room, nothing more to bring, or a page that cannot be brought.
+    Refused,
 }
 
 impl<'v> Way<'v> {
@@ -87,7 +97,15 @@ impl<'v> Way<'v> {
             .directory(&leaf.leaf.directory, request.patience)
             .map_err(|error| Damaged::new(error, leaf.lower, leaf.upper))?;
         let at = page_at(&directory, target);
-        Ok(Some(Way { leaf, directory, at, cursor: None, slices, ahead: VecDeque::new() }))
+        Ok(Some(Way {
+            leaf,
+            directory,
+            at,
+            cursor: None,
+            slices,
+            ahead: VecDeque::new(),
+            help: Help::Possible,
+        }))
     }
 
     /// Has every source stand in the page that covers the place, unless all of that page is older than the floor.
@@ -99,7 +117,7 @@ impl<'v> Way<'v> {
         rest: &KeyRange,
         batch: &Filling<'_>,
     ) -> Result<(), Damaged> {
-        let Way { leaf, directory, at, cursor, slices, ahead } = self;
+        let Way { leaf, directory, at, cursor, slices, ahead, help } = self;
         for slice in slices.iter_mut().filter(|slice| slice.cursor.is_none()) {
             let index = slice.index;
             if index.pages.pages()[slice.at].newest < floor {
@@ -116,11 +134,16 @@ impl<'v> Way<'v> {
             let page = match ahead.pop_front_if(|(place, _)| place == at) {
                 Some((_, page)) => page,
                 None => leaf_page(
-                    &Beyond { version, blocks, rest, direction: request.direction },
+                    &Beyond {
+                        version,
+                        blocks,
+                        rest,
+                        direction: request.direction,
+                        patience: request.patience,
+                    },
                     (leaf, directory, *at),
-                    request,
-                    batch,
-                    ahead,
+                    (request, batch),
+                    (ahead, help),
                 )
                 .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?,
             };
@@ -205,7 +228,7 @@ fn step(at: &mut usize, count: usize, direction: Direction) -> bool {
 }
 
 /// The page of a directory that a target names.
-fn page_at(pages: &Directory, target: Target<'_>) -> usize {
+pub(super) fn page_at(pages: &Directory, target: Target<'_>) -> usize {
     match target {
         Target::Covering(key) => pages.page_of(key),
         Target::Before(key) => match pages.page_of(key) {
@@ -279,9 +302,8 @@ fn slice_page(
 fn leaf_page(
     beyond: &Beyond<'_>,
     (leaf, directory, at): (&LeafPlace<'_>, &Directory, usize),
-    request: &ScanRequest<'_>,
-    batch: &Filling<'_>,
-    ahead: &mut VecDeque<(usize, Page)>,
+    (request, batch): (&ScanRequest<'_>, &Filling<'_>),
+    (ahead, help): (&mut VecDeque<(usize, Page)>, &mut Help),
 ) -> Result<Page, BetreeError> {
     let Beyond { blocks, rest, direction, .. } = *beyond;
     let pages = directory.pages();
@@ -291,8 +313,8 @@ fn leaf_page(
     let wanted = cut(wanted_pages(pages, at, request, batch));
     let is_passing = pace_of(request) == ScanPace::Passing;
     if is_passing
-        && request.patience == Patience::MayBlock
-        && let Some(page) = brought_page(beyond, (leaf, directory, at), &wanted, ahead)
+        && *help == Help::Possible
+        && let Some(page) = brought_page(beyond, (leaf, directory, at), &wanted, (ahead, help))
     {
         return Ok(page);
     }
@@ -307,30 +329,34 @@ fn leaf_page(
     })
 }
 
-/// A page that others bring, or were to bring; those behind it that came with it are put aside. `None` where there are no others, or no room
-/// for what they would bring.
+/// A page that others bring, or were to bring; those behind it that came with it are put aside. `None` where it can be read in place
+/// anyway, or nobody brings it.
 fn brought_page(
     beyond: &Beyond<'_>,
     (leaf, directory, at): (&LeafPlace<'_>, &Directory, usize),
     wanted: &Range<usize>,
-    ahead: &mut VecDeque<(usize, Page)>,
+    (ahead, help): (&mut VecDeque<(usize, Page)>, &mut Help),
 ) -> Option<Page> {
-    let Beyond { blocks, direction, .. } = *beyond;
-    if !blocks.scan_ahead.has_helpers() {
-        return None;
-    }
+    let Beyond { blocks, direction, patience, .. } = *beyond;
     let pages = directory.pages();
+    let effort = if patience == Patience::MayBlock { Effort::Whatever } else { Effort::None };
     let fetch = || match direction {
-        Direction::Forward => blocks.fetch_ahead(pages[at..wanted.end].iter()),
-        Direction::Backward => blocks.fetch_ahead(pages[wanted.start..=at].iter().rev()),
+        Direction::Forward => blocks.fetch_ahead(beyond.course(), pages[at..wanted.end].iter(), effort),
+        Direction::Backward => {
+            blocks.fetch_ahead(beyond.course(), pages[wanted.start..=at].iter().rev(), effort)
+        }
     };
-    let mut fetched = fetch();
-    // What can be read in place needs nobody.
-    if fetched.pages.is_empty() && blocks.tier_of(&pages[at].pointer) != Some(Tier::Decoded) {
-        beyond.begin(leaf, directory, wanted);
-        fetched = fetch();
-    } else if let Some(extension) = &fetched.extension {
+    let mut fetched = if blocks.is_anybody_ahead() { fetch() } else { Fetched::default() };
+    if let Some(extension) = &fetched.extension {
         beyond.extend(extension);
+    } else if fetched.pages.is_empty()
+        && effort == Effort::Whatever
+        && blocks.tier_of(&pages[at].pointer) != Some(Tier::Decoded)
+    {
+        fetched = if beyond.begin(leaf, directory, wanted) { fetch() } else { Fetched::default() };
+        if fetched.pages.is_empty() {
+            *help = Help::Refused;
+        }
     }
     let mut landed = fetched.pages.into_iter();
     let first = landed.next()?;
