@@ -61,7 +61,11 @@ impl Core {
             }
         }
         match self.merge_one() {
-            Ok(Progress::Merged) => Step::Again,
+            Ok(Progress::Merged) => {
+                // Buffers fill within a second, between two looks of the checkpointer.
+                self.blocks.cache().note_others(self.bytes_beside_pages() as u64);
+                Step::Again
+            }
             Ok(Progress::Nothing) => Step::Sleep,
             Err(_) => Step::Wait(RETRY),
         }

@@ -9,7 +9,8 @@
 //! 1. What is read from the device goes where there is room: decoded if possible, else compressed.
 //! 2. A compressed page that is used again is decoded for good: the first time if there is room, else the second time.
 //! 3. How the memory is shared out is decided once a period, by what each tier saved ([`shares`](super::shares)); and at once where much is
-//!    decoded again and again while memory lies unused.
+//!    decoded again and again while memory lies unused. What others have, directories and pages of runs come first, and are lent to pages of
+//!    leaves as long as they are not there: whenever some have come, pages of leaves give back as much.
 //! 4. Within each tier `quick_cache` chooses what goes (S3-FIFO: a page read once by a scan leaves before one that was read
 //!    twice). A page for which another had to leave the decoded tier stays in the compressed one, too, where it grows old unused.
 //!
@@ -55,6 +56,11 @@ const ENTRY_BYTES: usize = 120;
 const HOT_ALLOCATION: f64 = 0.85;
 /// The use of a compressed page that brings it into the decoded tier when that is full.
 const USES_TO_STAY: u8 = 2;
+
+/// When directories and pages of runs of this part of the limit have come, the limit is shared out again.
+const COME_SHARE: u64 = 64;
+/// The same where what others take has changed by this part of it.
+const OTHERS_SHARE: u64 = 32;
 
 /// So often a compressed page is used and finds no room before it is looked whether there is memory to give. More than
 /// [`shares`](super::shares) needs to learn something.
@@ -162,6 +168,8 @@ pub(crate) struct PageCache {
     others: AtomicU64,
     /// Compressed pages that were used and found no room to stay decoded.
     without_room: AtomicU64,
+    /// Bytes of directories and pages of runs that came since the limit was last shared out.
+    come: AtomicU64,
     /// The counts as of the last decision about the shares.
     last: Mutex<Period>,
     pub(crate) decoded_hits: Counter,
@@ -204,6 +212,7 @@ impl PageCache {
             decoded_share: AtomicU16::new(DecodedShare::FIRST.thousandths()),
             others: AtomicU64::new(0),
             without_room: AtomicU64::new(0),
+            come: AtomicU64::new(0),
             last: Mutex::new(Period::default()),
             decoded_hits: Counter::default(),
             compressed_hits: Counter::default(),
@@ -236,7 +245,17 @@ impl PageCache {
     /// Called by background work now and then.
     pub(crate) fn rebalance(&self, others: u64) {
         self.others.store(others, Ordering::Relaxed);
+        let share = DecodedShare::from_thousandths(self.decoded_share.load(Ordering::Relaxed));
+        let share = share.after(&self.period());
+        self.decoded_share.store(share.thousandths(), Ordering::Relaxed);
+        self.share_out();
+    }
+
+    /// The same with the shares that the tiers have.
+    fn share_out(&self) {
+        self.come.store(0, Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);
+        let others = self.others.load(Ordering::Relaxed);
         // However much the others have, and were the sum above the limit, reads are left something: without directories in memory each
         // would be two.
         let rest = limit.saturating_sub(others).max(limit / 8);
@@ -246,8 +265,6 @@ impl PageCache {
         set_limit(&self.run_limit, runs, limit, |to| self.runs.set_capacity(to));
         let pages = rest.saturating_sub(self.directories.weight() + self.runs.weight()).max(limit / 64);
         let share = DecodedShare::from_thousandths(self.decoded_share.load(Ordering::Relaxed));
-        let share = share.after(&self.period());
-        self.decoded_share.store(share.thousandths(), Ordering::Relaxed);
         let decoded = share.of(pages);
         // The tier that shrinks goes first, so that both together stay within the limit.
         let grows = decoded > self.decoded_limit.load(Ordering::Relaxed);
@@ -261,6 +278,25 @@ impl PageCache {
                     self.compressed.set_capacity(to);
                 }),
             }
+        }
+    }
+
+    /// What others take now, beside pages and directories: if that is much more or less than they did, the limit is shared out again.
+    pub(crate) fn note_others(&self, others: u64) {
+        if others.abs_diff(self.others.load(Ordering::Relaxed))
+            > self.limit.load(Ordering::Relaxed) / OTHERS_SHARE
+        {
+            self.others.store(others, Ordering::Relaxed);
+            self.share_out();
+        }
+    }
+
+    /// A directory, or a page of a run, has come. What they do not use yet is lent to pages of leaves, which have to give it back: a cold cache
+    /// fills within a second.
+    fn note_come(&self, bytes: usize) {
+        let come = self.come.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        if come > self.limit.load(Ordering::Relaxed) / COME_SHARE {
+            self.share_out();
         }
     }
 
@@ -407,11 +443,17 @@ impl PageCache {
     }
 
     pub(super) fn insert_compressed(&self, key: BlockKey, page: StoredPage) {
+        let bytes = page.heap_bytes();
         self.stored(&key).insert(key, Arc::new(page));
+        if key.is_of_run() {
+            self.note_come(bytes);
+        }
     }
 
     pub(super) fn insert_directory(&self, key: BlockKey, directory: Arc<Directory>) {
+        let bytes = directory.heap_bytes();
         self.directories.insert(key, directory);
+        self.note_come(bytes);
     }
 
     pub(super) fn forget(&self, key: &BlockKey) {

@@ -114,3 +114,22 @@ fn pages_of_leaves_do_not_drive_out_those_of_runs() {
     let used = cache.decoded_bytes() + cache.compressed_bytes();
     assert!(used <= limit, "{used} of {limit}");
 }
+
+#[test]
+fn what_comes_to_lead_to_pages_takes_its_room_from_them_at_once() {
+    let limit = 64 << 20;
+    let cache = PageCache::new(limit, 16 << 10);
+    read_through(&cache, limit, 16 << 10);
+    let of_run = |number: u64| BlockKey { address: key(number).address | RUN_PAGE, ..key(number) };
+    for number in 0..limit / 4 / (4 << 10) {
+        cache.insert_compressed(of_run(number), StoredPage::used(Codec::Lz4, &[7; 4 << 10]));
+        let used = cache.decoded_bytes() + cache.compressed_bytes();
+        assert!(used <= limit + limit / 32, "{used} of {limit} after {number}");
+    }
+    assert!(cache.run_bytes() > limit / 5, "{}", cache.run_bytes());
+    cache.note_others(limit / 64);
+    let before = cache.decoded_bytes() + cache.compressed_bytes();
+    cache.note_others(limit / 2);
+    let used = cache.decoded_bytes() + cache.compressed_bytes();
+    assert!(used < before && used <= limit / 2 + limit / 32, "{used} of half of {limit}");
+}
