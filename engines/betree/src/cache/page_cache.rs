@@ -7,7 +7,8 @@
 //!
 //! # Steps
 //! 1. What is read from the device goes where there is room: decoded if possible, else compressed.
-//! 2. A compressed page that is used again is decoded for good: the first time if there is room, else the second time.
+//! 2. A compressed page that is used again is decoded for good: the first time if there is room, else the second time, but not while memory lies
+//!    unused: then another would go for it that may be nowhere else.
 //! 3. How the memory is shared out is decided once a period, by what each tier saved ([`shares`](super::shares)); and at once where much is
 //!    decoded again and again while memory lies unused. What others have, directories and pages of runs come first, and are lent to pages of
 //!    leaves as long as they are not there: whenever some have come, pages of leaves give back as much.
@@ -304,12 +305,8 @@ impl PageCache {
     /// to wait for it.
     fn note_without_room(&self) {
         let count = self.without_room.fetch_add(1, Ordering::Relaxed) + 1;
-        if count.is_multiple_of(USES_A_DECISION) {
-            let unused =
-                self.compressed_limit.load(Ordering::Relaxed).saturating_sub(self.compressed.weight());
-            if unused > self.limit.load(Ordering::Relaxed) / 8 {
-                self.rebalance(self.others.load(Ordering::Relaxed));
-            }
+        if count.is_multiple_of(USES_A_DECISION) && self.has_unused() {
+            self.rebalance(self.others.load(Ordering::Relaxed));
         }
     }
 
@@ -374,7 +371,15 @@ impl PageCache {
             return Promotion::Keep;
         }
         self.note_without_room();
-        if is_used_enough { Promotion::Keep } else { Promotion::No }
+        // Where memory lies unused no page has to go for another: what goes may be nowhere else, and as long as it has to be read again the decoded
+        // tier is not given more.
+        if is_used_enough && !self.has_unused() { Promotion::Keep } else { Promotion::No }
+    }
+
+    /// Whether there is much memory that neither tier has taken.
+    pub(super) fn has_unused(&self) -> bool {
+        let unused = self.compressed_limit.load(Ordering::Relaxed).saturating_sub(self.compressed.weight());
+        unused > self.limit.load(Ordering::Relaxed) / 8
     }
 
     /// A page that a long scan comes by. It counts as a hit, but not for its staying, and it is kept decoded only where none has to

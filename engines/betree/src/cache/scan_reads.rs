@@ -190,6 +190,10 @@ impl Blocks {
             (Tier::Compressed, ScanPace::Stepping) => {
                 self.cache().insert_compressed(key, StoredPage::used(pointer.codec(), payload));
             }
+            // Where memory lies unused, the next use of the page may decode it for good.
+            (Tier::Compressed, ScanPace::Passing) if self.cache().has_unused() => {
+                self.cache().insert_compressed(key, StoredPage::used(pointer.codec(), payload));
+            }
             (Tier::Compressed, ScanPace::Passing) => {
                 self.cache().insert_compressed(key, StoredPage::awaited(pointer.codec(), payload));
             }

@@ -133,3 +133,27 @@ fn what_comes_to_lead_to_pages_takes_its_room_from_them_at_once() {
     let used = cache.decoded_bytes() + cache.compressed_bytes();
     assert!(used < before && used <= limit / 2 + limit / 32, "{used} of half of {limit}");
 }
+
+#[test]
+fn no_decoded_page_goes_for_another_while_memory_lies_unused() {
+    let limit = 64 << 20;
+    let cache = PageCache::new(limit, 16 << 10);
+    let mut number = 0;
+    while cache.tier_for_read(16 << 10) == Tier::Decoded {
+        number += 1;
+        cache.insert_decoded(key(number), page((16 << 10) - 100));
+    }
+    let wanted = StoredPage::used(Codec::Lz4, &[7; 4 << 10]);
+    (0..4).for_each(|_| {
+        wanted.note_use();
+    });
+    cache.insert_compressed(key(0), wanted);
+    let found = cache.compressed(&key(0), 16 << 10).expect("it was just put there");
+    assert_eq!(found.promotion, Promotion::No, "what went for it would be nowhere else");
+    while cache.has_unused() {
+        number += 1;
+        cache.insert_compressed(key(number), StoredPage::used(Codec::Lz4, &[7; 4 << 10]));
+    }
+    let found = cache.compressed(&key(0), 16 << 10).expect("there was room for all");
+    assert_eq!(found.promotion, Promotion::Keep);
+}
