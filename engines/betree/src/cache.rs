@@ -14,5 +14,5 @@ pub(crate) use blocks::{Blocks, NewPage};
 pub(crate) use large_values::Wanted;
 pub(crate) use page_cache::{PageCache, Tier};
 pub(crate) use read_ahead::{Ahead, SlicePages};
-pub(crate) use scan_ahead::{Effort, Extension, Fetched, IDLE, WantedPages};
+pub(crate) use scan_ahead::{Extension, WantedPages};
 pub(crate) use scan_reads::{ScanPace, Stretch};

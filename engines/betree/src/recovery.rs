@@ -13,7 +13,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pando_environment::{Access, Environment, Task};
+use pando_environment::{Access, Environment, Step, Task, TaskWaker};
 use pando_storage::{CommitTimestamp, Lsn, SpillSpace, StorageError, TreeId};
 
 use crate::cache::{Blocks, PageCache};
@@ -313,61 +313,41 @@ impl Core {
     }
 
     fn start_mergers(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {
-        let mut wakers = Vec::new();
-        for number in 0..self.options.merge_threads() {
-            let core = Arc::downgrade(self);
-            let step = move || match core.upgrade() {
-                Some(core) => core.merge_step(),
-                None => pando_environment::Step::Done,
-            };
-            let task = self.environment.spawner().spawn(&format!("betree-merge-{number}"), Box::new(step));
-            let task = task.map_err(|error| BetreeError::Threads(Arc::new(error)))?;
-            wakers.push(task.waker());
-            tasks.push(task);
-        }
+        let wakers = (0..self.options.merge_threads())
+            .map(|number| self.start(&format!("betree-merge-{number}"), Core::merge_step, tasks))
+            .collect::<Result<_, _>>()?;
         assert!(self.mergers.set(wakers).is_ok(), "the mergers are started once");
         Ok(())
     }
 
     /// The tasks that bring what long scans ask for. They sleep as long as there are no long scans.
     fn start_scan_helpers(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {
-        let mut wakers = Vec::new();
-        for number in 0..self.options.scan_threads() {
-            let core = Arc::downgrade(self);
-            let step = move || match core.upgrade() {
-                Some(core) => core.help_scans(),
-                None => pando_environment::Step::Done,
-            };
-            let task = self.environment.spawner().spawn(&format!("betree-scan-{number}"), Box::new(step));
-            let task = task.map_err(|error| BetreeError::Threads(Arc::new(error)))?;
-            wakers.push(task.waker());
-            tasks.push(task);
-        }
+        let wakers = (0..self.options.scan_threads())
+            .map(|number| self.start(&format!("betree-scan-{number}"), |core| core.blocks.help_step(), tasks))
+            .collect::<Result<_, _>>()?;
         self.blocks.scan_ahead.set_helpers(wakers, self.environment.clock());
         Ok(())
     }
 
-    /// One step of such a task.
-    fn help_scans(&self) -> pando_environment::Step {
-        if self.blocks.help_scans() {
-            pando_environment::Step::Again
-        } else if self.blocks.tidy_ahead() {
-            pando_environment::Step::Wait(crate::cache::IDLE)
-        } else {
-            pando_environment::Step::Sleep
-        }
+    fn start_checkpointer(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {
+        let waker = self.start("betree-image", Core::checkpoint_step, tasks)?;
+        assert!(self.checkpointer.set(waker).is_ok(), "the checkpointer is started once");
+        Ok(())
     }
 
-    fn start_checkpointer(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {
+    /// Starts a background task, which ends with the core.
+    fn start(
+        self: &Arc<Core>,
+        name: &str,
+        step: impl Fn(&Core) -> Step + Send + 'static,
+        tasks: &mut Vec<Task>,
+    ) -> Result<TaskWaker, BetreeError> {
         let core = Arc::downgrade(self);
-        let step = move || match core.upgrade() {
-            Some(core) => core.checkpoint_step(),
-            None => pando_environment::Step::Done,
-        };
-        let task = self.environment.spawner().spawn("betree-image", Box::new(step));
+        let step = move || core.upgrade().map_or(Step::Done, |core| step(&core));
+        let task = self.environment.spawner().spawn(name, Box::new(step));
         let task = task.map_err(|error| BetreeError::Threads(Arc::new(error)))?;
-        assert!(self.checkpointer.set(task.waker()).is_ok(), "the checkpointer is started once");
+        let waker = task.waker();
         tasks.push(task);
-        Ok(())
+        Ok(waker)
     }
 }

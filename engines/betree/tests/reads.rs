@@ -109,9 +109,10 @@ const LAYOUTS: [&[(&str, &str)]; 3] = [
 
 #[test]
 fn a_long_cold_scan_reads_a_leaf_with_few_calls_and_nothing_twice() {
-    for (layout, calls_max) in LAYOUTS.into_iter().zip([120, 900, 900]) {
+    for (layout, calls_max) in LAYOUTS.into_iter().zip([100, 900, 900]) {
         for direction in [Direction::Forward, Direction::Backward] {
-            let store = Store::new(layout, 512 << 10);
+            // With 512 KB directories that come drive out a page in forty of those that lie ahead.
+            let store = Store::new(layout, 640 << 10);
             let stored = store.figure("data.file_bytes") - store.figure("data.free_bytes");
             assert_eq!(store.scan(direction), ENTRIES);
             let (calls, bytes) =

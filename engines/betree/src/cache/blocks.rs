@@ -48,6 +48,7 @@ pub(crate) struct Blocks {
     pub(crate) vain_probes: Counter,
     /// Memory of slice indexes, which stay as long as their slices.
     pub(crate) index_memory: IndexMemory,
+    /// What others bring for long scans.
     pub(crate) scan_ahead: ScanAhead,
 }
 

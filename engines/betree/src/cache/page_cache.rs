@@ -59,7 +59,7 @@ const HOT_ALLOCATION: f64 = 0.85;
 const USES_TO_STAY: u8 = 2;
 
 /// When directories and pages of runs of this part of the limit have come, the limit is shared out again.
-const COME_SHARE: u64 = 64;
+const ARRIVED_SHARE: u64 = 64;
 /// The same where what others take has changed by this part of it.
 const OTHERS_SHARE: u64 = 32;
 
@@ -170,12 +170,12 @@ pub(crate) struct PageCache {
     /// Compressed pages that were used and found no room to stay decoded.
     without_room: AtomicU64,
     /// Bytes of directories and pages of runs that came since the limit was last shared out.
-    come: AtomicU64,
+    arrived: AtomicU64,
     /// The counts as of the last decision about the shares.
     last: Mutex<Period>,
     pub(crate) decoded_hits: Counter,
     pub(crate) compressed_hits: Counter,
-    /// Pages that readers waited for.
+    /// Pages that readers waited for, or that others read for long scans.
     pub(crate) misses: Counter,
     /// Pages that merges read, which go by the cache.
     pub(crate) merge_reads: Counter,
@@ -213,7 +213,7 @@ impl PageCache {
             decoded_share: AtomicU16::new(DecodedShare::FIRST.thousandths()),
             others: AtomicU64::new(0),
             without_room: AtomicU64::new(0),
-            come: AtomicU64::new(0),
+            arrived: AtomicU64::new(0),
             last: Mutex::new(Period::default()),
             decoded_hits: Counter::default(),
             compressed_hits: Counter::default(),
@@ -254,7 +254,7 @@ impl PageCache {
 
     /// The same with the shares that the tiers have.
     fn share_out(&self) {
-        self.come.store(0, Ordering::Relaxed);
+        self.arrived.store(0, Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);
         let others = self.others.load(Ordering::Relaxed);
         // However much the others have, and were the sum above the limit, reads are left something: without directories in memory each
@@ -294,9 +294,9 @@ impl PageCache {
 
     /// A directory, or a page of a run, has come. What they do not use yet is lent to pages of leaves, which have to give it back: a cold cache
     /// fills within a second.
-    fn note_come(&self, bytes: usize) {
-        let come = self.come.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        if come > self.limit.load(Ordering::Relaxed) / COME_SHARE {
+    fn note_arrived(&self, bytes: usize) {
+        let arrived = self.arrived.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        if arrived > self.limit.load(Ordering::Relaxed) / ARRIVED_SHARE {
             self.share_out();
         }
     }
@@ -451,14 +451,14 @@ impl PageCache {
         let bytes = page.heap_bytes();
         self.stored(&key).insert(key, Arc::new(page));
         if key.is_of_run() {
-            self.note_come(bytes);
+            self.note_arrived(bytes);
         }
     }
 
     pub(super) fn insert_directory(&self, key: BlockKey, directory: Arc<Directory>) {
         let bytes = directory.heap_bytes();
         self.directories.insert(key, directory);
-        self.note_come(bytes);
+        self.note_arrived(bytes);
     }
 
     pub(super) fn forget(&self, key: &BlockKey) {

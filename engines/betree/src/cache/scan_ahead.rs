@@ -19,7 +19,7 @@
 //! - A portion is brought once, and nobody waits for one that nobody is at, also when whoever was at it panics.
 //! - Pages stay until the scan has come to a later one: a batch may end within a page, with which the next then begins.
 //! - Nothing is asked for where all streams have as many bytes as the limit says: they have at most one portion more, and what the last batch
-//!   asked for. Then the stream goes that nobody came by for the longest time, if that is [`IDLE_UNDER_PRESSURE`]; if there is none, the scan
+//!   asked for. Then the streams go that nobody came by for [`IDLE_UNDER_PRESSURE`]; if there are none, the scan
 //!   reads by itself. After [`IDLE`] every stream goes: a scan ends without a word, and what it left is nobody's.
 //! - What cannot be read does not land: the scan reads it itself, and tells.
 //!
@@ -32,6 +32,7 @@ use std::time::Duration;
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_environment::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use pando_environment::{Clock, Monotonic, TaskWaker};
+use pando_storage::Patience;
 
 use super::page_cache::BlockKey;
 use crate::counter::Counter;
@@ -40,7 +41,7 @@ use crate::page_memory;
 use crate::space::Pointer;
 
 /// How long a stream stays that nobody comes by.
-pub(crate) const IDLE: Duration = Duration::from_millis(500);
+const IDLE: Duration = Duration::from_millis(500);
 /// The same where another scan wants the room: a scan that goes on comes by every millisecond or less, but for what its client does meanwhile.
 const IDLE_UNDER_PRESSURE: Duration = Duration::from_millis(5);
 /// Streams at once. With more scans than this at a time there is no processor that would help.
@@ -78,14 +79,6 @@ pub(crate) struct Fetched {
     pub(crate) extension: Option<Extension>,
 }
 
-/// Whether a fetch waits for others, or brings what nobody is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effort {
-    /// Neither: only what has landed.
-    None,
-    Whatever,
-}
-
 /// How much there may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
@@ -107,7 +100,7 @@ struct Portion {
     number: u64,
     pages: Arc<[Pointer]>,
     reach: u64,
-    /// Of memory, once it has landed.
+    /// Of memory once it has landed, counted from when it is asked for.
     bytes: usize,
     stage: Stage,
 }
@@ -158,8 +151,8 @@ impl State {
     /// The stream of this course that has a page, and the place of the portion in it.
     fn find(&self, course: u64, key: &BlockKey) -> Option<(usize, usize)> {
         let in_stream = |stream: &Stream| stream.portions.iter().position(|portion| portion.has(key));
-        let streams = self.streams.iter().enumerate().filter(|(_, stream)| stream.course == course);
-        streams.into_iter().find_map(|(at, stream)| Some((at, in_stream(stream)?)))
+        let mut streams = self.streams.iter().enumerate().filter(|(_, stream)| stream.course == course);
+        streams.find_map(|(at, stream)| Some((at, in_stream(stream)?)))
     }
 
     /// The next portion for a helper: of those that nobody is at the one that was asked for first.
@@ -311,24 +304,24 @@ impl ScanAhead {
         true
     }
 
-    /// Drops what nobody came by for [`IDLE`]; whether anything is left to be looked at again.
-    pub(super) fn tidy(&self, now: Monotonic) -> bool {
+    /// Drops what nobody came by for [`IDLE`]; after which time there is something to be looked at again, if anything is left.
+    pub(super) fn tidy(&self, now: Monotonic) -> Option<Duration> {
         if self.is_empty() {
-            return false;
+            return None;
         }
         let mut state = self.state.lock();
         self.abandoned.add(state.drop_idle(now, IDLE));
         self.publish(&state);
-        !state.streams.is_empty()
+        (!state.streams.is_empty()).then_some(IDLE)
     }
 
     /// The first of these pages, which lie one behind the other in the direction of the scan, and those behind it that have landed with it.
-    /// Nothing where it was not asked for, or could not be read. If too little is ahead and there is room, the stream may be extended.
+    /// Nothing where it was not asked for, could not be read, or has not landed and there is no patience. If too little is ahead and there is room, the stream may be extended.
     pub(super) fn fetch(
         &self,
         (course, pages): (u64, &[BlockKey]),
         now: Monotonic,
-        (room, effort): (Room, Effort),
+        (room, patience): (Room, Patience),
         bring: impl Fn(&[Pointer]) -> Landed,
     ) -> Fetched {
         let Some(first) = pages.first() else { return Fetched::default() };
@@ -338,7 +331,7 @@ impl ScanAhead {
             pass(&mut state, stream, portion);
             let portion = &mut state.streams[stream].portions[0];
             match &mut portion.stage {
-                Stage::Asked | Stage::UnderWay if effort == Effort::None => break,
+                Stage::Asked | Stage::UnderWay if patience == Patience::CachedOnly => break,
                 Stage::Asked => {
                     let mut taken = self.take(portion);
                     drop(state);

@@ -2,7 +2,7 @@
 //!
 //! # Terms
 //! - *Passing*: reading as a long scan does. What it reads once says nothing about what will be read again: its pages are
-//!   not counted as used, are decoded for good only where there is room, and are thereby the first to leave.
+//!   not counted as used, but where memory lies unused, are decoded for good only where there is room, and are thereby the first to leave.
 //! - *Stretch*: neighbouring pages of a leaf or of a slice, of which the scan wants some at once, and the others soon.
 //!
 //! What a long scan will want after this batch others bring meanwhile ([`scan_ahead`](super::scan_ahead)). Where nobody helps, or there is no room
@@ -10,9 +10,12 @@
 
 use std::ops::Range;
 
+use pando_environment::Step;
+use pando_storage::Patience;
+
 use super::blocks::{Blocks, decode_page};
 use super::page_cache::{BlockKey, Passed, Promotion, Tier};
-use super::scan_ahead::{Effort, Extension, Fetched, Landed, Room, WantedPages};
+use super::scan_ahead::{Extension, Fetched, Landed, Room, WantedPages};
 use super::stored_page::StoredPage;
 use crate::error::BetreeError;
 use crate::format::directory::PageEntry;
@@ -104,7 +107,7 @@ impl Blocks {
     }
 
     /// How far others go ahead of a scan that goes on, in bytes before compression.
-    pub(crate) fn ahead_bytes(&self) -> u64 {
+    pub(crate) fn reach_ahead(&self) -> u64 {
         self.room_ahead().ahead
     }
 
@@ -124,31 +127,27 @@ impl Blocks {
         self.scan_ahead.extend(extension, wanted, self.room_ahead());
     }
 
-    /// The first of these pages, if it was asked for, and those behind it that came with it.
+    /// The first of these pages, if it was asked for, and those behind it that came with it; without patience if they have come.
     pub(crate) fn fetch_ahead<'p>(
         &self,
         course: u64,
         pages: impl Iterator<Item = &'p PageEntry>,
-        effort: Effort,
+        patience: Patience,
     ) -> Fetched {
-        let Some(now) = self.scan_ahead.now() else { return Fetched::default() };
+        let Some(now) = self.scan_ahead.now().filter(|_| !self.scan_ahead.is_empty()) else {
+            return Fetched::default();
+        };
         let keys: Vec<BlockKey> = pages.map(|page| BlockKey::of(&page.pointer)).collect();
-        self.scan_ahead.fetch((course, &keys), now, (self.room_ahead(), effort), |pages| self.bring(pages))
+        self.scan_ahead.fetch((course, &keys), now, (self.room_ahead(), patience), |pages| self.bring(pages))
     }
 
-    /// Whether others are ahead of any scan.
-    pub(crate) fn is_anybody_ahead(&self) -> bool {
-        !self.scan_ahead.is_empty()
-    }
-
-    /// Brings something that a scan has asked for; false if there is nothing.
-    pub(crate) fn help_scans(&self) -> bool {
-        self.scan_ahead.help(|pages| self.bring(pages))
-    }
-
-    /// Drops what scans that ended have left; whether there may be more of it later.
-    pub(crate) fn tidy_ahead(&self) -> bool {
-        self.scan_ahead.now().is_some_and(|now| self.scan_ahead.tidy(now))
+    /// One step of a task that helps scans: brings something that one has asked for, or drops what scans that ended have left.
+    pub(crate) fn help_step(&self) -> Step {
+        if self.scan_ahead.help(|pages| self.bring(pages)) {
+            return Step::Again;
+        }
+        let later = self.scan_ahead.now().and_then(|now| self.scan_ahead.tidy(now));
+        later.map_or(Step::Sleep, Step::Wait)
     }
 
     /// Those of the pages that are in memory or can be read, in their order. What is wrong with others is told to the scan that comes for
@@ -187,15 +186,12 @@ impl Blocks {
         let key = BlockKey::of(pointer);
         match (self.cache().tier_for_read(pointer.raw_length() as usize), pace) {
             (Tier::Decoded, _) => self.cache().insert_decoded(key, page.clone()),
-            (Tier::Compressed, ScanPace::Stepping) => {
-                self.cache().insert_compressed(key, StoredPage::used(pointer.codec(), payload));
-            }
             // Where memory lies unused, the next use of the page may decode it for good.
-            (Tier::Compressed, ScanPace::Passing) if self.cache().has_unused() => {
-                self.cache().insert_compressed(key, StoredPage::used(pointer.codec(), payload));
-            }
-            (Tier::Compressed, ScanPace::Passing) => {
+            (Tier::Compressed, ScanPace::Passing) if !self.cache().has_unused() => {
                 self.cache().insert_compressed(key, StoredPage::awaited(pointer.codec(), payload));
+            }
+            (Tier::Compressed, _) => {
+                self.cache().insert_compressed(key, StoredPage::used(pointer.codec(), payload));
             }
         }
         Ok(page)

@@ -33,8 +33,6 @@ const FIRST_PART: u64 = 64;
 pub(super) struct SegmentFiles {
     environment: Environment,
     folder: PathBuf,
-    /// The usual length of a file.
-    segment_bytes: u64,
     spares_max: usize,
     ready: Arc<ReadySegments>,
 }
@@ -112,13 +110,13 @@ impl SegmentFiles {
         let segment_bytes = segment_bytes.next_multiple_of(LENGTH_UNIT).max(2 * LENGTH_UNIT);
         let environment = environment.clone();
         let ready = ReadySegments::new(segment_bytes, first_bytes(segment_bytes));
-        Ok(SegmentFiles { environment, folder, segment_bytes, spares_max, ready })
+        Ok(SegmentFiles { environment, folder, spares_max, ready })
     }
 
     /// The files of a folder that is only read, whether it is there or not.
     pub(super) fn existing(environment: &Environment, folder: PathBuf) -> SegmentFiles {
         let environment = environment.clone();
-        SegmentFiles { environment, folder, segment_bytes: 0, spares_max: 0, ready: ReadySegments::new(0, 0) }
+        SegmentFiles { environment, folder, spares_max: 0, ready: ReadySegments::new(0, 0) }
     }
 
     /// The files that wait.
@@ -211,7 +209,7 @@ impl SegmentFiles {
 
     /// The length of the first segment of a log.
     pub(super) fn short_bytes(&self) -> u64 {
-        first_bytes(self.segment_bytes)
+        first_bytes(self.ready.segment_bytes)
     }
 
     /// Removes the files that wait; the next segment is as short as the first.
@@ -231,7 +229,7 @@ impl SegmentFiles {
     pub(super) fn release(&mut self, number: u64, length: u64) -> Result<(), LogError> {
         let path = segment_path(&self.folder, number);
         // One that is longer than usual was made for one record.
-        let is_usual = (self.ready.next_bytes()..=self.segment_bytes).contains(&length);
+        let is_usual = (self.ready.next_bytes()..=self.ready.segment_bytes).contains(&length);
         if self.ready.count() >= self.spares_max || !is_usual {
             self.files().remove(&path)?;
             return Ok(self.files().sync_dir(&self.folder)?);

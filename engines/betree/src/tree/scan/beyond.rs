@@ -55,7 +55,7 @@ impl Beyond<'_> {
         }
         let first = self.wanted(leaf, directory, batch.clone());
         let Some(frontier) = first.frontier.clone() else { return false };
-        let bytes = FIRST_BYTES.min(self.blocks.ahead_bytes() / 2);
+        let bytes = FIRST_BYTES.min(self.blocks.reach_ahead() / 2);
         let mut wanted = vec![first];
         wanted.extend(self.portions_from(frontier, bytes));
         self.blocks.begin_ahead(self.course(), wanted)

@@ -18,7 +18,7 @@ use super::beyond::Beyond;
 use super::filling::Filling;
 use super::page_cursor::PageCursor;
 use super::{ScanRequest, nearer, target_of};
-use crate::cache::{Blocks, Effort, Fetched, ScanPace, Stretch, Tier};
+use crate::cache::{Blocks, ScanPace, Stretch, Tier};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::page::Page;
@@ -339,21 +339,22 @@ fn brought_page(
 ) -> Option<Page> {
     let Beyond { blocks, direction, patience, .. } = *beyond;
     let pages = directory.pages();
-    let effort = if patience == Patience::MayBlock { Effort::Whatever } else { Effort::None };
     let fetch = || match direction {
-        Direction::Forward => blocks.fetch_ahead(beyond.course(), pages[at..wanted.end].iter(), effort),
+        Direction::Forward => blocks.fetch_ahead(beyond.course(), pages[at..wanted.end].iter(), patience),
         Direction::Backward => {
-            blocks.fetch_ahead(beyond.course(), pages[wanted.start..=at].iter().rev(), effort)
+            blocks.fetch_ahead(beyond.course(), pages[wanted.start..=at].iter().rev(), patience)
         }
     };
-    let mut fetched = if blocks.is_anybody_ahead() { fetch() } else { Fetched::default() };
+    let mut fetched = fetch();
     if let Some(extension) = &fetched.extension {
         beyond.extend(extension);
     } else if fetched.pages.is_empty()
-        && effort == Effort::Whatever
+        && patience == Patience::MayBlock
         && blocks.tier_of(&pages[at].pointer) != Some(Tier::Decoded)
     {
-        fetched = if beyond.begin(leaf, directory, wanted) { fetch() } else { Fetched::default() };
+        if beyond.begin(leaf, directory, wanted) {
+            fetched = fetch();
+        }
         if fetched.pages.is_empty() {
             *help = Help::Refused;
         }
