@@ -72,17 +72,17 @@ test-schedules: ## Locks, commits, freezes, log and cache under thousands of sch
 
 # The nightly toolchain has the sanitizers. Its standard library is built without them: what ThreadSanitizer cannot see of it stands in
 # tools/sanitizers/tsan.supp, or is replaced by `--cfg thread_sanitizer`.
-SANITIZED  := cargo +nightly test --quiet --target x86_64-unknown-linux-gnu
+SANITIZED  := cargo +nightly test --quiet --no-fail-fast --target x86_64-unknown-linux-gnu
 .PHONY: sanitize
 sanitize: ## AddressSanitizer on the code with unsafe blocks, ThreadSanitizer on the engine's threads (needs the nightly toolchain)
 	@$(CC_CHECK)
 	@cargo +nightly --version >/dev/null || { echo "there is no nightly toolchain: rustup toolchain install nightly"; exit 1; }
 	export CARGO_TARGET_DIR="$(TARGET)/address" RUSTFLAGS="-Zsanitizer=address"
-	$(SANITIZED) --package pando-environment --package pando-document --package pando-lmdb
+	$(SANITIZED) --tests --package pando-environment --package pando-document --package pando-lmdb
 	$(SANITIZED) --package pando-betree --lib --test large_values --test live --test missed_reads --test reads --test threads
 	export CARGO_TARGET_DIR="$(TARGET)/thread" RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg thread_sanitizer"
 	export TSAN_OPTIONS="suppressions=$(CURDIR)/tools/sanitizers/tsan.supp"
-	$(SANITIZED) --package pando-environment
+	$(SANITIZED) --tests --package pando-environment
 	$(SANITIZED) --package pando-betree --lib --test live --test missed_reads --test reads --test threads
 
 .PHONY: test-mysql

@@ -7,6 +7,7 @@ use pando_environment::sync::atomic::Ordering;
 use pando_storage::Statistics;
 
 use crate::core::Core;
+use crate::page_memory;
 use crate::tree::tree_state::Tree;
 
 impl Core {
@@ -82,6 +83,7 @@ impl Core {
         figures.set("cache.decoded_page_bytes", decoded_bytes);
         figures.set("cache.compressed_page_bytes", compressed_bytes);
         figures.set("cache.run_page_bytes", cache.run_bytes());
+        figures.set("cache.between_pages_bytes", page_memory::bytes().0 as u64);
         figures.set("cache.pages", decoded + compressed);
         figures.set("cache.decoded_pages", decoded);
         figures.set("cache.compressed_pages", compressed);

@@ -7,7 +7,7 @@
 //! | write sets of transactions in memory | theirs |
 //! | inner nodes and indexes of slices (the *skeleton*, [`crate::tree::shedding`]) | [`SKELETON_SHARE`] |
 //! | who updates which key (intents) | what the live snapshots need |
-//! | buffers of pages that lie ready to be used again | 8 MiB |
+//! | what lies between pages ([`crate::page_memory`]) | a tenth or less |
 //! | directories of leaves, pages of runs, pages of leaves | what all these leave ([`crate::cache`]) |
 //!
 //! Beside the limit stand what a merge has in its hands (some 10 MB each of the two or more threads that merge), what is handed on from one
@@ -63,7 +63,9 @@ impl Core {
             self.blocks.index_memory.bytes(),
             self.node_bytes(),
             self.intents.memory(),
-            page_memory::spare_bytes(),
+            page_memory::spare_bytes(
+                self.blocks.cache().decoded_bytes() + self.blocks.cache().compressed_bytes(),
+            ),
             self.blocks.scan_ahead.bytes(),
         ]
         .into_iter()

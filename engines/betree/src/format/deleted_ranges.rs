@@ -175,7 +175,8 @@ mod tests {
 
     #[test]
     fn the_ranges_of_a_commit_come_back() {
-        let longest: &'static str = "k".repeat(BOUND_BYTES_MAX).leak();
+        static LONGEST: [u8; BOUND_BYTES_MAX] = [b'k'; BOUND_BYTES_MAX];
+        let longest = std::str::from_utf8(&LONGEST).expect("it is ASCII");
         let ranges = [(7, span("", None)), (300, span("a", Some(longest)))];
         let ranges = ranges.map(|(tree, span)| DeletedRange { tree: TreeId::new(tree), span });
         let mut out = Vec::new();

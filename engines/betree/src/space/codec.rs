@@ -69,30 +69,8 @@ impl Codec {
 
     /// The payload decompressed, if it is whole and has this many bytes.
     pub(crate) fn decompress(self, stored: &[u8], raw_length: usize) -> Option<Bytes> {
-        match self {
-            Codec::None => (stored.len() == raw_length).then(|| page_memory::copy(stored)),
-            Codec::Lz4 => {
-                let mut raw = page_memory::buffer(raw_length);
-                raw.resize(raw_length, 0);
-                let length = lz4_flex::block::decompress_into(stored, &mut raw).ok()?;
-                (length == raw_length).then(|| page_memory::share(raw))
-            }
-            Codec::Zstd => decompress_zstd(stored, raw_length).map(page_memory::share),
-            Codec::ZstdColumns => {
-                let (columns, frame) = Columns::decode(stored, raw_length)?;
-                let mut raw = decompress_zstd(frame, raw_length)?;
-                columns.unfold(&mut raw);
-                Some(page_memory::share(raw))
-            }
-        }
+        page_memory::filled(raw_length, |raw| self.decompress_into(stored, raw))
     }
-}
-
-/// The content of a frame, if it has this many bytes, in memory of the pool.
-fn decompress_zstd(frame: &[u8], raw_length: usize) -> Option<Vec<u8>> {
-    let mut raw = page_memory::buffer(raw_length);
-    let length = with_decompression(|context| context.decompress(&mut raw, frame).ok())?;
-    (length == raw_length).then_some(raw)
 }
 
 /// How a block is to be stored; an option of a tree.
