@@ -22,6 +22,8 @@ use crate::log::Packed;
 
 /// How many commits pass between two looks for the oldest snapshot.
 const HORIZON_COMMITS: u64 = 64;
+/// So many versions that are left to be dropped are worth a look, too.
+const HORIZON_LEFT: usize = 64;
 
 /// Commits a write set and ranges to be deleted, which lie under it; one of both is not empty.
 pub(crate) fn commit(
@@ -45,6 +47,10 @@ pub(crate) fn commit(
     // Replay takes as long as what has to be applied again, however few bytes that is in the log.
     let replayed_bytes = payload.len() as u64;
     let packed = Packed::of(payload, core.options.log_compression);
+    if core.left() >= HORIZON_LEFT {
+        // Not behind the last commit, whose transaction was still live and had a snapshot before it.
+        core.refresh_horizon();
+    }
     let blind_merges = sorted.iter().filter(|write| is_blind_merge(write));
     let lsn = if blind_merges.clone().next().is_some() {
         let keys = blind_merges.map(|write| (write.tree, write.key));
@@ -99,7 +105,7 @@ fn append_and_apply(
     let _gate = core.pass_gate(ranges);
     core.check_open()?;
     let trees = groups.iter().map(|(tree, _)| core.live_tree(*tree)).collect::<Result<Vec<_>, _>>()?;
-    ranges.iter().try_for_each(|range| core.live_tree(range.tree).map(|_| ()))?;
+    ranges.iter().try_for_each(|range| core.check_live(range.tree))?;
     let kind = if ranges.is_empty() { Kind::Commit } else { Kind::RangeCommit };
     let lsn = core.log().append_packed(kind.into(), packed)?.lsn;
     core.delete_ranges(ranges, CommitTimestamp::new(lsn.get()), lsn);

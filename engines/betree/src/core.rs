@@ -11,7 +11,7 @@
 //! but the log where its own memory is full.
 
 use pando_environment::sync::OnceLock;
-use pando_environment::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
+use pando_environment::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -70,6 +70,8 @@ pub(crate) struct Core {
     pub(crate) large: LargeCommits,
     /// The oldest snapshot, as it was known lately. Never too new.
     horizon: AtomicU64,
+    /// Versions that commits have left since, for the next ones to drop once the horizon sees what took their place.
+    left: AtomicUsize,
     /// Bytes in all write buffers.
     buffered: AtomicIsize,
     /// Trees that have a partition to be merged.
@@ -186,6 +188,7 @@ impl Core {
             spill,
             large: LargeCommits::default(),
             horizon: AtomicU64::new(0),
+            left: AtomicUsize::new(0),
             buffered: AtomicIsize::new(0),
             full: Mutex::default(),
             heavy: Mutex::default(),
@@ -264,6 +267,14 @@ impl Core {
         }
     }
 
+    /// Whether there is such a tree that is not dropped; less than [`live_tree`](Core::live_tree) takes.
+    pub(crate) fn check_live(&self, id: TreeId) -> Result<(), BetreeError> {
+        match self.trees.load().get(&id.get()) {
+            Some(tree) if !tree.is_dropped() => Ok(()),
+            _ => Err(BetreeError::NoTree(id)),
+        }
+    }
+
     /// Calls `read` with the newest view of a tree that a snapshot may use.
     pub(crate) fn with_view<T>(
         &self,
@@ -291,7 +302,7 @@ impl Core {
         let horizon = self.oldest_snapshot();
         let view = tree.view();
         let mut rest = writes;
-        let (mut growth, mut written) = (0, 0);
+        let (mut growth, mut written, mut left) = (0, 0, 0);
         while let Some((key, _)) = rest.first() {
             let at = view.partition_of(key);
             let count = match view.upper_of(at) {
@@ -306,11 +317,14 @@ impl Core {
             }
             written += here.iter().map(|(_, change)| change.bytes().len() + SLOT_BYTES).sum::<usize>();
             let owned = here.iter().map(|(key, change)| (*key, OwnedChange::new(*change)));
-            growth += partition.active.apply(lsn, timestamp, (horizon, &view.ranges), owned);
+            let applied = partition.active.apply(lsn, timestamp, (horizon, &view.ranges), owned);
+            growth += applied.growth;
+            left += applied.left;
             if partition.active.bytes() >= self.full_from(tree) && partition.frozen.is_none() {
                 self.ask_for_merge(tree);
             }
         }
+        self.left.fetch_add(left, Ordering::Relaxed);
         self.hot_set.note(written as u64, growth as i64);
         let buffered = self.buffered.fetch_add(growth, Ordering::Relaxed) + growth;
         if buffered > self.merge_from() as isize {
@@ -376,9 +390,15 @@ impl Core {
         SnapshotTimestamp::new(self.horizon.load(Ordering::Acquire))
     }
 
+    /// Versions that commits have left since the last look for the oldest snapshot.
+    pub(crate) fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// Looks for the oldest snapshot, so that buffers and intents can forget what is older.
     pub(crate) fn refresh_horizon(&self) {
-        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        self.left.store(0, Ordering::Relaxed);
+        let oldest = self.snapshots.oldest(&self.publisher);
         self.horizon.fetch_max(oldest.get(), Ordering::AcqRel);
         self.intents.set_oldest_snapshot(oldest);
     }

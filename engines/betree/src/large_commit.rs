@@ -326,7 +326,7 @@ impl Core {
             let _gate = self.waits.read(WaitFor::Gate, &self.gate);
             self.check_open()?;
             let of_ranges = ranges.iter().map(|range| &range.tree);
-            trees.iter().chain(of_ranges).try_for_each(|tree| self.live_tree(*tree).map(|_| ()))?;
+            trees.iter().chain(of_ranges).try_for_each(|tree| self.check_live(*tree))?;
             let timestamp = CommitTimestamp::new(leap_from(self.log().appended_lsn()).get());
             let count = parts.places.len() + usize::from(parts.merges.is_some());
             let has_merges = parts.merges.is_some();

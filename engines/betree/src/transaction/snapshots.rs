@@ -91,6 +91,17 @@ impl Snapshots {
         Retained::new(live, newest)
     }
 
+    /// The oldest of them: that of a live transaction, or of one that begins now.
+    pub(crate) fn oldest(&self, publisher: &Publisher) -> SnapshotTimestamp {
+        let _past = self.past.lock();
+        let newest = publisher.newest();
+        let oldest_of = |shard: &Shard| {
+            let slots = shard.slots.lock();
+            slots.live.iter().flatten().map(|live| live.snapshot).min()
+        };
+        self.shards.iter().filter_map(oldest_of).fold(newest, SnapshotTimestamp::min)
+    }
+
     /// All live transactions, in no order.
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
         let mut all = Vec::new();
@@ -144,8 +155,10 @@ mod tests {
         let second = snapshots.begin_at(&publisher, Monotonic::default(), past).expect("it is held");
         snapshots.end(&first);
         assert_eq!(snapshots.retained(&publisher).oldest(), past);
+        assert_eq!(snapshots.oldest(&publisher), past);
         snapshots.end(&second);
         assert_eq!(snapshots.retained(&publisher).oldest(), SnapshotTimestamp::new(5));
+        assert_eq!(snapshots.oldest(&publisher), SnapshotTimestamp::new(5));
         assert!(snapshots.begin_at(&publisher, Monotonic::default(), past).is_none());
     }
 

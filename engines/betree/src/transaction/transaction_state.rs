@@ -66,7 +66,7 @@ impl BetreeTransaction {
             return Err(BetreeError::ReadOnly.into());
         }
         check_key(key)?;
-        self.core.live_tree(tree)?;
+        self.core.check_live(tree)?;
         if claim == Claim::Intent {
             self.claims
                 .claim(&self.core.intents, tree, key)
@@ -279,7 +279,7 @@ impl Transaction for BetreeTransaction {
         if self.mode == Mode::Read {
             return Err(BetreeError::ReadOnly.into());
         }
-        self.core.live_tree(tree)?;
+        self.core.check_live(tree)?;
         let Some(span) = KeySpan::of(range) else { return Ok(()) };
         if !self.is_worth_a_message(tree, range, &span, patience)? {
             return emulate::delete_range(self, tree, range, patience);

@@ -6,289 +6,72 @@
 //!   only the newest can ever be seen, which merges say together with those below them.
 //! - *Joining*: making one of merges and the version below them, where nobody can tell the two apart ([`joining`](super::joining)). Below the
 //!   horizon only: above it commits that wrote a key blindly may come here in another order than to the log, also from below.
-//! - *Sweep*: dropping what nobody can see any more from all chains. A commit that overwrites a key must leave the version before,
-//!   which snapshots may see until the commit is published; the next one to the same key drops it, or a sweep.
+//! - *Left*: a commit that overwrites a key must leave the version before, which snapshots may see until the commit is published. The next commit
+//!   to the same buffer drops it, whatever its keys are: then the same thread mostly frees memory that it needs at once, and which is still
+//!   in the processor's caches.
+//! - *Sweep*: dropping what nobody can see any more from all chains: what was left while somebody could see it, or too much of it.
 //!
 //! # Invariants
 //! - Times descend strictly within a chain.
 //! - A frozen buffer never changes: whoever holds it reads without waiting for anybody.
-//! - The byte count is what the entries take with their share of the map's nodes, within about a tenth.
+//! - The byte count is what the entries take with their share of the map's nodes and table, within about a tenth.
 
 use pando_environment::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::ops::Bound;
 
-use bytes::Bytes;
 use pando_environment::sync::{RwLock, RwLockReadGuard};
-use pando_storage::{Change, CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
+use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
 
-use super::joining::{Joined, join};
+use self::chains::{Chains, Place};
+use self::key::BufferKey;
 use super::ranges::DeletedRanges;
-use crate::format::content::{Content, merges_of};
 
-/// A key's place in the map: its slot, at the fill of a B-tree that grows in order.
-pub(crate) const SLOT_BYTES: usize = 144;
+mod chain;
+mod chains;
+mod key;
+
+#[cfg(test)]
+pub(crate) use self::chain::NoPut;
+pub(crate) use self::chain::{Chain, OwnedChange, Version};
+
+/// What a key takes beside its values: its entry, its slot at the fill of a B-tree that grows at random, its place in the table.
+pub(crate) const SLOT_BYTES: usize = 152;
 /// What the allocator takes beside the bytes it gives.
 const ALLOCATION_BYTES: usize = 16;
 
-/// A key that is kept within the map's node if it is short, as most are: a comparison then follows no pointer.
-#[derive(Clone)]
-pub(crate) enum BufferKey {
-    Inline { len: u8, bytes: [u8; BufferKey::INLINE_BYTES] },
-    Heap(Box<[u8]>),
-}
-
-impl BufferKey {
-    const INLINE_BYTES: usize = 30;
-
-    pub(crate) fn new(key: &[u8]) -> BufferKey {
-        if key.len() > BufferKey::INLINE_BYTES {
-            return BufferKey::Heap(key.into());
-        }
-        let mut bytes = [0; BufferKey::INLINE_BYTES];
-        bytes[..key.len()].copy_from_slice(key);
-        BufferKey::Inline { len: key.len() as u8, bytes }
-    }
-
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        match self {
-            BufferKey::Inline { len, bytes } => &bytes[..usize::from(*len)],
-            BufferKey::Heap(bytes) => bytes,
-        }
-    }
-
-    fn heap_bytes(key: &[u8]) -> usize {
-        if key.len() > BufferKey::INLINE_BYTES { key.len() + ALLOCATION_BYTES } else { 0 }
-    }
-}
-
-impl Borrow<[u8]> for BufferKey {
-    fn borrow(&self) -> &[u8] {
-        self.as_slice()
-    }
-}
-
-impl PartialEq for BufferKey {
-    fn eq(&self, other: &BufferKey) -> bool {
-        self.as_slice() == other.as_slice()
-    }
-}
-
-impl Eq for BufferKey {}
-
-impl PartialOrd for BufferKey {
-    fn partial_cmp(&self, other: &BufferKey) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for BufferKey {
-    fn cmp(&self, other: &BufferKey) -> std::cmp::Ordering {
-        self.as_slice().cmp(other.as_slice())
-    }
-}
-
-/// A change in memory of its own. No larger than a value alone, for there are very many: a value leaves room to tell it from one other
-/// thing, not from two.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OwnedChange {
-    Put(Bytes),
-    Other(NoPut),
-}
-
-/// A change that is no put.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoPut {
-    Delete,
-    Merge(Box<[u8]>),
-}
-
-impl OwnedChange {
-    pub(crate) fn new(change: Change<'_>) -> OwnedChange {
-        match change {
-            Change::Put([]) => OwnedChange::Put(Bytes::new()),
-            Change::Put(value) => OwnedChange::Put(Bytes::copy_from_slice(value)),
-            Change::Delete => OwnedChange::Other(NoPut::Delete),
-            Change::Merge(merges) => OwnedChange::Other(NoPut::Merge(merges.as_bytes().into())),
-        }
-    }
-
-    fn of_content(content: Content<Bytes>) -> OwnedChange {
-        match content {
-            Content::Value(value) => OwnedChange::Put(value),
-            Content::Merge(merges) => OwnedChange::Other(NoPut::Merge((*merges).into())),
-            Content::Deleted => OwnedChange::Other(NoPut::Delete),
-            Content::Large(_) => unreachable!("a buffer has all of its values itself"),
-        }
-    }
-
-    pub(crate) fn content(&self) -> Content<&[u8]> {
-        match self {
-            OwnedChange::Put(value) => Content::Value(value),
-            OwnedChange::Other(NoPut::Delete) => Content::Deleted,
-            OwnedChange::Other(NoPut::Merge(merges)) => Content::Merge(merges),
-        }
-    }
-
-    /// The same, sharing the memory of a value.
-    pub(crate) fn shared_content(&self) -> Content<Bytes> {
-        match self {
-            OwnedChange::Put(value) => Content::Value(value.clone()),
-            OwnedChange::Other(NoPut::Delete) => Content::Deleted,
-            OwnedChange::Other(NoPut::Merge(merges)) => Content::Merge(Bytes::copy_from_slice(merges)),
-        }
-    }
-}
-
-/// One version of a key.
-#[derive(Clone, Debug)]
-pub(crate) struct Version {
-    pub(crate) timestamp: CommitTimestamp,
-    pub(crate) change: OwnedChange,
-}
-
-impl Version {
-    fn content_bytes(&self) -> usize {
-        self.change.content().in_page().len()
-    }
-
-    fn heap_bytes(&self) -> usize {
-        match self.content_bytes() {
-            0 => 0,
-            bytes => bytes + ALLOCATION_BYTES,
-        }
-    }
-
-    /// What it says, sharing the memory of a value; where it lies below the floor, that the key is not there.
-    pub(crate) fn content_above(&self, floor: CommitTimestamp) -> Content<Bytes> {
-        if self.timestamp < floor { Content::Deleted } else { self.change.shared_content() }
-    }
-
-    /// Takes the version below into this one; false where they stay two.
-    fn take_in(&mut self, below: &Version) -> bool {
-        let OwnedChange::Other(NoPut::Merge(merges)) = &self.change else { return true };
-        match join(merges_of(merges), &below.change.content()) {
-            Joined::One(content) => self.change = OwnedChange::of_content(content),
-            Joined::Below => self.change = below.change.clone(),
-            Joined::Apart => return false,
-        }
-        true
-    }
-}
-
-/// The versions of a key, at least one.
-#[derive(Clone, Debug)]
-pub(crate) struct Chain {
-    newest: Version,
-    /// Nearly always absent, or one.
-    older: Option<Box<Older>>,
-}
-
-/// A version that is not the newest, and those before it.
-#[derive(Clone, Debug)]
-struct Older {
-    version: Version,
-    before: Option<Box<Older>>,
-}
-
-impl Older {
-    /// What it takes beside what is before it.
-    fn bytes(&self) -> usize {
-        self.version.heap_bytes() + size_of::<Older>() + ALLOCATION_BYTES
-    }
-}
-
-impl Drop for Older {
-    /// One after the other: a long chain must not be a deep recursion.
-    fn drop(&mut self) {
-        let mut next = self.before.take();
-        while let Some(mut older) = next {
-            next = older.before.take();
-        }
-    }
-}
-
-impl Chain {
-    /// The versions that the snapshot sees, newest first: the first of them counts, and if that is a merge those behind it.
-    pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> impl Iterator<Item = &Version> + '_ {
-        self.versions().skip_while(move |version| !snapshot.sees(version.timestamp))
-    }
-
-    /// All versions, newest first.
-    pub(crate) fn versions(&self) -> impl Iterator<Item = &Version> + '_ {
-        let older = std::iter::successors(self.older.as_deref(), |older| older.before.as_deref());
-        std::iter::once(&self.newest).chain(older.map(|older| &older.version))
-    }
-
-    /// Puts a version in its place: nearly always before all others, but two commits that wrote a key blindly may come
-    /// here in another order than to the log. The bytes that are older than the newest now, and were not before.
-    fn push(&mut self, version: Version) -> usize {
-        let mut place = &mut self.older;
-        let version = if version.timestamp > self.newest.timestamp {
-            std::mem::replace(&mut self.newest, version)
-        } else {
-            assert!(version.timestamp < self.newest.timestamp, "a commit writes a key once");
-            while place.as_ref().is_some_and(|older| older.version.timestamp > version.timestamp) {
-                place = &mut place.as_mut().expect("it was just looked at").before;
-            }
-            version
-        };
-        let older = Box::new(Older { version, before: place.take() });
-        let bytes = older.bytes();
-        *place = Some(older);
-        bytes
-    }
-
-    /// Drops the versions that no snapshot can see any more, once merges above them have been joined with them; by how much the bytes
-    /// of the newest and of the older ones change. Range deletes at these times lie over the key: what is below one is not there for
-    /// merges above it.
-    fn prune(&mut self, horizon: SnapshotTimestamp, deletes: &[CommitTimestamp]) -> (isize, isize) {
-        // The newest that all see: it stays, and takes in what is below as far as that counts.
-        let mut stays = &mut self.newest;
-        let mut place = &mut self.older;
-        let mut is_newest = true;
-        while !horizon.sees(stays.timestamp) {
-            let Some(older) = place else { return (0, 0) };
-            let Older { version, before } = &mut **older;
-            (stays, place, is_newest) = (version, before, false);
-        }
-        let before = stays.heap_bytes() as isize;
-        let mut dropped = 0;
-        while let Some(older) = place {
-            let is_between =
-                |time: &CommitTimestamp| older.version.timestamp < *time && *time <= stays.timestamp;
-            if deletes.iter().any(is_between) {
-                let change = OwnedChange::Other(NoPut::Delete);
-                stays.take_in(&Version { timestamp: older.version.timestamp, change });
-            }
-            if !stays.take_in(&older.version) {
-                break;
-            }
-            dropped += older.bytes() as isize;
-            *place = older.before.take();
-        }
-        let change = stays.heap_bytes() as isize - before;
-        if is_newest { (change, -dropped) } else { (0, change - dropped) }
-    }
-}
-
-/// An ordered map of chains.
+/// The chains of keys.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    chains: BTreeMap<BufferKey, Chain>,
-    bytes: usize,
-    /// Of the bytes, those of versions that are not the newest of their key.
-    older_bytes: usize,
-    /// Bytes of keys and newest values, for estimates.
-    content_bytes: usize,
+    chains: Chains,
+    sizes: Sizes,
+    /// Where a commit has left a version, and its time, as they came.
+    left: VecDeque<(CommitTimestamp, Place)>,
 }
 
-impl std::fmt::Debug for BufferKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "key of {} bytes", self.as_slice().len())
+/// What a buffer has, in bytes.
+#[derive(Debug, Default)]
+struct Sizes {
+    all: usize,
+    /// Of these, those of versions that are not the newest of their key.
+    older: usize,
+    /// Of keys and newest values, for estimates.
+    content: usize,
+}
+
+impl Sizes {
+    /// Prunes a chain.
+    fn prune(&mut self, chain: &mut Chain, horizon: SnapshotTimestamp, deletes: &[CommitTimestamp]) {
+        self.content -= chain.newest.content_bytes();
+        let (newest, older) = chain.prune(horizon, deletes);
+        self.content += chain.newest.content_bytes();
+        self.older = self.older.strict_add_signed(older);
+        self.all = self.all.strict_add_signed(newest + older);
     }
 }
+
+/// So many keys of which a version was left are remembered: more than most commits overwrite.
+const LEFT_MAX: usize = 256;
 
 impl Buffer {
     /// Adds a version of a key.
@@ -299,39 +82,50 @@ impl Buffer {
         horizon: SnapshotTimestamp,
         ranges: &DeletedRanges,
     ) {
-        if let Some(chain) = self.chains.get_mut(key) {
-            self.content_bytes -= chain.newest.content_bytes();
-            let (newest, older) = (chain.newest.heap_bytes(), chain.push(version));
-            let (_, change) = chain.prune(horizon, ranges.over(key));
-            self.content_bytes += chain.newest.content_bytes();
-            self.older_bytes = (self.older_bytes + older).strict_add_signed(change);
-            self.bytes = (self.bytes + chain.newest.heap_bytes() + older - newest).strict_add_signed(change);
-            return;
+        let Some(place) = self.chains.find(key) else {
+            self.sizes.all += version.heap_bytes() + SLOT_BYTES + BufferKey::heap_bytes(key);
+            self.sizes.content += key.len() + version.content_bytes();
+            return self.chains.insert(key, Chain { newest: version, older: None });
+        };
+        let (_, chain) = self.chains.get_mut(place);
+        let timestamp = version.timestamp;
+        let (newest, content) = (chain.newest.heap_bytes(), chain.newest.content_bytes());
+        let older = chain.push(version);
+        self.sizes.content = self.sizes.content - content + chain.newest.content_bytes();
+        self.sizes.older += older;
+        self.sizes.all = self.sizes.all + chain.newest.heap_bytes() + older - newest;
+        self.sizes.prune(chain, horizon, ranges.over(key));
+        if chain.older.is_some() && self.left.len() < LEFT_MAX {
+            self.left.push_back((timestamp, place));
         }
-        self.bytes += version.heap_bytes() + SLOT_BYTES + BufferKey::heap_bytes(key);
-        self.content_bytes += key.len() + version.content_bytes();
-        self.chains.insert(BufferKey::new(key), Chain { newest: version, older: None });
+    }
+
+    /// Drops what commits have left that the horizon sees.
+    fn drop_left(&mut self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) {
+        while let Some((timestamp, place)) = self.left.front()
+            && horizon.sees(*timestamp)
+        {
+            let (key, chain) = self.chains.get_mut(*place);
+            self.sizes.prune(chain, horizon, ranges.over(key));
+            self.left.pop_front();
+        }
     }
 
     /// Drops all versions that no snapshot can see any more; by how much the bytes become fewer.
     fn sweep(&mut self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
-        let before = self.bytes;
-        for (key, chain) in &mut self.chains {
-            self.content_bytes -= chain.newest.content_bytes();
-            let (newest, older) = chain.prune(horizon, ranges.over(key.as_slice()));
-            self.content_bytes += chain.newest.content_bytes();
-            self.older_bytes = self.older_bytes.strict_add_signed(older);
-            self.bytes = self.bytes.strict_add_signed(newest + older);
+        let before = self.sizes.all;
+        for (key, chain) in self.chains.all_mut() {
+            self.sizes.prune(chain, horizon, ranges.over(key));
         }
-        before.strict_sub(self.bytes)
+        before.strict_sub(self.sizes.all)
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Chain> {
-        self.chains.get(key)
+        self.chains.find(key).map(|place| self.chains.get(place))
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.sizes.all
     }
 
     /// Keys.
@@ -341,7 +135,7 @@ impl Buffer {
 
     /// Bytes of keys and newest values.
     pub(crate) fn content_bytes(&self) -> usize {
-        self.content_bytes
+        self.sizes.content
     }
 
     /// The chains of a range, ascending.
@@ -351,8 +145,7 @@ impl Buffer {
         upper: Bound<&[u8]>,
     ) -> impl DoubleEndedIterator<Item = (&[u8], &Chain)> + '_ {
         // `BTreeMap::range` panics where the bounds cross.
-        let range = (!crosses(lower, upper)).then(|| self.chains.range::<[u8], _>((lower, upper)));
-        range.into_iter().flatten().map(|(key, chain)| (key.as_slice(), chain))
+        (!crosses(lower, upper)).then(|| self.chains.range(lower, upper)).into_iter().flatten()
     }
 }
 
@@ -384,6 +177,14 @@ pub(crate) struct SharedBuffer {
     reads: AtomicU8,
 }
 
+/// What applying writes did to a buffer.
+pub(crate) struct Applied {
+    /// By how many bytes it grew.
+    pub(crate) growth: isize,
+    /// Keys of which it left a version for the next commit to drop.
+    pub(crate) left: usize,
+}
+
 /// A sweep looks at every chain. It is worth that where one byte in so many is of a version that is not the newest.
 const SWEEP_SHARE: usize = 16;
 
@@ -400,16 +201,18 @@ impl SharedBuffer {
         }
     }
 
-    /// Applies writes of one commit, in any order of keys; the growth in bytes.
+    /// Applies writes of one commit, in any order of keys.
     pub(crate) fn apply<'w>(
         &self,
         lsn: Lsn,
         timestamp: CommitTimestamp,
         (horizon, ranges): (SnapshotTimestamp, &DeletedRanges),
         writes: impl Iterator<Item = (&'w [u8], OwnedChange)>,
-    ) -> isize {
+    ) -> Applied {
         let mut buffer = self.buffer.write();
         let before = buffer.bytes();
+        buffer.drop_left(horizon, ranges);
+        let left = buffer.left.len();
         for (key, change) in writes {
             buffer.push(key, Version { timestamp, change }, horizon, ranges);
         }
@@ -420,13 +223,13 @@ impl SharedBuffer {
         if first == 0 || lsn.get() < first {
             self.first_lsn.store(lsn.get(), Ordering::Release);
         }
-        after as isize - before as isize
+        Applied { growth: after as isize - before as isize, left: buffer.left.len() - left }
     }
 
     /// Drops what no snapshot can see any more, if there may be enough of it; the bytes that were dropped. The buffer is not frozen.
     pub(crate) fn sweep(&self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
         let mut buffer = self.buffer.write();
-        if buffer.older_bytes < buffer.bytes / SWEEP_SHARE {
+        if buffer.sizes.older < buffer.sizes.all / SWEEP_SHARE {
             return 0;
         }
         let dropped = buffer.sweep(horizon, ranges);

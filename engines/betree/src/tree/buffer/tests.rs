@@ -1,7 +1,10 @@
 //! Buffers by themselves: versions, merges, sweeps and sizes.
 
+use bytes::Bytes;
+use pando_environment::{Random, SeededRandom};
 use pando_storage::Merge;
 
+use super::chain::Older;
 use super::*;
 use crate::tree::ranges::KeySpan;
 
@@ -38,16 +41,16 @@ fn versions(buffer: &Buffer) -> Vec<(u64, OwnedChange)> {
 
 /// What the buffer counts is what its chains take.
 fn check_bytes(buffer: &Buffer) {
-    let key = |key: &BufferKey| SLOT_BYTES + BufferKey::heap_bytes(key.as_slice());
+    let key = |key: &[u8]| SLOT_BYTES + BufferKey::heap_bytes(key);
     let older = |chain: &Chain| -> usize {
         std::iter::successors(chain.older.as_deref(), |older| older.before.as_deref()).map(Older::bytes).sum()
     };
-    let chains = || buffer.chains.iter();
+    let chains = || buffer.chains.range(Bound::Unbounded, Bound::Unbounded);
     let newest: usize = chains().map(|(at, chain)| key(at) + chain.newest.heap_bytes()).sum();
     let older: usize = chains().map(|(_, chain)| older(chain)).sum();
-    let content: usize = chains().map(|(at, chain)| at.as_slice().len() + chain.newest.content_bytes()).sum();
-    assert_eq!((buffer.bytes, buffer.older_bytes), (newest + older, older));
-    assert_eq!(buffer.content_bytes, content);
+    let content: usize = chains().map(|(at, chain)| at.len() + chain.newest.content_bytes()).sum();
+    assert_eq!((buffer.sizes.all, buffer.sizes.older), (newest + older, older));
+    assert_eq!(buffer.sizes.content, content);
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn a_sweep_leaves_what_a_snapshot_can_see() {
     buffer.sweep(SnapshotTimestamp::new(12), &none());
     assert_eq!((versions(b"key"), versions(b"other")), (vec![9], vec![12]));
     assert_eq!(buffer.sweep(SnapshotTimestamp::new(12), &none()), 0);
-    assert_eq!(buffer.read().older_bytes, 0);
+    assert_eq!(buffer.read().sizes.older, 0);
 }
 
 #[test]
@@ -194,4 +197,52 @@ fn long_and_short_keys_stand_in_one_order() {
     let keys: Vec<&[u8]> = buffer.range(Bound::Unbounded, Bound::Unbounded).map(|(key, _)| key).collect();
     assert_eq!(keys, [&b""[..], b"a", &long, b"c"]);
     assert_eq!(buffer.range(Bound::Included(b"c"), Bound::Excluded(b"a")).count(), 0);
+}
+
+#[test]
+fn keys_are_ordered_as_their_bytes_are() {
+    let random = SeededRandom::new(3);
+    let mut keys: Vec<Vec<u8>> = vec![Vec::new(), vec![0], vec![0, 0], vec![255; 30], vec![255; 31]];
+    for _ in 0..400 {
+        // Few different bytes, so that many keys begin alike.
+        let length = random.next_u64() as usize % 34;
+        keys.push((0..length).map(|_| [0, 0, 0, 1, 255][random.next_u64() as usize % 5]).collect());
+    }
+    for left in &keys {
+        for right in &keys {
+            let (key, other) = (BufferKey::new(left), BufferKey::new(right));
+            assert_eq!(key.cmp(&other), left.cmp(right), "{left:?} {right:?}");
+            assert_eq!(key == other, left == right);
+        }
+    }
+}
+
+#[test]
+fn what_a_commit_left_goes_with_the_next_one_unless_somebody_may_see_it() {
+    let shared = SharedBuffer::new();
+    let apply = |time: u64, horizon: u64, keys: &[&[u8]]| {
+        let writes = keys.iter().map(|key| (*key, OwnedChange::Put(Bytes::from_static(b"value"))));
+        let horizon = SnapshotTimestamp::new(horizon);
+        shared.apply(Lsn::new(time), CommitTimestamp::new(time), (horizon, &none()), writes).left
+    };
+    let count = |key: &[u8]| shared.read().get(key).map_or(0, |chain| chain.versions().count());
+    assert_eq!(apply(1, 0, &[b"a", b"b"]), 0);
+    assert_eq!(apply(2, 1, &[b"a", b"b"]), 2);
+    assert_eq!((count(b"a"), count(b"b")), (2, 2));
+    assert_eq!(apply(3, 1, &[b"c"]), 0);
+    assert_eq!((count(b"a"), count(b"b")), (2, 2), "a snapshot of 1 may see what was left");
+    assert_eq!(apply(4, 3, &[b"c"]), 1);
+    assert_eq!((count(b"a"), count(b"b"), count(b"c")), (1, 1, 2));
+    check_bytes(&shared.read());
+    // However much is left: a sweep gets the rest.
+    let keys: Vec<[u8; 2]> = (0..600u16).map(u16::to_be_bytes).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_slice()).collect();
+    apply(5, 4, &keys);
+    assert_eq!(apply(6, 5, &keys), LEFT_MAX);
+    apply(7, 6, &[b"d"]);
+    assert_eq!(keys.iter().filter(|key| count(key) == 2).count(), keys.len() - LEFT_MAX);
+    check_bytes(&shared.read());
+    assert!(shared.sweep(SnapshotTimestamp::new(7), &none()) > 0);
+    assert!(keys.iter().all(|key| count(key) == 1));
+    check_bytes(&shared.read());
 }

@@ -1,0 +1,196 @@
+//! The versions of one key in a buffer.
+
+use bytes::Bytes;
+use pando_storage::{Change, CommitTimestamp, SnapshotTimestamp};
+
+use super::ALLOCATION_BYTES;
+use crate::format::content::{Content, merges_of};
+use crate::tree::joining::{Joined, join};
+
+/// A change in memory of its own. No larger than a value alone, for there are very many: a value leaves room to tell it from one other
+/// thing, not from two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OwnedChange {
+    Put(Bytes),
+    Other(NoPut),
+}
+
+/// A change that is no put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoPut {
+    Delete,
+    Merge(Box<[u8]>),
+}
+
+impl OwnedChange {
+    pub(crate) fn new(change: Change<'_>) -> OwnedChange {
+        match change {
+            Change::Put([]) => OwnedChange::Put(Bytes::new()),
+            Change::Put(value) => OwnedChange::Put(Bytes::copy_from_slice(value)),
+            Change::Delete => OwnedChange::Other(NoPut::Delete),
+            Change::Merge(merges) => OwnedChange::Other(NoPut::Merge(merges.as_bytes().into())),
+        }
+    }
+
+    fn of_content(content: Content<Bytes>) -> OwnedChange {
+        match content {
+            Content::Value(value) => OwnedChange::Put(value),
+            Content::Merge(merges) => OwnedChange::Other(NoPut::Merge((*merges).into())),
+            Content::Deleted => OwnedChange::Other(NoPut::Delete),
+            Content::Large(_) => unreachable!("a buffer has all of its values itself"),
+        }
+    }
+
+    pub(crate) fn content(&self) -> Content<&[u8]> {
+        match self {
+            OwnedChange::Put(value) => Content::Value(value),
+            OwnedChange::Other(NoPut::Delete) => Content::Deleted,
+            OwnedChange::Other(NoPut::Merge(merges)) => Content::Merge(merges),
+        }
+    }
+
+    /// The same, sharing the memory of a value.
+    pub(crate) fn shared_content(&self) -> Content<Bytes> {
+        match self {
+            OwnedChange::Put(value) => Content::Value(value.clone()),
+            OwnedChange::Other(NoPut::Delete) => Content::Deleted,
+            OwnedChange::Other(NoPut::Merge(merges)) => Content::Merge(Bytes::copy_from_slice(merges)),
+        }
+    }
+}
+
+/// One version of a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    pub(crate) timestamp: CommitTimestamp,
+    pub(crate) change: OwnedChange,
+}
+
+impl Version {
+    pub(super) fn content_bytes(&self) -> usize {
+        self.change.content().in_page().len()
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self.content_bytes() {
+            0 => 0,
+            bytes => bytes + ALLOCATION_BYTES,
+        }
+    }
+
+    /// What it says, sharing the memory of a value; where it lies below the floor, that the key is not there.
+    pub(crate) fn content_above(&self, floor: CommitTimestamp) -> Content<Bytes> {
+        if self.timestamp < floor { Content::Deleted } else { self.change.shared_content() }
+    }
+
+    /// Takes the version below into this one; false where they stay two.
+    fn take_in(&mut self, below: &Version) -> bool {
+        let OwnedChange::Other(NoPut::Merge(merges)) = &self.change else { return true };
+        match join(merges_of(merges), &below.change.content()) {
+            Joined::One(content) => self.change = OwnedChange::of_content(content),
+            Joined::Below => self.change = below.change.clone(),
+            Joined::Apart => return false,
+        }
+        true
+    }
+}
+
+/// The versions of a key, at least one.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    pub(super) newest: Version,
+    /// Nearly always absent, or one.
+    pub(super) older: Option<Box<Older>>,
+}
+
+/// A version that is not the newest, and those before it.
+#[derive(Clone, Debug)]
+pub(super) struct Older {
+    version: Version,
+    pub(super) before: Option<Box<Older>>,
+}
+
+impl Older {
+    /// What it takes beside what is before it.
+    pub(super) fn bytes(&self) -> usize {
+        self.version.heap_bytes() + size_of::<Older>() + ALLOCATION_BYTES
+    }
+}
+
+impl Drop for Older {
+    /// One after the other: a long chain must not be a deep recursion.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(mut older) = next {
+            next = older.before.take();
+        }
+    }
+}
+
+impl Chain {
+    /// The versions that the snapshot sees, newest first: the first of them counts, and if that is a merge those behind it.
+    pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> impl Iterator<Item = &Version> + '_ {
+        self.versions().skip_while(move |version| !snapshot.sees(version.timestamp))
+    }
+
+    /// All versions, newest first.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = &Version> + '_ {
+        let older = std::iter::successors(self.older.as_deref(), |older| older.before.as_deref());
+        std::iter::once(&self.newest).chain(older.map(|older| &older.version))
+    }
+
+    /// Puts a version in its place: nearly always before all others, but two commits that wrote a key blindly may come
+    /// here in another order than to the log. The bytes that are older than the newest now, and were not before.
+    pub(super) fn push(&mut self, version: Version) -> usize {
+        let mut place = &mut self.older;
+        let version = if version.timestamp > self.newest.timestamp {
+            std::mem::replace(&mut self.newest, version)
+        } else {
+            assert!(version.timestamp < self.newest.timestamp, "a commit writes a key once");
+            while place.as_ref().is_some_and(|older| older.version.timestamp > version.timestamp) {
+                place = &mut place.as_mut().expect("it was just looked at").before;
+            }
+            version
+        };
+        let older = Box::new(Older { version, before: place.take() });
+        let bytes = older.bytes();
+        *place = Some(older);
+        bytes
+    }
+
+    /// Drops the versions that no snapshot can see any more, once merges above them have been joined with them; by how much the bytes
+    /// of the newest and of the older ones change. Range deletes at these times lie over the key: what is below one is not there for
+    /// merges above it.
+    pub(super) fn prune(
+        &mut self,
+        horizon: SnapshotTimestamp,
+        deletes: &[CommitTimestamp],
+    ) -> (isize, isize) {
+        // The newest that all see: it stays, and takes in what is below as far as that counts.
+        let mut stays = &mut self.newest;
+        let mut place = &mut self.older;
+        let mut is_newest = true;
+        while !horizon.sees(stays.timestamp) {
+            let Some(older) = place else { return (0, 0) };
+            let Older { version, before } = &mut **older;
+            (stays, place, is_newest) = (version, before, false);
+        }
+        let before = stays.heap_bytes() as isize;
+        let mut dropped = 0;
+        while let Some(older) = place {
+            let is_between =
+                |time: &CommitTimestamp| older.version.timestamp < *time && *time <= stays.timestamp;
+            if deletes.iter().any(is_between) {
+                let change = OwnedChange::Other(NoPut::Delete);
+                stays.take_in(&Version { timestamp: older.version.timestamp, change });
+            }
+            if !stays.take_in(&older.version) {
+                break;
+            }
+            dropped += older.bytes() as isize;
+            *place = older.before.take();
+        }
+        let change = stays.heap_bytes() as isize - before;
+        if is_newest { (change, -dropped) } else { (0, change - dropped) }
+    }
+}
