@@ -11,41 +11,41 @@
 //!
 //! # Invariants
 //! - A page takes what [`footprint`] says, so that the cache can count what it really takes.
-//! - What lies between pages counts against the limit, too ([`spare_bytes`]).
-//! - Nobody waits for another to get a plot, unless all locks are taken.
-//! - Sizes above [`PLOT_BYTES_MAX`] and below half of [`UNIT_BYTES`], which few pages have, are allocated for each.
+//! - What lies between pages counts against the limit, too, up to a part of them ([`between_bytes`]).
+//! - Nobody waits for another to get a plot, unless all locks are taken. No region is added while one under a lock that is free has a gap.
+//! - Sizes above [`PLOT_BYTES_MAX`] and below half of [`STEP_BYTES`], which few pages have, are allocated for each.
 
 use bytes::Bytes;
 use pando_environment::sync::LeafMutex;
 
-use self::regions::{Held, PLOT_BYTES_MAX, Regions, UNIT_BYTES};
+use self::regions::{Held, PLOT_BYTES_MAX, Regions, STEP_BYTES};
 
 mod regions;
 
 const LOCKS: usize = 4;
 /// The part of its pages that a store counts at most for what lies between them. Where as many come as go it is less.
-const SPARE_SHARE: usize = 16;
+const BETWEEN_SHARE: usize = 16;
 
 /// The first is used as long as nobody comes within the same nanoseconds.
 static REGIONS: [LeafMutex<Regions>; LOCKS] = [const { LeafMutex::new(Regions::new()) }; LOCKS];
 
 /// Bytes that a page of this many takes in memory.
 pub(crate) fn footprint(length: usize) -> usize {
-    if is_in_regions(length) { length.next_multiple_of(UNIT_BYTES) } else { length }
+    if is_in_regions(length) { length.next_multiple_of(STEP_BYTES) } else { length }
 }
 
 fn is_in_regions(length: usize) -> bool {
-    (UNIT_BYTES / 2..=PLOT_BYTES_MAX).contains(&length)
+    (STEP_BYTES / 2..=PLOT_BYTES_MAX).contains(&length)
 }
 
 /// Bytes between pages that count against the limit of a store with so many bytes of pages. Of all there are it has as large a part as of all
-/// pages, for the regions are the process's and the limit a store's; but never more than a [`SPARE_SHARE`] of its pages count. What is more
+/// pages, for the regions are the process's and the limit a store's; but never more than a [`BETWEEN_SHARE`] of its pages count. What is more
 /// came with pages that went so that others get their memory, and is used by the next pages before anything else; counted, it would
 /// make more pages go, which would leave more.
-pub(crate) fn spare_bytes(pages: u64) -> usize {
+pub(crate) fn between_bytes(pages: u64) -> usize {
     let (unused, used) = bytes();
     let part = (unused as f64 * (pages as f64 / used.max(1) as f64).min(1.0)) as usize;
-    part.min(pages as usize / SPARE_SHARE)
+    part.min(pages as usize / BETWEEN_SHARE)
 }
 
 /// Bytes between pages, and bytes of pages, of the whole process.
@@ -55,6 +55,15 @@ pub(crate) fn bytes() -> (usize, usize) {
         (regions.unused_bytes(), regions.used_bytes())
     });
     each.fold((0, 0), |(unused, used), more| (unused + more.0, used + more.1))
+}
+
+/// Gives back what nobody has needed since the last time. Called now and then.
+pub(crate) fn settle() {
+    for regions in &REGIONS {
+        let emptied = regions.lock().settle();
+        // Not under the lock: it is a call of the allocator's that may go to the system.
+        drop(emptied);
+    }
 }
 
 /// A copy of these bytes.
@@ -86,10 +95,18 @@ struct Plot {
 
 impl Plot {
     fn take(length: usize) -> Plot {
-        let units = length.div_ceil(UNIT_BYTES);
-        let free = REGIONS.iter().enumerate().find_map(|(lock, regions)| Some((lock, regions.try_lock()?)));
-        let (lock, mut regions) = free.unwrap_or_else(|| (0, REGIONS[0].lock()));
-        Plot { held: regions.take(units), lock, length }
+        let steps = length.div_ceil(STEP_BYTES);
+        let found = REGIONS.iter().enumerate().find_map(|(lock, regions)| {
+            let held = regions.try_lock()?.take(steps)?;
+            Some((lock, held))
+        });
+        let (lock, held) = found.unwrap_or_else(|| {
+            let free =
+                REGIONS.iter().enumerate().find_map(|(lock, regions)| Some((lock, regions.try_lock()?)));
+            let (lock, mut regions) = free.unwrap_or_else(|| (0, REGIONS[0].lock()));
+            (lock, regions.take_new(steps))
+        });
+        Plot { held, lock, length }
     }
 }
 
@@ -103,7 +120,6 @@ impl Drop for Plot {
     fn drop(&mut self) {
         let held = std::mem::take(&mut self.held);
         let emptied = REGIONS[self.lock].lock().give_back(held);
-        // Not under the lock: it is a call of the allocator's that may go to the system.
         drop(emptied);
     }
 }
@@ -114,9 +130,9 @@ mod tests {
 
     #[test]
     fn a_page_wastes_less_than_a_unit() {
-        for length in UNIT_BYTES / 2..=PLOT_BYTES_MAX {
+        for length in STEP_BYTES / 2..=PLOT_BYTES_MAX {
             let footprint = footprint(length);
-            assert!(footprint >= length && footprint - length < UNIT_BYTES, "{length} in {footprint}");
+            assert!(footprint >= length && footprint - length < STEP_BYTES, "{length} in {footprint}");
         }
         assert_eq!((footprint(100), footprint(PLOT_BYTES_MAX + 1)), (100, PLOT_BYTES_MAX + 1));
         assert_eq!(footprint(16 * 1024), 16 * 1024);

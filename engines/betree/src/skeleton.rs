@@ -7,13 +7,13 @@
 //! | write sets of transactions in memory | theirs |
 //! | inner nodes and indexes of slices (the *skeleton*, [`crate::tree::shedding`]) | [`SKELETON_SHARE`] |
 //! | who updates which key (intents) | what the live snapshots need |
-//! | what lies between pages ([`crate::page_memory`]) | a tenth or less |
+//! | what lies between pages ([`crate::page_memory`]) | a sixteenth of the pages at most |
 //! | directories of leaves, pages of runs, pages of leaves | what all these leave ([`crate::cache`]) |
 //!
 //! Beside the limit stand what a merge has in its hands (some 10 MB each of the two or more threads that merge), what is handed on from one
 //! read to the next (buffers of 16 to 64 KiB for as many as were under way at once, four of up to 2 MiB, 16 contexts of 96 KB;
-//! [`crate::handed_on`]), the queues of threads that merge (up to 2 MiB each), pages that a reader holds after the cache has dropped them, and
-//! what the allocator keeps for a moment.
+//! [`crate::handed_on`]), the queues of threads that merge (up to 2 MiB each), pages that a reader holds after the cache has dropped them, what
+//! lies between pages beyond that sixteenth where many have gone and few have come, and what the allocator keeps for a moment.
 //!
 //! # Steps, once a second
 //! 1. Measure the skeleton. While it is within its part, nothing happens.
@@ -51,6 +51,7 @@ pub(crate) struct Skeleton {
 impl Core {
     /// Keeps the skeleton within its part, and has directories and pages get what everything else leaves.
     pub(crate) fn share_out_memory(&self) {
+        page_memory::settle();
         self.bound_skeleton();
         self.blocks.cache().rebalance(self.bytes_beside_pages() as u64);
     }
@@ -63,7 +64,7 @@ impl Core {
             self.blocks.index_memory.bytes(),
             self.node_bytes(),
             self.intents.memory(),
-            page_memory::spare_bytes(
+            page_memory::between_bytes(
                 self.blocks.cache().decoded_bytes() + self.blocks.cache().compressed_bytes(),
             ),
             self.blocks.scan_ahead.bytes(),

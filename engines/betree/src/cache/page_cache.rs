@@ -226,9 +226,15 @@ impl PageCache {
         }
     }
 
-    /// Sets another limit; what is too much goes when the limit is shared out again.
+    /// Sets another limit; what is too much goes when the limit is shared out again. With less than half of it all pages go: those that could stay
+    /// lie among those that cannot, and would keep the memory of all.
     pub(crate) fn change_limit(&self, limit: u64) {
-        self.limit.store(limit, Ordering::Relaxed);
+        let before = self.limit.swap(limit, Ordering::Relaxed);
+        if limit < before / 2 {
+            self.decoded.clear();
+            self.compressed.clear();
+            self.runs.clear();
+        }
     }
 
     /// Where a page is kept compressed.

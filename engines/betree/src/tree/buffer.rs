@@ -6,9 +6,9 @@
 //!   only the newest can ever be seen, which merges say together with those below them.
 //! - *Joining*: making one of merges and the version below them, where nobody can tell the two apart ([`joining`](super::joining)). Below the
 //!   horizon only: above it commits that wrote a key blindly may come here in another order than to the log, also from below.
-//! - *Left*: a commit that overwrites a key must leave the version before, which snapshots may see until the commit is published. The next commit
-//!   to the same buffer drops it, whatever its keys are: then the same thread mostly frees memory that it needs at once, and which is still
-//!   in the processor's caches.
+//! - *Left*: a commit that overwrites a key must leave the version before, which snapshots may see until the commit is published. Of the next
+//!   commits to the same buffer the first that knows of a horizon which sees the newer version drops it, whatever its own keys are: so memory is
+//!   mostly freed by a thread that needs some at once, while it is still in the processor's caches.
 //! - *Sweep*: dropping what nobody can see any more from all chains: what was left while somebody could see it, or too much of it.
 //!
 //! # Invariants
@@ -23,7 +23,7 @@ use std::ops::Bound;
 use pando_environment::sync::{RwLock, RwLockReadGuard};
 use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
 
-use self::chains::{Chains, Place};
+use self::chains::{ChainNumber, Chains};
 use self::key::BufferKey;
 use super::ranges::DeletedRanges;
 
@@ -35,8 +35,8 @@ mod key;
 pub(crate) use self::chain::NoPut;
 pub(crate) use self::chain::{Chain, OwnedChange, Version};
 
-/// What a key takes beside its values: its entry, its slot at the fill of a B-tree that grows at random, its place in the table.
-pub(crate) const SLOT_BYTES: usize = 152;
+/// What a key takes beside its values: its entry, its slot at the fill of a B-tree that grows at random, its part of the table.
+pub(crate) const SLOT_BYTES: usize = 156;
 /// What the allocator takes beside the bytes it gives.
 const ALLOCATION_BYTES: usize = 16;
 
@@ -45,8 +45,8 @@ const ALLOCATION_BYTES: usize = 16;
 pub(crate) struct Buffer {
     chains: Chains,
     sizes: Sizes,
-    /// Where a commit has left a version, and its time, as they came.
-    left: VecDeque<(CommitTimestamp, Place)>,
+    /// Chains in which commits have left a version, as they came, and the times from which on nobody wants it.
+    left: VecDeque<(CommitTimestamp, ChainNumber)>,
 }
 
 /// What a buffer has, in bytes.
@@ -70,42 +70,52 @@ impl Sizes {
     }
 }
 
-/// So many keys of which a version was left are remembered: more than most commits overwrite.
-const LEFT_MAX: usize = 256;
+/// So many chains in which a version was left are remembered at least: more than most commits overwrite.
+const LEFT_MIN: usize = 256;
+/// And so many at most: dropping them takes a fraction of a millisecond, also when an old snapshot has ended.
+const LEFT_MAX: usize = 4_096;
+/// Between both, one of so many chains: where several write at a time, the horizon is some commits behind.
+const LEFT_SHARE: usize = 4;
 
 impl Buffer {
-    /// Adds a version of a key.
+    /// Adds a version of a key; its chain, if it has an older version now.
     pub(crate) fn push(
         &mut self,
         key: &[u8],
         version: Version,
         horizon: SnapshotTimestamp,
         ranges: &DeletedRanges,
-    ) {
-        let Some(place) = self.chains.find(key) else {
+    ) -> Option<ChainNumber> {
+        let Some(number) = self.chains.find(key) else {
             self.sizes.all += version.heap_bytes() + SLOT_BYTES + BufferKey::heap_bytes(key);
             self.sizes.content += key.len() + version.content_bytes();
-            return self.chains.insert(key, Chain { newest: version, older: None });
+            self.chains.insert(key, Chain { newest: version, older: None });
+            return None;
         };
-        let (_, chain) = self.chains.get_mut(place);
-        let timestamp = version.timestamp;
+        let (_, chain) = self.chains.get_mut(number);
         let (newest, content) = (chain.newest.heap_bytes(), chain.newest.content_bytes());
         let older = chain.push(version);
         self.sizes.content = self.sizes.content - content + chain.newest.content_bytes();
         self.sizes.older += older;
         self.sizes.all = self.sizes.all + chain.newest.heap_bytes() + older - newest;
         self.sizes.prune(chain, horizon, ranges.over(key));
-        if chain.older.is_some() && self.left.len() < LEFT_MAX {
-            self.left.push_back((timestamp, place));
+        chain.older.is_some().then_some(number)
+    }
+
+    /// Remembers that a version was left in a chain, if there is room to.
+    fn note_left(&mut self, number: ChainNumber) {
+        if self.left.len() < (self.chains.len() / LEFT_SHARE).clamp(LEFT_MIN, LEFT_MAX) {
+            // What came late stands below others, and goes when they are seen.
+            self.left.push_back((self.chains.get(number).newest.timestamp, number));
         }
     }
 
     /// Drops what commits have left that the horizon sees.
     fn drop_left(&mut self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) {
-        while let Some((timestamp, place)) = self.left.front()
+        while let Some((timestamp, number)) = self.left.front()
             && horizon.sees(*timestamp)
         {
-            let (key, chain) = self.chains.get_mut(*place);
+            let (key, chain) = self.chains.get_mut(*number);
             self.sizes.prune(chain, horizon, ranges.over(key));
             self.left.pop_front();
         }
@@ -121,7 +131,7 @@ impl Buffer {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Chain> {
-        self.chains.find(key).map(|place| self.chains.get(place))
+        self.chains.find(key).map(|number| self.chains.get(number))
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -181,7 +191,7 @@ pub(crate) struct SharedBuffer {
 pub(crate) struct Applied {
     /// By how many bytes it grew.
     pub(crate) growth: isize,
-    /// Keys of which it left a version for the next commit to drop.
+    /// Chains in which it left a version that the next commits are to drop.
     pub(crate) left: usize,
 }
 
@@ -213,8 +223,13 @@ impl SharedBuffer {
         let before = buffer.bytes();
         buffer.drop_left(horizon, ranges);
         let left = buffer.left.len();
+        // A part of a large commit has the time of the whole, which nobody sees for long: the commits between would have to wait for it.
+        let is_small = timestamp.get() == lsn.get();
         for (key, change) in writes {
-            buffer.push(key, Version { timestamp, change }, horizon, ranges);
+            let left = buffer.push(key, Version { timestamp, change }, horizon, ranges);
+            if let Some(number) = left.filter(|_| is_small) {
+                buffer.note_left(number);
+            }
         }
         let after = buffer.bytes();
         self.bytes.store(after, Ordering::Relaxed);

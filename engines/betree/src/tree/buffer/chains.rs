@@ -1,15 +1,15 @@
 //! The chains of a buffer: by hash for whoever knows the key, in order for whoever wants a range.
 //!
 //! A commit knows its keys. Most are new, or, where a small set is written again and again, were written a moment ago. Either is told by
-//! one place of a table that fits in the processor's caches, where a search through the order takes some twenty comparisons, each of which the
+//! one look into a table that fits in the processor's caches, where a search through the order takes some twenty comparisons, each of which the
 //! processor guesses wrongly half of the time.
 //!
 //! # Terms
 //! - *Entry*: a key with its chain. Entries stay where they are.
-//! - *Place*: which entry, in the order in which they came.
+//! - *Number* of a chain: which entry it has, in the order in which they came.
 //!
 //! # Invariants
-//! - `order` and `table` have each place once.
+//! - `order` and `table` have each number once.
 //! - Nothing is taken out: what was merged goes with the whole buffer.
 
 use std::collections::BTreeMap;
@@ -24,9 +24,23 @@ use super::key::BufferKey;
 /// Entries are allocated so many at once: none is ever copied to where there is more room, but for the first ones.
 const ENTRIES_A_BLOCK: usize = 256;
 
-/// Where an entry is.
+/// Which entry a chain has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(crate) struct ChainNumber(u32);
+
+/// An entry as the table has it. With a part of the hash, so that a table that grows looks at no entry.
+#[derive(Clone, Copy, Debug)]
+struct Hashed {
+    hash: u32,
+    number: ChainNumber,
+}
+
+impl Hashed {
+    /// The bits that are kept, spread over the places where the table looks for them.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -37,37 +51,44 @@ struct Entry {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Chains {
-    order: BTreeMap<BufferKey, Place>,
-    table: HashTable<Place>,
+    order: BTreeMap<BufferKey, ChainNumber>,
+    table: HashTable<Hashed>,
     entries: Entries,
-    /// Drawn at random, so that nobody can choose keys that meet.
+    /// Seeded in each process anew. It does not keep someone who can measure times from finding keys that meet; those make the look-ups of one
+    /// buffer slower, which is small.
     hashes: DefaultHashBuilder,
 }
 
 impl Chains {
-    /// Where the chain of a key is.
-    pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
-        let is_it = |place: &Place| self.entries.get(*place).key.as_slice() == key;
-        self.table.find(self.hashes.hash_one(key), is_it).copied()
+    fn hash(&self, key: &[u8]) -> u32 {
+        self.hashes.hash_one(key) as u32
+    }
+
+    /// Which chain a key has.
+    pub(super) fn find(&self, key: &[u8]) -> Option<ChainNumber> {
+        let hash = self.hash(key);
+        let is_it =
+            |known: &Hashed| known.hash == hash && self.entries.get(known.number).key.as_slice() == key;
+        self.table.find(Hashed::spread(hash), is_it).map(|known| known.number)
     }
 
     /// Adds the chain of a key that has none.
     pub(super) fn insert(&mut self, key: &[u8], chain: Chain) {
+        let hash = self.hash(key);
         let key = BufferKey::new(key);
-        let (entries, hashes) = (&mut self.entries, &self.hashes);
-        let hash = |key: &BufferKey| hashes.hash_one(key.as_slice());
-        let (own, place) = (hash(&key), entries.push(Entry { key: key.clone(), chain }));
-        self.table.insert_unique(own, place, |place| hash(&entries.get(*place).key));
-        let other = self.order.insert(key, place);
+        let number = self.entries.push(Entry { key: key.clone(), chain });
+        let known = Hashed { hash, number };
+        self.table.insert_unique(Hashed::spread(hash), known, |known| Hashed::spread(known.hash));
+        let other = self.order.insert(key, number);
         assert!(other.is_none(), "a key has one chain");
     }
 
-    pub(super) fn get(&self, place: Place) -> &Chain {
-        &self.entries.get(place).chain
+    pub(super) fn get(&self, number: ChainNumber) -> &Chain {
+        &self.entries.get(number).chain
     }
 
-    pub(super) fn get_mut(&mut self, place: Place) -> (&[u8], &mut Chain) {
-        let entry = self.entries.get_mut(place);
+    pub(super) fn get_mut(&mut self, number: ChainNumber) -> (&[u8], &mut Chain) {
+        let entry = self.entries.get_mut(number);
         (entry.key.as_slice(), &mut entry.chain)
     }
 
@@ -87,16 +108,16 @@ impl Chains {
         upper: Bound<&[u8]>,
     ) -> impl DoubleEndedIterator<Item = (&[u8], &Chain)> + '_ {
         let range = self.order.range::<[u8], _>((lower, upper));
-        range.map(|(key, place)| (key.as_slice(), self.get(*place)))
+        range.map(|(key, number)| (key.as_slice(), self.get(*number)))
     }
 }
 
-/// Entries by their places, in blocks.
+/// Entries by their numbers, in blocks.
 #[derive(Debug, Default)]
 struct Entries(Vec<Vec<Entry>>);
 
 impl Entries {
-    fn push(&mut self, entry: Entry) -> Place {
+    fn push(&mut self, entry: Entry) -> ChainNumber {
         let has_room = self.0.last().is_some_and(|block| block.len() < ENTRIES_A_BLOCK);
         if !has_room {
             // A small buffer has no more than it needs.
@@ -106,17 +127,17 @@ impl Entries {
         let blocks = self.0.len();
         let block = &mut self.0[blocks - 1];
         block.push(entry);
-        let place = (blocks - 1) * ENTRIES_A_BLOCK + block.len() - 1;
-        Place(u32::try_from(place).expect("a buffer has far fewer than four billion keys"))
+        let number = (blocks - 1) * ENTRIES_A_BLOCK + block.len() - 1;
+        ChainNumber(u32::try_from(number).expect("a buffer has far fewer than four billion keys"))
     }
 
-    fn get(&self, Place(place): Place) -> &Entry {
-        let place = place as usize;
-        &self.0[place / ENTRIES_A_BLOCK][place % ENTRIES_A_BLOCK]
+    fn get(&self, ChainNumber(number): ChainNumber) -> &Entry {
+        let number = number as usize;
+        &self.0[number / ENTRIES_A_BLOCK][number % ENTRIES_A_BLOCK]
     }
 
-    fn get_mut(&mut self, Place(place): Place) -> &mut Entry {
-        let place = place as usize;
-        &mut self.0[place / ENTRIES_A_BLOCK][place % ENTRIES_A_BLOCK]
+    fn get_mut(&mut self, ChainNumber(number): ChainNumber) -> &mut Entry {
+        let number = number as usize;
+        &mut self.0[number / ENTRIES_A_BLOCK][number % ENTRIES_A_BLOCK]
     }
 }
