@@ -210,9 +210,9 @@ mod tests {
         assert_eq!(hex(&encode_snapshot(&used)), "03200884020 1db24a09c01".replace(' ', ""));
         assert_eq!(decode_snapshot(&encode_snapshot(&used)), Ok(used.clone()));
         let removed = set(&[(32, 33)]);
-        assert_eq!(hex(&encode_delta(&used, &removed)), "060120010320088402 01db24a09c01".replace(' ', ""));
+        assert_eq!(hex(&encode_delta(&used, &removed)), "010120010320088402 01db24a09c01".replace(' ', ""));
         assert_eq!(decode_delta(&encode_delta(&used, &removed)), Ok((used, removed.clone())));
-        assert_eq!(hex(&encode_root(&MapBlocks::default(), &removed)), "060000012001");
+        assert_eq!(hex(&encode_root(&MapBlocks::default(), &removed)), "010000012001");
     }
 
     #[test]

@@ -15,8 +15,9 @@ use crate::log::LogPosition;
 /// Bytes of one copy.
 pub(crate) const SUPERBLOCK_BYTES: usize = 4_096;
 
-/// The version of everything in the data file: what `space` writes, and what the tree stores in it.
-pub(super) const DATA_FORMAT_VERSION: u32 = 6;
+/// The version of everything in the data file: what `space` writes, and what the tree stores in it. Frozen; see [`crate::format`]. Stores of 2
+/// to 6 were written before the first release and are refused.
+pub(super) const DATA_FORMAT_VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"PANDO\0DB";
 const CHECKSUM_BYTES: usize = 16;

@@ -47,7 +47,7 @@ fn golden_a_catalog_of_one_tree() {
     let mut trees = example();
     trees.truncate(1);
     let expected = [
-        &[6_u8, 1][..], // version, trees
+        &[1_u8, 1][..], // version, trees
         &[1, 0],        // number, state
         b"\x05first",
         b"\x01\x08pageSize\x038KB",      // one option

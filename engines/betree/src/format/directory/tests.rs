@@ -48,7 +48,7 @@ fn a_directory_comes_back_and_finds_the_page_of_a_key() {
 fn golden_a_directory_of_one_page() {
     let directory = Directory::new([&b""[..]].into_iter(), vec![page(16, 10)], 999);
     let expected = [
-        &[6_u8, 0][..],                         // version, flags
+        &[1_u8, 0][..],                         // version, flags
         &[1, 10, 0xA0, 0x1F, 0xE7, 0x07, 0],    // pages, entries, raw bytes 4000, content bytes 999, filters
         &[0],                                   // empty separator
         &pointer(BlockKind::Page, 16).encode(), // see "Pointer"

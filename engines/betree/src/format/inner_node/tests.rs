@@ -54,7 +54,7 @@ fn golden_a_node_of_one_child_and_one_slice() {
     let mut node = StoredInnerNode { height: 2, children: vec![child(b"", BlockKind::InnerNode)] };
     node.children[0].slices = vec![slice(BlockKind::RunIndex)];
     let expected = [
-        &[6_u8, 2, 1, 1, 0][..], // version, height, children, slices, range deletes
+        &[1_u8, 2, 1, 1, 0][..], // version, height, children, slices, range deletes
         &[0],                    // empty pivot
         &pointer(BlockKind::InnerNode).encode(),
         &[0xAC, 0x02, 5, 8, 1], // entries, content bytes, reach, slices

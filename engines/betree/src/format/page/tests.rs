@@ -207,7 +207,7 @@ fn golden_a_page_of_three_versions_of_two_keys() {
     builder.push(b"app", CommitTimestamp::new(290), Content::Deleted);
     builder.push(b"apple", CommitTimestamp::ZERO, Content::Value(b"old"));
     let expected = [
-        &[6_u8, 0][..],               // version, flags
+        &[1_u8, 0][..],               // version, flags
         &[3, 0],                      // prefix length
         &[3, 0, 0, 0],                // entries
         &[0x22, 1, 0, 0, 0, 0, 0, 0], // base time 290
@@ -235,7 +235,7 @@ fn golden_an_even_page_of_two_keys() {
     builder.push(b"apple 1", CommitTimestamp::new(500), Content::Value(b"x"));
     builder.push(b"apple 2", CommitTimestamp::new(300), Content::Value(b"y"));
     let expected = [
-        &[6_u8, 2][..],               // version, flags: even
+        &[1_u8, 2][..],               // version, flags: even
         &[6, 0],                      // prefix length
         &[2, 0, 0, 0],                // entries
         &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
@@ -266,7 +266,7 @@ fn golden_a_page_of_two_large_values() {
     let (first, second) = (large(2), large(5));
     let (first, second) = (Content::Large(first), Content::Large(second));
     let expected = [
-        &[6_u8, 0][..],               // version, flags
+        &[1_u8, 0][..],               // version, flags
         &[0, 0],                      // prefix length
         &[2, 0, 0, 0],                // entries
         &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300
@@ -304,7 +304,7 @@ fn golden_a_page_of_merges() {
     let max = Merge::Max(b"mx").to_bytes();
     builder.push(b"app", CommitTimestamp::new(300), Content::Merge(&max));
     let expected = [
-        &[6_u8, 2][..],               // version, flags: even
+        &[1_u8, 2][..],               // version, flags: even
         &[3, 0],                      // prefix length
         &[1, 0, 0, 0],                // entries
         &[0x2C, 1, 0, 0, 0, 0, 0, 0], // base time 300

@@ -66,8 +66,8 @@ fn golden_an_index_of_one_page_without_a_filter() {
     let pages = Directory::new([&b""[..]].into_iter(), vec![page], 999);
     let index = SliceIndex { pages, filter: Filter::default() };
     let expected = [
-        &[6_u8, 0][..],                                    // version, blocks of the filter
-        &[6, 0, 1, 0xAC, 0x02, 0xA0, 0x1F, 0xE7, 0x07, 0], // as a leaf directory
+        &[1_u8, 0][..],                                    // version, blocks of the filter
+        &[1, 0, 1, 0xAC, 0x02, 0xA0, 0x1F, 0xE7, 0x07, 0], // as a leaf directory
         &[0],                                              // empty separator
         &page.pointer.encode(),
         &[0xAC, 0x02, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20], // entries, newest
