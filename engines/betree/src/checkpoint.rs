@@ -290,7 +290,7 @@ impl Core {
     /// Merges what all trees have buffered of records up to `target`. A tree that fails keeps no other from it; dropped ones that
     /// nobody reads any more need not be merged.
     fn merge_all_up_to(&self, target: Lsn) -> Result<(), BetreeError> {
-        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        let oldest = self.snapshots.oldest(&self.publisher);
         let mut outcome = Ok(());
         for tree in self.trees_in_order() {
             if !tree.is_dropped() || tree.is_usable_at(oldest) {
@@ -317,7 +317,7 @@ impl Core {
             let _gate = self.gate.write();
             self.last_lsn()
         };
-        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        let oldest = self.snapshots.oldest(&self.publisher);
         let next_tree = self.naming.lock().next;
         let mut change = std::mem::take(&mut last.change);
         let mut captured = Vec::new();
@@ -358,7 +358,7 @@ impl Core {
         change: &mut SpaceChange,
         last: &mut Last,
     ) -> Result<(), BetreeError> {
-        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        let oldest = self.snapshots.oldest(&self.publisher);
         for tree in self.trees_in_order() {
             if tree.is_dropped() && !tree.is_usable_at(oldest) && !last.damaged.contains(&tree.id) {
                 match self.take_apart(&tree) {

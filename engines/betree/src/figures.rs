@@ -66,7 +66,7 @@ impl Core {
         self.add_devices(&mut figures);
         self.add_traffic(&mut figures);
         figures.set("snapshots.newest", self.publisher.newest().get());
-        figures.set("snapshots.oldest", self.snapshots.retained(&self.publisher).oldest().get());
+        figures.set("snapshots.oldest", self.snapshots.oldest(&self.publisher).get());
         figures.set("transactions.live", self.snapshots.all().len() as u64);
         figures.set("trees.count", self.trees().len() as u64);
         let stretches = |tree: &Arc<Tree>| tree.view().ranges.stretches().len() as u64;

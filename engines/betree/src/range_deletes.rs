@@ -125,7 +125,7 @@ impl Core {
             return None;
         }
         let replayed = CommitTimestamp::new(self.last_lsn().get());
-        let oldest = self.snapshots.retained(&self.publisher).oldest();
+        let oldest = self.snapshots.oldest(&self.publisher);
         view.ranges.stretches().iter().find_map(|stretch| {
             let time = stretch.times.iter().copied().find(|time| oldest.sees(*time) && *time <= replayed)?;
             Some(Due { span: stretch.span.clone(), time })

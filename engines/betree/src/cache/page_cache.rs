@@ -234,6 +234,7 @@ impl PageCache {
             self.decoded.clear();
             self.compressed.clear();
             self.runs.clear();
+            page_memory::shrink();
         }
     }
 

@@ -62,7 +62,7 @@ pub(super) struct Regions {
 #[derive(Default)]
 struct Region {
     gaps: BTreeMap<u16, BytesMut>,
-    /// Units of the widest gap.
+    /// Steps of the widest gap.
     widest: u16,
 }
 
@@ -121,9 +121,12 @@ impl Regions {
     /// Makes gaps of what came back last, if nobody has taken or added a plot since the last time; memory that is not needed any more.
     #[must_use]
     pub(super) fn settle(&mut self) -> Vec<BytesMut> {
-        if !std::mem::replace(&mut self.is_quiet, true) {
-            return Vec::new();
-        }
+        if std::mem::replace(&mut self.is_quiet, true) { self.join_recent() } else { Vec::new() }
+    }
+
+    /// Makes gaps of what came back last; memory that is not needed any more.
+    #[must_use]
+    pub(super) fn join_recent(&mut self) -> Vec<BytesMut> {
         let recent = std::mem::take(&mut self.recent);
         recent.into_iter().filter_map(|held| self.join(held)).collect()
     }

@@ -53,6 +53,22 @@ fn memory_is_used_whatever_the_size_of_pages() {
 }
 
 #[test]
+fn with_less_than_half_of_the_limit_all_pages_go_and_with_more_as_many_as_are_too_many() {
+    let limit = 8 << 20;
+    let cache = PageCache::new(limit, 16 << 10);
+    read_through(&cache, limit, 16 << 10);
+    let used = || cache.decoded_bytes() + cache.compressed_bytes();
+    cache.change_limit(limit / 4 * 3);
+    cache.rebalance(0);
+    assert!((limit / 10 * 4..=limit / 4 * 3).contains(&used()), "{} bytes", used());
+    cache.change_limit(limit / 4);
+    assert_eq!((used(), cache.pages()), (0, (0, 0)));
+    cache.rebalance(0);
+    read_through(&cache, limit, 16 << 10);
+    assert!((1..=limit / 4).contains(&used()), "{} bytes", used());
+}
+
+#[test]
 fn a_page_that_is_too_large_for_the_decoded_tier_stays_compressed() {
     let cache = PageCache::new(64 << 20, 16 << 10);
     let bytes = 3 << 20;
