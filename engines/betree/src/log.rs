@@ -10,8 +10,8 @@
 //! # The life of a record
 //! 1. Its payload is compressed where that is worth it ([`Packed`]). [`Log::append`] gives it the next LSN and copies it into the
 //!    active batch, under a mutex held for the copy.
-//! 2. [`Log::write_through`]: one thread at a time takes all batches and writes them; those who waited for it find theirs
-//!    written.
+//! 2. [`Log::write_through`]: one thread at a time takes all batches and writes them, each up to the end of a page of the kernel's, so that
+//!    it reads nothing for it; those who waited for it find theirs written.
 //! 3. [`Log::sync`]: one sync is in flight at a time; what is appended meanwhile is covered by the next one. Callers wait,
 //!    or leave a waker ([`Log::on_durable`]) that the flusher serves. Nothing stays unsynced for longer than the flush
 //!    interval.

@@ -13,6 +13,8 @@ use super::record::{Stored, record_bytes, write_record};
 use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use crate::space::StoreId;
 
+/// What the kernel keeps of a file in one piece, in bytes: as much on all usual machines, or a multiple that zeros are no help for.
+const PAGE_BYTES: u64 = 4_096;
 /// A buffer that grew longer is given back to the system, in bytes.
 const KEPT_BUFFER_BYTES: usize = 8 * 1024 * 1024;
 
@@ -23,6 +25,23 @@ pub(super) struct Batch {
     pub(super) bytes: Vec<u8>,
     /// The last record in it.
     pub(super) last: Lsn,
+}
+
+impl Batch {
+    /// Fills up the page of the file in which the batch ends with zeros, if it is the first in it; where it ends then. Of a page that is written
+    /// in part only, and is not in the kernel's memory, the kernel first reads the rest: in a file that is used again a commit would wait for
+    /// the device, and for all that is before it there.
+    pub(super) fn fill_page(&mut self) -> u64 {
+        let end = self.offset + self.bytes.len() as u64;
+        // The page in which it begins was filled up by the batch before, or read by recovery just now.
+        let filled_to = self.offset.next_multiple_of(PAGE_BYTES);
+        if end <= filled_to {
+            return end;
+        }
+        let page_end = end.next_multiple_of(PAGE_BYTES).min(self.segment.length);
+        self.bytes.resize((page_end - self.offset) as usize, 0);
+        page_end
+    }
 }
 
 /// See the [module](self).

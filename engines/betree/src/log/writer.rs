@@ -240,14 +240,14 @@ impl Log {
     fn write_batches(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), LogError> {
         self.check_poison()?;
         let batches = self.appender.lock().take_batches();
-        for batch in batches {
+        for mut batch in batches {
             if batch.segment.number != writer.segment.number {
                 // What recovery relies on: a segment is durable before the next one begins.
                 self.waits.timed(WaitFor::LogSegment, || self.sync_segment(&writer.segment))?;
                 self.durable.fetch_max(self.logged.load(Ordering::SeqCst), Ordering::SeqCst);
                 writer.segment = Arc::clone(&batch.segment);
             }
-            self.write_batch(&batch).map_err(|error| self.poison(error))?;
+            self.write_batch(&mut batch).map_err(|error| self.poison(error))?;
             self.logged.fetch_max(batch.last.get(), Ordering::SeqCst);
             self.appender.lock().give_back(batch.bytes);
         }
@@ -256,12 +256,13 @@ impl Log {
         Ok(())
     }
 
-    fn write_batch(&self, batch: &Batch) -> Result<(), LogError> {
+    fn write_batch(&self, batch: &mut Batch) -> Result<(), LogError> {
+        let record_bytes = batch.bytes.len() as u64;
+        let end = batch.fill_page();
         let segment = &batch.segment;
         segment.file.write_all_at(&batch.bytes, batch.offset)?;
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
-        self.counters.write_bytes.fetch_add(batch.bytes.len() as u64, Ordering::Relaxed);
-        let end = batch.offset + batch.bytes.len() as u64;
+        self.counters.write_bytes.fetch_add(record_bytes, Ordering::Relaxed);
         if end > segment.written_to.load(Ordering::Relaxed) {
             let zeros = self.options.zero_ahead_bytes.min(segment.length - end);
             if zeros > 0 {

@@ -1,7 +1,7 @@
 //! Segments: records across them, positions in them, and their use after release.
 
 use pando_environment::simulated::{Fault, FaultRule};
-use pando_environment::{FileSystem, Operation};
+use pando_environment::{Access, FileSystem, OpenMode, Operation};
 
 use super::*;
 
@@ -310,5 +310,43 @@ fn who_appends_takes_a_segment_that_is_ready_while_others_are_at_the_folder() {
         log.sync(last).unwrap();
         log.release_before(log.position_of(last)).unwrap();
     }
+    log.close().unwrap();
+}
+
+#[test]
+fn a_write_into_a_segment_that_is_used_again_fills_its_last_page() {
+    const PAGE: usize = 4_096;
+    let simulation = Environment::simulated(13);
+    let log = create(&simulation);
+    // Until a segment is used again, whose file is full of older records.
+    let is_used_again = |log: &Log| {
+        let path = segment_path(log.end().segment());
+        let file = simulation.environment.files().open(&path, OpenMode::Existing, Access::Buffered).unwrap();
+        let mut bytes = vec![0; file.length().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes.len() == 16 << 10 && bytes[bytes.len() / 2..].iter().any(|byte| *byte != 0)
+    };
+    while !is_used_again(&log) || log.end().offset() as usize > 2 * PAGE {
+        let last = append(&log, 1);
+        log.sync(last).unwrap();
+        log.release_before(log.position_of(last)).unwrap();
+    }
+    let file = simulation
+        .environment
+        .files()
+        .open(&segment_path(log.end().segment()), OpenMode::Existing, Access::Buffered)
+        .unwrap();
+    let mut left_old = 0;
+    while log.end().offset() as usize + 2 * PAGE < 16 << 10 {
+        let end = log.end().offset() as usize;
+        let mut page = vec![0; end.next_multiple_of(PAGE) + PAGE - end];
+        file.read_exact_at(&mut page, end as u64).unwrap();
+        let rest = end.next_multiple_of(PAGE) - end;
+        assert!(page[..rest].iter().all(|byte| *byte == 0), "behind {end}");
+        left_old += usize::from(page[rest..].iter().any(|byte| *byte != 0));
+        let last = append(&log, 1);
+        log.write_through(last).unwrap();
+    }
+    assert!(left_old > 0, "the page behind is left as it was");
     log.close().unwrap();
 }
