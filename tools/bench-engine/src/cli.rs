@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::path::PathBuf;
 
 use crate::error::BenchError;
@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:
   betree and RocksDB only, inserts at 20 times a cache of 32 MB:
     … -- all --peers betree,rocksdb --phases capped --cache 32MB --scale 20
   ten minutes of inserts, second by second:
-    … -- all --peers betree --phases capped --insert-seconds 600
+    … -- all --peers betree --phases capped --insert-seconds 600 --counters
   tables and chart of an earlier run:
     … -- report engines";
 
@@ -67,6 +67,12 @@ fn all() -> Command {
         .arg(text("trees", "10000", "Trees of the phase with many").value_parser(value_parser!(u32).range(1..)))
         .arg(text("log", "256MB", "Log to recover from"))
         .arg(text("seed", "1", "What draws hang on").value_parser(value_parser!(u64)))
+        .arg(Arg::new("layout").long("layout").value_delimiter(',').help(
+            "Options of the trees that betree and btree make, such as compression=none,pageSize=8KB; those left out are the engine's own",
+        ))
+        .arg(Arg::new("counters").long("counters").action(ArgAction::SetTrue).help(
+            "Write into results.json, for each second of a load, what the library counts of itself, if it does",
+        ))
 }
 
 /// One measuring process; the command `all` calls it.
@@ -100,6 +106,19 @@ fn positive(matches: &ArgMatches, name: &'static str) -> Result<f64, BenchError>
     })
 }
 
+/// Options such as `compression=lz4`.
+fn layout_of(matches: &ArgMatches) -> Result<Vec<(String, String)>, BenchError> {
+    let parse = |option: &String| match option.split_once('=') {
+        Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        None => Err(BenchError::Argument {
+            name: "layout",
+            value: option.clone(),
+            expected: "options with their values, such as compression=lz4,pageSize=8KB",
+        }),
+    };
+    matches.get_many::<String>("layout").into_iter().flatten().map(parse).collect()
+}
+
 /// The run that `all` is asked for.
 pub fn run_of(matches: &ArgMatches) -> Result<Run, BenchError> {
     let setup = Setup {
@@ -114,6 +133,8 @@ pub fn run_of(matches: &ArgMatches) -> Result<Run, BenchError> {
         trees: get(matches, "trees"),
         log_bytes: parse_size("log", &get::<String>(matches, "log"))?,
         seed: get(matches, "seed"),
+        layout: layout_of(matches)?,
+        counters: matches.get_flag("counters"),
     };
     let names = |name| matches.get_many::<String>(name);
     let peers = match names("peers") {
@@ -179,5 +200,8 @@ mod tests {
         assert!(run(&["--cache", "1"]).is_err());
         assert!(run(&["--peers", "betree,oracle"]).is_err());
         assert!(run(&["--phases", "lukewarm"]).is_err());
+        assert!(run(&["--layout", "lz4"]).is_err());
+        let some = run(&["--layout", "compression=lz4, pageSize=8KB"]).expect("possible");
+        assert_eq!(some.setup.layout[1], ("pageSize".to_owned(), "8KB".to_owned()));
     }
 }

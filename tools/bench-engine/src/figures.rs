@@ -38,7 +38,7 @@ impl Figures {
 }
 
 /// A second of a load, or a little more: seconds end with the batch that goes over.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Second {
     /// Seconds since the beginning, at its end.
     pub at: f64,
@@ -46,6 +46,9 @@ pub struct Second {
     pub documents: u64,
     /// The longest batch that ended in it, in milliseconds.
     pub longest_ms: f64,
+    /// What the library counted of itself up to its end, where the run was asked for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// What one process measured.

@@ -81,7 +81,8 @@ impl Task {
 
     fn open(&self, cache_bytes: u64, trees: u32, documents: u64) -> Result<Bench, BenchError> {
         let log_bytes = if self.phase == Phase::Crash { self.setup.log_bytes } else { 0 };
-        let settings = PeerSettings { cache_bytes, trees, log_bytes };
+        let layout = self.setup.layout.clone();
+        let settings = PeerSettings { layout, cache_bytes, trees, log_bytes };
         Bench::open(self.peer, &self.folder, settings, self.setup.seed, documents)
     }
 
@@ -106,6 +107,7 @@ fn load(task: &Task, bench: &Bench, prefix: &str, outcome: &mut Outcome) -> Resu
         batch: setup.batch,
         at_least: Duration::from_secs_f64(at_least),
         at_most: Duration::from_secs_f64(setup.limit_seconds.max(at_least)),
+        counters: setup.counters,
     };
     let inserted = inserts::run(bench, plan)?;
     outcome.figures.add(&format!("{prefix}.inserts"), &inserted.figures);

@@ -71,8 +71,10 @@ pub enum PeerKind {
 }
 
 /// How a store is opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PeerSettings {
+    /// Of `betree` and `btree`: options of the trees that are made, by name.
+    pub layout: Vec<(String, String)>,
     /// What its own caches and write buffers may take, in bytes.
     pub cache_bytes: u64,
     /// Its trees, made where they do not exist.

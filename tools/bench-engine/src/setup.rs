@@ -28,6 +28,12 @@ pub struct Setup {
     pub log_bytes: u64,
     /// What draws hang on.
     pub seed: u64,
+    /// Options of the trees of `betree` and `btree`, by name.
+    #[serde(default)]
+    pub layout: Vec<(String, String)>,
+    /// Whether the seconds of a load have what the library counts of itself.
+    #[serde(default)]
+    pub counters: bool,
 }
 
 impl Setup {

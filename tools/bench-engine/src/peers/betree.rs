@@ -40,11 +40,19 @@ struct BetreePeer {
 
 /// Opens the store in a folder, or makes it.
 pub fn open(folder: &Path, settings: PeerSettings, buffers: Buffers) -> Result<Box<dyn Peer>, BenchError> {
-    let (kind, layout) = match buffers {
-        Buffers::InNodes => (PeerKind::Betree, TreeOptions::default()),
+    let mut layout = TreeOptions { entries: settings.layout };
+    let kind = match buffers {
+        Buffers::InNodes => PeerKind::Betree,
         Buffers::None => {
-            let entries = vec![("bufferPercent".to_owned(), "0".to_owned())];
-            (PeerKind::Btree, TreeOptions { entries })
+            if let Some((_, value)) = layout.entries.iter().find(|(name, _)| name == "bufferPercent") {
+                return Err(BenchError::Argument {
+                    name: "layout",
+                    value: format!("bufferPercent={value}"),
+                    expected: "other options: the peer btree is betree with bufferPercent=0",
+                });
+            }
+            layout.entries.push(("bufferPercent".to_owned(), "0".to_owned()));
+            PeerKind::Btree
         }
     };
     let mut options = Options::default();
@@ -112,7 +120,10 @@ impl Peer for BetreePeer {
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {
-        self.engine.statistics().iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let waits = self.engine.waits();
+        let waits = waits.iter().map(|wait| (format!("waits.{}.micros", wait.name), wait.micros));
+        let statistics = self.engine.statistics();
+        statistics.iter().map(|(name, value)| (name.to_owned(), value)).chain(waits).collect()
     }
 }
 

@@ -5,7 +5,8 @@ use crate::data::{DOCUMENTS, INDEXES, Purchases, TREES, Tree, primary_key};
 use crate::peer::{Peer, PeerKind, PeerSettings};
 
 const DOCUMENTS_LOADED: u64 = 500;
-const SETTINGS: PeerSettings = PeerSettings { cache_bytes: 8 << 20, trees: TREES, log_bytes: 0 };
+const SETTINGS: PeerSettings =
+    PeerSettings { layout: Vec::new(), cache_bytes: 8 << 20, trees: TREES, log_bytes: 0 };
 
 fn open(kind: PeerKind, folder: &std::path::Path) -> Box<dyn Peer> {
     kind.open(folder, SETTINGS).expect("the folder is free")

@@ -126,6 +126,8 @@ fn round_up(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::report::measures::tests::results;
 
@@ -134,7 +136,12 @@ mod tests {
         let mut all = results("x", 1.0, 1.0);
         assert_eq!(render(&all), None);
         all.outcomes[0].timeline = (1..=5)
-            .map(|n| Second { at: f64::from(n), documents: u64::from(n as u32) * 1_000, longest_ms: 1.0 })
+            .map(|n| Second {
+                at: f64::from(n),
+                documents: u64::from(n as u32) * 1_000,
+                longest_ms: 1.0,
+                counters: BTreeMap::new(),
+            })
             .collect();
         let svg = render(&all).expect("there is a line");
         assert!(svg.contains("polyline class=\"l betree\"") && svg.contains(">betree<"), "{svg}");

@@ -305,6 +305,8 @@ pub mod tests {
             trees: 10,
             log_bytes: 1 << 20,
             seed: 1,
+            layout: Vec::new(),
+            counters: false,
         };
         let outcomes = vec![outcome(PeerKind::Betree, betree), outcome(Rocksdb, rocksdb)];
         let machine = std::collections::BTreeMap::new();

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::figures::Results;
 use crate::report::CHART;
 use crate::report::measures::{Measure, SECTIONS, figure, verdict, written};
+use crate::setup::Setup;
 use crate::workloads::inserts::multiple_of;
 
 const NOTHING: &str = "–";
@@ -95,6 +96,7 @@ fn preamble(results: &Results) -> Vec<String> {
             mebibytes(setup.cache_bytes + setup.headroom_bytes),
             results.seconds,
         ),
+        layout_of(setup),
         format!("Machine: {}.", machine.join(", ")),
         format!(
             "What an acknowledged batch of {} means, beside a sync every 100 ms: {}.",
@@ -102,6 +104,16 @@ fn preamble(results: &Results) -> Vec<String> {
             durability.join("; ")
         ),
     ]
+}
+
+fn layout_of(setup: &Setup) -> String {
+    let options: Vec<String> = setup.layout.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    match options.as_slice() {
+        [] => "Trees of betree and btree as they are by default.".to_owned(),
+        options => {
+            format!("Trees of betree and btree with other options than the usual: {}.", options.join(", "))
+        }
+    }
 }
 
 fn notes(results: &Results) -> Vec<String> {

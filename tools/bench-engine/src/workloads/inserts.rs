@@ -6,6 +6,7 @@
 //! 3. The figures are of the *second half* of the documents (of the last quarter of the time where that is not reached):
 //!    there the store is at least at half its final size.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::batch::{Batch, Into};
@@ -24,6 +25,8 @@ pub struct InsertPlan {
     pub at_least: Duration,
     /// Goes on at most so long, with fewer.
     pub at_most: Duration,
+    /// Whether each second has what the library counts of itself.
+    pub counters: bool,
 }
 
 /// What was inserted.
@@ -56,7 +59,7 @@ pub fn run(bench: &Bench, plan: InsertPlan) -> Result<Inserted, BenchError> {
     figures.set("all.rate", documents as f64 / total.seconds);
     figures.set("all.cpu_us", total.cpu_seconds * 1e6 / documents as f64);
     second_half(bench, &marks, &mut figures);
-    let timeline = marks.iter().map(|mark| mark.second).collect();
+    let timeline = marks.into_iter().map(|mark| mark.second).collect();
     Ok(Inserted { documents, figures, timeline })
 }
 
@@ -79,7 +82,8 @@ fn insert(bench: &Bench, plan: InsertPlan) -> Result<Vec<Mark>, BenchError> {
         let elapsed = began.elapsed();
         let ended = documents >= bench.documents && elapsed >= plan.at_least || elapsed >= plan.at_most;
         if ended || elapsed.as_secs_f64() >= marks.len() as f64 + 1.0 {
-            let second = Second { at: elapsed.as_secs_f64(), documents, longest_ms };
+            let counters = if plan.counters { bench.peer.counters() } else { BTreeMap::new() };
+            let second = Second { at: elapsed.as_secs_f64(), documents, longest_ms, counters };
             marks.push(Mark { second, sample: bench.sample()? });
             longest_ms = 0.0;
         }
