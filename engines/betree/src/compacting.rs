@@ -16,7 +16,8 @@ use pando_storage::TreeId;
 
 use crate::core::Core;
 use crate::error::BetreeError;
-use crate::tree::digest::Digest;
+use crate::tree::behind::Payment;
+use crate::tree::digest::{Digest, Place};
 use crate::tree::node::Child;
 use crate::tree::tree_state::Tree;
 use crate::tree::waiting::next_waiting;
@@ -51,7 +52,8 @@ impl Core {
             let view = tree.view_to_keep();
             let Some(key) = next_waiting(&view.version, &self.blocks, height, &from)? else { return Ok(()) };
             drop(view);
-            self.digest_at(tree, &merging, &key, height, Digest::Child)?;
+            let place = Place { key: &key, height };
+            self.digest_at(tree, &merging, place, Digest::Child, Payment::Free)?;
             // The next key that there can be.
             from = [&key, &[0][..]].concat();
         }

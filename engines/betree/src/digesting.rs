@@ -15,10 +15,10 @@ use pando_environment::sync::{Mutex, MutexGuard};
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::merging::Progress;
-use crate::tree::behind::{Behind, Wanted, wanted_by_reads};
+use crate::tree::behind::{Moved, Payment, Wanted, wanted_by_reads};
 use crate::tree::buffer::SharedBuffer;
 use crate::tree::digest::{Digest, Place, digest};
-use crate::tree::flush::{FlushInput, Late};
+use crate::tree::flush::FlushInput;
 use crate::tree::messages::Messages;
 use crate::tree::tree_state::Tree;
 
@@ -92,10 +92,11 @@ impl Core {
         while self.is_quiet() {
             let Some(wanted) = idle.wanted.lock().pop() else { return Ok(Progress::Nothing) };
             let digested = match &wanted {
-                Drain::Late(tree) => self.digest_late(tree, Behind::take),
+                Drain::Late(tree) => self.digest_late(tree, Payment::Free),
                 Drain::Child(tree, wanted) => match tree.try_lock_merging() {
                     Some(merging) => {
-                        self.digest_at(tree, &merging, &wanted.key, wanted.height, Digest::Child)
+                        let place = Place { key: &wanted.key, height: wanted.height };
+                        self.digest_at(tree, &merging, place, Digest::Child, Payment::Free)
                     }
                     None => Ok(Progress::Nothing),
                 },
@@ -139,24 +140,21 @@ impl Core {
     /// Sends down something that is late and paid for, if there is any.
     pub(crate) fn digest_one(&self) -> Result<Progress, BetreeError> {
         let Some(tree) = self.behind.lock().pop_front() else { return Ok(Progress::Nothing) };
-        let progress = self.digest_late(&tree, Behind::take_paid);
+        let progress = self.digest_late(&tree, Payment::Credit);
         self.note_behind(&tree);
         progress
     }
 
     /// A step at the next place where there is something to send down: flushes have done so at many, since they were noted.
-    fn digest_late(
-        &self,
-        tree: &Arc<Tree>,
-        take: fn(&mut Behind) -> Option<Late>,
-    ) -> Result<Progress, BetreeError> {
+    fn digest_late(&self, tree: &Arc<Tree>, payment: Payment) -> Result<Progress, BetreeError> {
         // Whoever is merging it now will ask again for what is late.
         let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
         let places = tree.behind.lock().places();
         for _ in 0..places {
-            let next = take(&mut tree.behind.lock());
+            let next = tree.behind.lock().take(payment);
             let Some(late) = next else { break };
-            if self.digest_at(tree, &merging, &late.key, late.height, Digest::Due)? == Progress::Merged {
+            let place = Place { key: &late.key, height: late.height };
+            if self.digest_at(tree, &merging, place, Digest::Due, payment)? == Progress::Merged {
                 return Ok(Progress::Merged);
             }
         }
@@ -167,9 +165,9 @@ impl Core {
         &self,
         tree: &Tree,
         _merging: &MutexGuard<'_, ()>,
-        key: &[u8],
-        height: u8,
+        place: Place<'_>,
         what: Digest,
+        payment: Payment,
     ) -> Result<Progress, BetreeError> {
         let before = tree.view_to_keep();
         let retained = self.snapshots.retained(&self.publisher);
@@ -183,11 +181,14 @@ impl Core {
             retained: &retained,
         };
         // How it ends says nothing about flushes: what commits wait for is neither failed nor mended by it.
-        let mut flushed =
-            digest(input, Place { key, height }, what).inspect_err(|_| self.counters.failed_merges.add(1))?;
+        let mut flushed = digest(input, place, what).inspect_err(|_| self.counters.failed_merges.add(1))?;
         drop(before);
         let late = std::mem::take(&mut flushed.late);
-        tree.behind.lock().note(0, flushed.figures.moved, late);
+        let paid = match payment {
+            Payment::Credit => flushed.figures.moved,
+            Payment::Free => Moved::default(),
+        };
+        tree.behind.lock().note(0, paid, late);
         if flushed.replaced_nodes.is_empty() {
             return Ok(Progress::Nothing);
         }

@@ -237,6 +237,7 @@ impl Core {
         let mut messages = Messages::of_buffer(&frozen.buffer.read(), &retained);
         let settings = tree.settings();
         let large = put_out(&mut messages, &self.blocks, tree.id, settings)?;
+        let to_leaves = tree.behind.lock().allowed_to_leaves(messages.span().bytes());
         let input = FlushInput {
             blocks: &self.blocks,
             tree: tree.id,
@@ -245,7 +246,7 @@ impl Core {
             messages: &messages,
             retained: &retained,
         };
-        let mut flushed = flush_with(input, large)?;
+        let mut flushed = flush_with(input, large, to_leaves)?;
         drop(before);
         self.counters.merged_entries.add(messages.span().len() as u64);
         self.count_flush(flushed.figures);

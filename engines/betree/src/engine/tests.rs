@@ -9,7 +9,7 @@ use pando_storage::{Begin, Durability, Engine, TreeOptions};
 use crate::engine::Betree;
 use crate::merging::Progress;
 use crate::options::Options;
-use crate::tree::behind::Moved;
+use crate::tree::behind::{Moved, Payment};
 use crate::tree::flush::Late;
 
 #[test]
@@ -54,7 +54,7 @@ fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
     loop {
         make_late();
         // In front of all others a place where there is nothing.
-        let late: Vec<Late> = std::iter::from_fn(|| tree.behind.lock().take()).collect();
+        let late: Vec<Late> = std::iter::from_fn(|| tree.behind.lock().take(Payment::Free)).collect();
         let nothing = Late { key: Box::default(), height: 0, bytes: 1 };
         tree.behind.lock().note(0, Moved::default(), [nothing].into_iter().chain(late).collect());
         core.set_merge_failure(Some(&error));

@@ -42,8 +42,9 @@ pub(crate) struct Place<'p> {
 
 /// Runs a step. Where there is no such node any more, or nothing to do, nothing changes, and the root is the old one.
 pub(crate) fn digest(input: FlushInput<'_>, place: Place<'_>, what: Digest) -> Result<Flushed, BetreeError> {
-    let limit = 2 * input.settings.leaf_share();
-    Flush::new(input, limit)?.into_flushed(|step| step.digest(place, what))
+    // A step above the lowest nodes may bring a leaf's worth on to leaves, whatever leaves have credit for: that is little of what it moves.
+    let to_leaves = 2 * input.settings.leaf_share();
+    Flush::new(input, to_leaves)?.into_flushed(|step| step.digest(place, what))
 }
 
 impl Flush<'_> {

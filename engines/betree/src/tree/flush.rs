@@ -2,7 +2,7 @@
 //!
 //! # Steps
 //! 1. What arrives at a node is divided among its children, and [`policy`](super::policy) decides what becomes of each.
-//! 2. Only so much goes down to leaves in one step, the heaviest first ([`leaf_limit`]). What is late is told to the caller, who has it
+//! 2. Only so much goes down to leaves in one step, the heaviest first: what the caller allows. What is late is told to the caller, who has it
 //!    sent down in further steps ([`digest`](super::digest)), each of which is as short.
 //! 3. A child that is to go down takes along all its slices: they are read (of all children of the node at once) and merged
 //!    with what arrives, and the same begins one level below; a leaf is rewritten, or appended to.
@@ -31,7 +31,7 @@ use super::leaf_merge::{LeafFigures, LeafMerge, LeafParts};
 use super::leaf_writer::NewLeaf;
 use super::messages::{Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
-use super::policy::{Fate, Fates, Load, StepLimit, decide};
+use super::policy::{Fate, Fates, HEAVY_SHARES, Load, StepLimit, decide};
 use super::retain::{Dropped, Retained};
 use super::settings::TreeSettings;
 use super::slice::Slices;
@@ -52,7 +52,7 @@ pub(crate) struct FlushInput<'f> {
     pub(crate) retained: &'f Retained,
 }
 
-/// Nodes of a height in which something is late: those that cover a key from this one on.
+/// Nodes of a height in which so many bytes are late, or none: those that cover a key from this one on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Late {
     pub(crate) key: Box<[u8]>,
@@ -92,20 +92,14 @@ pub(crate) struct FlushFigures {
     pub(crate) moved: Moved,
 }
 
-/// Bytes of messages that may go down to leaves in the step that takes so many down from a buffer: as many as come, a leaf's worth at
-/// least. What is more is late, and sent down by later steps.
-fn leaf_limit(settings: &TreeSettings, arriving: usize) -> usize {
-    arriving.max(2 * settings.leaf_share())
-}
-
-fn flush(input: FlushInput<'_>) -> Result<Flushed, BetreeError> {
-    let limit = leaf_limit(&input.settings, input.messages.span().bytes());
-    Flush::new(input, limit)?.into_flushed(|flush| flush.run())
-}
-
-/// Runs a flush of messages whose large values were just [put out](super::large_values::put_out). After an error nothing of either remains.
-pub(crate) fn flush_with(input: FlushInput<'_>, large: LargeValues) -> Result<Flushed, BetreeError> {
-    let flushed = flush(input);
+/// Runs a flush of messages whose large values were just [put out](super::large_values::put_out), of which so many bytes may go down to
+/// leaves. After an error nothing of either remains.
+pub(crate) fn flush_with(
+    input: FlushInput<'_>,
+    large: LargeValues,
+    to_leaves: usize,
+) -> Result<Flushed, BetreeError> {
+    let flushed = Flush::new(input, to_leaves).and_then(|flush| flush.into_flushed(|flush| flush.run()));
     if flushed.is_err() {
         large.written.iter().for_each(|extent| input.blocks.store().abandon(*extent));
     }
@@ -132,8 +126,9 @@ pub(super) struct Flush<'f> {
     pub(super) input: FlushInput<'f>,
     pub(super) leaves: LeafMerge<'f>,
     has_runs: bool,
-    /// Bytes that may still go down to leaves.
-    limit: usize,
+    /// Bytes that may still go down to leaves, and to those for which much waits.
+    to_leaves: usize,
+    to_heavy_leaves: usize,
     pub(super) replaced: Vec<Vec<Pointer>>,
     pub(super) replaced_nodes: Vec<Arc<NodeSlot>>,
     pub(super) run_extents: Vec<Extent>,
@@ -154,13 +149,14 @@ pub(super) enum Division {
 }
 
 impl<'f> Flush<'f> {
-    /// A step of which so many bytes may go down to leaves.
-    pub(super) fn new(input: FlushInput<'f>, limit: usize) -> Result<Flush<'f>, BetreeError> {
+    /// A step in which so many bytes may go down to leaves.
+    pub(super) fn new(input: FlushInput<'f>, to_leaves: usize) -> Result<Flush<'f>, BetreeError> {
         Ok(Flush {
             leaves: LeafMerge::new(input.blocks, input.tree, input.settings, input.retained),
             input,
             has_runs: has_runs(&input)?,
-            limit,
+            to_leaves,
+            to_heavy_leaves: input.messages.span().bytes(),
             replaced: Vec::new(),
             replaced_nodes: Vec::new(),
             run_extents: Vec::new(),
@@ -351,21 +347,30 @@ impl<'f> Flush<'f> {
             }
             loads.push(load);
         }
-        // To inner nodes goes as much as comes; more in further steps.
-        let arriving: usize = loads.iter().map(|load| load.arriving).sum();
         let limit = match node.height() {
-            // A lone child is never sent down by a step of its own.
-            1 => StepLimit { bytes: self.limit, at_least_one: self.limit > 0 || loads.len() == 1 },
-            _ => StepLimit { bytes: arriving, at_least_one: true },
+            1 => StepLimit {
+                bytes: self.to_leaves,
+                // A lone child is never sent down by a step of its own.
+                at_least_one: self.to_leaves > 0 || loads.len() == 1,
+                heavy_from: share.saturating_mul(HEAVY_SHARES),
+                heavy_bytes: self.to_heavy_leaves,
+            },
+            // To inner nodes goes as much as comes; more in further steps.
+            _ => StepLimit {
+                bytes: loads.iter().map(|load| load.arriving).sum(),
+                at_least_one: true,
+                heavy_from: usize::MAX,
+                heavy_bytes: 0,
+            },
         };
         let Fates { fates, moved, late } = decide(&loads, share, limit);
         if node.height() == 1 {
-            self.limit = self.limit.saturating_sub(moved);
+            self.to_leaves = self.to_leaves.saturating_sub(moved);
+            self.to_heavy_leaves = self.to_heavy_leaves.saturating_sub(moved);
         }
         self.figures.moved.add(node.height(), moved);
-        if late > 0 {
-            self.late.push(Late { key: lower.into(), height: node.height(), bytes: late });
-        }
+        // Where nothing is late any more that is news, too.
+        self.late.push(Late { key: lower.into(), height: node.height(), bytes: late });
         Ok(fates)
     }
 
@@ -373,7 +378,8 @@ impl<'f> Flush<'f> {
     pub(super) fn take_back(&mut self, height: u8, bytes: usize) {
         self.figures.moved.remove(height, bytes);
         if height == 1 {
-            self.limit += bytes;
+            self.to_leaves += bytes;
+            self.to_heavy_leaves += bytes;
         }
     }
 

@@ -12,7 +12,9 @@
 //! 3. Of what is due the heaviest goes down, and more, the heavier first, as long as all together are within the [*limit*](StepLimit) of
 //!    this step; where the step is made for this node, one in any case. The rest of it is late: it goes down in a later step. What appends, and
 //!    what goes down because nothing waits in nodes, is not bound by the limit.
-//! 4. All else that arrives joins.
+//! 4. A child of a leaf for which [eight shares](HEAVY_SHARES) wait is *heavy*: it goes down as if the limit were all that arrives at the tree, one in
+//!    any case. So a step is never long for having been put off.
+//! 5. All else that arrives joins.
 //!
 //! The limit makes steps short. What arrives at a node at once is due at once, as a rule: without it one flush rewrites all leaves
 //! below a node, and the next ones none.
@@ -22,6 +24,9 @@
 
 /// Slices that a child may have. A read looks at all their filters.
 pub(crate) const SLICES_MAX: usize = 8;
+
+/// The shares that a leaf may have waiting for it before it goes down in any flush that comes by: half a leaf and more, as a rule.
+pub(crate) const HEAVY_SHARES: usize = 8;
 
 /// What a node has for a child, and what arrives.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,6 +74,9 @@ pub(crate) struct StepLimit {
     pub(crate) bytes: usize,
     /// The heaviest child goes down in any case, if it is due: a step that is made for this node has to do something.
     pub(crate) at_least_one: bool,
+    /// From how many bytes on a child is heavy; such ones may go down up to `heavy_bytes`, if that is more than `bytes`.
+    pub(crate) heavy_from: usize,
+    pub(crate) heavy_bytes: usize,
 }
 
 /// Decides for all children of a node.
@@ -87,8 +95,10 @@ pub(crate) fn decide(loads: &[Load], share: usize, limit: StepLimit) -> Fates {
             continue;
         }
         staying -= load.total();
-        let is_forced = limit.at_least_one && decided.moved == 0;
-        if !is_forced && decided.moved + load.total() > limit.bytes {
+        let is_heavy = load.total() >= limit.heavy_from;
+        let most = if is_heavy { limit.bytes.max(limit.heavy_bytes) } else { limit.bytes };
+        let is_forced = (limit.at_least_one || is_heavy) && decided.moved == 0;
+        if !is_forced && decided.moved + load.total() > most {
             decided.late += load.total();
         } else {
             decided.moved += load.total();
@@ -139,7 +149,7 @@ mod tests {
     }
 
     fn limit(bytes: usize) -> StepLimit {
-        StepLimit { bytes, at_least_one: true }
+        StepLimit { bytes, at_least_one: true, heavy_from: usize::MAX, heavy_bytes: 0 }
     }
 
     fn fates(loads: &[Load], share: usize) -> Vec<Fate> {
@@ -199,8 +209,24 @@ mod tests {
         assert_eq!((decided.moved, decided.late), (560, 210));
         let heavy = [load(200, 1, 0), load(0, 0, 0)];
         assert_eq!(decide(&heavy, 100, limit(0)).fates, [GoesDown, Stays]);
-        let spent = decide(&heavy, 100, StepLimit { bytes: 199, at_least_one: false });
+        let spent = decide(&heavy, 100, StepLimit { at_least_one: false, ..limit(199) });
         assert_eq!((spent.fates, spent.moved, spent.late), (vec![Stays, Stays], 0, 200));
+    }
+
+    #[test]
+    fn what_is_heavy_goes_down_without_credit_as_far_as_more_arrives() {
+        let loads = [load(700, 1, 150), load(900, 1, 0), load(250, 1, 0), load(800, 1, 20)];
+        use Fate::{GoesDown, Joins, Stays};
+        let of = |heavy_bytes| {
+            let limit = StepLimit { bytes: 0, at_least_one: false, heavy_from: 800, heavy_bytes };
+            decide(&loads, 100, limit)
+        };
+        assert_eq!(of(10).fates, [Joins, GoesDown, Stays, Joins], "one in any case");
+        assert_eq!(of(1_800).fates, [GoesDown, GoesDown, Stays, Joins]);
+        assert_eq!((of(1_800).moved, of(1_800).late), (1_750, 250 + 820));
+        let lighter = [load(700, 1, 0), load(0, 0, 0)];
+        let limit = StepLimit { bytes: 0, at_least_one: false, heavy_from: 800, heavy_bytes: 5_000 };
+        assert_eq!(decide(&lighter, 100, limit).fates, [Stays, Stays]);
     }
 
     #[test]

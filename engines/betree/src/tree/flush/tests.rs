@@ -8,13 +8,13 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
 use pando_storage::{CommitTimestamp, Lsn, Merge, SnapshotTimestamp};
 
-use super::super::behind::Behind;
+use super::super::behind::{Behind, Payment};
 use super::super::buffer::{Buffer, NoPut, OwnedChange, Version as BufferVersion};
 use super::super::digest::{Digest, Place, digest};
 use super::super::large_values::put_out;
 use super::super::lookup;
 use super::super::owners::Owners;
-use super::super::policy::SLICES_MAX;
+use super::super::policy::{HEAVY_SHARES, SLICES_MAX};
 use super::super::view::{Partition, TreeView};
 use super::*;
 use crate::cache::PageCache;
@@ -84,7 +84,8 @@ impl World {
 
     fn flushed(&self, messages: &mut Messages) -> Result<Flushed, BetreeError> {
         let (large, retained) = (self.put_out(messages)?, self.retained());
-        flush_with(self.input(messages, &retained), large)
+        let to_leaves = self.behind.allowed_to_leaves(messages.span().bytes());
+        flush_with(self.input(messages, &retained), large, to_leaves)
     }
 
     fn put_out(&self, messages: &mut Messages) -> Result<LargeValues, BetreeError> {
@@ -123,7 +124,7 @@ impl World {
     /// Sends down what is late, as far as it is paid for.
     fn catch_up(&mut self) {
         while self.behind.is_due() {
-            let late = self.behind.take_paid().unwrap();
+            let late = self.behind.take(Payment::Credit).unwrap();
             self.digest(&late.key, late.height, Digest::Due);
         }
     }
@@ -380,10 +381,12 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
     for _ in 0..150 {
         let wanted = writes(&random, 2_000, 30, 0);
         let mut messages = world.messages(&wanted);
+        let allowed = world.behind.allowed_to_leaves(messages.span().bytes());
         let figures = world.try_flush(&mut messages).unwrap();
         world.note(&wanted);
-        // A child weighs at most what it may have, and what arrived for it.
-        let most = messages.span().bytes().max(2 * share) + 2 * messages.span().bytes() + 4 * share;
+        // The heaviest child in any case: it weighs at most what it may have, and what arrived for it.
+        let heaviest = HEAVY_SHARES * share + messages.span().bytes();
+        let most = allowed.max(heaviest);
         assert!(
             figures.moved.to_leaves() <= most,
             "{} bytes went down, {} arrived",
@@ -392,12 +395,43 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
         );
         late = late.max(world.behind.bytes());
         while world.behind.is_due() {
-            let place = world.behind.take_paid().unwrap();
+            let place = world.behind.take(Payment::Credit).unwrap();
             steps += u32::from(world.digest(&place.key, place.height, Digest::Due));
         }
     }
     world.check();
     assert!(late > 0 && steps > 10, "{late} bytes were late, {steps} steps followed");
+}
+
+#[test]
+fn what_comes_for_a_few_leaves_only_does_not_pile_up() {
+    for leaves in [1, 4] {
+        let random = SeededRandom::new(17);
+        let settings = TreeSettings { leaf_bytes: 20_000, buffer_percent: 3, ..tiny() };
+        let heavy = HEAVY_SHARES * settings.leaf_share();
+        let mut world = World::new(settings);
+        for _ in 0..20 {
+            world.flush(&writes(&random, 20_000, 1_000, 0));
+        }
+        let (mut moved, mut arrived) = (0, 0);
+        for flush in 0..200 {
+            // Some of the keys of one leaf, or of a few.
+            let wanted = writes(&random, 500 * leaves, 400, 0);
+            let mut messages = world.messages(&wanted);
+            let figures = world.try_flush(&mut messages).unwrap();
+            world.note(&wanted);
+            if flush >= 10 {
+                arrived = arrived.max(messages.span().bytes());
+                moved = moved.max(figures.moved.to_leaves());
+            }
+            world.catch_up();
+        }
+        world.check();
+        assert!(
+            moved <= arrived + 2 * heavy,
+            "{leaves} leaves: {moved} bytes went down at once, {arrived} came"
+        );
+    }
 }
 
 #[test]
