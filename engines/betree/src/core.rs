@@ -128,6 +128,9 @@ pub(crate) struct Counters {
     pub(crate) swept_bytes: Counter,
     pub(crate) merged_entries: Counter,
     pub(crate) merged_leaves: Counter,
+    /// Leaves and inner nodes that were divided, by one for each that was added.
+    pub(crate) leaf_splits: Counter,
+    pub(crate) node_splits: Counter,
     pub(crate) leaf_entries: Counter,
     pub(crate) leaf_bytes: Counter,
     pub(crate) slices: Counter,

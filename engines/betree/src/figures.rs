@@ -39,6 +39,8 @@ impl Core {
             ("ranges.unread_slices", &counters.unread_slices),
             ("merges.entries", &counters.merged_entries),
             ("merges.leaves", &counters.merged_leaves),
+            ("merges.leaf_splits", &counters.leaf_splits),
+            ("merges.node_splits", &counters.node_splits),
             ("merges.leaf_entries", &counters.leaf_entries),
             ("merges.leaf_bytes", &counters.leaf_bytes),
             ("merges.slices", &counters.slices),
@@ -112,6 +114,7 @@ impl Core {
         figures.set("nodes.shed_bytes", self.shed_bytes() as u64);
         figures.set("runs.probes", self.blocks.probes.get());
         figures.set("runs.vain_probes", self.blocks.vain_probes.get());
+        figures.set("runs.spared_probes", self.blocks.spared_probes.get());
         figures.set("runs.index_bytes", self.blocks.index_memory.bytes() as u64);
         figures.set("intents.count", self.intents.len() as u64);
         figures.set("intents.bytes", self.intents.memory() as u64);

@@ -263,6 +263,8 @@ impl Core {
     pub(crate) fn count_flush(&self, figures: FlushFigures) {
         let counters = &self.counters;
         counters.merged_leaves.add(figures.leaves.leaves);
+        counters.leaf_splits.add(figures.leaf_splits);
+        counters.node_splits.add(figures.node_splits);
         counters.leaf_entries.add(figures.leaves.entries);
         counters.leaf_bytes.add(figures.leaf_bytes);
         counters.slices.add(figures.slices);

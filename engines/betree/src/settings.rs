@@ -130,7 +130,7 @@ impl Core {
 /// Refuses buffered access where direct access was demanded.
 pub(crate) fn check_access(wanted: DirectIo, granted: Access) -> Result<(), BetreeError> {
     if wanted == DirectIo::On && granted != Access::Direct {
-        let expected = "auto or off: the file system of the data folder has no direct I/O";
+        let expected = "auto or off: the file system of the data folder has no direct I/O, or the store was opened with off, and has to be opened again with on";
         return Err(BetreeError::BadOption { name: "directIo", value: "on".to_owned(), expected });
     }
     Ok(())

@@ -148,6 +148,10 @@ fn every_key_is_found_in_runs_and_leaves_and_filters_spare_most_probes() {
     }
     let (probes, vain) = (store.figure("runs.probes"), store.figure("runs.vain_probes"));
     assert!(probes - vain > 1_000, "of {probes} probes {vain} in vain");
+    let spared = store.figure("runs.spared_probes");
+    assert!(spared > 10 * vain, "filters spared {spared} probes, {vain} were in vain");
+    let splits = (store.figure("merges.leaf_splits"), store.figure("merges.node_splits"));
+    assert!(splits.0 > 10 && splits.1 > 0, "{splits:?} leaves and nodes were divided");
     assert!(vain < 30_000 / 10, "{vain} probes in vain for 30,000 gets");
     let report_slices = {
         drop(reader);

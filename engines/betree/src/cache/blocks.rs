@@ -46,6 +46,8 @@ pub(crate) struct Blocks {
     /// Pages of slices that lookups read because a filter let the key through, and those that had not got it.
     pub(crate) probes: Counter,
     pub(crate) vain_probes: Counter,
+    /// Slices of which a lookup read nothing, since their filters knew that the key is not there.
+    pub(crate) spared_probes: Counter,
     /// Memory of slice indexes, which stay as long as their slices.
     pub(crate) index_memory: IndexMemory,
     /// What others bring for long scans.
@@ -59,6 +61,7 @@ impl Blocks {
             cache: Arc::new(cache),
             probes: Counter::default(),
             vain_probes: Counter::default(),
+            spared_probes: Counter::default(),
             index_memory: IndexMemory::default(),
             scan_ahead: ScanAhead::default(),
         }

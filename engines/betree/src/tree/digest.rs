@@ -95,7 +95,7 @@ impl Flush<'_> {
         };
         assert!(!parts.is_empty(), "one child stays, so that there is a node");
         Ok(Some(match division {
-            Division::AsNeeded => self.nodes_over(node.height(), parts),
+            Division::AsNeeded => self.divided_node(node.height(), parts),
             Division::Forbidden => {
                 let lower = parts[0].lower.clone();
                 let slot = NodeSlot::dirty(InnerNode::new(node.height(), parts));

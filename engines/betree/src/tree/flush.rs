@@ -90,6 +90,9 @@ pub(crate) struct FlushFigures {
     pub(crate) large_bytes: u64,
     /// Messages that went down.
     pub(crate) moved: Moved,
+    /// Leaves and inner nodes that are more than those whose place they take, but leaves that only what was appended made.
+    pub(crate) leaf_splits: u64,
+    pub(crate) node_splits: u64,
 }
 
 /// Runs a flush of messages whose large values were just [put out](super::large_values::put_out), of which so many bytes may go down to
@@ -238,7 +241,9 @@ impl<'f> Flush<'f> {
         }
         self.leaves.begin(&[], leaf, messages)?;
         self.leaves.add(leaf, messages)?;
-        Ok(leaf_parts(self.leaves.end()?))
+        let leaves = self.leaves.end()?;
+        self.figures.leaf_splits += leaves.len().saturating_sub(1) as u64;
+        Ok(leaf_parts(leaves))
     }
 
     /// A root of one child that nothing waits for gives way to the child.
@@ -271,7 +276,7 @@ impl<'f> Flush<'f> {
         if node.height() > 1 {
             self.unite_small(&mut parts)?;
         }
-        Ok(self.nodes_over(node.height(), parts))
+        Ok(self.divided_node(node.height(), parts))
     }
 
     /// The parts of a node once what arrives has joined and gone down as was decided.
@@ -438,7 +443,16 @@ impl<'f> Flush<'f> {
             self.leaves.add(next, waiting.span())?;
             taken += 1;
         }
-        Ok(Below { leaves: self.leaves.end()?, taken })
+        let leaves = self.leaves.end()?;
+        self.figures.leaf_splits += leaves.len().saturating_sub(taken) as u64;
+        Ok(Below { leaves, taken })
+    }
+
+    /// What takes the place of one node: a node over these parts, or several, or none.
+    pub(super) fn divided_node(&mut self, height: u8, parts: Vec<Part>) -> Vec<Part> {
+        let nodes = self.nodes_over(height, parts);
+        self.figures.node_splits += nodes.len().saturating_sub(1) as u64;
+        nodes
     }
 
     /// Nodes over these parts, as few as the fanout allows, of nearly equal size.

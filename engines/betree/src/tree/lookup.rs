@@ -162,6 +162,7 @@ fn in_slice(
 ) -> Result<Found, BetreeError> {
     let index = blocks.slice_index(slice, patience)?;
     if !index.filter.may_contain(hash) {
+        blocks.spared_probes.add(1);
         return Ok(Found::Absent);
     }
     let entry = &index.pages.pages()[index.pages.page_of(key)];

@@ -1,7 +1,7 @@
 //! Whatever the disk does behind the store's back is detected and named, and nothing wrong is returned.
 
-use pando_environment::Operation;
 use pando_environment::simulated::{Fault, FaultRule};
+use pando_environment::{Access, OpenMode, Operation};
 use pando_storage::{ErrorKind, StorageError};
 
 use super::*;
@@ -188,4 +188,33 @@ fn a_store_is_opened_once_at_a_time() {
     assert!(error.to_string().contains("in use"), "{error}");
     drop(store);
     drop(open(&simulation));
+}
+
+#[test]
+fn a_data_file_that_was_cut_short_is_refused_where_blocks_are_missing_and_named() {
+    let simulation = simulation(8);
+    let store = create(&simulation);
+    let blocks: Vec<Pointer> = (0..40)
+        .map(|n| store.write_block(TREE, BlockKind::Page, Compression::None, &content(n, 3_000)).unwrap())
+        .collect();
+    let end = blocks.iter().map(|block| block.address().byte_offset()).max().unwrap();
+    let file =
+        simulation.environment.files().open(&data_path(), OpenMode::Existing, Access::Buffered).unwrap();
+    file.set_length(end / 2).unwrap();
+    for pointer in &blocks {
+        let ends = pointer.address().byte_offset() + u64::from(pointer.disk_length());
+        match store.read_block(pointer) {
+            Ok(_) => assert!(ends <= end / 2),
+            Err(error) => {
+                assert!(ends > end / 2, "{error}");
+                assert!(error.to_string().contains("data.0000"), "{error}");
+            }
+        }
+    }
+    assert!(blocks.iter().any(|pointer| store.read_block(pointer).is_err()));
+    // Without its head it is no store.
+    file.set_length(100).unwrap();
+    drop(store);
+    let error = BlockStore::open(&simulation.environment, Path::new(FOLDER), small_options()).err().unwrap();
+    assert_eq!(StorageError::from(error).kind(), ErrorKind::Corrupt);
 }
