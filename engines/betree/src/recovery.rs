@@ -27,8 +27,8 @@ use crate::format::record::{
 use crate::large_commit::LargeReplay;
 use crate::log::{Log, LogOptions, LogRecord};
 use crate::merging::Progress;
-use crate::options::{DirectIo, Options};
-use crate::settings::check_access;
+use crate::options::Options;
+use crate::settings::change_access;
 use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
 use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
 use crate::tree::tree_state::Tree;
@@ -49,18 +49,15 @@ pub(crate) fn open(
     folder: &Path,
     options: Options,
 ) -> Result<Opened, BetreeError> {
-    let access = match options.direct_io {
-        DirectIo::Auto | DirectIo::On => Access::Direct,
-        DirectIo::Off => Access::Buffered,
-    };
-    let space = SpaceOptions::growing_by(options.growth_bytes, access);
+    // Directly in any case, so that it is known how reads and writes are to be aligned if that is wanted later.
+    let space = SpaceOptions::growing_by(options.growth_bytes, Access::Direct);
     let (store, state) = if BlockStore::exists(environment, folder)? {
         let (store, state) = BlockStore::open(environment, folder, space)?;
         (store, Some(state))
     } else {
         (BlockStore::create(environment, folder, space)?, None)
     };
-    check_access(options.direct_io, store.shared_file().access())?;
+    change_access(&store, options.direct_io)?;
     let store = Arc::new(store);
     let cache = PageCache::new(options.cache_bytes, options.tree.page_bytes);
     let blocks = Blocks::new(Arc::clone(&store), cache);

@@ -13,6 +13,7 @@ use pando_environment::Access;
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::options::{DirectIo, Options};
+use crate::space::{BlockStore, SpaceError};
 
 /// Versions of the options that there is room for.
 const VERSIONS_MAX: usize = 1_024;
@@ -101,7 +102,7 @@ impl Core {
         let _turn = self.changing_settings.lock();
         let options = Options::clone(&self.options).with_entries(&[(name.to_owned(), value.to_owned())])?;
         if options.direct_io != self.options.direct_io {
-            self.change_access(options.direct_io)?;
+            change_access(self.blocks.store(), options.direct_io)?;
         }
         self.options.replace(options)?;
         self.spill.set_budget(self.options.transaction_memory());
@@ -115,22 +116,17 @@ impl Core {
         }
         Ok(())
     }
-
-    fn change_access(&self, direct_io: DirectIo) -> Result<(), BetreeError> {
-        let file = self.blocks.store().shared_file();
-        let wanted = match direct_io {
-            DirectIo::Auto | DirectIo::On => Access::Direct,
-            DirectIo::Off => Access::Buffered,
-        };
-        let granted = file.change_access(wanted).map_err(crate::space::SpaceError::from)?;
-        check_access(direct_io, granted)
-    }
 }
 
-/// Refuses buffered access where direct access was demanded.
-pub(crate) fn check_access(wanted: DirectIo, granted: Access) -> Result<(), BetreeError> {
+/// Has the data file read and written as is wanted; refuses buffered access where direct access was demanded.
+pub(crate) fn change_access(store: &BlockStore, wanted: DirectIo) -> Result<(), BetreeError> {
+    let access = match wanted {
+        DirectIo::Auto | DirectIo::On => Access::Direct,
+        DirectIo::Off => Access::Buffered,
+    };
+    let granted = store.shared_file().change_access(access).map_err(SpaceError::from)?;
     if wanted == DirectIo::On && granted != Access::Direct {
-        let expected = "auto or off: the file system of the data folder has no direct I/O, or the store was opened with off, and has to be opened again with on";
+        let expected = "auto or off: the file system of the data folder has no direct I/O";
         return Err(BetreeError::BadOption { name: "directIo", value: "on".to_owned(), expected });
     }
     Ok(())
