@@ -120,7 +120,12 @@ fn direct_io_can_be_turned_off_and_on_beneath_readers_and_writers() {
     options.direct_io = DirectIo::Off;
     let engine = Betree::open(&Environment::real(), folder.path(), options).expect("it opens");
     assert_eq!(setting(&engine, "directIo"), "off");
-    let on = if engine.change_setting("directIo", "on").is_ok() { "on" } else { "auto" };
+    let other = tempfile::tempdir().expect("a temporary folder can be made");
+    let mut options = tiny_options();
+    options.direct_io = DirectIo::On;
+    let has_direct = Betree::open(&Environment::real(), other.path(), options).is_ok();
+    assert_eq!(engine.change_setting("directIo", "on").is_ok(), has_direct);
+    let on = if has_direct { "on" } else { "auto" };
     let tree = engine.create_tree("t", &TreeOptions::default()).expect("a tree is made");
     for round in 0..6_u32 {
         let wanted = ["off", on][round as usize % 2];

@@ -13,7 +13,8 @@ use super::record::{Stored, record_bytes, write_record};
 use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use crate::space::StoreId;
 
-/// What the kernel keeps of a file in one piece, in bytes: as much on all usual machines, or a multiple that zeros are no help for.
+/// What the kernel keeps of a file in one piece, in bytes. Where it is more (16 KB on some machines) a write may still wait for a read, as it would
+/// without.
 const PAGE_BYTES: u64 = 4_096;
 /// A buffer that grew longer is given back to the system, in bytes.
 const KEPT_BUFFER_BYTES: usize = 8 * 1024 * 1024;
@@ -33,7 +34,7 @@ impl Batch {
     /// the device, and for all that is before it there.
     pub(super) fn fill_page(&mut self) -> u64 {
         let end = self.offset + self.bytes.len() as u64;
-        // The page in which it begins was filled up by the batch before, or read by recovery just now.
+        // The page in which it begins was filled up by the batch before, or is in the kernel's memory since recovery went over it.
         let filled_to = self.offset.next_multiple_of(PAGE_BYTES);
         if end <= filled_to {
             return end;

@@ -2,7 +2,7 @@
 //!
 //! # Steps
 //! 1. What arrives at a node is divided among its children, and [`policy`](super::policy) decides what becomes of each.
-//! 2. Only so much goes down to leaves in one step, the heaviest first: what the caller allows. What is late is told to the caller, who has it
+//! 2. Only so much goes down to leaves in one step, the heaviest first: what the caller allows, and for whom much waits ([`policy`](super::policy)). What is late is told to the caller, who has it
 //!    sent down in further steps ([`digest`](super::digest)), each of which is as short.
 //! 3. A child that is to go down takes along all its slices: they are read (of all children of the node at once) and merged
 //!    with what arrives, and the same begins one level below; a leaf is rewritten, or appended to.

@@ -12,8 +12,8 @@
 //! 3. Of what is due the heaviest goes down, and more, the heavier first, as long as all together are within the [*limit*](StepLimit) of
 //!    this step; where the step is made for this node, one in any case. The rest of it is late: it goes down in a later step. What appends, and
 //!    what goes down because nothing waits in nodes, is not bound by the limit.
-//! 4. A child of a leaf for which [eight shares](HEAVY_SHARES) wait is *heavy*: it goes down as if the limit were all that arrives at the tree, one in
-//!    any case. So a step is never long for having been put off.
+//! 4. What waits for a leaf and reaches [eight shares](HEAVY_SHARES) is *heavy*: it goes down as if the limit were all that arrives at the tree, the
+//!    heaviest in any case. So no step becomes long for having been put off.
 //! 5. All else that arrives joins.
 //!
 //! The limit makes steps short. What arrives at a node at once is due at once, as a rule: without it one flush rewrites all leaves
