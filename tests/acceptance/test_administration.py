@@ -46,6 +46,15 @@ def test_collections_are_made_renamed_and_dropped(both):
     look(both)
 
 
+@pytest.mark.parametrize("fields", [
+    {}, {"lock": False}, {"lock": 0}, {"lock": None}, {"lock": 0.0}, {"async": True}, {"bogus": 1}, {"writeConcern": {"w": 1}}, {"maxTimeMS": "x"},
+    {"readConcern": {"level": "local"}}, {"readConcern": {"level": "majority"}},
+], ids=repr)
+def test_what_is_committed_can_be_written_to_its_place(filled, fields):
+    filled.on("admin").same({"fsync": 1, **fields}, texts=Texts.COMPARED)
+    filled.same({"fsync": 1, **fields}, texts=Texts.COMPARED)
+
+
 @pytest.mark.parametrize("source,target,options", [
     ("c", "new", {}), ("missing", "new", {}), ("c", "other", {}), ("c", "other", {"dropTarget": True}), ("c", "c", {}),
     ("c", "", {}), ("c", "a$b", {}), ("c", "system.x", {}), ("c", "x" * 250, {}), ("c", "c", {"dropTarget": True}),

@@ -144,8 +144,8 @@ impl Engine for CheckedEngine {
         self.inner.settings()
     }
 
-    fn change_setting(&self, name: &str, value: &str) -> Result<(), StorageError> {
-        self.checked(Call::Change, || self.inner.change_setting(name, value))
+    fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), StorageError> {
+        self.checked(Call::Change, || self.inner.change_settings(changes))
     }
 
     fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {

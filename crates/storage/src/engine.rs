@@ -131,12 +131,17 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// Changes one of the [settings](Engine::settings), until the store is closed. A name or a value that cannot be is
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput).
-    fn change_setting(&self, name: &str, value: &str) -> Result<(), StorageError> {
-        let _ = value;
-        let message = format!("the engine {} has no setting {name:?} that can be changed", self.name());
-        Err(StorageError::new(ErrorKind::InvalidInput, message))
+    /// Changes some of the [settings](Engine::settings), all or none, until the store is closed. A name or a value that cannot be
+    /// is [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), StorageError> {
+        match changes.first() {
+            None => Ok(()),
+            Some((name, _)) => {
+                let message =
+                    format!("the engine {} has no setting {name:?} that can be changed", self.name());
+                Err(StorageError::new(ErrorKind::InvalidInput, message))
+            }
+        }
     }
 
     /// Gives a tree other options in place of those that it was made with: what is written from now on keeps to them. Durable

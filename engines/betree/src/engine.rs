@@ -292,8 +292,8 @@ impl Engine for Betree {
         self.core.settings()
     }
 
-    fn change_setting(&self, name: &str, value: &str) -> Result<(), StorageError> {
-        Ok(self.core.change_setting(name, value)?)
+    fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), StorageError> {
+        Ok(self.core.change_settings(changes)?)
     }
 
     fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {

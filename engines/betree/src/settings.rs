@@ -92,28 +92,32 @@ impl Core {
         CHANGEABLE.iter().map(|name| (*name, value(*name))).collect()
     }
 
-    /// Changes a setting; what follows from it, such as a smaller cache, has happened when this returns.
-    pub(crate) fn change_setting(&self, name: &str, value: &str) -> Result<(), BetreeError> {
+    /// Changes settings, all or none; what follows from it, such as a smaller cache, has happened when this returns.
+    pub(crate) fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), BetreeError> {
         self.check_open()?;
-        if !CHANGEABLE.contains(&name) {
+        if let Some((name, _)) = changes.iter().find(|(name, _)| !CHANGEABLE.contains(name)) {
             let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), logBudget, transactionLimit, transactionMemory";
-            return Err(BetreeError::UnknownOption { name: name.to_owned(), known });
+            return Err(BetreeError::UnknownOption { name: (*name).to_owned(), known });
         }
         let _turn = self.changing_settings.lock();
-        let options = Options::clone(&self.options).with_entries(&[(name.to_owned(), value.to_owned())])?;
-        if options.direct_io != self.options.direct_io {
-            change_access(self.blocks.store(), options.direct_io)?;
+        let entries: Vec<_> =
+            changes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let before = Options::clone(&self.options);
+        let wanted = before.clone().with_entries(&entries)?;
+        self.options.replace(wanted.clone())?;
+        if wanted.direct_io != before.direct_io
+            && let Err(refused) = change_access(self.blocks.store(), wanted.direct_io)
+        {
+            self.options.replace(before).expect("what was set before has its place");
+            return Err(refused);
         }
-        self.options.replace(options)?;
         self.spill.set_budget(self.options.transaction_memory());
-        match name {
-            "cache" | "bufferBudget" => {
-                self.blocks.cache().change_limit(self.options.cache_bytes);
-                self.share_out_memory();
-                self.wake_mergers();
-            }
-            _ => self.wake_checkpointer(),
+        if changes.iter().any(|(name, _)| matches!(*name, "cache" | "bufferBudget")) {
+            self.blocks.cache().change_limit(self.options.cache_bytes);
+            self.share_out_memory();
+            self.wake_mergers();
         }
+        self.wake_checkpointer();
         Ok(())
     }
 }

@@ -60,7 +60,7 @@ fn a_smaller_cache_is_smaller_at_once() {
     }
     let before = figure(&engine, "cache.page_bytes");
     assert!(before > 1 << 20, "{before} bytes in the cache");
-    engine.change_setting("cache", "1MB").expect("the cache is changed");
+    engine.change_settings(&[("cache", "1MB")]).expect("the cache is changed");
     let after = figure(&engine, "cache.page_bytes");
     assert!(after <= 1 << 20, "{after} bytes in a cache of 1 MiB");
     assert_eq!(
@@ -68,7 +68,7 @@ fn a_smaller_cache_is_smaller_at_once() {
         ("1048576".into(), 1 << 20)
     );
     assert_eq!(figure(&engine, "buffers.budget_bytes"), 1 << 18);
-    engine.change_setting("bufferBudget", "512KB").expect("the budget is changed");
+    engine.change_settings(&[("bufferBudget", "512KB")]).expect("the budget is changed");
     assert_eq!(figure(&engine, "buffers.budget_bytes"), 1 << 19);
     fill(&engine, tree, 8_000, 500);
     assert_eq!(engine.tree_estimate(tree).expect("an estimate").entries / 1_000, 8);
@@ -91,9 +91,19 @@ fn settings_that_cannot_be_are_refused_and_change_nothing() {
         ("leafSize", "1MB"),
         ("colour", "blue"),
     ] {
-        assert_eq!(kind(engine.change_setting(name, value)), ErrorKind::InvalidInput, "{name} {value}");
+        assert_eq!(kind(engine.change_settings(&[(name, value)])), ErrorKind::InvalidInput, "{name} {value}");
     }
     assert_eq!(engine.settings(), before);
+    for second in [("cache", "1KB"), ("colour", "blue")] {
+        let both = [("checkpointPeriod", "7"), second];
+        assert_eq!(kind(engine.change_settings(&both)), ErrorKind::InvalidInput, "{second:?}");
+        assert_eq!(engine.settings(), before, "the first of two is not changed where the second cannot be");
+    }
+    engine.change_settings(&[("checkpointPeriod", "7"), ("cache", "2MB")]).expect("both can be");
+    assert_eq!(
+        (setting(&engine, "checkpointPeriod"), setting(&engine, "cache")),
+        ("7".into(), "2097152".into())
+    );
 }
 
 #[test]
@@ -108,7 +118,7 @@ fn a_shorter_checkpoint_period_holds_from_now_on() {
         figure(&engine, "checkpoints.count")
     };
     let before = pass(5);
-    engine.change_setting("checkpointPeriod", "3").expect("the period is changed");
+    engine.change_settings(&[("checkpointPeriod", "3")]).expect("the period is changed");
     assert_eq!(pass(5), before + 1);
 }
 
@@ -124,12 +134,12 @@ fn direct_io_can_be_turned_off_and_on_beneath_readers_and_writers() {
     let mut options = tiny_options();
     options.direct_io = DirectIo::On;
     let has_direct = Betree::open(&Environment::real(), other.path(), options).is_ok();
-    assert_eq!(engine.change_setting("directIo", "on").is_ok(), has_direct);
+    assert_eq!(engine.change_settings(&[("directIo", "on")]).is_ok(), has_direct);
     let on = if has_direct { "on" } else { "auto" };
     let tree = engine.create_tree("t", &TreeOptions::default()).expect("a tree is made");
     for round in 0..6_u32 {
         let wanted = ["off", on][round as usize % 2];
-        engine.change_setting("directIo", wanted).expect("the file system lets it");
+        engine.change_settings(&[("directIo", wanted)]).expect("the file system lets it");
         assert_eq!(setting(&engine, "directIo"), wanted);
         fill(&engine, tree, round * 500, 500);
         engine.checkpoint().expect("a checkpoint is made");
@@ -431,7 +441,7 @@ fn a_transaction_that_grows_beyond_its_limit_is_refused_at_that_write_and_can_st
     let simulation = Environment::simulated(1);
     let engine = CheckedEngine::shared(open(&simulation, Options::default()));
     let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
-    engine.change_setting("transactionLimit", "1MB").expect("the limit is changed");
+    engine.change_settings(&[("transactionLimit", "1MB")]).expect("the limit is changed");
     let mut writer = engine.begin(Begin::WRITE).expect("writers begin");
     let mut written = 0_u32;
     let error = loop {
@@ -448,6 +458,6 @@ fn a_transaction_that_grows_beyond_its_limit_is_refused_at_that_write_and_can_st
     let mut writer = engine.begin(Begin::WRITE).expect("writers begin");
     writer.put(tree, b"large", &vec![7; 2 << 20]).expect("one write is never too large");
     writer.commit(Durability::None).expect("it can be committed");
-    engine.change_setting("transactionLimit", "auto").expect("the limit is changed");
-    assert!(engine.change_setting("transactionLimit", "2000GB").is_err());
+    engine.change_settings(&[("transactionLimit", "auto")]).expect("the limit is changed");
+    assert!(engine.change_settings(&[("transactionLimit", "2000GB")]).is_err());
 }

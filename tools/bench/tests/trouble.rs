@@ -150,8 +150,6 @@ fn what_a_target_has_not_is_refused_before_anything_starts() {
         assert!(!text.contains("secret"), "{text}");
     }
     let server = Server::start();
-    let text = server.refused("point --collections 1 --docs 10 --force-checkpoint");
-    assert!(text.contains("--force-checkpoint") && text.contains("no fsync"), "{text}");
     for workload in ["linkbench --nodes 10", "sysbench --collections 1 --docs 10"] {
         let text = server.refused(&format!("{workload} --txn tokumx"));
         assert!(text.contains("--txn") && text.contains("beginTransaction"), "{workload}: {text}");

@@ -35,6 +35,19 @@ fn point_queries_are_loaded_run_and_written_down() {
 }
 
 #[test]
+fn a_checkpoint_is_forced_before_and_after_a_run() {
+    let server = Server::start();
+    let printed = server.bench(
+        "point --collections 1 --docs 500 --clients 2 --duration 1 --warmup 0 --no-ceiling --force-checkpoint",
+    );
+    for when in ["a checkpoint was forced before the run", "another one was forced after it"] {
+        assert!(printed.contains(when), "{printed}");
+    }
+    let sizes = &server.files("point")[0]["why"]["sizes_written"];
+    assert!(number(&sizes["data"]) > 0, "{sizes}");
+}
+
+#[test]
 fn an_open_loop_holds_its_rate() {
     let server = Server::start();
     server.bench(

@@ -8,6 +8,7 @@ pub(crate) mod drop;
 pub(crate) mod drop_database;
 pub(crate) mod drop_indexes;
 mod existing_indexes;
+pub(crate) mod fsync;
 mod index_key_pattern;
 mod index_specification;
 pub(crate) mod list_collections;

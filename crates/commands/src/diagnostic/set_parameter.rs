@@ -18,7 +18,7 @@ pub(crate) fn parameter_name(engine: &str, setting: &str) -> String {
     name
 }
 
-/// Changes one setting, as MongoDB does: the first that is named. What it was before is in the reply.
+/// Changes settings, all that are named or none, as MongoDB does. What the first of them was before is in the reply.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,
@@ -27,7 +27,8 @@ pub(crate) fn run(
     context.require_patience()?;
     let engine = context.catalog().engine();
     let settings = engine.settings();
-    let mut changed = 0;
+    let mut changes = Vec::new();
+    let mut first_was = None;
     for field in request.body.iter().skip(1) {
         let (name, value) = field?;
         if is_generic(name) {
@@ -46,18 +47,18 @@ pub(crate) fn run(
                 format!("{name} must be a string or a whole number"),
             ));
         };
-        engine.change_setting(setting, &value)?;
-        if changed == 0 {
-            reply.append_str("was", was);
-        }
-        changed += 1;
+        first_was.get_or_insert(was);
+        changes.push((*setting, value));
     }
-    if changed == 0 {
+    let Some(was) = first_was else {
         return Err(CommandError::failed(
             ErrorCode::InvalidOptions,
             "no option found to set, use help:true to see options ",
         ));
-    }
+    };
+    let changes: Vec<_> = changes.iter().map(|(setting, value)| (*setting, value.as_str())).collect();
+    engine.change_settings(&changes)?;
+    reply.append_str("was", was);
     Ok(())
 }
 

@@ -64,6 +64,49 @@ fn settings_are_changed_and_shown_while_the_server_runs() {
 }
 
 #[test]
+fn of_several_settings_none_is_changed_where_one_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, mut connection) = filled(folder.path(), 1);
+    let period = |connection: &mut Connection| {
+        let shown = connection.ok("admin", doc! { "getParameter": 1, "betreeCheckpointPeriod": 1 });
+        shown.get_i64("betreeCheckpointPeriod").unwrap()
+    };
+    let before = period(&mut connection);
+    for second in [doc! { "betreeCache": "1KB" }, doc! { "betreeColour": 1 }, doc! { "betreeCache": true }] {
+        let mut both = doc! { "setParameter": 1, "betreeCheckpointPeriod": before + 1 };
+        both.extend(second);
+        let refused = connection.ask("admin", both);
+        assert_eq!(refused.get_f64("ok").unwrap(), 0.0, "{refused}");
+        assert_eq!(period(&mut connection), before);
+    }
+    let both = doc! { "setParameter": 1, "betreeCheckpointPeriod": before + 1, "betreeCache": "32MB" };
+    assert_eq!(connection.ok("admin", both).get_str("was").unwrap(), before.to_string());
+    assert_eq!(period(&mut connection), before + 1);
+}
+
+#[test]
+fn a_checkpoint_can_be_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, mut connection) = filled(folder.path(), 500);
+    let figures = |connection: &mut Connection| {
+        let status = connection.ok("admin", doc! { "serverStatus": 1 });
+        let figure =
+            |section, name| document(&status, &["betree", section]).get_i64(name).expect("it is counted");
+        (figure("checkpoints", "count"), figure("leaves", "bytes_written") + figure("runs", "bytes_written"))
+    };
+    let (count, written) = figures(&mut connection);
+    assert_eq!(connection.ok("admin", doc! { "fsync": 1 }).get_i32("numFiles").unwrap(), 1);
+    let after = figures(&mut connection);
+    assert!(after.0 > count && after.1 > written, "{count} {written} {after:?}: what waited is written");
+    connection.ok("test", doc! { "insert": "c", "documents": [{ "_id": -1 }] });
+    connection.ok("admin", doc! { "checkpoint": 1 });
+    assert!(figures(&mut connection).0 > after.0);
+    let refused = connection.ask("admin", doc! { "fsync": 1, "lock": true });
+    assert_eq!(refused.get_i32("code").unwrap(), 115, "{refused}");
+    assert!(refused.get_str("errmsg").unwrap().contains("pandoBackup"), "{refused}");
+}
+
+#[test]
 fn figures_waits_and_checks_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let (server, mut connection) = filled(folder.path(), 500);

@@ -15,7 +15,7 @@ pub(super) enum Call {
     TreeFigure,
     /// `backup` and `check`.
     Backup,
-    /// `change_setting` and `change_tree_options`.
+    /// `change_settings` and `change_tree_options`.
     Change,
     Load,
     Close,

@@ -1,0 +1,51 @@
+//! `fsync` and `checkpoint`: everything that was committed is written to its final place.
+//!
+//! Nobody needs them to keep what was acknowledged: the log does. They are for whoever wants sizes of a store in which nothing is put off, or a
+//! start that has nothing to replay. `fsync` is MongoDB's, `checkpoint` TokuMX's.
+//!
+//! Not here: `fsync` with `lock`, which stops writes so that somebody can copy the files. `pandoBackup` copies them beneath writes.
+
+use pando_document::{DocumentWriter, RawValue};
+
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// `fsync`. As MongoDB, it passes over fields that it does not know.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    for field in request.body.iter() {
+        let (name, value) = field?;
+        if name == "lock" && is_true(value) {
+            return Err(CommandError::failed(
+                ErrorCode::CommandNotSupported,
+                "fsync does not lock the server: pandoBackup copies its data while writes go on",
+            ));
+        }
+    }
+    run_checkpoint(context, request, reply)?;
+    reply.append("numFiles", RawValue::Int32(1));
+    Ok(())
+}
+
+/// `checkpoint`.
+pub(crate) fn run_checkpoint(
+    context: &mut Context<'_>,
+    _request: &Request<'_>,
+    _reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_patience()?;
+    Ok(context.catalog().engine().checkpoint()?)
+}
+
+/// What MongoDB takes for true where it does not look at types.
+fn is_true(value: RawValue<'_>) -> bool {
+    match value {
+        RawValue::Null | RawValue::Undefined => false,
+        RawValue::Boolean(value) => value,
+        RawValue::Double(value) => value != 0.0,
+        other => other.as_i64_exact() != Some(0),
+    }
+}
