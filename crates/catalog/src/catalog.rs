@@ -19,7 +19,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use pando_document::RawDocumentBuf;
@@ -33,7 +33,6 @@ use crate::building::BuildEnd;
 use crate::catalog_entry::{self, CATALOG_TREE, Entry, Raising};
 use crate::collection::Parts;
 use crate::index::{RaisedFlags, Truncation};
-use crate::index_build::SORT_BYTES_MAX;
 use crate::tree_layout::tree_options;
 use crate::{CatalogError, Collection, Index, Namespace};
 
@@ -53,7 +52,6 @@ pub(crate) struct Store {
 pub struct Catalog {
     store: Arc<Store>,
     names: ArcSwap<Names>,
-    index_build_memory: AtomicUsize,
 }
 
 /// A collection's description, and the promise that it stays the newest while this is held.
@@ -98,23 +96,12 @@ impl Catalog {
         });
         let names = read_names(&store, &trees)?;
         drop_orphans(&store, &trees, &names)?;
-        let index_build_memory = AtomicUsize::new(SORT_BYTES_MAX);
-        Ok(Catalog { store, names: ArcSwap::from_pointee(names), index_build_memory })
+        Ok(Catalog { store, names: ArcSwap::from_pointee(names) })
     }
 
     /// The engine below.
     pub fn engine(&self) -> &SharedEngine {
         &self.store.engine
-    }
-
-    /// Bytes that sorting for an index build may take.
-    pub fn index_build_memory(&self) -> usize {
-        self.index_build_memory.load(Ordering::Relaxed)
-    }
-
-    /// Sets the bytes that sorting may take, for builds that begin later.
-    pub fn set_index_build_memory(&self, bytes: usize) {
-        self.index_build_memory.store(bytes, Ordering::Relaxed);
     }
 
     /// Begins a transaction.

@@ -3,7 +3,8 @@
 //! # Steps
 //! 1. *Announce*: for an instant the collection is taken alone. From then on statements that write note what they change of the new
 //!    indexes in trees of changes ([`crate::building`]); a snapshot begun in that instant has all that they will not note.
-//! 2. *Scan*: documents are read from that snapshot, their entries sorted in bounded memory ([`crate::sorter`]).
+//! 2. *Scan*: documents are read from that snapshot, their entries sorted in memory that the engine
+//!    [lends](pando_storage::Engine::lend_memory) ([`crate::sorter`]).
 //! 3. *Load*: the sorted entries become full leaves, without log and buffers ([`Engine::load`](pando_storage::Engine::load)).
 //! 4. *Catch up*: writers are handed new trees of changes, the old ones are worked in; again, until few changes come meanwhile.
 //! 5. *Publish*: the collection is taken alone again, the last changes are worked in, and the description with the new indexes is
@@ -41,8 +42,8 @@ use crate::sorter::Sorter;
 use crate::tree_layout::tree_options;
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
 
-/// Memory that all sorters of one build may take, unless it is set: see [`Catalog::set_index_build_memory`].
-pub(crate) const SORT_BYTES_MAX: usize = 64 << 20;
+/// Memory that all sorters of one build want. They get what the engine lends.
+const SORT_BYTES_MAX: usize = 64 << 20;
 /// How often the log says how far a build has got.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// How many documents or entries pass between two looks whether the build was ended.
@@ -128,13 +129,15 @@ impl Build<'_> {
         }
         let (collection, snapshot) = self.announce()?;
         tracing::info!(collection = %self.namespace, indexes = ?self.names(), "building indexes");
-        let mut sorters = self.scan(&collection, &*snapshot)?;
+        let mut lent = self.catalog.engine().lend_memory(SORT_BYTES_MAX);
+        let mut sorters = self.scan(&collection, &*snapshot, lent.bytes())?;
+        lent.set(sorters.iter().map(Sorter::memory_bytes).sum());
         snapshot.rollback();
         let entries: Vec<u64> = sorters.iter().map(Sorter::len).collect();
         for (at, sorter) in sorters.iter_mut().enumerate() {
             self.load(at, sorter)?;
         }
-        drop(sorters);
+        drop((sorters, lent));
         self.catch_up()?;
         let seconds = began.elapsed().as_secs_f64();
         tracing::info!(collection = %self.namespace, indexes = ?self.names(), ?entries, seconds, "built indexes");
@@ -185,14 +188,15 @@ impl Build<'_> {
         Ok(building)
     }
 
-    /// Reads all documents and sorts their entries.
+    /// Reads all documents and sorts their entries in so much memory.
     fn scan(
         &mut self,
         collection: &Collection,
         snapshot: &dyn Transaction,
+        memory: usize,
     ) -> Result<Vec<Sorter>, CatalogError> {
-        let memory = self.catalog.index_build_memory() / self.indexes.len().max(1);
-        let mut sorters: Vec<Sorter> = self.indexes.iter().map(|_| Sorter::new(memory)).collect();
+        let memory_of_each = memory / self.indexes.len().max(1);
+        let mut sorters: Vec<Sorter> = self.indexes.iter().map(|_| Sorter::new(memory_of_each)).collect();
         let scanned = self.scan_into(collection, snapshot, &mut sorters);
         self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
         scanned.map(|()| sorters)

@@ -20,6 +20,9 @@ use pando_storage::{
 
 use crate::catalog::Store;
 
+/// In so many steps arena and slots grow to the memory that there is.
+const GROWTH_STEPS: usize = 16;
+
 /// Where an entry lies in the arena.
 #[derive(Clone, Copy)]
 struct Slot {
@@ -32,7 +35,7 @@ struct Slot {
 pub(crate) struct Sorter {
     arena: Vec<u8>,
     slots: Vec<Slot>,
-    /// Bytes that arena and slots may take.
+    /// Bytes that arena and slots may take, unless one entry needs more.
     bytes_max: usize,
     runs: Vec<TreeId>,
     entries: u64,
@@ -46,9 +49,10 @@ impl Sorter {
     /// Takes an entry. May write a run.
     pub(crate) fn push(&mut self, store: &Store, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
         let more = key.len() + value.len();
-        if !self.slots.is_empty() && self.bytes() + more + size_of::<Slot>() > self.bytes_max {
+        if !self.slots.is_empty() && !self.has_room(more) {
             self.write_run(store)?;
         }
+        self.make_room(more);
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("keys and values are below 4 GiB");
         self.slots.push(Slot { start: self.arena.len(), key_bytes: length(key), value_bytes: length(value) });
         self.arena.extend_from_slice(key);
@@ -89,8 +93,34 @@ impl Sorter {
         Ok(merge)
     }
 
-    fn bytes(&self) -> usize {
-        self.arena.len() + self.slots.len() * size_of::<Slot>()
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.arena.capacity() + self.slots.capacity() * size_of::<Slot>()
+    }
+
+    /// Whether an entry of so many bytes goes in without more memory than there may be.
+    fn has_room(&self, more: usize) -> bool {
+        let (arena, slots) = self.room_wanted(more);
+        arena + slots * size_of::<Slot>() <= self.bytes_max
+    }
+
+    /// Capacities of arena and slots with which an entry of so many bytes goes in. Both grow by steps of the whole: a vector that grows by
+    /// itself takes twice what it has.
+    fn room_wanted(&self, more: usize) -> (usize, usize) {
+        let step = (self.bytes_max / GROWTH_STEPS).max(1);
+        let grown = |capacity: usize, wanted: usize, step: usize| match wanted > capacity {
+            true => wanted.max(capacity + step),
+            false => capacity,
+        };
+        let arena = grown(self.arena.capacity(), self.arena.len() + more, step);
+        let slots = grown(self.slots.capacity(), self.slots.len() + 1, step.div_ceil(size_of::<Slot>()));
+        (arena, slots)
+    }
+
+    fn make_room(&mut self, more: usize) {
+        let (arena, slots) = self.room_wanted(more);
+        self.arena.reserve_exact(arena - self.arena.len());
+        self.slots.reserve_exact(slots - self.slots.len());
     }
 
     fn sort(&mut self) {

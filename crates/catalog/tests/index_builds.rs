@@ -97,7 +97,7 @@ fn what_is_written_during_a_build_is_in_the_index_that_it_makes() {
 fn threads_that_write_all_the_time_and_small_memory_make_no_difference() {
     let (engine, catalog) = filled(2_000);
     // Dozens of runs for each index.
-    catalog.set_index_build_memory(64 << 10);
+    engine.lend_at_most(64 << 10);
     let (ended, writes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..3_u64 {
@@ -125,6 +125,9 @@ fn threads_that_write_all_the_time_and_small_memory_make_no_difference() {
     });
     assert_sound(&catalog, 4);
     assert_eq!(engine.tree_names().len(), 5);
+    let lending = engine.lending();
+    assert!(lending.runs > 40 && lending.held_while_sorting == 64 << 10, "{lending:?}");
+    assert_eq!(lending.held, 0, "all was given back");
 }
 
 #[test]

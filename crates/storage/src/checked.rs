@@ -24,8 +24,8 @@ use self::call::Call;
 use self::transaction::CheckedTransaction;
 use crate::{
     BackupReport, BackupRequest, Begin, Capabilities, CheckReport, CheckRequest, CommitReceipt, Durability,
-    DurabilityWaker, Engine, Estimate, LiveTransaction, LoadDurability, Lsn, SharedEngine, SortedEntries,
-    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
+    DurabilityWaker, Engine, Estimate, HeldMemory, LiveTransaction, LoadDurability, Lsn, SharedEngine,
+    SortedEntries, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 /// An engine under supervision. See the module's head.
@@ -146,6 +146,12 @@ impl Engine for CheckedEngine {
 
     fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), StorageError> {
         self.checked(Call::Change, || self.inner.change_settings(changes))
+    }
+
+    fn lend_memory(&self, wanted: usize) -> HeldMemory {
+        let lent = self.inner.lend_memory(wanted);
+        assert!(lent.bytes() <= wanted, "no more is lent than is wanted");
+        lent
     }
 
     fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     BackupReport, BackupRequest, Capabilities, CheckReport, CheckRequest, CommitReceipt, Durability,
-    DurabilityWaker, ErrorKind, Estimate, LiveTransaction, LoadDurability, Lsn, SnapshotTimestamp,
-    SortedEntries, Statistics, StorageError, Transaction, TreeId, Wait,
+    DurabilityWaker, ErrorKind, Estimate, HeldMemory, LiveTransaction, LoadDurability, Lsn, MemoryAccount,
+    SnapshotTimestamp, SortedEntries, Statistics, StorageError, Transaction, TreeId, Wait,
 };
 
 /// Whether a transaction may write.
@@ -142,6 +142,12 @@ pub trait Engine: Send + Sync {
                 Err(StorageError::new(ErrorKind::InvalidInput, message))
             }
         }
+    }
+
+    /// Memory for work beside the engine, such as sorting, which counts against the engine's limit as long as it is held: as much as
+    /// is wanted, or less, where the engine has a limit and no more is to be had. The caller keeps to what it got.
+    fn lend_memory(&self, wanted: usize) -> HeldMemory {
+        MemoryAccount::default().hold(wanted)
     }
 
     /// Gives a tree other options in place of those that it was made with: what is written from now on keeps to them. Durable

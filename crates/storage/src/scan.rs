@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use crate::{Patience, StorageError, Transaction, TreeId};
+use crate::{HeldMemory, MemoryAccount, Patience, StorageError, Transaction, TreeId};
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,7 +146,12 @@ pub struct Batch {
     bytes: Vec<u8>,
     /// End of key and end of value of each entry in `bytes`; the key begins where the entry before ended.
     ends: Vec<(usize, usize)>,
+    /// Its memory in the account of the engine that filled it.
+    held: Option<HeldMemory>,
 }
+
+/// A batch that takes less memory is not counted: it is one of many that come and go.
+const COUNTED_FROM: usize = 32 * 1024;
 
 impl Batch {
     /// An empty batch.
@@ -237,6 +242,25 @@ impl Batch {
     /// Bytes of keys and values.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Counts its memory in an account, if it is much, as long as it lives. For engines that limit memory, after they have filled it: cursors
+    /// keep their batches for as long as a client likes.
+    pub fn count_in(&mut self, account: &MemoryAccount) {
+        let bytes = self.bytes.capacity() + self.ends.capacity() * size_of::<(usize, usize)>();
+        if bytes < COUNTED_FROM {
+            self.held = None;
+            return;
+        }
+        match &mut self.held {
+            Some(held) if held.is_in(account) => held.set(bytes),
+            held => *held = Some(account.hold(bytes)),
+        }
+    }
+
+    /// Bytes of its memory that are counted in an account.
+    pub fn counted_bytes(&self) -> usize {
+        self.held.as_ref().map_or(0, HeldMemory::bytes)
     }
 
     /// Entries.

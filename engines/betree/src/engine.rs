@@ -7,9 +7,9 @@ use pando_environment::sync::Mutex;
 use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
-    CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, History, LiveTransaction,
-    LoadDurability, Lsn, Merging, Persistence, RangeDeletes, SortedEntries, Statistics, StorageError,
-    Transaction, TreeDescription, TreeId, TreeOptions, Wait,
+    CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, HeldMemory, History,
+    LiveTransaction, LoadDurability, Lsn, Merging, Persistence, RangeDeletes, SortedEntries, Statistics,
+    StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
@@ -294,6 +294,10 @@ impl Engine for Betree {
 
     fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), StorageError> {
         Ok(self.core.change_settings(changes)?)
+    }
+
+    fn lend_memory(&self, wanted: usize) -> HeldMemory {
+        self.core.lend_memory(wanted)
     }
 
     fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {

@@ -107,6 +107,10 @@ impl Core {
         figures.set("cache.limit_bytes", self.options.cache_bytes);
         let pages = decoded_bytes + compressed_bytes + cache.directory_bytes();
         figures.set("cache.counted_bytes", pages + self.bytes_beside_pages() as u64);
+        let in_hand = &self.blocks.in_hand;
+        figures.set("cache.work_bytes", in_hand.work_bytes() as u64);
+        figures.set("cache.batch_bytes", in_hand.batches.bytes() as u64);
+        figures.set("cache.lent_bytes", in_hand.lent_bytes() as u64);
         figures.set("buffers.bytes", self.buffered_bytes() as u64);
         figures.set("buffers.budget_bytes", self.buffer_budget() as u64);
         figures.set("merges.bytes_per_second", self.pace.merge_rate());

@@ -56,6 +56,7 @@ pub(crate) mod format;
 pub mod fuzzing;
 pub(crate) mod handed_on;
 pub(crate) mod hot_set;
+pub(crate) mod in_hand;
 pub(crate) mod large_commit;
 mod loading;
 pub(crate) mod log;

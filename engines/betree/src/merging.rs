@@ -235,6 +235,7 @@ impl Core {
         let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
         let bytes = frozen.buffer.bytes();
         let mut messages = Messages::of_buffer(&frozen.buffer.read(), &retained);
+        let _held = self.blocks.in_hand.hold(messages.memory_bytes());
         let settings = tree.settings();
         let large = put_out(&mut messages, &self.blocks, tree.id, settings)?;
         let to_leaves = tree.behind.lock().allowed_to_leaves(messages.span().bytes());

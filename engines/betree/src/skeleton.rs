@@ -8,10 +8,10 @@
 //! | inner nodes and indexes of slices (the *skeleton*, [`crate::tree::shedding`]) | [`SKELETON_SHARE`] |
 //! | who updates which key (intents) | what the live snapshots need |
 //! | what lies between pages ([`crate::page_memory`]) | a sixteenth of the pages at most |
+//! | what merges, loads, cursors and index builds have in their hands | see [`crate::in_hand`] |
 //! | directories of leaves, pages of runs, pages of leaves | what all these leave ([`crate::cache`]) |
 //!
-//! Beside the limit stand what a merge has in its hands (some 10 MB each of the two or more threads that merge), what is handed on from one
-//! read to the next (buffers of 16 to 64 KiB for as many as were under way at once, four of up to 2 MiB, 16 contexts of 96 KB;
+//! Beside the limit stand what is handed on from one read to the next (buffers of 16 to 64 KiB for as many as were under way at once, four of up to 2 MiB, 16 contexts of 96 KB;
 //! [`crate::handed_on`]), the queues of threads that merge (up to 2 MiB each), pages that a reader holds after the cache has dropped them, what
 //! lies between pages beyond that sixteenth where many have gone and few have come, and what the allocator keeps for a moment.
 //!
@@ -24,6 +24,7 @@
 use std::sync::Arc;
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
+use pando_storage::HeldMemory;
 
 use crate::core::Core;
 use crate::page_memory;
@@ -52,6 +53,7 @@ impl Core {
     /// Keeps the skeleton within its part, and has directories and pages get what everything else leaves.
     pub(crate) fn share_out_memory(&self) {
         page_memory::settle();
+        self.blocks.in_hand.look();
         self.bound_skeleton();
         self.blocks.cache().rebalance(self.bytes_beside_pages() as u64);
     }
@@ -68,9 +70,17 @@ impl Core {
                 self.blocks.cache().decoded_bytes() + self.blocks.cache().compressed_bytes(),
             ),
             self.blocks.scan_ahead.bytes(),
+            self.blocks.in_hand.bytes(),
         ]
         .into_iter()
         .fold(transactions, usize::saturating_add)
+    }
+
+    /// Memory for callers, as much of what is wanted as its part of the limit leaves; pages make room for it at once.
+    pub(crate) fn lend_memory(&self, wanted: usize) -> HeldMemory {
+        let lent = self.blocks.in_hand.lend(wanted, self.options.cache_bytes as usize);
+        self.blocks.cache().note_others(self.bytes_beside_pages() as u64);
+        lent
     }
 
     /// Bytes of inner nodes at the last look.

@@ -1,7 +1,8 @@
 //! An engine that calls the test back in the middle of an index build: when the documents have been read, before their entries
-//! are loaded.
+//! are loaded. It lends as much memory as the test says.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pando_catalog::{
     Begin, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, Lsn, SharedEngine,
@@ -9,7 +10,9 @@ use pando_catalog::{
 };
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
-use pando_storage::{Capabilities, LoadDurability, SortedEntries, TreeDescription, TreeId};
+use pando_storage::{
+    Capabilities, HeldMemory, LoadDurability, MemoryAccount, SortedEntries, TreeDescription, TreeId,
+};
 use parking_lot::Mutex;
 
 /// What to do at the next load that is no run of a sorter.
@@ -18,11 +21,45 @@ type Hook = Box<dyn FnOnce() + Send>;
 pub struct HookedEngine {
     inner: MemoryEngine,
     hook: Mutex<Option<Hook>>,
+    lent: MemoryAccount,
+    lend_at_most: AtomicUsize,
+    runs: AtomicUsize,
+    held_while_sorting: AtomicUsize,
+}
+
+/// What was done with lent memory.
+#[derive(Debug)]
+pub struct Lending {
+    /// Runs that sorters wrote, and the bytes lent to them meanwhile.
+    pub runs: usize,
+    pub held_while_sorting: usize,
+    /// Bytes lent now.
+    pub held: usize,
 }
 
 impl HookedEngine {
     pub fn shared() -> Arc<HookedEngine> {
-        Arc::new(HookedEngine { inner: MemoryEngine::new(&Environment::real()), hook: Mutex::new(None) })
+        Arc::new(HookedEngine {
+            inner: MemoryEngine::new(&Environment::real()),
+            hook: Mutex::new(None),
+            lent: MemoryAccount::default(),
+            lend_at_most: AtomicUsize::new(usize::MAX),
+            runs: AtomicUsize::new(0),
+            held_while_sorting: AtomicUsize::new(0),
+        })
+    }
+
+    /// However much is wanted.
+    pub fn lend_at_most(&self, bytes: usize) {
+        self.lend_at_most.store(bytes, Ordering::Relaxed);
+    }
+
+    pub fn lending(&self) -> Lending {
+        Lending {
+            runs: self.runs.load(Ordering::Relaxed),
+            held_while_sorting: self.held_while_sorting.load(Ordering::Relaxed),
+            held: self.lent.bytes(),
+        }
     }
 
     pub fn as_engine(self: &Arc<Self>) -> SharedEngine {
@@ -53,8 +90,15 @@ impl Engine for HookedEngine {
             if let Some(hook) = hook {
                 hook();
             }
+        } else {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            self.held_while_sorting.fetch_max(self.lent.bytes(), Ordering::Relaxed);
         }
         self.inner.load(tree, entries, durability)
+    }
+
+    fn lend_memory(&self, wanted: usize) -> HeldMemory {
+        self.lent.hold(wanted.min(self.lend_at_most.load(Ordering::Relaxed)))
     }
 
     fn name(&self) -> &'static str {

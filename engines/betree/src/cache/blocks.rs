@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pando_storage::{MissedRead, Patience};
+use pando_storage::{MemoryAccount, MissedRead, Patience};
 
 use super::missed_block::MissedBlock;
 use super::page_cache::{BlockKey, PageCache, Promotion, Tier};
@@ -16,10 +16,11 @@ use crate::format::directory::{Directory, PageEntry};
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
+use crate::in_hand::InHand;
 use crate::page_memory;
 use crate::space::{BlockKind, BlockStore, Codec, Pointer};
 use crate::tree::node::{InnerNode, NodeSlot};
-use crate::tree::slice::{IndexMemory, Slice};
+use crate::tree::slice::Slice;
 
 /// A page that was just made, as it is to be kept in memory.
 pub(crate) enum NewPage {
@@ -37,6 +38,14 @@ impl NewPage {
             Tier::Compressed => NewPage::Compressed(StoredPage::used(codec, payload)),
         }
     }
+
+    /// Memory that it takes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            NewPage::Decoded(bytes) => bytes.len(),
+            NewPage::Compressed(page) => page.heap_bytes(),
+        }
+    }
 }
 
 /// The blocks of the store, by pointer.
@@ -49,7 +58,9 @@ pub(crate) struct Blocks {
     /// Slices of which a lookup read nothing, since their filters knew that the key is not there.
     pub(crate) spared_probes: Counter,
     /// Memory of slice indexes, which stay as long as their slices.
-    pub(crate) index_memory: IndexMemory,
+    pub(crate) index_memory: MemoryAccount,
+    /// What merges, loads, cursors and callers have.
+    pub(crate) in_hand: InHand,
     /// What others bring for long scans.
     pub(crate) scan_ahead: ScanAhead,
 }
@@ -62,7 +73,8 @@ impl Blocks {
             probes: Counter::default(),
             vain_probes: Counter::default(),
             spared_probes: Counter::default(),
-            index_memory: IndexMemory::default(),
+            index_memory: MemoryAccount::default(),
+            in_hand: InHand::default(),
             scan_ahead: ScanAhead::default(),
         }
     }

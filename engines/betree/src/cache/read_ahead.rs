@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use pando_storage::Patience;
+use pando_storage::{HeldMemory, Patience};
 
 use super::blocks::{Blocks, decode_directory, decode_node, decode_slice_index};
 use super::page_cache::BlockKey;
@@ -59,7 +59,13 @@ impl<'n> Ahead<'n> {
 
 /// Pages of slices that were read ahead, by the address of the slice's index.
 #[derive(Debug, Default)]
-pub(crate) struct SlicePages(HashMap<BlockAddress, Vec<Page>>);
+pub(crate) struct SlicePages(HashMap<BlockAddress, HeldPages>);
+
+#[derive(Debug)]
+struct HeldPages {
+    pages: Vec<Page>,
+    held: HeldMemory,
+}
 
 impl SlicePages {
     /// Whether there are none.
@@ -69,7 +75,7 @@ impl SlicePages {
 
     /// The pages of a slice, if they are here; then no longer.
     pub(crate) fn take(&mut self, slice: &Slice) -> Option<Vec<Page>> {
-        self.0.remove(&slice.stored().index.address())
+        self.0.remove(&slice.stored().index.address()).map(|held| held.pages)
     }
 }
 
@@ -123,7 +129,12 @@ impl Blocks {
             wanted.into_iter().zip(read).map(|((_, slice, at), page)| (slice, at, page)).collect();
         read.sort_by_key(|(slice, at, _)| (*slice, *at));
         for (slice, _, page) in read {
-            pages.0.entry(slice).or_default().push(page);
+            let of_slice = pages.0.entry(slice);
+            let of_slice =
+                of_slice.or_insert_with(|| HeldPages { pages: Vec::new(), held: self.in_hand.hold(0) });
+            let bytes = of_slice.held.bytes() + page.heap_bytes();
+            self.in_hand.set(&mut of_slice.held, bytes);
+            of_slice.pages.push(page);
         }
         Ok(())
     }

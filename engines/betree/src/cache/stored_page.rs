@@ -59,7 +59,7 @@ impl StoredPage {
     }
 
     /// Memory that it takes.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         page_memory::footprint(self.payload.len()) + size_of::<StoredPage>()
     }
 }

@@ -241,6 +241,8 @@ impl Transaction for BetreeTransaction {
         self.core.check_open()?;
         self.core.counters.scans.add(1);
         let snapshot = self.live.snapshot;
+        let in_hand = &self.core.blocks.in_hand;
+        let limits = in_hand.batch_limits(limits, self.core.options.cache_bytes as usize, batch);
         if range.is_empty() {
             // The tree must be there even if nothing is read.
             self.core.with_view(tree, snapshot, |_, _| Ok(()))?;
@@ -258,6 +260,7 @@ impl Transaction for BetreeTransaction {
                 })
             })?;
         self.core.counters.scan_rows.add(batch.len() as u64);
+        batch.count_in(&in_hand.batches);
         Ok(end)
     }
 

@@ -188,6 +188,7 @@ impl<'m> LeafMerge<'m> {
         let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
         self.figures.messages += messages.len() as u64;
         self.figures.entries_before += directory.entries();
+        let _held = self.blocks.in_hand.hold(raw_bytes(&directory));
         let pages = self.blocks.pages(directory.pages())?;
         let mut key = Vec::new();
         let mut residency = Residency::Leave;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use pando_storage::{CommitTimestamp, TreeId};
+use pando_storage::{CommitTimestamp, HeldMemory, TreeId};
 
 use super::node::LeafChild;
 use super::settings::TreeSettings;
@@ -51,6 +51,8 @@ struct OpenLeaf<'s> {
     extent: ExtentWriter<'s>,
     pages: Vec<PendingPage>,
     raw_bytes: usize,
+    /// Memory of the pages that are to be kept.
+    kept_bytes: usize,
     content_bytes: u64,
     reach: u64,
     /// Of all keys, for the filter; none where the tree has no leaf filters.
@@ -72,6 +74,9 @@ pub(crate) struct LeafWriter<'s> {
     last_key: Vec<u8>,
     /// Leaves of the present stretch.
     leaves: Vec<NewLeaf>,
+    /// The open leaf, and the list of leaves, as work in hand.
+    held: HeldMemory,
+    listed_bytes: usize,
     /// All that was written, also by stretches that have ended.
     written: Vec<Extent>,
     /// Entries pushed.
@@ -91,6 +96,8 @@ impl<'s> LeafWriter<'s> {
             target_bytes: settings.leaf_bytes,
             last_key: Vec::new(),
             leaves: Vec::new(),
+            held: blocks.in_hand.hold(0),
+            listed_bytes: 0,
             written: Vec::new(),
             entries: 0,
         }
@@ -134,6 +141,7 @@ impl<'s> LeafWriter<'s> {
             extent: self.blocks.store().extent_writer(self.tree),
             pages: Vec::new(),
             raw_bytes: 0,
+            kept_bytes: 0,
             content_bytes: 0,
             reach: 0,
             hashes: Vec::new(),
@@ -164,6 +172,8 @@ impl<'s> LeafWriter<'s> {
         if self.leaf.is_some() {
             self.finish_leaf()?;
         }
+        self.listed_bytes = 0;
+        self.held.set(0);
         Ok(std::mem::take(&mut self.leaves))
     }
 
@@ -192,6 +202,9 @@ impl<'s> LeafWriter<'s> {
             Residency::Leave => self.blocks.cache().tier_with_room(raw.len()),
         };
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, leaf.extent.stored(block)));
+        leaf.kept_bytes += kept.as_ref().map_or(0, NewPage::heap_bytes);
+        let bytes = leaf.extent.stored_bytes() as usize + leaf.kept_bytes + self.listed_bytes;
+        self.blocks.in_hand.set(&mut self.held, bytes);
         let separator = std::mem::take(&mut self.separator);
         leaf.pages.push(PendingPage { separator, block, entries, newest, large_bytes, kept });
         Ok(())
@@ -231,7 +244,10 @@ impl<'s> LeafWriter<'s> {
             }
         }
         self.blocks.keep_directory(&pointer, Arc::new(directory));
-        self.leaves.push(NewLeaf { lower, child });
+        let leaf = NewLeaf { lower, child };
+        self.listed_bytes += size_of::<NewLeaf>() + leaf.lower.len() + size_of::<Extent>();
+        self.held.set(self.listed_bytes);
+        self.leaves.push(leaf);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use pando_storage::{CommitTimestamp, Patience};
+use pando_storage::{CommitTimestamp, HeldMemory, Patience};
 
 use super::buffer::Buffer;
 use super::retain::{Dropped, MergedVersion, Retained, retain_pending};
@@ -36,6 +36,10 @@ struct Message {
 pub(crate) struct Messages {
     keys: Vec<u8>,
     list: Vec<Message>,
+    /// Bytes of pages in which values lie.
+    page_bytes: usize,
+    /// All of that, as work in hand.
+    held: Option<HeldMemory>,
 }
 
 impl Messages {
@@ -75,13 +79,25 @@ impl Messages {
         for (key, version) in above.iter() {
             all.push(key, version.clone());
         }
+        let mut held = blocks.in_hand.hold(0);
         for slice in slices {
             all.push_slice(slice, blocks, ahead)?;
+            blocks.in_hand.set(&mut held, all.memory_bytes());
         }
-        let Messages { keys, list } = &mut all;
+        let Messages { keys, list, .. } = &mut all;
         // Stable, and quick with what is a few sorted stretches: equal keys keep the order of their sources.
         list.sort_by(|left, right| key_in(keys, left).cmp(key_in(keys, right)));
-        all.retain_needed(retained, dropped)
+        // What is left of the list is a second one for a moment.
+        blocks.in_hand.set(&mut held, all.memory_bytes() + all.list.len() * size_of::<Message>());
+        let mut merged = all.retain_needed(retained, dropped)?;
+        held.set(merged.memory_bytes());
+        merged.held = Some(held);
+        Ok(merged)
+    }
+
+    /// Bytes of memory, the pages included in which values lie.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.keys.capacity() + self.list.capacity() * size_of::<Message>() + self.page_bytes
     }
 
     fn push(&mut self, key: &[u8], version: MergedVersion) {
@@ -113,6 +129,7 @@ impl Messages {
         let first = self.list.len();
         for (entry, page) in entries.iter().zip(&pages) {
             self.push_page(page, &entry.pointer, first)?;
+            self.page_bytes += page.heap_bytes();
         }
         Ok(())
     }
@@ -139,8 +156,8 @@ impl Messages {
 
     /// Leaves out what nobody needs, and checks that sources were given newest first.
     fn retain_needed(self, retained: &Retained, dropped: &mut Dropped) -> Result<Messages, BetreeError> {
-        let Messages { keys, list } = self;
-        let mut kept = Messages { keys, list: Vec::with_capacity(list.len()) };
+        let Messages { keys, list, page_bytes, .. } = self;
+        let mut kept = Messages { keys, list: Vec::with_capacity(list.len()), page_bytes, held: None };
         let mut versions = Vec::new();
         let mut list = list.into_iter().peekable();
         while let Some(Message { key_at, key_len, version }) = list.next() {

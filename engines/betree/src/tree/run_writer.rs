@@ -4,7 +4,7 @@
 //! 2. Once the run is placed, every page has its address, and the indexes are filled in.
 //! 3. The run is written. Each slice begins a unit of its own, so that it can be freed without the others.
 
-use pando_storage::{CommitTimestamp, TreeId};
+use pando_storage::{CommitTimestamp, HeldMemory, TreeId};
 
 use super::leaf_writer::separator;
 use super::messages::{Limit, Span};
@@ -56,6 +56,9 @@ pub(crate) struct RunWriter<'s> {
     pending: Vec<PendingSlice>,
     done: Vec<Slice>,
     written: Vec<Extent>,
+    /// Memory of pending pages that are to be kept; and with their blocks, as work in hand.
+    kept_bytes: usize,
+    held: HeldMemory,
 }
 
 impl<'s> RunWriter<'s> {
@@ -69,6 +72,8 @@ impl<'s> RunWriter<'s> {
             pending: Vec::new(),
             done: Vec::new(),
             written: Vec::new(),
+            kept_bytes: 0,
+            held: blocks.in_hand.hold(0),
         }
     }
 
@@ -136,6 +141,9 @@ impl<'s> RunWriter<'s> {
         )?;
         let tier = self.blocks.cache().tier_with_room_for_run(raw.len());
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, self.extent.stored(block)));
+        self.kept_bytes += kept.as_ref().map_or(0, NewPage::heap_bytes);
+        let bytes = self.extent.stored_bytes() as usize + self.kept_bytes;
+        self.blocks.in_hand.set(&mut self.held, bytes);
         Ok(PendingPage { separator, block, entries, newest, large_bytes, raw_bytes: raw.len(), kept })
     }
 
@@ -175,6 +183,8 @@ impl<'s> RunWriter<'s> {
         }
         placed.finish()?;
         self.written.extend(extents);
+        self.kept_bytes = 0;
+        self.held.set(0);
         for (stored, index, pages) in slices {
             self.keep(&index, pages);
             self.done.push(Slice::written(stored, index, &self.blocks.index_memory));

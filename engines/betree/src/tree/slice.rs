@@ -11,8 +11,9 @@
 //! - Of two slices of one child, the one that stands first in the node has only newer versions of any key that both have.
 
 use pando_environment::sync::OnceLock;
-use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+
+use pando_storage::{HeldMemory, MemoryAccount};
 
 use super::node::Used;
 use crate::format::inner_node::StoredSlice;
@@ -22,35 +23,17 @@ use crate::space::Pointer;
 /// The slices of a child, newest first.
 pub(crate) type Slices = Vec<Arc<Slice>>;
 
-/// Bytes of slice indexes in memory.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct IndexMemory(Arc<AtomicUsize>);
-
-impl IndexMemory {
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// An index with the memory that it was counted for.
 #[derive(Debug)]
 struct Loaded {
     index: SliceIndex,
-    bytes: usize,
-    memory: IndexMemory,
+    held: HeldMemory,
 }
 
 impl Loaded {
-    fn new(index: SliceIndex, memory: &IndexMemory) -> Loaded {
-        let bytes = size_of::<Slice>() + index.heap_bytes();
-        memory.0.fetch_add(bytes, Ordering::Relaxed);
-        Loaded { index, bytes, memory: memory.clone() }
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        self.memory.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    fn new(index: SliceIndex, memory: &MemoryAccount) -> Loaded {
+        let held = memory.hold(size_of::<Slice>() + index.heap_bytes());
+        Loaded { index, held }
     }
 }
 
@@ -69,7 +52,7 @@ impl Slice {
     }
 
     /// A slice that was just written.
-    pub(crate) fn written(stored: StoredSlice, index: SliceIndex, memory: &IndexMemory) -> Slice {
+    pub(crate) fn written(stored: StoredSlice, index: SliceIndex, memory: &MemoryAccount) -> Slice {
         Slice { stored, loaded: OnceLock::from(Loaded::new(index, memory)), used: Used::default() }
     }
 
@@ -104,7 +87,7 @@ impl Slice {
 
     /// Bytes that the index takes in memory; 0 while it is not there.
     pub(crate) fn index_bytes(&self) -> usize {
-        self.loaded.get().map_or(0, |loaded| loaded.bytes)
+        self.loaded.get().map_or(0, |loaded| loaded.held.bytes())
     }
 
     pub(crate) fn note_use(&self) {
@@ -117,7 +100,7 @@ impl Slice {
     }
 
     /// Keeps an index that was read. Of two threads that load at the same time, one wins.
-    pub(crate) fn fill(&self, index: SliceIndex, memory: &IndexMemory) -> &SliceIndex {
+    pub(crate) fn fill(&self, index: SliceIndex, memory: &MemoryAccount) -> &SliceIndex {
         &self.loaded.get_or_init(|| Loaded::new(index, memory)).index
     }
 }

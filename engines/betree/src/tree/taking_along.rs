@@ -17,8 +17,10 @@ use super::slice::{Slice, Slices, blocks_of_slice};
 use crate::cache::Ahead;
 use crate::error::BetreeError;
 
-/// Slices are read ahead up to so many bytes of messages on each level of the way; those beyond when it is their turn.
+/// Slices are read ahead up to so many bytes of messages on each level of the way, and up to this part of the limit of memory; those beyond
+/// when it is their turn.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
+const AHEAD_SHARE: usize = 16;
 
 /// Bytes of messages that compress to about a unit of the device.
 const SMALL_SLICE_BYTES: usize = 8 << 10;
@@ -54,6 +56,7 @@ impl Flush<'_> {
     ) -> Result<(), BetreeError> {
         let blocks = self.input.blocks;
         let (mut ahead, mut bytes) = (Ahead::default(), 0);
+        let bytes_max = AHEAD_BYTES_MAX.min(blocks.cache().limit() as usize / AHEAD_SHARE);
         for (at, fate) in fates.iter().enumerate() {
             let slices = node.slices(at);
             let taken = match fate {
@@ -63,7 +66,7 @@ impl Flush<'_> {
             };
             for slice in &slices[..taken] {
                 bytes += pending_bytes(slice);
-                if bytes <= AHEAD_BYTES_MAX {
+                if bytes <= bytes_max {
                     ahead.slices.push(slice);
                 }
             }

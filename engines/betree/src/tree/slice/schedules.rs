@@ -36,7 +36,7 @@ fn index() -> SliceIndex {
 #[test]
 fn an_index_is_counted_once_while_it_is_there_and_not_at_all_afterwards() {
     explore(4_000, || {
-        let memory = IndexMemory::default();
+        let memory = MemoryAccount::default();
         let stored = StoredSlice {
             index: pointer(BlockKind::RunIndex),
             entries: 3,

@@ -1,0 +1,163 @@
+//! What merges, cursors and callers have in their hands counts against the limit of memory, and pages make room for it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_betree::{Betree, Options};
+use pando_environment::{Environment, Random, SeededRandom, Simulation};
+use pando_storage::{
+    Begin, CheckedEngine, Cursor, Direction, Durability, Engine, KeyRange, LoadDurability, Patience,
+    SharedEngine, SortedEntries, StorageError, Transaction, TreeId, TreeOptions,
+};
+
+const FOLDER: &str = "/store";
+const LIMIT: u64 = 8 << 20;
+/// Entries of 1 KB that do not compress: four times the limit.
+const ENTRIES: u32 = 32_000;
+/// Batches of cursors have an eighth of the limit at most, and the last that was filled goes beyond it.
+const BATCHES: u64 = LIMIT / 8 + (512 << 10);
+
+/// Two trees, of which the first is full, in a store with little memory.
+struct Store {
+    simulation: Simulation,
+    engine: SharedEngine,
+    full: TreeId,
+    written: TreeId,
+}
+
+impl Store {
+    fn filled() -> Store {
+        let simulation = Environment::simulated(1);
+        let entries = [("leafSize", "64KB"), ("partitionSize", "64KB"), ("compression", "lz4")];
+        let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut options = Options::default().with_entries(&entries).expect("the options are possible");
+        options.cache_bytes = LIMIT;
+        let engine = Betree::open(&simulation.environment, Path::new(FOLDER), options).expect("it opens");
+        let engine = CheckedEngine::shared(engine as Arc<dyn Engine>);
+        let tree = |name| engine.create_tree(name, &TreeOptions::default()).expect("a tree is made");
+        let (full, written) = (tree("full"), tree("written"));
+        let loaded = engine.load(full, &mut Entries { next: 0, entry: None }, LoadDurability::Scratch);
+        assert_eq!(loaded.expect("an empty tree can be loaded"), u64::from(ENTRIES));
+        Store { simulation, engine, full, written }
+    }
+
+    fn figure(&self, name: &str) -> u64 {
+        self.engine.statistics().get(name).unwrap_or_else(|| panic!("there is no figure {name}"))
+    }
+
+    /// So much time passes in which background work looks around.
+    fn pass(&self, seconds: u64) {
+        for _ in 0..seconds {
+            self.simulation.clock.advance(Duration::from_secs(1));
+            self.simulation.tasks.run_until_idle();
+        }
+    }
+
+    fn commit(&self, numbers: impl Iterator<Item = u32>) {
+        let mut writer = self.engine.begin(Begin::WRITE).expect("a writer begins");
+        for number in numbers {
+            writer.put(self.written, &number.to_be_bytes(), &value(number)).expect("the put succeeds");
+        }
+        writer.commit(Durability::Logged).expect("the commit succeeds");
+    }
+
+    /// A cursor that has fetched so much that its batches are large.
+    fn waiting_cursor(&self, reader: &dyn Transaction) -> Cursor {
+        let mut cursor = Cursor::new(self.full, KeyRange::all(), Direction::Forward);
+        (0..1_000).for_each(|_| {
+            cursor.next(reader, Patience::MayBlock).expect("reads succeed").expect("there is more");
+        });
+        cursor
+    }
+
+    fn read_everything(&self) {
+        let reader = self.engine.begin(Begin::READ).expect("a reader begins");
+        for number in (0..ENTRIES).step_by(3) {
+            let found = reader.get(self.full, &number.to_be_bytes(), Patience::MayBlock);
+            assert_eq!(found.expect("reads succeed"), Some(value(number).into()), "{number}");
+        }
+    }
+}
+
+fn value(number: u32) -> Vec<u8> {
+    let random = SeededRandom::new(u64::from(number));
+    (0..128).flat_map(|_| random.next_u64().to_le_bytes()).collect()
+}
+
+/// The entries of the full tree.
+struct Entries {
+    next: u32,
+    entry: Option<([u8; 4], Vec<u8>)>,
+}
+
+impl SortedEntries for Entries {
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, StorageError> {
+        self.entry = (self.next < ENTRIES).then(|| (self.next.to_be_bytes(), value(self.next)));
+        self.next += 1;
+        Ok(self.entry.as_ref().map(|(key, value)| (key.as_slice(), value.as_slice())))
+    }
+}
+
+#[test]
+fn batches_of_cursors_that_wait_count_and_have_a_bound() {
+    let store = Store::filled();
+    let reader = store.engine.begin(Begin::READ).expect("a reader begins");
+    let mut cursors: Vec<Cursor> = Vec::new();
+    for count in 1..=40 {
+        cursors.push(store.waiting_cursor(&*reader));
+        let bytes = store.figure("cache.batch_bytes");
+        assert!(((256 << 10)..=BATCHES).contains(&bytes), "{bytes} bytes of {count} cursors");
+    }
+    store.read_everything();
+    store.pass(2);
+    let counted = store.figure("cache.counted_bytes");
+    assert!(counted <= LIMIT + LIMIT / 16, "{counted} bytes count");
+    for cursor in &mut cursors {
+        // Whatever its batches had, it goes on where it stood.
+        let (key, found) = cursor.next(&*reader, Patience::MayBlock).expect("reads succeed").expect("more");
+        assert_eq!((key, found), (&1_000_u32.to_be_bytes()[..], value(1_000).as_slice()));
+    }
+    drop(cursors);
+    assert_eq!(store.figure("cache.batch_bytes"), 0);
+}
+
+#[test]
+fn pages_make_room_for_memory_that_is_lent_and_get_it_back() {
+    let store = Store::filled();
+    store.read_everything();
+    store.pass(2);
+    let pages = store.figure("cache.page_bytes");
+    assert!(pages > LIMIT / 2, "{pages} bytes of pages");
+    let lent = [(); 3].map(|()| store.engine.lend_memory(64 << 20));
+    assert_eq!(lent.each_ref().map(|one| one.bytes()), [1 << 20; 3], "an eighth each");
+    assert_eq!(store.figure("cache.lent_bytes"), 3 << 20);
+    let beside = store.figure("cache.page_bytes");
+    assert!(beside + (2 << 20) <= pages, "{beside} bytes of pages are left of {pages}");
+    assert!(store.figure("cache.counted_bytes") <= LIMIT + LIMIT / 16);
+    drop(lent);
+    store.pass(2);
+    store.read_everything();
+    store.pass(2);
+    let again = store.figure("cache.page_bytes");
+    assert!(again > pages / 10 * 9, "{again} bytes of pages after all was given back");
+}
+
+#[test]
+fn the_work_of_merges_counts_and_is_forgotten_some_seconds_after_they_end() {
+    let store = Store::filled();
+    let random = SeededRandom::new(5);
+    for _ in 0..200 {
+        store.commit((0..40).map(|_| random.below(20_000) as u32));
+        store.simulation.tasks.run_one();
+    }
+    store.pass(1);
+    assert!(store.figure("merges.count") > 10);
+    let work = store.figure("cache.work_bytes");
+    // A buffer, what waits in nodes for it, leaves: some times the size of a partition, less than all that was merged.
+    assert!(work > (64 << 10) && work < LIMIT / 2, "{work} bytes");
+    let counted = store.figure("cache.counted_bytes");
+    assert!(counted <= LIMIT + LIMIT / 16, "{counted} bytes count");
+    store.pass(90);
+    assert!(store.figure("cache.work_bytes") < 1_000, "{} bytes", store.figure("cache.work_bytes"));
+}
