@@ -19,12 +19,14 @@ fn open(simulation: &Simulation, options: Options) -> std::sync::Arc<Betree> {
 
 fn fill(engine: &Betree, tree: TreeId, from: u32, count: u32) {
     for chunk in (from..from + count).collect::<Vec<u32>>().chunks(100) {
-        let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
-        for number in chunk {
-            writer.put(tree, &number.to_be_bytes(), &value_of(*number)).expect("the put succeeds");
-        }
-        writer.commit(Durability::Logged).expect("the commit succeeds");
+        try_put(engine, tree, chunk).expect("the commit succeeds");
     }
+}
+
+fn try_put(engine: &Betree, tree: TreeId, numbers: &[u32]) -> Result<(), StorageError> {
+    let mut writer = engine.begin(Begin::WRITE)?;
+    numbers.iter().try_for_each(|number| writer.put(tree, &number.to_be_bytes(), &value_of(*number)))?;
+    writer.commit(Durability::Logged).map(|_| ())
 }
 
 fn value_of(number: u32) -> Vec<u8> {
@@ -347,20 +349,26 @@ fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
     let (short, moved) = (figure(&engine, "data.file_bytes"), figure(&engine, "data.moved_bytes"));
     assert!(moved > 0 && short < 3 << 20, "{short} bytes after {moved} were moved");
     assert!(engine.check(&CheckRequest::default()).expect("it is checked").is_sound());
-    // A device without room says so where room is asked for, and nothing is lost.
-    simulation.disk.inject(FaultRule::new(Operation::Allocate, Fault::NoSpace).on("data.").always());
+    // A device that fails, or has no room, says which of both where room is asked for, and nothing is lost.
     let tight = engine.create_tree("tight", &layout).expect("a tree is made");
-    fill(&engine, tight, 0, 1_000);
-    if let Err(error) = engine.checkpoint() {
+    for (fault, is_full) in [(Fault::InputOutputError, false), (Fault::NoSpace, true)] {
+        simulation.disk.inject(FaultRule::new(Operation::Allocate, fault).on("data.").always());
+        // More than there is room for without asking: the writers are told, or whoever wants a checkpoint.
+        let chunks = (0..20_000_u32).collect::<Vec<_>>();
+        let refused = chunks.chunks(100).find_map(|chunk| try_put(&engine, tight, chunk).err());
+        let error = refused.or_else(|| engine.checkpoint().err()).expect("there is no room");
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert_eq!(error.to_string().contains("no room"), is_full, "{error}");
+        pass(&simulation, 3);
+        simulation.disk.clear_faults();
+        engine.checkpoint().expect("there is room again");
     }
-    pass(&simulation, 3);
-    simulation.disk.clear_faults();
+    fill(&engine, tight, 0, 20_000);
     let fourth = engine.create_tree("d", &layout).expect("a tree is made");
     fill(&engine, fourth, 0, 20_000);
     engine.checkpoint().expect("holes are filled again");
     let reader = engine.begin(Begin::READ).expect("a reader begins");
-    for (tree, count) in [(second, 2_000_u32), (tight, 1_000), (fourth, 20_000)] {
+    for (tree, count) in [(second, 2_000_u32), (tight, 20_000), (fourth, 20_000)] {
         for number in (0..count).step_by(37) {
             let found = reader.get(tree, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
             assert!(found.is_some_and(|value| value.len() == 200), "{number}");

@@ -341,24 +341,27 @@ impl BlockStore {
             Purpose::Inward => Ok(()),
             Purpose::Data | Purpose::Checkpoint => self.grow(&mut allocator, units, purpose),
         };
-        if let Some(units) = self.allocate_with_room(&mut allocator, units, purpose) {
-            return Ok(vec![Fragment { units, blocks: blocks.len() }]);
-        }
-        if purpose == Purpose::Inward {
-            return Err(self.no_space(bytes, None));
-        }
-        match allocator.allocate_fragments(blocks, purpose) {
-            Some(fragments)
-                if fragments.iter().all(|part| self.reserve_room(&mut allocator, &part.units)) =>
-            {
-                Ok(fragments)
+        let mut refused = match self.allocate_with_room(&mut allocator, units, purpose) {
+            Ok(units) => return Ok(vec![Fragment { units, blocks: blocks.len() }]),
+            Err(refused) => refused,
+        };
+        let fragments = match purpose {
+            Purpose::Inward => None,
+            Purpose::Data | Purpose::Checkpoint => allocator.allocate_fragments(blocks, purpose),
+        };
+        if let Some(fragments) = fragments {
+            match fragments.iter().try_for_each(|part| self.reserve_room(&mut allocator, &part.units)) {
+                Ok(()) => return Ok(fragments),
+                Err(error) => refused = Some(error),
             }
-            Some(fragments) => {
-                fragments.into_iter().for_each(|fragment| allocator.free_now(fragment.units));
-                Err(grown.err().unwrap_or_else(|| self.no_space(bytes, None)))
-            }
-            None => Err(grown.err().unwrap_or_else(|| self.no_space(bytes, None))),
+            fragments.into_iter().for_each(|fragment| allocator.free_now(fragment.units));
         }
+        grown?;
+        Err(match refused {
+            // A device that fails is not full.
+            Some(error) if !error.is_no_space() => error.into(),
+            refused => self.no_space(bytes, refused),
+        })
     }
 
     /// Lets the file grow until so many units can be allocated; nothing happens where they can be now.

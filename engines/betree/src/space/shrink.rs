@@ -18,6 +18,8 @@
 
 use std::ops::Range;
 
+use pando_environment::EnvironmentError;
+
 use super::allocator::{Allocator, Purpose};
 use super::{BlockStore, SpaceError, UNIT_BYTES, extents_of};
 
@@ -168,32 +170,34 @@ impl BlockStore {
         Ok(bytes)
     }
 
-    /// Takes a run of units, with room on the device. Without room nothing has changed.
+    /// Takes a run of units, with room on the device. Where there is none nothing has changed; why, if the device was asked.
     pub(super) fn allocate_with_room(
         &self,
         allocator: &mut Allocator,
         units: u64,
         purpose: Purpose,
-    ) -> Option<Range<u64>> {
-        let taken = allocator.allocate(units, purpose)?;
-        if self.reserve_room(allocator, &taken) {
-            return Some(taken);
-        }
+    ) -> Result<Range<u64>, Option<EnvironmentError>> {
+        let taken = allocator.allocate(units, purpose).ok_or(None)?;
+        let Err(refused) = self.reserve_room(allocator, &taken) else { return Ok(taken) };
         allocator.free_now(taken);
-        allocator.allocate_backed(units, purpose)
+        allocator.allocate_backed(units, purpose).ok_or(Some(refused))
     }
 
-    /// Reserves the room of what is unbacked among taken units; false where the device has none, and then nothing has changed.
-    pub(super) fn reserve_room(&self, allocator: &mut Allocator, taken: &Range<u64>) -> bool {
+    /// Reserves the room of what is unbacked among taken units; after an error nothing has changed.
+    pub(super) fn reserve_room(
+        &self,
+        allocator: &mut Allocator,
+        taken: &Range<u64>,
+    ) -> Result<(), EnvironmentError> {
         let unbacked = allocator.take_unbacked(taken.clone());
         let reserve = |units: &Range<u64>| {
-            self.file().allocate(units.start * UNIT_BYTES, (units.end - units.start) * UNIT_BYTES).is_ok()
+            self.file().allocate(units.start * UNIT_BYTES, (units.end - units.start) * UNIT_BYTES)
         };
-        if unbacked.iter().all(reserve) {
-            return true;
+        let reserved = unbacked.iter().try_for_each(reserve);
+        if reserved.is_err() {
+            unbacked.into_iter().for_each(|units| allocator.set_unbacked(units));
         }
-        unbacked.into_iter().for_each(|units| allocator.set_unbacked(units));
-        false
+        reserved
     }
 
     /// After an open: nothing remembers which free stretches are holes.
