@@ -2,12 +2,13 @@
 //!
 //! The [stream](stream) is drawn from the seed alone and never looks at an answer. Each configuration [runs](run) it on a disk of its own,
 //! with background work at moments of its own; what it answers (every get, every scan, forwards and backwards, at the newest
-//! and at old snapshots, before and after reopening) is written down line by line. All lines must be equal: whether writes
-//! wait in runs or go straight into leaves (always, or now and then as trees are laid out anew while they are open), with filters and
-//! without, in memory or out of it, must not be seen.
+//! and at old snapshots, before and after reopening, and after the process has died) is written down line by line. All lines must
+//! be equal: whether writes wait in runs or go straight into leaves (always, or now and then as trees are laid out anew while they
+//! are open), with filters and without, in memory or out of it, must not be seen.
 //!
 //! Beside commits there are [writers](writers) that are under way for several steps, and go out of memory; trees that are [loaded](trees) and
-//! dropped; and [backups](backups), each of which is restored and read. A write that is refused, and why, is an answer, too.
+//! dropped, and go on being read by whoever began before; and [backups](backups), each of which is restored and read. A write or a load that
+//! is refused, and why, is an answer, too.
 //!
 //! Every configuration but the usual one is tiny, so that leaves and nodes split, runs are written, united and flushed, and
 //! pages leave the cache, all within a few hundred operations. `verify` checks each store at the end.
@@ -115,6 +116,7 @@ fn assert_all_was_met(seen: &[Seen]) {
             seen.conflicts,
             seen.loaded_leaves,
             seen.reads_of_dropped,
+            seen.kills,
             seen.full_backups,
             seen.incremental_backups,
         ];

@@ -92,7 +92,8 @@ impl Run {
             Step::End(writer, ending) => self.answers.extend(self.writers.end(*writer, *ending)),
             Step::Load(load) => {
                 let engine = Arc::clone(self.engine());
-                self.answers.extend(self.trees.load(&engine, &format!("loaded {number}"), load));
+                let (name, deletable) = (format!("loaded {number}"), self.writers.leave(&KeyRange::all()));
+                self.answers.extend(self.trees.load(&engine, &name, load, &deletable));
             }
             Step::DropTree(tree) => {
                 let engine = Arc::clone(self.engine());
@@ -108,6 +109,7 @@ impl Run {
             Step::Check => self.check(),
             Step::Checkpoint => self.engine().checkpoint().expect("a checkpoint succeeds"),
             Step::Reopen => self.reopen(),
+            Step::Kill => self.kill(),
         }
     }
 
@@ -182,15 +184,23 @@ impl Run {
         };
         let Some(begun) = begun else { return };
         let tree = self.trees.readable(tree, begun);
-        self.seen.reads_of_dropped += u64::from(self.trees.is_dropped(tree));
         self.answers.push(answer(&*begun.transaction, tree));
     }
 
     fn keep_snapshot(&mut self) {
         if self.kept.len() == 3 {
-            self.kept.remove(0);
+            self.let_oldest_go();
         }
         self.kept.push(self.trees.begin(self.engine(), Begin::READ));
+    }
+
+    /// Lets the oldest snapshot go, which reads before what was dropped while it was kept.
+    fn let_oldest_go(&mut self) {
+        let oldest = self.kept.remove(0);
+        for tree in self.trees.dropped_since(&oldest) {
+            self.seen.reads_of_dropped += 1;
+            self.answers.push(reading::content(&*oldest.transaction, *tree));
+        }
     }
 
     fn finish_backup(&mut self) {
@@ -208,15 +218,44 @@ impl Run {
     }
 
     pub fn reopen(&mut self) {
-        self.kept.clear();
-        self.writers.end_all();
-        self.backups.give_up();
-        self.trees.forget_dropped();
+        while !self.kept.is_empty() {
+            self.let_oldest_go();
+        }
+        self.end_all();
         let engine = self.engine.take().expect("the store is open between steps");
         self.seen.add_figures(&engine);
         engine.close().expect("the store closes");
         drop(engine);
+        self.open();
+    }
+
+    fn kill(&mut self) {
+        if self.trees.has_scratch() {
+            // What a crash leaves of it differs.
+            return self.reopen();
+        }
+        // All that came before it in the log is there afterwards, trees that came and went too.
+        self.commit(0, &[(b"killed".to_vec(), Change::Add(1))]);
+        self.simulation.disk.kill();
+        self.end_all();
+        let engine = self.engine.take().expect("the store is open between steps");
+        self.seen.add_figures(&engine);
+        self.seen.kills += 1;
+        drop(engine);
+        self.open();
+    }
+
+    /// Ends whatever is under way.
+    fn end_all(&mut self) {
+        self.kept.clear();
+        self.writers.end_all();
+        self.backups.give_up();
+    }
+
+    /// Checks the store, which is not open, and opens it again.
+    fn open(&mut self) {
         self.simulation.tasks.forget_all();
+        self.trees.reopened();
         self.verify();
         let engine = Betree::open(&self.simulation.environment, Path::new(FOLDER), self.options.clone());
         self.engine = Some(engine.expect("the store opens"));

@@ -15,6 +15,7 @@ pub struct Seen {
     pub conflicts: u64,
     pub loaded_leaves: u64,
     pub reads_of_dropped: u64,
+    pub kills: u64,
     pub full_backups: u64,
     pub incremental_backups: u64,
 }
@@ -39,6 +40,7 @@ impl AddAssign for Seen {
         self.conflicts += other.conflicts;
         self.loaded_leaves += other.loaded_leaves;
         self.reads_of_dropped += other.reads_of_dropped;
+        self.kills += other.kills;
         self.full_backups += other.full_backups;
         self.incremental_backups += other.incremental_backups;
     }

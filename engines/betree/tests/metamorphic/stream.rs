@@ -48,6 +48,8 @@ pub enum Step {
     Check,
     Checkpoint,
     Reopen,
+    /// The process dies, once a commit has been logged, and the store is opened again.
+    Kill,
 }
 
 /// Who reads.
@@ -83,6 +85,8 @@ pub enum Ending {
 pub struct Load {
     pub entries: Vec<Entry>,
     pub durability: LoadDurability,
+    /// Whether what may be deleted of the tree is deleted before, though it is empty.
+    pub is_cleared: bool,
     pub flaw: Option<Flaw>,
 }
 
@@ -127,7 +131,8 @@ pub fn stream(seed: u64, steps: usize) -> Vec<Step> {
         183..185 => Step::Compact(Some(tree(random))),
         185 => Step::Compact(None),
         186..188 => Step::Check,
-        188..195 => Step::Checkpoint,
+        188..194 => Step::Checkpoint,
+        194..197 => Step::Kill,
         _ => Step::Reopen,
     };
     (0..steps).map(step).collect()
@@ -275,9 +280,9 @@ fn load(random: &SeededRandom) -> Load {
         2 => Some(Flaw::SourceFails),
         _ => None,
     };
-    Load { entries, durability, flaw }
+    Load { entries, durability, is_cleared: random.below(4) == 0, flaw }
 }
 
 fn extent(random: &SeededRandom) -> Extent {
-    if random.below(3) == 0 { Extent::Full } else { Extent::Incremental }
+    if random.below(5) == 0 { Extent::Full } else { Extent::Incremental }
 }

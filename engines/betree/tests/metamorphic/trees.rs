@@ -3,7 +3,8 @@
 
 use pando_betree::Betree;
 use pando_storage::{
-    Begin, Engine, ErrorKind, Patience, SortedEntries, StorageError, Transaction, TreeId, TreeOptions,
+    Begin, Durability, Engine, ErrorKind, KeyRange, LoadDurability, Patience, SortedEntries, StorageError,
+    Transaction, TreeId, TreeOptions,
 };
 
 use crate::stream::{Flaw, Load};
@@ -15,6 +16,8 @@ pub struct Trees {
     live: Vec<TreeId>,
     /// Since the store was opened.
     dropped: Vec<TreeId>,
+    /// Whether one was filled since then that a crash may take.
+    has_scratch: bool,
 }
 
 /// A transaction, and what was dropped before it began.
@@ -27,7 +30,7 @@ impl Trees {
     /// The first tree of a new store.
     pub fn new(engine: &Betree) -> Trees {
         let first = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
-        Trees { live: vec![first], dropped: Vec::new() }
+        Trees { live: vec![first], dropped: Vec::new(), has_scratch: false }
     }
 
     pub fn begin(&self, engine: &Betree, begin: Begin) -> Begun {
@@ -35,9 +38,14 @@ impl Trees {
         Begun { transaction, drops_before: self.dropped.len() }
     }
 
-    /// The store was closed: nobody can have begun before.
-    pub fn forget_dropped(&mut self) {
+    /// The store is about to be opened again: nobody can have begun before.
+    pub fn reopened(&mut self) {
         self.dropped.clear();
+        self.has_scratch = false;
+    }
+
+    pub fn has_scratch(&self) -> bool {
+        self.has_scratch
     }
 
     /// How many there are.
@@ -52,27 +60,34 @@ impl Trees {
 
     /// One of the trees that a transaction may read.
     pub fn readable(&self, number: usize, by: &Begun) -> TreeId {
-        let dropped = &self.dropped[by.drops_before..];
-        let trees = [&self.live[..], dropped].concat();
+        let trees = [&self.live[..], self.dropped_since(by)].concat();
         trees[number_of(number, trees.len())]
     }
 
-    /// Whether only those read a tree who began before it was dropped.
-    pub fn is_dropped(&self, tree: TreeId) -> bool {
-        self.dropped.contains(&tree)
+    /// The trees that were dropped since a transaction began.
+    pub fn dropped_since(&self, begun: &Begun) -> &[TreeId] {
+        &self.dropped[begun.drops_before..]
     }
 
-    /// Makes a tree and fills it, or drops it again where that is refused; what is said of it.
-    pub fn load(&mut self, engine: &Betree, name: &str, load: &Load) -> Vec<String> {
+    /// Makes a tree and fills it, or drops it again where that is refused; what is said of it. Of the empty tree no more than `deletable` is
+    /// deleted.
+    pub fn load(&mut self, engine: &Betree, name: &str, load: &Load, deletable: &KeyRange) -> Vec<String> {
         let mut answers = Vec::new();
         if self.live.len() == TREES_MAX {
             answers.extend(self.drop_tree(engine, 1));
         }
         let tree = engine.create_tree(name, &TreeOptions::default()).expect("a tree is created");
+        if load.is_cleared {
+            let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
+            let deleted = writer.delete_range(tree, deletable, Patience::MayBlock);
+            deleted.expect("nobody writes to the tree");
+            writer.commit(Durability::Logged).expect("the commit succeeds");
+        }
         if matches!(load.flaw, Some(Flaw::TreeHasEntries)) {
             let mut filled = Source { load, at: 0 };
             engine.load(tree, &mut filled, load.durability).expect("the tree is empty");
         }
+        self.has_scratch |= load.durability == LoadDurability::Scratch;
         let loaded = engine.load(tree, &mut Source { load, at: 0 }, load.durability);
         answers.push(format!("{name}: {:?}", loaded.as_ref().map_err(StorageError::kind)));
         match loaded {

@@ -23,7 +23,7 @@ impl Writers {
         self.under_way[number].as_ref()
     }
 
-    /// All are rolled back: the store is about to be closed.
+    /// All are rolled back.
     pub fn end_all(&mut self) {
         self.under_way = Default::default();
     }
