@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use crate::index::{RaisedFlags, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
-use crate::{Index, WriteError};
+use crate::{CatalogError, Index, WriteError};
 
 const REMOVED: u8 = 0;
 const PUT: u8 = 1;
@@ -61,6 +61,14 @@ impl BuildTicket {
 
     pub(crate) fn ended(&self) -> Option<BuildEnd> {
         *self.end.lock()
+    }
+
+    /// An error if the build was ended.
+    pub(crate) fn check(&self) -> Result<(), CatalogError> {
+        match self.ended() {
+            None => Ok(()),
+            Some(reason) => Err(CatalogError::IndexBuildEnded { reason }),
+        }
     }
 }
 

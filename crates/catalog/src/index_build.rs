@@ -129,9 +129,8 @@ impl Build<'_> {
         }
         let (collection, snapshot) = self.announce()?;
         tracing::info!(collection = %self.namespace, indexes = ?self.names(), "building indexes");
-        let mut lent = self.catalog.engine().lend_memory(SORT_BYTES_MAX);
+        let lent = self.catalog.engine().lend_memory(SORT_BYTES_MAX);
         let mut sorters = self.scan(&collection, &*snapshot, lent.bytes())?;
-        lent.set(sorters.iter().map(Sorter::memory_bytes).sum());
         snapshot.rollback();
         let entries: Vec<u64> = sorters.iter().map(Sorter::len).collect();
         for (at, sorter) in sorters.iter_mut().enumerate() {
@@ -232,7 +231,7 @@ impl Build<'_> {
             }
         }
         for sorter in sorters {
-            sorter.finish(store)?;
+            sorter.finish(store, &mut || self.ticket.check())?;
         }
         Ok(())
     }
@@ -338,10 +337,7 @@ impl Build<'_> {
     }
 
     fn check_ticket(&self) -> Result<(), CatalogError> {
-        match self.ticket.ended() {
-            None => Ok(()),
-            Some(reason) => Err(CatalogError::IndexBuildEnded { reason }),
-        }
+        self.ticket.check()
     }
 
     /// An error of a tree that is gone because the build was ended is the end of the build.

@@ -60,6 +60,7 @@ pub use verify::{CollectionReport, verify_collection};
 pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
     BackupExtent, BackupReport, BackupRequest, Begin, Bytes, CheckRequest, CommitReceipt, Cursor, Direction,
-    Durability, DurabilityWaker, Engine, ErrorKind, Estimate, KeyRange, LiveTransaction, Lsn, Mode, Patience,
-    Savepoint, SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeOptions, Wait,
+    Durability, DurabilityWaker, Engine, ErrorKind, Estimate, HeldMemory, KeyRange, LiveTransaction, Lsn,
+    Mode, Patience, Savepoint, SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction,
+    TreeOptions, Wait,
 };

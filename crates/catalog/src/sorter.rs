@@ -1,9 +1,11 @@
 //! Sorts more entries than memory holds: runs that were sorted in memory wait in trees of their own, and are merged.
 //!
 //! 1. Entries gather in one arena. When it is full they are sorted and loaded into a tree ([`Engine::load`]), as full leaves, and
-//!    the arena begins anew. A run is as long as the arena, so that even a thousand of them are few.
+//!    the arena begins anew.
 //! 2. At the end the arena is the last run. If it is the only one, no tree was made.
-//! 3. Merging goes through all runs at once: the smallest of their next entries is next.
+//! 3. Where there are more runs than the memory has room to read at once, the first of them become one, until there are not.
+//! 4. Merging goes through all runs at once: the smallest of their next entries is next. Each is read in batches that are as large as the
+//!    memory allows.
 //!
 //! Trees as scratch room need no files of their own, take part in the engine's cache and its room, and what a crash leaves of
 //! them goes when the catalog is opened.
@@ -14,11 +16,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pando_storage::{
-    Cursor, Direction, IteratorEntries, KeyRange, LoadDurability, Patience, SortedEntries, StorageError,
-    Transaction, TreeId, TreeOptions,
+    BatchLimits, Begin, Cursor, Direction, IteratorEntries, KeyRange, LoadDurability, Patience,
+    SortedEntries, StorageError, Transaction, TreeId, TreeOptions,
 };
 
+use crate::CatalogError;
 use crate::catalog::Store;
+
+/// Memory of a run that is being merged, beside its batch: the batch's places of entries, and the next entry.
+const BESIDE_BATCH_BYTES: usize = 8 << 10;
+/// So many runs are merged at once however little memory there is, or they would be written too often.
+const FAN_IN_MIN: usize = 16;
 
 /// In so many steps arena and slots grow to the memory that there is.
 const GROWTH_STEPS: usize = 16;
@@ -71,30 +79,70 @@ impl Sorter {
         &self.runs
     }
 
-    /// Ends taking, so that [`merge`](Sorter::merge) has everything. The memory of a sorter that has runs is free then.
-    pub(crate) fn finish(&mut self, store: &Store) -> Result<(), StorageError> {
+    /// Ends taking, so that [`merge`](Sorter::merge) has everything. A sorter that has runs needs its memory for reading them then. `look` is asked
+    /// between steps of minutes: its error ends all.
+    pub(crate) fn finish(
+        &mut self,
+        store: &Store,
+        look: &mut dyn FnMut() -> Result<(), CatalogError>,
+    ) -> Result<(), CatalogError> {
         if self.runs.is_empty() {
             self.sort();
             return Ok(());
         }
         self.write_run(store)?;
         (self.arena, self.slots) = (Vec::new(), Vec::new());
+        while self.runs.len() > self.fan_in() {
+            look()?;
+            self.unite_runs(store)?;
+        }
         Ok(())
+    }
+
+    /// Makes one run of the first ones, as many as are merged at once.
+    fn unite_runs(&mut self, store: &Store) -> Result<(), StorageError> {
+        let (_, united) = store.create_tree("run", &TreeOptions::default())?;
+        self.runs.push(united);
+        let count = self.fan_in();
+        {
+            let reader = store.engine.begin(Begin::READ)?;
+            let mut merge = self.merge_of(&self.runs[..count], &*reader)?;
+            store.engine.load(united, &mut merge, LoadDurability::Scratch)?;
+        }
+        for run in &self.runs[..count] {
+            store.engine.drop_tree(*run)?;
+        }
+        self.runs.drain(..count);
+        Ok(())
+    }
+
+    /// How many runs the memory has room for at once.
+    fn fan_in(&self) -> usize {
+        (self.bytes_max / (BatchLimits::FIRST.bytes_max + BESIDE_BATCH_BYTES)).max(FAN_IN_MIN)
     }
 
     /// All entries in order. The transaction has begun after [`finish`](Sorter::finish).
     pub(crate) fn merge<'s>(&'s self, transaction: &'s dyn Transaction) -> Result<Merge<'s>, StorageError> {
+        self.merge_of(&self.runs, transaction)
+    }
+
+    fn merge_of<'s>(
+        &'s self,
+        runs: &[TreeId],
+        transaction: &'s dyn Transaction,
+    ) -> Result<Merge<'s>, StorageError> {
         let mut merge =
             Merge { sorter: self, transaction, next_slot: 0, heads: BinaryHeap::new(), current: None };
-        for run in &self.runs {
-            let cursor = Cursor::new(*run, KeyRange::all(), Direction::Forward);
+        let batch_bytes = (self.bytes_max / runs.len().max(1)).saturating_sub(BESIDE_BATCH_BYTES);
+        for run in runs {
+            let cursor = Cursor::new(*run, KeyRange::all(), Direction::Forward).within(batch_bytes);
             merge.advance(Head { key: Vec::new(), value: Vec::new(), cursor })?;
         }
         Ok(merge)
     }
 
-    /// Bytes of memory that it takes.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    /// Bytes of memory that arena and slots take.
+    fn memory_bytes(&self) -> usize {
         self.arena.capacity() + self.slots.capacity() * size_of::<Slot>()
     }
 
@@ -105,7 +153,7 @@ impl Sorter {
     }
 
     /// Capacities of arena and slots with which an entry of so many bytes goes in. Both grow by steps of the whole: a vector that grows by
-    /// itself takes twice what it has.
+    /// itself has up to twice what it needs.
     fn room_wanted(&self, more: usize) -> (usize, usize) {
         let step = (self.bytes_max / GROWTH_STEPS).max(1);
         let grown = |capacity: usize, wanted: usize, step: usize| match wanted > capacity {
@@ -134,8 +182,16 @@ impl Sorter {
         self.runs.push(tree);
         let mut entries = IteratorEntries::new(self.slots.iter().map(|slot| entry(&self.arena, *slot)));
         store.engine.load(tree, &mut entries, LoadDurability::Scratch)?;
-        self.arena.clear();
-        self.slots.clear();
+        let is_used = |length: usize, capacity: usize| length >= capacity / 2;
+        let is_in_proportion = is_used(self.arena.len(), self.arena.capacity())
+            && is_used(self.slots.len(), self.slots.capacity());
+        if is_in_proportion && self.memory_bytes() <= self.bytes_max {
+            self.arena.clear();
+            self.slots.clear();
+        } else {
+            // Entries have become longer or shorter, or one was too long: each run would have as few as this one.
+            (self.arena, self.slots) = (Vec::new(), Vec::new());
+        }
         Ok(())
     }
 }
@@ -208,5 +264,79 @@ impl SortedEntries for Merge<'_> {
         }
         self.current = self.heads.pop().map(|Reverse(head)| head);
         Ok(self.current.as_ref().map(|head| (head.key.as_slice(), head.value.as_slice())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pando_environment::Environment;
+    use pando_memory::MemoryEngine;
+
+    use super::*;
+    use crate::Catalog;
+
+    const MEMORY: usize = 64 << 10;
+
+    fn catalog() -> Catalog {
+        let engine = Arc::new(MemoryEngine::new(&Environment::real()));
+        Catalog::open(engine).expect("an empty store opens")
+    }
+
+    /// Keys in an order of their own, with values of so many bytes.
+    fn push(sorter: &mut Sorter, store: &Store, numbers: std::ops::Range<u64>, value_bytes: usize) {
+        for number in numbers {
+            let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+            sorter.push(store, &key, &vec![7; value_bytes]).expect("there is room");
+        }
+    }
+
+    fn sorted(sorter: &Sorter, store: &Store) -> u64 {
+        let reader = store.engine.begin(Begin::READ).expect("a reader begins");
+        let mut merge = sorter.merge(&*reader).expect("the runs are there");
+        let (mut count, mut last) = (0, Vec::new());
+        while let Some((key, _)) = merge.next().expect("reads succeed") {
+            assert!(*key > *last, "entry {count}");
+            last = key.to_vec();
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn more_runs_than_are_read_at_once_are_united_first() {
+        let catalog = catalog();
+        let (store, mut sorter) = (catalog.store(), Sorter::new(MEMORY));
+        push(&mut sorter, store, 0..60_000, 20);
+        assert!(sorter.runs.len() > 2 * FAN_IN_MIN, "{} runs", sorter.runs.len());
+        let mut looks = 0;
+        let mut look = || {
+            looks += 1;
+            Ok(())
+        };
+        sorter.finish(store, &mut look).expect("the runs are united");
+        assert!(sorter.runs.len() <= FAN_IN_MIN && looks > 1, "{} runs", sorter.runs.len());
+        let trees = store.engine.list_trees().expect("they can be listed");
+        assert_eq!(trees.iter().filter(|tree| tree.name.starts_with("run")).count(), sorter.runs.len());
+        assert_eq!(sorted(&sorter, store), 60_000);
+        assert!(sorter.memory_bytes() == 0, "what was sorted in is for reading now");
+    }
+
+    #[test]
+    fn runs_are_as_long_as_the_memory_whatever_came_before() {
+        let catalog = catalog();
+        let (store, mut sorter) = (catalog.store(), Sorter::new(MEMORY));
+        push(&mut sorter, store, 0..200, 1_000);
+        sorter.push(store, b"an entry that is larger than all there is", &vec![7; 2 * MEMORY]).expect("room");
+        let before = sorter.runs.len();
+        let entries = 20_000;
+        push(&mut sorter, store, 1_000..1_000 + entries, 0);
+        let bytes = entries as usize * (8 + size_of::<Slot>());
+        let runs = sorter.runs.len() - before;
+        assert!(runs <= bytes / MEMORY * 5 / 4 + 2, "{runs} runs of {bytes} bytes");
+        assert!(sorter.memory_bytes() <= MEMORY);
+        sorter.finish(store, &mut || Ok(())).expect("the last run is written");
+        assert_eq!(sorted(&sorter, store), 200 + 1 + entries);
     }
 }

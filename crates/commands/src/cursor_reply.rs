@@ -120,7 +120,10 @@ pub(crate) fn open(
     let (batch, end) = fetch(&mut cursor, count_max, BatchPlace::First, context.patience)?;
     let namespace = cursor.namespace.clone();
     let id = match (end, keeping) {
-        (BatchEnd::Full, Keeping::Keep) => context.cursors().open(cursor, context.shared.now_ms()),
+        (BatchEnd::Full, Keeping::Keep) => {
+            cursor.hold_memory(context.catalog().engine());
+            context.cursors().open(cursor, context.shared.now_ms())
+        }
         (BatchEnd::Exhausted, _) | (_, Keeping::SingleBatch) => 0,
     };
     write(reply, "firstBatch", &batch, id, &namespace)

@@ -8,6 +8,7 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use pando_catalog::{HeldMemory, SharedEngine};
 use parking_lot::Mutex;
 
 use crate::error::Failure;
@@ -32,6 +33,10 @@ pub(crate) enum Expiry {
     Never,
 }
 
+/// What a cursor takes, about, beside documents that were not delivered: a batch of entries as small as one is that the engine does not count
+/// itself, and the plan.
+const WAITING_BYTES: usize = 24 << 10;
+
 /// An open cursor.
 pub(crate) struct OpenCursor {
     /// `database.collection`.
@@ -43,12 +48,30 @@ pub(crate) struct OpenCursor {
     pub expiry: Expiry,
     /// Documents that were fetched and not delivered.
     pub carry: Vec<Vec<u8>>,
+    /// What it takes while it waits, in the engine's limit of memory.
+    pub memory: Option<HeldMemory>,
 }
 
 impl OpenCursor {
     /// A cursor that times out, before its first batch.
     pub fn new(namespace: String, source: Box<dyn CursorSource>) -> OpenCursor {
-        OpenCursor { namespace, source, batch_size: None, expiry: Expiry::TimesOut, carry: Vec::new() }
+        OpenCursor {
+            namespace,
+            source,
+            batch_size: None,
+            expiry: Expiry::TimesOut,
+            carry: Vec::new(),
+            memory: None,
+        }
+    }
+
+    /// Counts what it takes while it waits for a `getMore`.
+    pub fn hold_memory(&mut self, engine: &SharedEngine) {
+        let bytes = WAITING_BYTES + self.carry.iter().map(Vec::capacity).sum::<usize>();
+        match &mut self.memory {
+            Some(memory) => memory.set(bytes),
+            None => self.memory = Some(engine.lend_memory(bytes)),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! It allocates nothing and refuses nothing: it says what there is.
 
+use std::cmp::Ordering as Cmp;
 use std::sync::Arc;
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
@@ -52,11 +53,12 @@ impl HeldMemory {
 
     /// It is so many now.
     pub fn set(&mut self, bytes: usize) {
-        if bytes > self.bytes {
-            self.account.0.fetch_add(bytes - self.bytes, Ordering::Relaxed);
-        } else {
-            self.account.0.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
-        }
+        match bytes.cmp(&self.bytes) {
+            Cmp::Greater => self.account.0.fetch_add(bytes - self.bytes, Ordering::Relaxed),
+            Cmp::Less => self.account.0.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
+            // As a rule, and then nothing that others look at is touched.
+            Cmp::Equal => return,
+        };
         self.bytes = bytes;
     }
 

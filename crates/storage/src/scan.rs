@@ -121,6 +121,15 @@ impl BatchLimits {
     /// What it grows to.
     pub const LARGEST: BatchLimits = BatchLimits { entries_max: 1024, bytes_max: 256 * 1024 };
 
+    /// No more than these.
+    #[must_use]
+    pub fn within(self, largest: BatchLimits) -> BatchLimits {
+        BatchLimits {
+            entries_max: self.entries_max.min(largest.entries_max),
+            bytes_max: self.bytes_max.min(largest.bytes_max),
+        }
+    }
+
     /// Twice as much, up to [`BatchLimits::LARGEST`]: of what a scan that ends anywhere has fetched, most is wanted.
     #[must_use]
     pub fn grown(self) -> BatchLimits {
@@ -148,15 +157,29 @@ pub struct Batch {
     ends: Vec<(usize, usize)>,
     /// Its memory in the account of the engine that filled it.
     held: Option<HeldMemory>,
+    is_owned: bool,
 }
 
-/// A batch that takes less memory is not counted: it is one of many that come and go.
-const COUNTED_FROM: usize = 32 * 1024;
+/// A batch that takes less memory is not counted: it is one of many that come and go. One of the [first](BatchLimits::FIRST) limits never takes
+/// so much, unless of a large document.
+const COUNTED_FROM: usize = 64 * 1024;
+/// A batch that takes more memory gives back what it does not need: it was for a large document.
+const KEPT_BYTES: usize = 1024 * 1024;
 
 impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
         Batch::default()
+    }
+
+    /// An empty batch whose owner has the memory for it from the engine already ([`Engine::lend_memory`](crate::Engine::lend_memory)).
+    pub fn owned() -> Batch {
+        Batch { is_owned: true, ..Batch::default() }
+    }
+
+    /// Whether its owner answers for its memory.
+    pub fn is_owned(&self) -> bool {
+        self.is_owned
     }
 
     /// Forgets the entries and keeps the memory.
@@ -244,9 +267,15 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// Counts its memory in an account, if it is much, as long as it lives. For engines that limit memory, after they have filled it: cursors
-    /// keep their batches for as long as a client likes.
+    /// Counts its memory in an account, if it is much, as long as it lives, unless its owner [answers](Batch::owned) for it. For engines that limit
+    /// memory, after they have filled it: cursors keep their batches for as long as a client likes.
     pub fn count_in(&mut self, account: &MemoryAccount) {
+        if self.is_owned {
+            return;
+        }
+        if self.bytes.capacity() > KEPT_BYTES && self.bytes.len() <= self.bytes.capacity() / 4 {
+            self.bytes.shrink_to(KEPT_BYTES / 2);
+        }
         let bytes = self.bytes.capacity() + self.ends.capacity() * size_of::<(usize, usize)>();
         if bytes < COUNTED_FROM {
             self.held = None;
@@ -307,6 +336,8 @@ pub struct Cursor {
     direction: Direction,
     limits: BatchLimits,
     batch: Batch,
+    /// What `limits` grow to.
+    largest: BatchLimits,
     /// The next entry of `batch` to deliver.
     at: usize,
     end: ScanEnd,
@@ -316,7 +347,17 @@ impl Cursor {
     /// A cursor before the first entry of the range.
     pub fn new(tree: TreeId, range: KeyRange, direction: Direction) -> Cursor {
         let end = if range.is_empty() { ScanEnd::Done } else { ScanEnd::More };
-        Cursor { tree, range, direction, limits: BatchLimits::FIRST, batch: Batch::new(), at: 0, end }
+        let (limits, largest) = (BatchLimits::FIRST, BatchLimits::LARGEST);
+        Cursor { tree, range, direction, limits, batch: Batch::new(), largest, at: 0, end }
+    }
+
+    /// A cursor with batches of at most so many bytes, unless an entry is larger, for which its owner has the memory from the engine.
+    #[must_use]
+    pub fn within(mut self, bytes_max: usize) -> Cursor {
+        self.batch = Batch::owned();
+        self.largest.bytes_max =
+            bytes_max.clamp(BatchLimits::FIRST.bytes_max, BatchLimits::LARGEST.bytes_max);
+        self
     }
 
     /// A cursor of which so many entries will be asked for, as a rule: the first batch has as many, if they are not too large.
@@ -399,7 +440,7 @@ impl Cursor {
         if self.range.is_empty() {
             self.end = ScanEnd::Done;
         }
-        self.limits = self.limits.grown();
+        self.limits = self.limits.grown().within(self.largest);
         Ok(true)
     }
 }

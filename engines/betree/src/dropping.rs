@@ -1,6 +1,6 @@
 //! What becomes of a tree that was dropped, once no snapshot sees it any more.
 //!
-//! 1. Everything that it owns is collected: directories, nodes and indexes of slices are read for that.
+//! 1. Everything that it owns is collected: directories, nodes and indexes of slices are read for that, and not kept.
 //! 2. All of it is freed at once, in the image that a checkpoint is about to write.
 //!
 //! A tree of which something cannot be read keeps its room, since nobody knows all of it; it keeps no log.
@@ -24,14 +24,13 @@ impl Core {
             owners.collect(&self.blocks, root)?;
         }
         let mut installed = tree.installed.lock();
-        installed.retire(&view.version, &owners.blocks);
-        installed.retire_values(&view.version, owners.values);
+        installed.retire_extents(&view.version, owners.extents);
+        installed.retire_extents(&view.version, owners.values);
         let bytes = view.buffered_bytes();
         tree.set_view(&mut installed, TreeView::empty(self.last_lsn()));
         self.remove_buffered(bytes);
         let change = std::mem::take(&mut installed.change);
         drop((view, merging));
-        owners.blocks.iter().flatten().for_each(|pointer| self.blocks.forget(pointer));
         installed.reclaim(&self.blocks);
         self.blocks.store().traffic().forget(tree.id);
         Ok(change)

@@ -124,6 +124,7 @@ impl Core {
         figures.set("intents.bytes", self.intents.memory() as u64);
         let spill = self.spill.figures();
         figures.set("transactions.memory_bytes", spill.memory_bytes);
+        figures.set("transactions.layer_memory_bytes", spill.layer_memory_bytes);
         figures.set("transactions.memory_budget_bytes", self.spill.budget() as u64);
         figures.set("transactions.spilled_bytes", spill.spilled_bytes);
         figures.set("transactions.spilled_layers", spill.layers);

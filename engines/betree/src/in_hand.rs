@@ -11,8 +11,8 @@
 //!
 //! # Bounds
 //! - Of lent memory a quarter of the limit, and 1 MiB for each caller beyond that.
-//! - Of batches an eighth: beyond, each gets the few entries that a cursor asks for first, which count nowhere. A document that is larger is delivered all
-//!   the same.
+//! - Of batches an eighth, and one batch: beyond, each gets 16 KiB at a time, too little to be counted each; who keeps many such cursors borrows for
+//!   them. A document that is larger is delivered all the same.
 //! - Of work what a step takes ([`crate::tree::flush`]), for each thread that merges.
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +25,8 @@ const LENT_SHARE_OF_ONE: usize = 8;
 const BATCHES_SHARE: usize = 8;
 /// Beside one cursor others may have as much as one, however little memory there is.
 const BATCHES_LEAST: usize = BatchLimits::LARGEST.bytes_max;
+/// Entries in a batch beyond that.
+const NARROW_ENTRIES: usize = 256;
 /// So much is lent to everybody, or sorting would end in tiny runs.
 const LENT_LEAST: usize = 1 << 20;
 
@@ -63,13 +65,13 @@ impl InHand {
     /// What is to go into a batch, which gives back what it has where all have their part.
     pub(crate) fn batch_limits(&self, wanted: BatchLimits, limit: usize, batch: &mut Batch) -> BatchLimits {
         let others = self.batches.bytes().saturating_sub(batch.counted_bytes());
-        if others <= (limit / BATCHES_SHARE).max(BATCHES_LEAST) {
+        if batch.is_owned() || others <= (limit / BATCHES_SHARE).max(BATCHES_LEAST) {
             return wanted;
         }
         if batch.counted_bytes() > 0 {
             *batch = Batch::new();
         }
-        BatchLimits { bytes_max: wanted.bytes_max.min(BatchLimits::FIRST.bytes_max), ..wanted }
+        wanted.within(BatchLimits { entries_max: NARROW_ENTRIES, ..BatchLimits::FIRST })
     }
 
     /// Bytes that count.
@@ -79,7 +81,7 @@ impl InHand {
 
     /// Of work: the most that there was lately.
     pub(crate) fn work_bytes(&self) -> usize {
-        self.counted.load(Ordering::Relaxed).max(self.work.bytes())
+        self.counted.load(Ordering::Relaxed).max(self.most.load(Ordering::Relaxed))
     }
 
     /// Lent to callers.
@@ -105,7 +107,7 @@ mod tests {
         let mut held = in_hand.hold(100);
         in_hand.set(&mut held, 4_000);
         in_hand.set(&mut held, 200);
-        assert_eq!(in_hand.bytes(), 200);
+        assert_eq!(in_hand.bytes(), 4_000);
         in_hand.look();
         assert_eq!(in_hand.bytes(), 4_000);
         drop(held);

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | write buffers | their budget, a quarter as it comes |
 //! | write sets of transactions in memory | theirs |
+//! | indexes and filters of what of them is on the device | what they take: a few percent of it |
 //! | inner nodes and indexes of slices (the *skeleton*, [`crate::tree::shedding`]) | [`SKELETON_SHARE`] |
 //! | who updates which key (intents) | what the live snapshots need |
 //! | what lies between pages ([`crate::page_memory`]) | a sixteenth of the pages at most |
@@ -60,7 +61,9 @@ impl Core {
 
     /// Bytes that count against the limit and are neither pages nor directories.
     pub(crate) fn bytes_beside_pages(&self) -> usize {
-        let transactions = usize::try_from(self.spill.figures().memory_bytes).unwrap_or(usize::MAX);
+        let spill = self.spill.figures();
+        let transactions = spill.memory_bytes.saturating_add(spill.layer_memory_bytes);
+        let transactions = usize::try_from(transactions).unwrap_or(usize::MAX);
         [
             self.buffered_bytes(),
             self.blocks.index_memory.bytes(),

@@ -149,6 +149,9 @@ impl Range<'_> {
     }
 }
 
+/// Damage that is told of one store: more helps nobody, and a store may be damaged at every entry.
+const DAMAGE_MAX: usize = 10_000;
+
 struct Walk<'b> {
     store: &'b BlockStore,
     report: VerifyReport,
@@ -203,6 +206,12 @@ impl<'b> Walk<'b> {
 
 impl Walk<'_> {
     fn damage(&mut self, tree: TreeId, range: Range<'_>, problem: impl ToString) {
+        if self.report.damage.len() >= DAMAGE_MAX {
+            if self.report.damage.len() == DAMAGE_MAX {
+                self.report.damage.push(outside_trees("there is more damage than is told here".to_owned()));
+            }
+            return;
+        }
         self.report.damage.push(Damage {
             tree: Some(tree),
             from: KeyText::new(range.lower),

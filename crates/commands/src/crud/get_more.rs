@@ -34,6 +34,7 @@ pub(crate) fn run(
     check_name(collection)?;
     let mut cursor = context.cursors().take(id)?;
     let answer = answer(context, id, collection, batch_size, &mut cursor, reply);
+    cursor.hold_memory(context.catalog().engine());
     match answer {
         Ok(BatchEnd::Exhausted) => {
             context.cursors().close(id);

@@ -85,6 +85,27 @@ fn of_several_settings_none_is_changed_where_one_cannot_be() {
 }
 
 #[test]
+fn cursors_that_wait_count_against_the_limit_of_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, mut connection) = filled(folder.path(), 500);
+    let lent = |connection: &mut Connection| {
+        let status = connection.ok("admin", doc! { "serverStatus": 1 });
+        document(&status, &["betree", "cache"]).get_i64("lent_bytes").unwrap()
+    };
+    assert_eq!(lent(&mut connection), 0);
+    let mut open = || {
+        let reply = connection.ok("test", doc! { "find": "c", "batchSize": 2 });
+        document(&reply, &["cursor"]).get_i64("id").unwrap()
+    };
+    let cursors: Vec<i64> = (0..20).map(|_| open()).collect();
+    let waiting = lent(&mut connection);
+    assert!((20 * (16 << 10)..20 * (64 << 10)).contains(&waiting), "{waiting} bytes of 20 cursors");
+    connection.ok("test", doc! { "getMore": cursors[0], "collection": "c" });
+    connection.ok("test", doc! { "killCursors": "c", "cursors": cursors[1..].to_vec() });
+    assert_eq!(lent(&mut connection), 0, "one is exhausted, the others are gone");
+}
+
+#[test]
 fn a_checkpoint_can_be_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let (_server, mut connection) = filled(folder.path(), 500);

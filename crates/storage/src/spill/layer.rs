@@ -17,7 +17,7 @@ use super::page::{Numbered, Page, encode};
 use super::space::{SpillFile, SpillSpace};
 use crate::intents::fingerprint;
 use crate::key_filter::KeyFilter;
-use crate::{Patience, StorageError, TreeId};
+use crate::{HeldMemory, Patience, StorageError, TreeId};
 
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 20;
@@ -44,7 +44,8 @@ pub(super) struct Layer {
     file: SpillFile,
     pages: Vec<PageAt>,
     filter: KeyFilter,
-    index_memory: usize,
+    /// Of the filter and the index.
+    held: HeldMemory,
     /// The page that was read last.
     recent: RefCell<Option<(usize, Arc<Page>)>>,
     pub(super) entries: usize,
@@ -157,7 +158,7 @@ impl Layer {
     /// Bytes of memory, about: the index, the filter, and the page that was read last.
     pub(super) fn memory(&self) -> usize {
         let recent = self.recent.borrow().as_ref().map_or(0, |(_, page)| page.memory());
-        self.index_memory + self.filter.memory() + recent
+        self.held.bytes() + recent
     }
 }
 
@@ -179,11 +180,13 @@ impl LayerWriter {
         numbers: std::ops::Range<usize>,
         level: u32,
     ) -> Result<LayerWriter, StorageError> {
+        let filter = KeyFilter::for_keys(writes);
+        let held = space.layer_memory.hold(size_of::<Layer>() + filter.memory());
         let layer = Layer {
             file: space.create()?,
             pages: Vec::new(),
-            filter: KeyFilter::for_keys(writes),
-            index_memory: size_of::<Layer>(),
+            filter,
+            held,
             recent: RefCell::default(),
             entries: 0,
             content_bytes: 0,
@@ -230,7 +233,8 @@ impl LayerWriter {
             last_tree: self.last.0,
             last_key: self.last.1.as_slice().into(),
         });
-        self.layer.index_memory += size_of::<PageAt>() + self.last.1.len();
+        let held = &mut self.layer.held;
+        held.set(held.bytes() + size_of::<PageAt>() + self.last.1.len());
         self.unwritten.extend_from_slice(stored);
         self.raw.clear();
         if self.unwritten.len() >= WRITE_BYTES { self.write_out() } else { Ok(()) }

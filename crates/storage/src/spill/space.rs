@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pando_environment::{Access, Environment, EnvironmentError, File, OpenMode};
 
-use crate::{ErrorKind, StorageError};
+use crate::{ErrorKind, MemoryAccount, StorageError};
 
 /// The smallest memory that a transaction is left before its writes go out while all together have too much.
 const SHARE_MIN: usize = 256 << 10;
@@ -23,6 +23,8 @@ const LOOK_BYTES: usize = 64 << 10;
 pub struct SpillFigures {
     /// Memory that the writes of all transactions take now.
     pub memory_bytes: u64,
+    /// Memory that indexes and filters of layers take now.
+    pub layer_memory_bytes: u64,
     /// Bytes of layers on the device now.
     pub spilled_bytes: u64,
     /// Layers that were written.
@@ -39,6 +41,8 @@ pub struct SpillSpace {
     folder: PathBuf,
     budget: AtomicUsize,
     memory: AtomicUsize,
+    /// Of layers: it does not count against the budget, for putting out more would only make it more.
+    pub(super) layer_memory: MemoryAccount,
     next_file: AtomicU64,
     spilled: AtomicU64,
     layers: AtomicU64,
@@ -68,6 +72,7 @@ impl SpillSpace {
             folder: folder.to_owned(),
             budget: AtomicUsize::new(budget),
             memory: AtomicUsize::new(0),
+            layer_memory: MemoryAccount::default(),
             next_file: AtomicU64::new(1),
             spilled: AtomicU64::new(0),
             layers: AtomicU64::new(0),
@@ -90,6 +95,7 @@ impl SpillSpace {
     pub fn figures(&self) -> SpillFigures {
         SpillFigures {
             memory_bytes: self.memory.load(Ordering::Relaxed) as u64,
+            layer_memory_bytes: self.layer_memory.bytes() as u64,
             spilled_bytes: self.spilled.load(Ordering::Relaxed),
             layers: self.layers.load(Ordering::Relaxed),
             written_bytes: self.written.load(Ordering::Relaxed),

@@ -1,5 +1,6 @@
 //! Reads blocks through the page cache, decodes them, and says what is damaged where.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -44,6 +45,23 @@ impl NewPage {
         match self {
             NewPage::Decoded(bytes) => bytes.len(),
             NewPage::Compressed(page) => page.heap_bytes(),
+        }
+    }
+}
+
+/// Something that is in memory, or was read to be looked at once.
+pub(crate) enum InPassing<'s, T> {
+    Kept(&'s T),
+    Read(T),
+}
+
+impl<T> Deref for InPassing<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            InPassing::Kept(kept) => kept,
+            InPassing::Read(read) => read,
         }
     }
 }
@@ -225,6 +243,32 @@ impl Blocks {
         let pointer = &slice.stored().index;
         let index = decode_slice_index(pointer, &self.store.read_block(pointer)?)?;
         Ok(slice.fill(index, &self.index_memory))
+    }
+
+    /// The content of an inner node, which does not stay in memory if it is not there.
+    pub(crate) fn passing_node<'s>(
+        &self,
+        slot: &'s NodeSlot,
+    ) -> Result<InPassing<'s, InnerNode>, BetreeError> {
+        if let Some(node) = slot.loaded() {
+            return Ok(InPassing::Kept(node));
+        }
+        let pointer = slot.stored().expect("a node is in memory or on disk");
+        let node = decode_node(&pointer, slot.height(), &self.store.read_block(&pointer)?)?;
+        Ok(InPassing::Read(node))
+    }
+
+    /// The same of the index of a slice.
+    pub(crate) fn passing_index<'s>(
+        &self,
+        slice: &'s Slice,
+    ) -> Result<InPassing<'s, SliceIndex>, BetreeError> {
+        if let Some(index) = slice.index() {
+            return Ok(InPassing::Kept(index));
+        }
+        let pointer = &slice.stored().index;
+        let index = decode_slice_index(pointer, &self.store.read_block(pointer)?)?;
+        Ok(InPassing::Read(index))
     }
 
     /// In which tier a page is, if it is in memory.

@@ -21,7 +21,7 @@ use crate::tree::estimate::estimate;
 use crate::tree::joining::Gathered;
 use crate::tree::lookup::{self, Damaged};
 use crate::tree::ranges::{KeySpan, STRETCHES_MAX};
-use crate::tree::scan::{ScanRequest, scan};
+use crate::tree::scan::{ScanRequest, pace_of, scan};
 use crate::tree::tree_state::Tree;
 
 /// See the module's head. Dropping it rolls it back.
@@ -242,6 +242,7 @@ impl Transaction for BetreeTransaction {
         self.core.counters.scans.add(1);
         let snapshot = self.live.snapshot;
         let in_hand = &self.core.blocks.in_hand;
+        let pace = pace_of(limits);
         let limits = in_hand.batch_limits(limits, self.core.options.cache_bytes as usize, batch);
         if range.is_empty() {
             // The tree must be there even if nothing is read.
@@ -251,7 +252,7 @@ impl Transaction for BetreeTransaction {
             self.writes.scan_over(tree, range, direction, limits, patience, batch, &mut |range, batch| {
                 self.ranges.scan_beside(tree, range, direction, batch, &mut |range, batch| {
                     batch.clear();
-                    let request = ScanRequest { range, direction, limits, patience, snapshot };
+                    let request = ScanRequest { range, direction, limits, pace, patience, snapshot };
                     let end = self.core.with_view(tree, snapshot, |tree, view| {
                         scan(view, &self.core.blocks, request, batch)
                             .map_err(|damaged| read_error(tree, damaged))

@@ -18,37 +18,44 @@ use crate::space::{Extent, Generation, Pointer, extents_of};
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
-    /// The blocks of every leaf, slice and inner node, grouped by owner.
-    pub(crate) blocks: Vec<Vec<Pointer>>,
+    /// The extents of every leaf, slice and inner node, each with when its owner was born: of a large tree there are many.
+    pub(crate) extents: Vec<(Extent, Generation)>,
     /// The extents of large values, which may be many. Those that touch are one, as old as the oldest.
     pub(crate) values: Vec<(Extent, Generation)>,
 }
 
 impl Owners {
-    /// Adds what a subtree owns.
+    /// Adds what a subtree owns, and takes it out of the page cache. What is read for it does not stay in memory: the tree may be larger.
     pub(crate) fn collect(&mut self, blocks: &Blocks, child: &Child) -> Result<(), BetreeError> {
         match child {
             Child::Leaf(leaf) => {
-                self.blocks.push(blocks_of_leaf(blocks, leaf)?);
+                self.add(blocks, &blocks_of_leaf(blocks, leaf)?);
                 if leaf.reach > 0 {
                     let directory = blocks.directory(&leaf.directory, Patience::MayBlock)?;
                     self.collect_values(blocks, &directory)?;
                 }
             }
             Child::Inner(slot) => {
-                let node = blocks.node(slot, Patience::MayBlock)?;
+                let node = blocks.passing_node(slot)?;
                 node.children().iter().try_for_each(|child| self.collect(blocks, child))?;
                 for slice in node.all_slices() {
-                    let index = blocks.slice_index(slice, Patience::MayBlock)?;
-                    self.blocks.push(blocks_of_slice(slice, index));
+                    let index = blocks.passing_index(slice)?;
+                    self.add(blocks, &blocks_of_slice(slice, &index));
                     if slice.reach() > 0 {
                         self.collect_values(blocks, &index.pages)?;
                     }
                 }
-                self.blocks.extend(slot.stored().map(|pointer| vec![pointer]));
+                self.add(blocks, slot.stored().as_slice());
             }
         }
         Ok(())
+    }
+
+    /// Adds the blocks of one owner.
+    fn add(&mut self, blocks: &Blocks, owned: &[Pointer]) {
+        owned.iter().for_each(|pointer| blocks.forget(pointer));
+        let Some(birth) = owned.iter().map(Pointer::birth).max() else { return };
+        self.extents.extend(extents_of(owned).into_iter().map(|extent| (extent, birth)));
     }
 
     fn collect_values(&mut self, blocks: &Blocks, directory: &Directory) -> Result<(), BetreeError> {

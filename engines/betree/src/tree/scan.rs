@@ -39,7 +39,7 @@ use super::lookup::Damaged;
 use super::path::Target;
 use super::ranges::floor_of;
 use super::view::{Partition, TreeView};
-use crate::cache::Blocks;
+use crate::cache::{Blocks, ScanPace};
 use crate::format::content::Content;
 use filling::Filling;
 use page_cursor::{PageCursor, Until};
@@ -51,8 +51,15 @@ pub(crate) struct ScanRequest<'r> {
     pub(crate) range: &'r KeyRange,
     pub(crate) direction: Direction,
     pub(crate) limits: BatchLimits,
+    /// Of what the caller wants, though the limits may be narrower.
+    pub(crate) pace: ScanPace,
     pub(crate) patience: Patience,
     pub(crate) snapshot: SnapshotTimestamp,
+}
+
+/// How a caller that wants so much in a batch reads: a cursor's largest batches are a long scan's.
+pub(crate) fn pace_of(wanted: BatchLimits) -> ScanPace {
+    if wanted.bytes_max >= BatchLimits::LARGEST.bytes_max { ScanPace::Passing } else { ScanPace::Stepping }
 }
 
 type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);

@@ -101,10 +101,10 @@ impl Installed {
         self.retired.push_back(Retired { version: Arc::downgrade(version), extents });
     }
 
-    /// Extents of large values leave the view, each with when it was born; `version` is the last that has them.
-    pub(crate) fn retire_values(&mut self, version: &Arc<Version>, values: Vec<(Extent, Generation)>) {
-        self.change.detach(values.iter().map(|(extent, _)| *extent));
-        self.retired.push_back(Retired { version: Arc::downgrade(version), extents: values });
+    /// Extents leave the view, each with when it was born; `version` is the last that has them.
+    pub(crate) fn retire_extents(&mut self, version: &Arc<Version>, extents: Vec<(Extent, Generation)>) {
+        self.change.detach(extents.iter().map(|(extent, _)| *extent));
+        self.retired.push_back(Retired { version: Arc::downgrade(version), extents });
     }
 }
 

@@ -171,8 +171,7 @@ impl World {
             self.check_child(root, None);
             owners.collect(&self.blocks, root).unwrap();
         }
-        let extents = owners.blocks.iter().flat_map(extents_of);
-        let extents = extents.chain(owners.values.iter().map(|(extent, _)| *extent));
+        let extents = owners.extents.iter().chain(&owners.values).map(|(extent, _)| *extent);
         let units: u64 = extents.map(|extent| extent.end() - extent.start()).sum();
         // The head of the file belongs to superblocks.
         assert_eq!(self.used_bytes(), (units + 32) * UNIT_BYTES, "room leaks, or is owned twice");

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use pando_storage::{Batch, BatchLimits, ScanEnd};
 
 use super::ScanRequest;
-use super::way::pace_of;
 use crate::cache::{Blocks, Wanted};
 use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
@@ -141,6 +140,6 @@ impl<'b> Filling<'b> {
         let targets = self.batch.values_mut(large.iter().map(|entry| entry.place));
         let wanted = large.iter().zip(targets);
         let wanted = wanted.map(|(entry, target)| Wanted { reference: &entry.reference, target });
-        blocks.fill_large(wanted, pace_of(request), request.patience)
+        blocks.fill_large(wanted, request.pace, request.patience)
     }
 }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use pando_storage::{BatchLimits, CommitTimestamp, Direction, KeyRange, Patience};
+use pando_storage::{CommitTimestamp, Direction, KeyRange, Patience};
 
 use super::beyond::Beyond;
 use super::filling::Filling;
@@ -274,15 +274,6 @@ fn cursor_in(page: Page, bounds: PathBounds<'_>, request: &ScanRequest<'_>, rest
     PageCursor::new(page, (lower, upper), request.direction, request.snapshot)
 }
 
-/// How a request reads: a cursor's largest batches are a long scan's.
-pub(super) fn pace_of(request: &ScanRequest<'_>) -> ScanPace {
-    if request.limits.bytes_max >= BatchLimits::LARGEST.bytes_max {
-        ScanPace::Passing
-    } else {
-        ScanPace::Stepping
-    }
-}
-
 fn slice_page(
     blocks: &Blocks,
     pages: &Directory,
@@ -290,7 +281,7 @@ fn slice_page(
     request: &ScanRequest<'_>,
 ) -> Result<Page, BetreeError> {
     let mut window = at..at + 1;
-    if pace_of(request) == ScanPace::Passing {
+    if request.pace == ScanPace::Passing {
         let ahead = ahead_bytes(blocks, AHEAD_BYTES_SLICE);
         window = widened(pages.pages(), window, request.direction, |bytes, _| bytes < ahead);
     }
@@ -311,7 +302,7 @@ fn leaf_page(
     let cut =
         |range: Range<usize>| range.start.max(within.start).min(at)..range.end.min(within.end).max(at + 1);
     let wanted = cut(wanted_pages(pages, at, request, batch));
-    let is_passing = pace_of(request) == ScanPace::Passing;
+    let is_passing = request.pace == ScanPace::Passing;
     if is_passing
         && *help == Help::Possible
         && let Some(page) = brought_page(beyond, (leaf, directory, at), &wanted, (ahead, help))
@@ -454,7 +445,7 @@ impl Reading {
         mut put_aside: impl FnMut(usize, Page),
     ) -> Result<Page, BetreeError> {
         let Reading { at, wanted, window } = self;
-        let (pointer, pace) = (&pages[at].pointer, pace_of(request));
+        let (pointer, pace) = (&pages[at].pointer, request.pace);
         if let Some(page) = blocks.scanned_page(pointer, pace)? {
             return Ok(page);
         }
