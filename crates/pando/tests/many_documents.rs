@@ -74,6 +74,22 @@ fn a_few_large_documents_are_several_steps_too_and_an_error_leaves_what_was_done
 }
 
 #[test]
+fn documents_that_become_large_are_several_steps_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let pando = Pando::open(folder.path()).unwrap();
+    let documents = pando.database("d").collection::<Document>("c");
+    let small: Vec<Document> = (0..40).map(|id| doc! { "_id": id, "n": 1 }).collect();
+    documents.insert_many(&small).unwrap();
+    documents.update_one(doc! { "_id": 30 }, doc! { "$set": { "n": "text" } }).unwrap();
+    let large = Binary { subtype: BinarySubtype::Generic, bytes: vec![7; 1 << 20] };
+    let update = doc! { "$set": { "large": large }, "$inc": { "n": 1 } };
+    assert!(documents.update_many(doc! {}, update.clone()).unwrap_err().to_string().contains("non-numeric"));
+    assert_eq!(documents.count(doc! { "n": 2 }).unwrap(), 30, "those before it");
+    let changed = documents.update_many(doc! { "n": 1 }, update).unwrap();
+    assert_eq!((changed.matched, changed.modified), (9, 9));
+}
+
+#[test]
 fn indexes_built_beneath_writers_hold_what_the_documents_do_after_a_restart_too() {
     let folder = tempfile::tempdir().unwrap();
     let pando = Pando::open(folder.path()).unwrap();

@@ -13,7 +13,7 @@ use super::insert::{check_batch_length, ends_transaction};
 use super::matching::{self, Selection};
 use super::retry;
 use super::statement_parts::checked_hint;
-use super::steps::{Meter, STEP_DOCUMENTS, in_steps};
+use super::steps::{Meter, STEP_DOCUMENTS, Written, in_steps};
 use super::update_statement::Reach;
 use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
 use crate::arguments::{Arguments, collection_name, missing};
@@ -257,7 +257,7 @@ fn delete_in_steps(
                   deleted: &mut u64| {
         delete_one(context, collection, transaction, key, &old)?;
         *deleted += 1;
-        Ok(())
+        Ok(Written(0))
     };
     match in_steps(context, selection, collection, &change, |deleted: u64| done.deleted += deleted) {
         Ok(()) => {}

@@ -22,7 +22,7 @@ use crate::context::Context;
 
 /// Documents of one transaction at most, and of one look into the snapshot.
 pub(super) const STEP_DOCUMENTS: usize = 10_000;
-/// Bytes of documents that a transaction changes at most, unless it is one document.
+/// Bytes of documents that a transaction changes at most, as they were and as they become, unless it is one document.
 const STEP_BYTES: usize = 16 << 20;
 
 /// How much of a step is done.
@@ -39,15 +39,24 @@ impl Meter {
         self.bytes += document.len();
     }
 
+    /// Counts what a document became: it may be much longer.
+    pub fn add_written(&mut self, written: Written) {
+        self.bytes += written.0;
+    }
+
     /// Whether another document belongs to another step.
     pub fn is_full(&self) -> bool {
         self.documents >= STEP_DOCUMENTS || self.bytes >= STEP_BYTES
     }
 }
 
+/// Bytes of what was written in the place of a document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written(pub usize);
+
 /// What a statement does to a document that it has found; it notes what it did.
 pub(super) type Change<'c, T> =
-    dyn Fn(&Context<'_>, &mut dyn Transaction, &[u8], Bytes, &mut T) -> Result<(), CommandError> + 'c;
+    dyn Fn(&Context<'_>, &mut dyn Transaction, &[u8], Bytes, &mut T) -> Result<Written, CommandError> + 'c;
 
 /// One step, done.
 struct Step<T> {
@@ -107,7 +116,7 @@ fn take_step<T: Default>(
         meter.add(&old);
         let before: Savepoint = transaction.savepoint();
         match change(context, &mut *transaction, key, old, &mut step.noted) {
-            Ok(()) => {}
+            Ok(written) => meter.add_written(written),
             Err(CommandError::Failed(failure)) if !ends_transaction(&failure) => {
                 transaction.rollback_to(before);
                 step.failure = Some(CommandError::Failed(failure));

@@ -15,7 +15,7 @@ use pando_query::filter::Filter;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 use super::matching::{self, Selection};
-use super::steps::{Meter, STEP_DOCUMENTS, in_steps};
+use super::steps::{Meter, STEP_DOCUMENTS, Written, in_steps};
 use super::stored_document;
 use crate::context::Context;
 use crate::error::write_failure;
@@ -118,7 +118,8 @@ impl<'a> UpdateStatement<'a> {
             }
             let Some(old) = collection.fetch(transaction, &key, context.patience)? else { continue };
             meter.add(&old);
-            self.change(context, collection, transaction, &key, old, &mut outcome)?;
+            let written = self.change(context, collection, transaction, &key, old, &mut outcome)?;
+            meter.add_written(written);
         }
         if outcome.matched == 0 && self.upsert == Upsert::Yes {
             self.insert(context, collection, transaction, &mut outcome)?;
@@ -155,7 +156,7 @@ impl<'a> UpdateStatement<'a> {
         key: &[u8],
         old: Bytes,
         outcome: &mut UpdateOutcome,
-    ) -> Result<(), CommandError> {
+    ) -> Result<Written, CommandError> {
         let document = RawDocument::from_bytes(&old)?;
         let matched_index = match self.update.needs_matched_index() {
             true => self.selection.filter.matches_with_position(document)?.1,
@@ -164,6 +165,7 @@ impl<'a> UpdateStatement<'a> {
         outcome.matched += 1;
         let applied =
             self.update.apply(document, &update_context(context, ApplyKind::Update, matched_index))?;
+        let mut written = Written(0);
         let after = match applied {
             Applied::Unchanged => document.to_owned(),
             Applied::Changed(new) => {
@@ -171,6 +173,7 @@ impl<'a> UpdateStatement<'a> {
                     .replace(transaction, key, document, &new, context.patience)
                     .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
                 outcome.modified += 1;
+                written = Written(new.as_bytes().len());
                 new
             }
         };
@@ -178,7 +181,7 @@ impl<'a> UpdateStatement<'a> {
             outcome.after = Some(after);
             outcome.before = Some(old);
         }
-        Ok(())
+        Ok(written)
     }
 
     fn insert(
