@@ -131,7 +131,9 @@ impl Build<'_> {
         tracing::info!(collection = %self.namespace, indexes = ?self.names(), "building indexes");
         let lent = self.catalog.engine().lend_memory(SORT_BYTES_MAX);
         let mut sorters = self.scan(&collection, &*snapshot, lent.bytes())?;
+        // What is sorted further does not look at documents: room that others free is not kept for it.
         snapshot.rollback();
+        self.finish(&mut sorters)?;
         let entries: Vec<u64> = sorters.iter().map(Sorter::len).collect();
         for (at, sorter) in sorters.iter_mut().enumerate() {
             self.load(at, sorter)?;
@@ -197,8 +199,18 @@ impl Build<'_> {
         let memory_of_each = memory / self.indexes.len().max(1);
         let mut sorters: Vec<Sorter> = self.indexes.iter().map(|_| Sorter::new(memory_of_each)).collect();
         let scanned = self.scan_into(collection, snapshot, &mut sorters);
-        self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
+        if scanned.is_err() {
+            self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
+        }
         scanned.map(|()| sorters)
+    }
+
+    /// Sorts what there is, and what was put out.
+    fn finish(&mut self, sorters: &mut [Sorter]) -> Result<(), CatalogError> {
+        let (store, mut look) = (self.catalog.store(), || self.ticket.check());
+        let finished = sorters.iter_mut().try_for_each(|sorter| sorter.finish(store, &mut look));
+        self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
+        finished
     }
 
     fn scan_into(
@@ -229,9 +241,6 @@ impl Build<'_> {
                     tracing::info!(collection = %self.namespace, indexes = ?self.names(), documents, expected, "building indexes: reading documents");
                 }
             }
-        }
-        for sorter in sorters {
-            sorter.finish(store, &mut || self.ticket.check())?;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use crate::CatalogError;
 use crate::catalog::Store;
 
 /// Memory of a run that is being merged, beside its batch: the batch's places of entries, and the next entry.
-const BESIDE_BATCH_BYTES: usize = 8 << 10;
+const BESIDE_BATCH_BYTES: usize = 16 << 10;
 /// So many runs are merged at once however little memory there is, or they would be written too often.
 const FAN_IN_MIN: usize = 16;
 
@@ -99,11 +99,11 @@ impl Sorter {
         Ok(())
     }
 
-    /// Makes one run of the first ones, as many as are merged at once.
+    /// Makes one run of the first ones: of as many as are merged at once, or as it takes for the rest to be.
     fn unite_runs(&mut self, store: &Store) -> Result<(), StorageError> {
+        let count = (self.runs.len() + 1 - self.fan_in()).min(self.fan_in());
         let (_, united) = store.create_tree("run", &TreeOptions::default())?;
         self.runs.push(united);
-        let count = self.fan_in();
         {
             let reader = store.engine.begin(Begin::READ)?;
             let mut merge = self.merge_of(&self.runs[..count], &*reader)?;

@@ -35,7 +35,7 @@ pub(crate) enum Expiry {
 
 /// What a cursor takes, about, beside documents that were not delivered: a batch of entries as small as one is that the engine does not count
 /// itself, and the plan.
-const WAITING_BYTES: usize = 24 << 10;
+const WAITING_BYTES: usize = 32 << 10;
 
 /// An open cursor.
 pub(crate) struct OpenCursor {

@@ -162,7 +162,7 @@ pub struct Batch {
 
 /// A batch that takes less memory is not counted: it is one of many that come and go. One of the [first](BatchLimits::FIRST) limits never takes
 /// so much, unless of a large document.
-const COUNTED_FROM: usize = 64 * 1024;
+const COUNTED_FROM: usize = 40 * 1024;
 /// A batch that takes more memory gives back what it does not need: it was for a large document.
 const KEPT_BYTES: usize = 1024 * 1024;
 
@@ -172,7 +172,7 @@ impl Batch {
         Batch::default()
     }
 
-    /// An empty batch whose owner has the memory for it from the engine already ([`Engine::lend_memory`](crate::Engine::lend_memory)).
+    /// An empty batch (as are its clones) whose owner has the memory for it from the engine already ([`Engine::lend_memory`](crate::Engine::lend_memory)).
     pub fn owned() -> Batch {
         Batch { is_owned: true, ..Batch::default() }
     }
@@ -327,6 +327,8 @@ impl Batch {
 
 /// Bytes of an entry that a batch of expected entries has room for.
 const EXPECTED_BYTES: usize = 1024;
+/// Batches of a cursor that has to do with little memory have no more entries than if each had so many bytes.
+const SHORT_ENTRY_BYTES: usize = 64;
 
 /// Steps through a range in batches that grow from [`BatchLimits::FIRST`] to [`BatchLimits::LARGEST`].
 #[derive(Clone, Debug)]
@@ -355,17 +357,20 @@ impl Cursor {
     #[must_use]
     pub fn within(mut self, bytes_max: usize) -> Cursor {
         self.batch = Batch::owned();
-        self.largest.bytes_max =
-            bytes_max.clamp(BatchLimits::FIRST.bytes_max, BatchLimits::LARGEST.bytes_max);
+        let bytes_max = bytes_max.clamp(BatchLimits::FIRST.bytes_max, BatchLimits::LARGEST.bytes_max);
+        // The places of entries take memory, too.
+        let entries_max = (bytes_max / SHORT_ENTRY_BYTES).min(BatchLimits::LARGEST.entries_max);
+        self.largest = BatchLimits { entries_max, bytes_max };
+        self.limits = self.limits.within(self.largest);
         self
     }
 
     /// A cursor of which so many entries will be asked for, as a rule: the first batch has as many, if they are not too large.
     #[must_use]
     pub fn expecting(mut self, entries: usize) -> Cursor {
-        self.limits.entries_max = entries.clamp(1, BatchLimits::LARGEST.entries_max);
+        self.limits.entries_max = entries.clamp(1, self.largest.entries_max);
         self.limits.bytes_max = (self.limits.entries_max * EXPECTED_BYTES)
-            .clamp(BatchLimits::FIRST.bytes_max, BatchLimits::LARGEST.bytes_max);
+            .clamp(BatchLimits::FIRST.bytes_max, self.largest.bytes_max);
         self
     }
 

@@ -10,7 +10,8 @@
 //! there was of it lately.
 //!
 //! # Bounds
-//! - Of lent memory a quarter of the limit, and 1 MiB for each caller beyond that.
+//! - Of lent memory a quarter of the limit, and 1 MiB for each caller beyond that; who wants no more than 1 MiB gets it, and takes nothing of the
+//!   others' quarter.
 //! - Of batches an eighth, and one batch: beyond, each gets 16 KiB at a time, too little to be counted each; who keeps many such cursors borrows for
 //!   them. A document that is larger is delivered all the same.
 //! - Of work what a step takes ([`crate::tree::flush`]), for each thread that merges.
@@ -27,8 +28,9 @@ const BATCHES_SHARE: usize = 8;
 const BATCHES_LEAST: usize = BatchLimits::LARGEST.bytes_max;
 /// Entries in a batch beyond that.
 const NARROW_ENTRIES: usize = 256;
-/// So much is lent to everybody, or sorting would end in tiny runs.
-const LENT_LEAST: usize = 1 << 20;
+/// So much is lent to everybody, or sorting would end in tiny runs. Less is wanted by many, and at any moment: pages make room for it when they are
+/// next looked at.
+pub(crate) const LENT_LEAST: usize = 1 << 20;
 
 /// See the module's head.
 #[derive(Debug, Default)]
@@ -38,7 +40,10 @@ pub(crate) struct InHand {
     most: AtomicUsize,
     counted: AtomicUsize,
     pub(crate) batches: MemoryAccount,
+    /// To those who can do with less.
     lent: MemoryAccount,
+    /// To those who want little, and need it.
+    lent_little: MemoryAccount,
 }
 
 impl InHand {
@@ -57,9 +62,11 @@ impl InHand {
 
     /// Lends as much as is wanted, or what its part of the limit leaves.
     pub(crate) fn lend(&self, wanted: usize, limit: usize) -> HeldMemory {
-        let least = LENT_LEAST.min(wanted);
-        let wanted = wanted.min(limit / LENT_SHARE_OF_ONE).max(least);
-        self.lent.hold_within(least, wanted, limit / LENT_SHARE)
+        if wanted <= LENT_LEAST {
+            return self.lent_little.hold(wanted);
+        }
+        let wanted = wanted.min(limit / LENT_SHARE_OF_ONE).max(LENT_LEAST);
+        self.lent.hold_within(LENT_LEAST, wanted, limit / LENT_SHARE)
     }
 
     /// What is to go into a batch, which gives back what it has where all have their part.
@@ -76,7 +83,7 @@ impl InHand {
 
     /// Bytes that count.
     pub(crate) fn bytes(&self) -> usize {
-        self.work_bytes() + self.batches.bytes() + self.lent.bytes()
+        self.work_bytes() + self.batches.bytes() + self.lent_bytes()
     }
 
     /// Of work: the most that there was lately.
@@ -86,7 +93,7 @@ impl InHand {
 
     /// Lent to callers.
     pub(crate) fn lent_bytes(&self) -> usize {
-        self.lent.bytes()
+        self.lent.bytes() + self.lent_little.bytes()
     }
 
     /// Looks how much work there was at most since the last time: counts that, or three quarters of what counted. Once a second.

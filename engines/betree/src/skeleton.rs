@@ -28,6 +28,7 @@ use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_storage::HeldMemory;
 
 use crate::core::Core;
+use crate::in_hand::LENT_LEAST;
 use crate::page_memory;
 use crate::tree::node::Child;
 use crate::tree::shedding::{Choice, Shedding, SkeletonBytes};
@@ -79,10 +80,12 @@ impl Core {
         .fold(transactions, usize::saturating_add)
     }
 
-    /// Memory for callers, as much of what is wanted as its part of the limit leaves; pages make room for it at once.
+    /// Memory for callers, as much of what is wanted as its part of the limit leaves; pages make room at once for what is much.
     pub(crate) fn lend_memory(&self, wanted: usize) -> HeldMemory {
         let lent = self.blocks.in_hand.lend(wanted, self.options.cache_bytes as usize);
-        self.blocks.cache().note_others(self.bytes_beside_pages() as u64);
+        if lent.bytes() >= LENT_LEAST {
+            self.blocks.cache().note_others(self.bytes_beside_pages() as u64);
+        }
         lent
     }
 

@@ -170,6 +170,28 @@ fn batches_of_short_entries_and_of_large_ones_have_the_same_bound() {
 }
 
 #[test]
+fn a_dropped_tree_leaves_nothing_in_memory() {
+    let store = Store::filled();
+    let mut writer = store.engine.begin(Begin::WRITE).expect("a writer begins");
+    for number in 0..60_u32 {
+        let large = value(number).repeat(100);
+        writer.put(store.written, &number.to_be_bytes(), &large).expect("the put succeeds");
+    }
+    writer.commit(Durability::Logged).expect("the commit succeeds");
+    store.engine.checkpoint().expect("a checkpoint is made");
+    store.read_everything();
+    assert!(store.figure("cache.directory_bytes") > 0);
+    for tree in [store.full, store.written] {
+        store.engine.drop_tree(tree).expect("it is dropped");
+    }
+    store.engine.checkpoint().expect("a checkpoint is made");
+    store.pass(2);
+    assert_eq!(store.figure("cache.directory_bytes"), 0);
+    assert_eq!(store.figure("cache.page_bytes"), 0);
+    assert_eq!(store.figure("runs.index_bytes"), 0);
+}
+
+#[test]
 fn work_that_fails_leaves_nothing_in_the_account() {
     let store = Store::filled();
     let tree = store.engine.create_tree("fails", &TreeOptions::default()).expect("a tree is made");

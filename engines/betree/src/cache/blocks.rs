@@ -245,6 +245,14 @@ impl Blocks {
         Ok(slice.fill(index, &self.index_memory))
     }
 
+    /// A leaf's directory, which does not stay in memory if it is not there.
+    pub(crate) fn passing_directory(&self, pointer: &Pointer) -> Result<Arc<Directory>, BetreeError> {
+        match self.cache.directory(&BlockKey::of(pointer)) {
+            Some(directory) => Ok(directory),
+            None => Ok(Arc::new(decode_directory(pointer, &self.store.read_block(pointer)?)?)),
+        }
+    }
+
     /// The content of an inner node, which does not stay in memory if it is not there.
     pub(crate) fn passing_node<'s>(
         &self,

@@ -242,7 +242,7 @@ impl Transaction for BetreeTransaction {
         self.core.counters.scans.add(1);
         let snapshot = self.live.snapshot;
         let in_hand = &self.core.blocks.in_hand;
-        let pace = pace_of(limits);
+        let pace = pace_of(limits, batch);
         let limits = in_hand.batch_limits(limits, self.core.options.cache_bytes as usize, batch);
         if range.is_empty() {
             // The tree must be there even if nothing is read.

@@ -3,9 +3,7 @@
 //! Every directory and index is read, and of pages those that refer to large values: they are a small part of what they lead to.
 
 use bytes::Bytes;
-use pando_storage::Patience;
 
-use super::leaf_merge::blocks_of_leaf;
 use super::node::Child;
 use super::slice::blocks_of_slice;
 use crate::cache::Blocks;
@@ -29,11 +27,12 @@ impl Owners {
     pub(crate) fn collect(&mut self, blocks: &Blocks, child: &Child) -> Result<(), BetreeError> {
         match child {
             Child::Leaf(leaf) => {
-                self.add(blocks, &blocks_of_leaf(blocks, leaf)?);
+                let directory = blocks.passing_directory(&leaf.directory)?;
                 if leaf.reach > 0 {
-                    let directory = blocks.directory(&leaf.directory, Patience::MayBlock)?;
                     self.collect_values(blocks, &directory)?;
                 }
+                let pages = directory.pages().iter().map(|page| page.pointer);
+                self.add(blocks, &pages.chain([leaf.directory]).collect::<Vec<_>>());
             }
             Child::Inner(slot) => {
                 let node = blocks.passing_node(slot)?;

@@ -57,9 +57,14 @@ pub(crate) struct ScanRequest<'r> {
     pub(crate) snapshot: SnapshotTimestamp,
 }
 
-/// How a caller that wants so much in a batch reads: a cursor's largest batches are a long scan's.
-pub(crate) fn pace_of(wanted: BatchLimits) -> ScanPace {
-    if wanted.bytes_max >= BatchLimits::LARGEST.bytes_max { ScanPace::Passing } else { ScanPace::Stepping }
+/// How a caller that wants so much in a batch reads: a cursor's largest batches are a long scan's, and so are those for which the caller has
+/// borrowed memory, however small.
+pub(crate) fn pace_of(wanted: BatchLimits, batch: &Batch) -> ScanPace {
+    if batch.is_owned() || wanted.bytes_max >= BatchLimits::LARGEST.bytes_max {
+        ScanPace::Passing
+    } else {
+        ScanPace::Stepping
+    }
 }
 
 type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);

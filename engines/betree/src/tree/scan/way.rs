@@ -29,7 +29,9 @@ use crate::tree::view::Version;
 
 /// What a long scan that nobody helps reads ahead of a leaf, in bytes before compression.
 const AHEAD_BYTES: usize = 1 << 20;
-/// The same of a slice, of which a leaf's range has little.
+/// What is read ahead is so many batches at most: of the largest ones, as much as above.
+const BATCHES_AHEAD: usize = 4;
+/// What is read ahead of a slice, of which a leaf's range has little.
 const AHEAD_BYTES_SLICE: usize = 64 << 10;
 
 /// One of the slices that wait for a child on the way.
@@ -282,7 +284,7 @@ fn slice_page(
 ) -> Result<Page, BetreeError> {
     let mut window = at..at + 1;
     if request.pace == ScanPace::Passing {
-        let ahead = ahead_bytes(blocks, AHEAD_BYTES_SLICE);
+        let ahead = ahead_bytes(blocks, request, AHEAD_BYTES_SLICE);
         window = widened(pages.pages(), window, request.direction, |bytes, _| bytes < ahead);
     }
     let reading = Reading { at, wanted: at..at + 1, window };
@@ -311,7 +313,7 @@ fn leaf_page(
     }
     let mut window = wanted.clone();
     if is_passing {
-        let ahead = ahead_bytes(blocks, AHEAD_BYTES);
+        let ahead = ahead_bytes(blocks, request, AHEAD_BYTES);
         window = cut(widened(pages, window, direction, |bytes, _| bytes < ahead));
     }
     Reading { at, wanted, window }.page(blocks, pages, request, |place, page| match direction {
@@ -378,9 +380,11 @@ fn wanted_pages(
     })
 }
 
-/// What is read ahead at most: not more than a small part of the cache, where it is to wait.
-fn ahead_bytes(blocks: &Blocks, usual: usize) -> usize {
-    usual.min(usize::try_from(blocks.cache().limit() / 16).unwrap_or(usual))
+/// What is read ahead at most: not more than a small part of the cache, where it is to wait, and for a few batches only. Where batches are
+/// narrow there are many cursors, or many runs to be merged, and what all of them read ahead has to have room until it is their turn.
+fn ahead_bytes(blocks: &Blocks, request: &ScanRequest<'_>, usual: usize) -> usize {
+    let of_cache = usize::try_from(blocks.cache().limit() / 16).unwrap_or(usual);
+    usual.min(of_cache).min(request.limits.bytes_max.saturating_mul(BATCHES_AHEAD))
 }
 
 /// Adds pages in the direction of the scan as long as the bytes before compression and the entries of those so far say so.
