@@ -278,6 +278,18 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_codec_or_kind_is_named() {
+        let with = |at: usize, byte: u8| {
+            let mut bytes = example().encode();
+            bytes[at] = byte;
+            Pointer::decode(&bytes).unwrap_err()
+        };
+        assert_eq!(with(3, 99), PointerError::Codec { found: 99 });
+        assert_eq!(with(3, 99).to_string(), "there is no codec 99");
+        assert_eq!(with(2, 77), PointerError::Kind { found: 77 });
+    }
+
+    #[test]
     fn random_bytes_are_a_pointer_only_if_they_encode_to_themselves() {
         let random = SeededRandom::new(0x706f_696e);
         let mut accepted = 0;
