@@ -96,11 +96,11 @@ impl InHand {
         self.lent.bytes() + self.lent_little.bytes()
     }
 
-    /// Looks how much work there was at most since the last time: counts that, or three quarters of what counted. Once a second.
+    /// Looks how much work there was at most since the last time: counts that, or half of what counted. Once a second.
     pub(crate) fn look(&self) {
         let most = self.most.swap(self.work.bytes(), Ordering::Relaxed);
         let before = self.counted.load(Ordering::Relaxed);
-        self.counted.store(most.max(before / 4 * 3), Ordering::Relaxed);
+        self.counted.store(most.max(before / 2), Ordering::Relaxed);
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_work_of_the_last_seconds_counts_and_is_forgotten_slowly() {
+    fn the_most_work_of_the_last_seconds_counts_and_is_forgotten_by_and_by() {
         let in_hand = InHand::default();
         let mut held = in_hand.hold(100);
         in_hand.set(&mut held, 4_000);
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(in_hand.bytes(), 4_000);
         drop(held);
         in_hand.look();
-        assert_eq!(in_hand.bytes(), 3_000);
+        assert_eq!(in_hand.bytes(), 2_000);
         (0..40).for_each(|_| in_hand.look());
         assert_eq!(in_hand.bytes(), 0);
     }
