@@ -236,7 +236,7 @@ impl Build<'_> {
             }
             documents += 1;
             if documents.is_multiple_of(LOOK_EVERY) {
-                self.check_ticket()?;
+                self.ticket.check()?;
                 if self.is_time_to_speak() {
                     tracing::info!(collection = %self.namespace, indexes = ?self.names(), documents, expected, "building indexes: reading documents");
                 }
@@ -252,7 +252,7 @@ impl Build<'_> {
         let (catalog, total, mut count) = (self.catalog, sorter.len(), 0);
         let mut look = || {
             count += LOOK_EVERY;
-            self.check_ticket()?;
+            self.ticket.check()?;
             if self.is_time_to_speak() {
                 tracing::info!(collection = %self.namespace, index = index.name(), entries = count, total, "building indexes: writing entries");
             }
@@ -312,7 +312,7 @@ impl Build<'_> {
             changes.take(&mut *transaction, key, value)?;
             count += 1;
             if count.is_multiple_of(CHANGES_A_COMMIT) {
-                self.check_ticket()?;
+                self.ticket.check()?;
                 // One after the other: a snapshot begun before the commit would not have it.
                 transaction.commit(Durability::None)?;
                 transaction = self.catalog.begin(Begin::WRITE)?;
@@ -335,7 +335,7 @@ impl Build<'_> {
 
     /// What writers see of this build in a description; an error if it was ended.
     fn mine(&self, collection: &Collection) -> Result<Vec<Arc<BuildingIndex>>, CatalogError> {
-        self.check_ticket()?;
+        self.ticket.check()?;
         let mine = |building: &&Arc<BuildingIndex>| Arc::ptr_eq(&building.ticket, &self.ticket);
         let found: Vec<_> = collection.building().iter().filter(mine).cloned().collect();
         if found.len() < self.indexes.len() {
@@ -345,13 +345,9 @@ impl Build<'_> {
         Ok(found)
     }
 
-    fn check_ticket(&self) -> Result<(), CatalogError> {
-        self.ticket.check()
-    }
-
     /// An error of a tree that is gone because the build was ended is the end of the build.
     fn or_end(&self, error: StorageError) -> CatalogError {
-        match self.check_ticket() {
+        match self.ticket.check() {
             Err(ended) => ended,
             Ok(()) => error.into(),
         }

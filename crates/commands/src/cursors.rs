@@ -67,11 +67,9 @@ impl OpenCursor {
 
     /// Counts what it takes while it waits for a `getMore`.
     pub fn hold_memory(&mut self, engine: &SharedEngine) {
-        let bytes = WAITING_BYTES + self.carry.iter().map(Vec::capacity).sum::<usize>();
-        match &mut self.memory {
-            Some(memory) => memory.set(bytes),
-            None => self.memory = Some(engine.lend_memory(bytes)),
-        }
+        let memory = self.memory.get_or_insert_with(|| engine.lend_memory(WAITING_BYTES));
+        // The documents are there, whether or not there was room for them.
+        memory.set(WAITING_BYTES + self.carry.iter().map(Vec::capacity).sum::<usize>());
     }
 }
 

@@ -155,9 +155,19 @@ pub struct Batch {
     bytes: Vec<u8>,
     /// End of key and end of value of each entry in `bytes`; the key begins where the entry before ended.
     ends: Vec<(usize, usize)>,
-    /// Its memory in the account of the engine that filled it.
-    held: Option<HeldMemory>,
-    is_owned: bool,
+    counted: Counted,
+}
+
+/// Where a batch's memory is counted.
+#[derive(Clone, Debug, Default)]
+enum Counted {
+    /// Nowhere: it is little.
+    #[default]
+    Nowhere,
+    /// By the engine that filled it.
+    ByEngine(HeldMemory),
+    /// By its owner, who has borrowed it.
+    ByOwner,
 }
 
 /// A batch that takes less memory is not counted: it is one of many that come and go. One of the [first](BatchLimits::FIRST) limits never takes
@@ -174,12 +184,12 @@ impl Batch {
 
     /// An empty batch (as are its clones) whose owner has the memory for it from the engine already ([`Engine::lend_memory`](crate::Engine::lend_memory)).
     pub fn owned() -> Batch {
-        Batch { is_owned: true, ..Batch::default() }
+        Batch { counted: Counted::ByOwner, ..Batch::default() }
     }
 
     /// Whether its owner answers for its memory.
     pub fn is_owned(&self) -> bool {
-        self.is_owned
+        matches!(self.counted, Counted::ByOwner)
     }
 
     /// Forgets the entries and keeps the memory.
@@ -270,26 +280,26 @@ impl Batch {
     /// Counts its memory in an account, if it is much, as long as it lives, unless its owner [answers](Batch::owned) for it. For engines that limit
     /// memory, after they have filled it: cursors keep their batches for as long as a client likes.
     pub fn count_in(&mut self, account: &MemoryAccount) {
-        if self.is_owned {
+        if self.is_owned() {
             return;
         }
         if self.bytes.capacity() > KEPT_BYTES && self.bytes.len() <= self.bytes.capacity() / 4 {
             self.bytes.shrink_to(KEPT_BYTES / 2);
         }
         let bytes = self.bytes.capacity() + self.ends.capacity() * size_of::<(usize, usize)>();
-        if bytes < COUNTED_FROM {
-            self.held = None;
-            return;
-        }
-        match &mut self.held {
-            Some(held) if held.is_in(account) => held.set(bytes),
-            held => *held = Some(account.hold(bytes)),
+        match &mut self.counted {
+            counted if bytes < COUNTED_FROM => *counted = Counted::Nowhere,
+            Counted::ByEngine(held) if held.is_in(account) => held.set(bytes),
+            counted => *counted = Counted::ByEngine(account.hold(bytes)),
         }
     }
 
-    /// Bytes of its memory that are counted in an account.
+    /// Bytes of its memory that are counted in an account of an engine.
     pub fn counted_bytes(&self) -> usize {
-        self.held.as_ref().map_or(0, HeldMemory::bytes)
+        match &self.counted {
+            Counted::ByEngine(held) => held.bytes(),
+            Counted::Nowhere | Counted::ByOwner => 0,
+        }
     }
 
     /// Entries.

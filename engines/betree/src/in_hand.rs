@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | *work* | of merges: messages with the pages that they lie in, pages of leaves that are written anew, blocks that are about to be written; of loads: the open leaf, the list of leaves | a step; a load |
 //! | *batches* | of cursors: entries that were fetched and not delivered | as long as the client lets the cursor wait |
-//! | *lent* | of callers: what index builds sort in | as long as they hold it |
+//! | *lent* | of callers: what index builds sort in, what the server keeps of a waiting cursor beside its batch | as long as they hold it |
 //!
 //! Work comes and goes many times a second. Were it counted as it is, pages would be dropped and read again as often: what counts is the most that
 //! there was of it lately.

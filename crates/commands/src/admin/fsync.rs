@@ -18,7 +18,8 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     for field in request.body.iter() {
         let (name, value) = field?;
-        if name == "lock" && is_true(value) {
+        // Whatever its type, as in MongoDB.
+        if name == "lock" && value.to_bool() {
             return Err(CommandError::failed(
                 ErrorCode::CommandNotSupported,
                 "fsync does not lock the server: pandoBackup copies its data while writes go on",
@@ -38,14 +39,4 @@ pub(crate) fn run_checkpoint(
 ) -> Result<(), CommandError> {
     context.require_patience()?;
     Ok(context.catalog().engine().checkpoint()?)
-}
-
-/// What MongoDB takes for true where it does not look at types.
-fn is_true(value: RawValue<'_>) -> bool {
-    match value {
-        RawValue::Null | RawValue::Undefined => false,
-        RawValue::Boolean(value) => value,
-        RawValue::Double(value) => value != 0.0,
-        other => other.as_i64_exact() != Some(0),
-    }
 }

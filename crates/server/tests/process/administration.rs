@@ -34,6 +34,12 @@ fn document<'d>(of: &'d Document, path: &[&str]) -> &'d Document {
     path.iter().fold(of, |of, name| of.get_document(name).unwrap_or_else(|_| panic!("no {name} in {of}")))
 }
 
+/// A figure of the engine.
+fn figure(connection: &mut Connection, section: &str, name: &str) -> i64 {
+    let status = connection.ok("admin", doc! { "serverStatus": 1 });
+    document(&status, &["betree", section]).get_i64(name).expect("it is counted")
+}
+
 #[test]
 fn settings_are_changed_and_shown_while_the_server_runs() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,10 +94,7 @@ fn of_several_settings_none_is_changed_where_one_cannot_be() {
 fn cursors_that_wait_count_against_the_limit_of_memory() {
     let folder = tempfile::tempdir().unwrap();
     let (_server, mut connection) = filled(folder.path(), 500);
-    let lent = |connection: &mut Connection| {
-        let status = connection.ok("admin", doc! { "serverStatus": 1 });
-        document(&status, &["betree", "cache"]).get_i64("lent_bytes").unwrap()
-    };
+    let lent = |connection: &mut Connection| figure(connection, "cache", "lent_bytes");
     assert_eq!(lent(&mut connection), 0);
     let mut open = || {
         let reply = connection.ok("test", doc! { "find": "c", "batchSize": 2 });
@@ -110,10 +113,8 @@ fn a_checkpoint_can_be_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let (_server, mut connection) = filled(folder.path(), 500);
     let figures = |connection: &mut Connection| {
-        let status = connection.ok("admin", doc! { "serverStatus": 1 });
-        let figure =
-            |section, name| document(&status, &["betree", section]).get_i64(name).expect("it is counted");
-        (figure("checkpoints", "count"), figure("leaves", "bytes_written") + figure("runs", "bytes_written"))
+        let written = ["leaves", "runs"].map(|cause| figure(connection, cause, "bytes_written"));
+        (figure(connection, "checkpoints", "count"), written.iter().sum::<i64>())
     };
     let (count, written) = figures(&mut connection);
     assert_eq!(connection.ok("admin", doc! { "fsync": 1 }).get_i32("numFiles").unwrap(), 1);

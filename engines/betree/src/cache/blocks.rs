@@ -116,9 +116,13 @@ impl Blocks {
             return Ok(directory);
         }
         self.miss(pointer, patience)?;
-        let directory = Arc::new(decode_directory(pointer, &self.store.read_block(pointer)?)?);
+        let directory = self.read_directory(pointer)?;
         self.cache.insert_directory(key, Arc::clone(&directory));
         Ok(directory)
+    }
+
+    fn read_directory(&self, pointer: &Pointer) -> Result<Arc<Directory>, BetreeError> {
+        Ok(Arc::new(decode_directory(pointer, &self.store.read_block(pointer)?)?))
     }
 
     /// A page.
@@ -221,8 +225,12 @@ impl Blocks {
             return Err(BetreeError::WouldBlock(None));
         }
         self.cache.misses.add(1);
+        Ok(slot.fill(self.read_node(slot)?))
+    }
+
+    fn read_node(&self, slot: &NodeSlot) -> Result<InnerNode, BetreeError> {
         let pointer = slot.stored().expect("a node is in memory or on disk");
-        Ok(slot.fill(decode_node(&pointer, slot.height(), &self.store.read_block(&pointer)?)?))
+        decode_node(&pointer, slot.height(), &self.store.read_block(&pointer)?)
     }
 
     /// The index of a slice.
@@ -240,16 +248,19 @@ impl Blocks {
             return Err(BetreeError::WouldBlock(None));
         }
         self.cache.misses.add(1);
+        Ok(slice.fill(self.read_index(slice)?, &self.index_memory))
+    }
+
+    fn read_index(&self, slice: &Slice) -> Result<SliceIndex, BetreeError> {
         let pointer = &slice.stored().index;
-        let index = decode_slice_index(pointer, &self.store.read_block(pointer)?)?;
-        Ok(slice.fill(index, &self.index_memory))
+        decode_slice_index(pointer, &self.store.read_block(pointer)?)
     }
 
     /// A leaf's directory, which does not stay in memory if it is not there.
     pub(crate) fn passing_directory(&self, pointer: &Pointer) -> Result<Arc<Directory>, BetreeError> {
         match self.cache.directory(&BlockKey::of(pointer)) {
             Some(directory) => Ok(directory),
-            None => Ok(Arc::new(decode_directory(pointer, &self.store.read_block(pointer)?)?)),
+            None => self.read_directory(pointer),
         }
     }
 
@@ -258,12 +269,10 @@ impl Blocks {
         &self,
         slot: &'s NodeSlot,
     ) -> Result<InPassing<'s, InnerNode>, BetreeError> {
-        if let Some(node) = slot.loaded() {
-            return Ok(InPassing::Kept(node));
+        match slot.loaded() {
+            Some(node) => Ok(InPassing::Kept(node)),
+            None => self.read_node(slot).map(InPassing::Read),
         }
-        let pointer = slot.stored().expect("a node is in memory or on disk");
-        let node = decode_node(&pointer, slot.height(), &self.store.read_block(&pointer)?)?;
-        Ok(InPassing::Read(node))
     }
 
     /// The same of the index of a slice.
@@ -271,12 +280,10 @@ impl Blocks {
         &self,
         slice: &'s Slice,
     ) -> Result<InPassing<'s, SliceIndex>, BetreeError> {
-        if let Some(index) = slice.index() {
-            return Ok(InPassing::Kept(index));
+        match slice.index() {
+            Some(index) => Ok(InPassing::Kept(index)),
+            None => self.read_index(slice).map(InPassing::Read),
         }
-        let pointer = &slice.stored().index;
-        let index = decode_slice_index(pointer, &self.store.read_block(pointer)?)?;
-        Ok(InPassing::Read(index))
     }
 
     /// In which tier a page is, if it is in memory.

@@ -203,8 +203,7 @@ impl<'m> LeafMerge<'m> {
             }
         }
         self.push_messages(&mut messages, Limit::Everything, residency)?;
-        let blocks = directory.pages().iter().map(|page| page.pointer).chain([leaf.directory]);
-        self.replaced.push(blocks.collect());
+        self.replaced.push(blocks_of_leaf(leaf, &directory));
         Ok(())
     }
 
@@ -354,8 +353,7 @@ fn raw_bytes(directory: &Directory) -> usize {
     directory.pages().iter().map(|page| page.pointer.raw_length() as usize).sum()
 }
 
-/// The blocks of a leaf that stands in a version, read from its directory.
-pub(crate) fn blocks_of_leaf(blocks: &Blocks, leaf: &LeafChild) -> Result<Vec<Pointer>, BetreeError> {
-    let directory = blocks.directory(&leaf.directory, Patience::MayBlock)?;
-    Ok(directory.pages().iter().map(|page| page.pointer).chain([leaf.directory]).collect())
+/// The blocks of a leaf: its pages, and the directory itself.
+pub(crate) fn blocks_of_leaf(leaf: &LeafChild, directory: &Directory) -> Vec<Pointer> {
+    directory.pages().iter().map(|page| page.pointer).chain([leaf.directory]).collect()
 }

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 
+use super::leaf_merge::blocks_of_leaf;
 use super::node::Child;
 use super::slice::blocks_of_slice;
 use crate::cache::Blocks;
@@ -31,8 +32,7 @@ impl Owners {
                 if leaf.reach > 0 {
                     self.collect_values(blocks, &directory)?;
                 }
-                let pages = directory.pages().iter().map(|page| page.pointer);
-                self.add(blocks, &pages.chain([leaf.directory]).collect::<Vec<_>>());
+                self.add(blocks, &blocks_of_leaf(leaf, &directory));
             }
             Child::Inner(slot) => {
                 let node = blocks.passing_node(slot)?;

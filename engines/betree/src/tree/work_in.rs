@@ -186,7 +186,7 @@ impl Flush<'_> {
         if is_older && progress.work.span.covers(&part.lower, upper) {
             progress.leaves += 1;
             progress.spent += leaf_bytes / UNREAD_SHARE + waiting.span().bytes();
-            self.replaced.push(blocks_of_leaf(blocks, leaf)?);
+            self.replaced.push(blocks_of_leaf(leaf, &directory));
             if leaf.reach > 0 {
                 self.give_back_values(&directory)?;
             }
