@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use pando_document::RawDocumentBuf;
 use pando_storage::{
-    Begin, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind, KeyRange, Patience,
+    Begin, BlockingMode, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind, KeyRange,
     SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock};
@@ -130,18 +130,18 @@ impl Catalog {
     }
 
     /// The collection for a statement that writes. Begin its transaction after the lease, and commit before letting go of it.
-    /// `None` where there is no such collection; `WouldBlock` where somebody holds it alone and there is no patience.
+    /// `None` where there is no such collection; `WouldBlock` where somebody holds it alone and the caller must not block.
     pub fn lease(
         &self,
         database: &str,
         collection: &str,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Option<Lease>, StorageError> {
         loop {
             let Some(found) = self.collection(database, collection) else { return Ok(None) };
-            let latch = match patience {
-                Patience::MayBlock => found.latch().read_arc(),
-                Patience::CachedOnly => match found.latch().try_read_arc() {
+            let latch = match blocking {
+                BlockingMode::MayBlock => found.latch().read_arc(),
+                BlockingMode::CachedOnly => match found.latch().try_read_arc() {
                     Some(latch) => latch,
                     None => return Err(StorageError::would_block()),
                 },
@@ -466,7 +466,7 @@ fn read_names(store: &Arc<Store>, trees: &HashMap<String, TreeId>) -> Result<Nam
     let mut names = Names::new();
     let transaction = store.engine.begin(Begin::READ)?;
     let mut cursor = Cursor::new(store.tree, KeyRange::all(), Direction::Forward);
-    while let Some((key, value)) = cursor.next(&*transaction, Patience::MayBlock)? {
+    while let Some((key, value)) = cursor.next(&*transaction, BlockingMode::MayBlock)? {
         let full = catalog_entry::namespace_of(key).unwrap_or_default();
         let damaged = |reason: &str| CatalogError::DamagedEntry {
             namespace: full.to_owned(),

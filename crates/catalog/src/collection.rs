@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::Direction;
 use pando_storage::{
-    Begin, Bytes, Cursor, Direction as ScanDirection, Estimate, KeyRange, Patience, SharedEngine,
+    Begin, BlockingMode, Bytes, Cursor, Direction as ScanDirection, Estimate, KeyRange, SharedEngine,
     SnapshotTimestamp, StorageError, Transaction, TreeId,
 };
 use parking_lot::{Mutex, RwLock};
@@ -162,9 +162,9 @@ impl Collection {
         &self,
         transaction: &dyn Transaction,
         key: &[u8],
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Option<Bytes>, StorageError> {
-        transaction.get(self.parts.primary, key, patience)
+        transaction.get(self.parts.primary, key, blocking)
     }
 
     /// Documents, bytes and index bytes. May read.
@@ -191,7 +191,7 @@ impl Collection {
         let mut counted = Estimate::default();
         let transaction = self.store.engine.begin(Begin::READ)?;
         let mut cursor = Cursor::new(self.parts.primary, KeyRange::all(), ScanDirection::Forward);
-        while let Some((_, document)) = cursor.next(&*transaction, Patience::MayBlock)? {
+        while let Some((_, document)) = cursor.next(&*transaction, BlockingMode::MayBlock)? {
             counted.entries += 1;
             counted.bytes += document.len() as u64;
         }

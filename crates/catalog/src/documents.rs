@@ -12,7 +12,7 @@
 //! A statement that fails half way leaves writes in the transaction: the caller takes a savepoint first and rolls back to it.
 
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
-use pando_storage::{Patience, Transaction};
+use pando_storage::{BlockingMode, Transaction};
 
 use crate::building::BuildingIndex;
 use crate::index::{RaisedFlags, Truncation, Uniqueness};
@@ -34,11 +34,11 @@ impl Collection {
         &self,
         transaction: &mut dyn Transaction,
         document: &RawDocument,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), WriteError> {
         let id = document.get("_id")?.ok_or(WriteError::NoId)?;
         let key = PrimaryKey::of(id);
-        if transaction.get(self.primary_tree(), key.as_bytes(), patience)?.is_some() {
+        if transaction.get(self.primary_tree(), key.as_bytes(), blocking)?.is_some() {
             return Err(duplicate_id(id));
         }
         if key.is_cut() && !self.is_primary_truncated() {
@@ -46,7 +46,7 @@ impl Collection {
         }
         for target in self.targets() {
             for entry_key in &self.derive(target, document)? {
-                target.put(transaction, entry_key, key.as_bytes(), patience)?;
+                target.put(transaction, entry_key, key.as_bytes(), blocking)?;
             }
         }
         transaction.put(self.primary_tree(), key.as_bytes(), document.as_bytes())?;
@@ -60,7 +60,7 @@ impl Collection {
         key: &[u8],
         old: &RawDocument,
         new: &RawDocument,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), WriteError> {
         // The document first: its intent is what keeps other writers of the same entries away.
         transaction.put(self.primary_tree(), key, new.as_bytes())?;
@@ -71,7 +71,7 @@ impl Collection {
                 target.delete(transaction, gone, key)?;
             }
             for come in after.iter().filter(|have| !before.contains(have)) {
-                target.put(transaction, come, key, patience)?;
+                target.put(transaction, come, key, blocking)?;
             }
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Collection {
         transaction: &mut dyn Transaction,
         key: &[u8],
         old: &RawDocument,
-        _patience: Patience,
+        _blocking: BlockingMode,
     ) -> Result<(), WriteError> {
         transaction.delete(self.primary_tree(), key)?;
         for target in self.targets() {
@@ -139,10 +139,10 @@ impl<'i> Target<'i> {
         transaction: &mut dyn Transaction,
         key: &IndexKey,
         primary_key: &[u8],
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), WriteError> {
         match self {
-            Target::Ready(index) => put_entry(index, transaction, key, primary_key, patience),
+            Target::Ready(index) => put_entry(index, transaction, key, primary_key, blocking),
             Target::Building(building) => Ok(building.note_put(transaction, key, primary_key)?),
         }
     }
@@ -174,14 +174,14 @@ fn put_entry(
     transaction: &mut dyn Transaction,
     entry_key: &IndexKey,
     primary_key: &[u8],
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<(), WriteError> {
     let EncodedEntry { key, value } =
         index_entry::encode(index.uniqueness(), &entry_key.fields, &entry_key.type_bits, primary_key);
     match index.uniqueness() {
         Uniqueness::NotUnique => transaction.put_blind(index.tree(), &key, &value)?,
         Uniqueness::Unique => {
-            if let Some(have) = transaction.get(index.tree(), &key, patience)? {
+            if let Some(have) = transaction.get(index.tree(), &key, blocking)? {
                 let owner = index_entry::decode(Uniqueness::Unique, index.directions(), &key, &have)
                     .map_err(|reason| damaged(index, reason))?;
                 if owner.primary_key != primary_key {

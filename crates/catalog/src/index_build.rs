@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use pando_document::RawDocument;
 use pando_storage::{
-    Begin, Cursor, Direction, Durability, ErrorKind, KeyRange, LoadDurability, Patience, StorageError,
+    Begin, BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, LoadDurability, StorageError,
     Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcMutexGuard, RawMutex};
@@ -154,7 +154,7 @@ impl Build<'_> {
         let is_empty = |collection: &Collection| -> Result<bool, StorageError> {
             let reader = self.catalog.begin(Begin::READ)?;
             let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
-            Ok(scan.next(&*reader, Patience::MayBlock)?.is_none())
+            Ok(scan.next(&*reader, BlockingMode::MayBlock)?.is_none())
         };
         if !is_empty(&*self.catalog.existing(self.namespace)?)? {
             return Ok(false);
@@ -223,7 +223,7 @@ impl Build<'_> {
         let expected = store.engine.tree_estimate(collection.primary_tree())?.entries;
         let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
         let mut documents: u64 = 0;
-        while let Some((primary_key, bytes)) = scan.next(snapshot, Patience::MayBlock)? {
+        while let Some((primary_key, bytes)) = scan.next(snapshot, BlockingMode::MayBlock)? {
             let document = RawDocument::from_bytes(bytes).map_err(WriteError::from)?;
             for (index, sorter) in self.indexes.iter().zip(&mut *sorters) {
                 let derived = index_keys::keys_of(index, document)?;
@@ -307,7 +307,7 @@ impl Build<'_> {
         let mut changes = Changes::new(&building.index);
         let mut count: u64 = 0;
         while let Some((key, value)) =
-            cursor.next(&*reader, Patience::MayBlock).map_err(|error| self.or_end(error))?
+            cursor.next(&*reader, BlockingMode::MayBlock).map_err(|error| self.or_end(error))?
         {
             changes.take(&mut *transaction, key, value)?;
             count += 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_storage::{Cursor, Direction, ErrorKind, KeyRange, Patience, StorageError, Transaction};
+use pando_storage::{BlockingMode, Cursor, Direction, ErrorKind, KeyRange, StorageError, Transaction};
 
 use crate::index_entry::{self, DecodedEntry};
 use crate::{Collection, Index};
@@ -21,9 +21,9 @@ impl DocumentScan {
     pub fn next<'s>(
         &'s mut self,
         transaction: &dyn Transaction,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Option<(&'s [u8], &'s [u8])>, StorageError> {
-        self.cursor.next(transaction, patience)
+        self.cursor.next(transaction, blocking)
     }
 
     /// Jumps to the first document at or beyond a primary key, in the scan's direction.
@@ -44,9 +44,9 @@ impl IndexScan {
     pub fn next<'s>(
         &'s mut self,
         transaction: &dyn Transaction,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Option<IndexEntry<'s>>, StorageError> {
-        let Some((key, value)) = self.cursor.next(transaction, patience)? else { return Ok(None) };
+        let Some((key, value)) = self.cursor.next(transaction, blocking)? else { return Ok(None) };
         index_entry::decode(self.index.uniqueness(), self.index.directions(), key, value).map(Some).map_err(
             |reason| {
                 StorageError::new(

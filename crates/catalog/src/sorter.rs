@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pando_storage::{
-    BatchLimits, Begin, Cursor, Direction, IteratorEntries, KeyRange, LoadDurability, Patience,
+    BatchLimits, Begin, BlockingMode, Cursor, Direction, IteratorEntries, KeyRange, LoadDurability,
     SortedEntries, StorageError, Transaction, TreeId, TreeOptions,
 };
 
@@ -241,7 +241,7 @@ pub(crate) struct Merge<'s> {
 impl Merge<'_> {
     /// Puts a run back with its next entry, if it has one.
     fn advance(&mut self, mut head: Head) -> Result<(), StorageError> {
-        let Some((key, value)) = head.cursor.next(self.transaction, Patience::MayBlock)? else {
+        let Some((key, value)) = head.cursor.next(self.transaction, BlockingMode::MayBlock)? else {
             return Ok(());
         };
         head.key.clear();

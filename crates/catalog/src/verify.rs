@@ -4,7 +4,7 @@
 //! index has no more entries than those.
 
 use pando_document::RawDocument;
-use pando_storage::{Direction, KeyRange, Patience, Transaction};
+use pando_storage::{BlockingMode, Direction, KeyRange, Transaction};
 
 use crate::index_keys;
 use crate::{Collection, PrimaryKey, WriteError, index_entry};
@@ -42,7 +42,7 @@ pub fn verify_collection(
     let mut report = CollectionReport::default();
     let mut expected = vec![0_u64; collection.indexes().len()];
     let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
-    while let Some((key, bytes)) = scan.next(transaction, Patience::MayBlock)? {
+    while let Some((key, bytes)) = scan.next(transaction, BlockingMode::MayBlock)? {
         report.documents += 1;
         let document = match RawDocument::from_bytes(bytes) {
             Ok(document) => document,
@@ -60,7 +60,7 @@ pub fn verify_collection(
     for (index, expected) in collection.indexes().iter().zip(expected) {
         let mut entries = 0;
         let mut scan = collection.scan_index(index, KeyRange::all(), Direction::Forward);
-        while scan.next(transaction, Patience::MayBlock)?.is_some() {
+        while scan.next(transaction, BlockingMode::MayBlock)?.is_some() {
             entries += 1;
         }
         if entries != expected {
@@ -87,7 +87,7 @@ fn check_entries(
         for key in index_keys::keys_of(index, document)?.keys {
             *expected += 1;
             let entry = index_entry::encode(index.uniqueness(), &key.fields, &key.type_bits, primary_key);
-            match transaction.get(index.tree(), &entry.key, Patience::MayBlock)? {
+            match transaction.get(index.tree(), &entry.key, BlockingMode::MayBlock)? {
                 Some(value) if value == entry.value => {}
                 Some(_) => {
                     report.problem(format!("index {} has another value for {primary_key:02x?}", index.name()))

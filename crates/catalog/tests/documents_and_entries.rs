@@ -6,8 +6,8 @@ mod things;
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey, Namespace,
-    Patience, SharedEngine, WriteError,
+    Begin, BlockingMode, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey,
+    Namespace, SharedEngine, WriteError,
 };
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Environment, SeededRandom};
@@ -66,17 +66,17 @@ fn random_inserts_replacements_and_removals_keep_every_index_in_step() {
     };
     for step in 0..600 {
         let id = chance.below(60) as i32;
-        let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+        let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
         let mut transaction = catalog.begin(Begin::WRITE).unwrap();
         let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
-        let old = lease.fetch(&*transaction, &key, Patience::MayBlock).unwrap();
+        let old = lease.fetch(&*transaction, &key, BlockingMode::MayBlock).unwrap();
         let new = document(&chance, id).to_raw();
         let outcome = match old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()) {
-            None => lease.insert(&mut *transaction, &new, Patience::MayBlock),
+            None => lease.insert(&mut *transaction, &new, BlockingMode::MayBlock),
             Some(old) if chance.below(3) == 0 => {
-                lease.remove(&mut *transaction, &key, old, Patience::MayBlock)
+                lease.remove(&mut *transaction, &key, old, BlockingMode::MayBlock)
             }
-            Some(old) => lease.replace(&mut *transaction, &key, old, &new, Patience::MayBlock),
+            Some(old) => lease.replace(&mut *transaction, &key, old, &new, BlockingMode::MayBlock),
         };
         match outcome {
             Ok(()) => {
@@ -160,7 +160,7 @@ fn a_renamed_collection_keeps_its_documents_and_a_dropped_one_does_not_come_back
     let collection = catalog.collection("elsewhere", "other").unwrap();
     let transaction = catalog.begin(Begin::READ).unwrap();
     let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
-    assert!(scan.next(&*transaction, Patience::MayBlock).unwrap().is_some());
+    assert!(scan.next(&*transaction, BlockingMode::MayBlock).unwrap().is_some());
     catalog.drop_collection(&other).unwrap();
     assert!(Catalog::open(engine).unwrap().databases().is_empty());
 }
@@ -168,11 +168,11 @@ fn a_renamed_collection_keeps_its_documents_and_a_dropped_one_does_not_come_back
 #[test]
 fn the_second_of_two_transactions_that_insert_one_unique_key_is_told_of_a_conflict() {
     let catalog = catalog_with(&engine(), vec![index(doc! { "u": 1 }, "u_1", &["unique"])]);
-    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+    let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
     let mut first = catalog.begin(Begin::WRITE).unwrap();
     let mut second = catalog.begin(Begin::WRITE).unwrap();
-    lease.insert(&mut *first, &doc! { "_id": 1, "u": 5 }.to_raw(), Patience::MayBlock).unwrap();
-    let refused = lease.insert(&mut *second, &doc! { "_id": 2, "u": 5 }.to_raw(), Patience::MayBlock);
+    lease.insert(&mut *first, &doc! { "_id": 1, "u": 5 }.to_raw(), BlockingMode::MayBlock).unwrap();
+    let refused = lease.insert(&mut *second, &doc! { "_id": 2, "u": 5 }.to_raw(), BlockingMode::MayBlock);
     assert!(refused.is_err_and(|error| error.is_conflict()));
     first.commit(Durability::None).unwrap();
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hooked_engine::HookedEngine;
 use pando_catalog::{
-    Begin, BuildEnd, Catalog, CatalogError, Durability, IndexDescription, Multikey, Namespace, Patience,
+    Begin, BlockingMode, BuildEnd, Catalog, CatalogError, Durability, IndexDescription, Multikey, Namespace,
     WriteError,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
@@ -29,16 +29,16 @@ fn filled(documents: i32) -> (Arc<HookedEngine>, Arc<Catalog>) {
 
 /// Replaces the document of this `_id`, or removes it; inserts it where it is not there.
 fn change(catalog: &Catalog, id: i32, new: Option<&Document>) -> Result<(), WriteError> {
-    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+    let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
     let mut transaction = catalog.begin(Begin::WRITE).unwrap();
     let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
-    let old = lease.fetch(&*transaction, &key, Patience::MayBlock)?;
+    let old = lease.fetch(&*transaction, &key, BlockingMode::MayBlock)?;
     let new = new.map(Document::to_raw);
     match (old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()), &new) {
         (None, None) => {}
-        (None, Some(new)) => lease.insert(&mut *transaction, new, Patience::MayBlock)?,
-        (Some(old), None) => lease.remove(&mut *transaction, &key, old, Patience::MayBlock)?,
-        (Some(old), Some(new)) => lease.replace(&mut *transaction, &key, old, new, Patience::MayBlock)?,
+        (None, Some(new)) => lease.insert(&mut *transaction, new, BlockingMode::MayBlock)?,
+        (Some(old), None) => lease.remove(&mut *transaction, &key, old, BlockingMode::MayBlock)?,
+        (Some(old), Some(new)) => lease.replace(&mut *transaction, &key, old, new, BlockingMode::MayBlock)?,
     }
     transaction.commit(Durability::None)?;
     Ok(())

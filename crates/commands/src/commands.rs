@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pando_catalog::{
-    Begin, Catalog, CollectionReport, CommitReceipt, Durability, Patience, SharedEngine, StorageError,
+    Begin, BlockingMode, Catalog, CollectionReport, CommitReceipt, Durability, SharedEngine, StorageError,
     WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, ObjectId, RawValue};
@@ -76,7 +76,7 @@ impl Shared {
 pub enum Handled {
     /// The reply document stands in the buffer.
     Reply(ReplyWhen),
-    /// The answer needs the device. Nothing was changed or written: handle the request again with patience, or after the read
+    /// The answer needs the device. Nothing was changed or written: handle the request again with `MayBlock`, or after the read
     /// was made that is missing, if the engine could tell it.
     WouldBlock(Option<Arc<dyn MissedRead>>),
 }
@@ -143,22 +143,22 @@ impl Commands {
         &self,
         connection: &mut ConnectionState,
         request: &Request<'_>,
-        patience: Patience,
+        blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled {
         let start = reply.len();
         let mut wait = None;
         connection.count_in(&self.shared.connections);
-        match self.run(connection, request, patience, reply, &mut wait) {
+        match self.run(connection, request, blocking, reply, &mut wait) {
             Ok(()) => {}
             Err(CommandError::WouldBlock(missed)) => {
                 reply.truncate(start);
-                if patience == Patience::CachedOnly {
+                if blocking == BlockingMode::CachedOnly {
                     return Handled::WouldBlock(missed);
                 }
                 write_failure(
                     reply,
-                    &Failure::new(ErrorCode::InternalError, "a patient request was told to wait"),
+                    &Failure::new(ErrorCode::InternalError, "a blocking_one request was told to wait"),
                 );
             }
             Err(CommandError::Failed(failure)) => {
@@ -181,12 +181,12 @@ impl Commands {
         &self,
         connection: &mut ConnectionState,
         request: &Request<'_>,
-        patience: Patience,
+        blocking: BlockingMode,
         reply: &mut Vec<u8>,
         wait: &mut Option<(CommitReceipt, Durability)>,
     ) -> Result<(), CommandError> {
         if let Some(parked) = connection.take_parked(request) {
-            return self.resume(connection, parked, patience, reply);
+            return self.resume(connection, parked, blocking, reply);
         }
         let generic = GenericArguments::read(request)?;
         let (name, _) = request.command()?;
@@ -202,7 +202,7 @@ impl Commands {
         }
         check_database(database)?;
         let concern = generic.check(command)?;
-        let mut context = Context::new(&self.shared, connection, patience, database, concern);
+        let mut context = Context::new(&self.shared, connection, blocking, database, concern);
         let mut writer = DocumentWriter::begin(reply);
         let outcome = (command.run)(&mut context, request, &mut writer);
         // A statement that fails after an earlier one has committed is told only when that is durable, too.
@@ -221,11 +221,11 @@ impl Commands {
         &self,
         connection: &mut ConnectionState,
         parked: Box<Parked>,
-        patience: Patience,
+        blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Result<(), CommandError> {
         let mut writer = DocumentWriter::begin(reply);
-        let outcome = parked.lookup().answer(patience, &mut writer);
+        let outcome = parked.lookup().answer(blocking, &mut writer);
         match outcome {
             Err(CommandError::WouldBlock(missed)) => {
                 connection.park(parked);

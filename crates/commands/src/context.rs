@@ -1,8 +1,8 @@
-//! What a command works with: the server's state, the connection, and how patient the caller is.
+//! What a command works with: the server's state, the connection, and whether the caller may block.
 
 use std::sync::Arc;
 
-use pando_catalog::{Begin, Catalog, CommitReceipt, Durability, Lease, Namespace, Patience, Transaction};
+use pando_catalog::{Begin, BlockingMode, Catalog, CommitReceipt, Durability, Lease, Namespace, Transaction};
 
 use crate::commands::Shared;
 use crate::cursors::Cursors;
@@ -13,7 +13,7 @@ use crate::{CommandError, ConnectionState, Request, StorageError};
 pub(crate) struct Context<'c> {
     pub shared: &'c Arc<Shared>,
     pub connection: &'c mut ConnectionState,
-    pub patience: Patience,
+    pub blocking: BlockingMode,
     pub database: &'c str,
     /// What the client wants to have happened before it is answered.
     pub concern: WriteConcern,
@@ -25,11 +25,11 @@ impl<'c> Context<'c> {
     pub fn new(
         shared: &'c Arc<Shared>,
         connection: &'c mut ConnectionState,
-        patience: Patience,
+        blocking: BlockingMode,
         database: &'c str,
         concern: WriteConcern,
     ) -> Context<'c> {
-        Context { shared, connection, patience, database, concern, wait: None }
+        Context { shared, connection, blocking, database, concern, wait: None }
     }
 
     pub fn catalog(&self) -> &'c Catalog {
@@ -40,11 +40,11 @@ impl<'c> Context<'c> {
         &self.shared.cursors
     }
 
-    /// Answers `WouldBlock` where the caller has no patience: for commands that may take long whatever is cached.
-    pub fn require_patience(&self) -> Result<(), CommandError> {
-        match self.patience {
-            Patience::MayBlock => Ok(()),
-            Patience::CachedOnly => Err(CommandError::WouldBlock(None)),
+    /// Answers `WouldBlock` where the caller must not block: for commands that may take long whatever is cached.
+    pub fn require_may_block(&self) -> Result<(), CommandError> {
+        match self.blocking {
+            BlockingMode::MayBlock => Ok(()),
+            BlockingMode::CachedOnly => Err(CommandError::WouldBlock(None)),
         }
     }
 
@@ -75,12 +75,12 @@ impl<'c> Context<'c> {
     /// The collection for a statement that writes; created if there is none.
     pub fn lease_or_create(&self, namespace: &Namespace) -> Result<Lease, CommandError> {
         loop {
-            let found = self.catalog().lease(namespace.database(), namespace.collection(), self.patience)?;
+            let found = self.catalog().lease(namespace.database(), namespace.collection(), self.blocking)?;
             if let Some(lease) = found {
                 return Ok(lease);
             }
             // Creating waits for the device.
-            self.require_patience()?;
+            self.require_may_block()?;
             let options = pando_document::RawDocumentBuf::new();
             match self.catalog().create_collection(namespace, options, self.shared.new_uuid()) {
                 Ok(_) | Err(pando_catalog::CatalogError::CollectionExists { .. }) => {}

@@ -5,7 +5,7 @@
 //! 2. Documents are fetched until there are `count_max` of them or the reply is full. One that no longer fits goes to the carry.
 //! 3. If fetching would block, what was fetched goes to the carry, so that asking again loses nothing.
 
-use pando_catalog::Patience;
+use pando_catalog::BlockingMode;
 use pando_document::{DocumentWriter, RawDocument};
 
 use crate::CommandError;
@@ -51,7 +51,7 @@ pub(crate) fn fetch(
     cursor: &mut OpenCursor,
     count_max: u64,
     place: BatchPlace,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<(DocumentBatch, BatchEnd), CommandError> {
     let mut batch = DocumentBatch::default();
     let mut carried = std::mem::take(&mut cursor.carry).into_iter();
@@ -65,7 +65,7 @@ pub(crate) fn fetch(
         if let Some(next) = carried.next() {
             document = next;
         } else {
-            match cursor.source.next(patience, &mut document) {
+            match cursor.source.next(blocking, &mut document) {
                 Ok(true) => {}
                 Ok(false) => return Ok((batch, BatchEnd::Exhausted)),
                 Err(error) => {
@@ -117,7 +117,7 @@ pub(crate) fn open(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let count_max = first_batch.or(cursor.batch_size).unwrap_or(FIRST_BATCH_DEFAULT);
-    let (batch, end) = fetch(&mut cursor, count_max, BatchPlace::First, context.patience)?;
+    let (batch, end) = fetch(&mut cursor, count_max, BatchPlace::First, context.blocking)?;
     let namespace = cursor.namespace.clone();
     let id = match (end, keeping) {
         (BatchEnd::Full, Keeping::Keep) => {
@@ -161,7 +161,7 @@ impl ListSource {
 }
 
 impl CursorSource for ListSource {
-    fn next(&mut self, _patience: Patience, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+    fn next(&mut self, _blocking: BlockingMode, document: &mut Vec<u8>) -> Result<bool, CommandError> {
         match self.documents.next() {
             Some(next) => {
                 *document = next;

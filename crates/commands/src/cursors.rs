@@ -85,10 +85,10 @@ pub(crate) enum BatchPlace {
 /// What delivers the documents of a cursor.
 pub(crate) trait CursorSource: Send {
     /// The next document, copied into `document` (emptied first); false at the end. After `WouldBlock` it may be called again
-    /// with more patience and goes on where it stood.
+    /// with `MayBlock` and goes on where it stood.
     fn next(
         &mut self,
-        patience: pando_catalog::Patience,
+        blocking: pando_catalog::BlockingMode,
         document: &mut Vec<u8>,
     ) -> Result<bool, CommandError>;
 
@@ -214,14 +214,14 @@ fn scatter(sequence: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use pando_catalog::Patience;
+    use pando_catalog::BlockingMode;
 
     use super::*;
 
     struct Empty;
 
     impl CursorSource for Empty {
-        fn next(&mut self, _patience: Patience, _document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        fn next(&mut self, _blocking: BlockingMode, _document: &mut Vec<u8>) -> Result<bool, CommandError> {
             Ok(false)
         }
     }

@@ -1,7 +1,7 @@
 //! From the errors of the layers below to what a client is told.
 //!
 //! Every error ends in one of two: the command failed, with a code and a sentence ([`Failure`]), or the answer needs the
-//! device and the caller had no patience ([`CommandError::WouldBlock`]), which is no failure and reaches no client.
+//! device and the caller must not block ([`CommandError::WouldBlock`]), which is no failure and reaches no client.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 //! # The life of a request
 //! 1. [`Commands::handle`] takes the first field's name as the command and finds it in the [`registry`].
 //! 2. The command checks its fields ([`arguments`]), does its work on the catalog and the query layer, and writes its reply.
-//! 3. With [`Patience::CachedOnly`] it may answer [`Handled::WouldBlock`] instead: nothing has changed, and the same request is
+//! 3. With [`BlockingMode::CachedOnly`] it may answer [`Handled::WouldBlock`] instead: nothing has changed, and the same request is
 //!    to be handled again on a thread that may wait.
 //! 4. A write whose client asked for the device ([`Durability::Synced`]) answers with [`ReplyWhen::Durable`]: the reply is ready, and is
 //!    to be sent when the log has reached it. No thread sleeps for that.
@@ -49,7 +49,7 @@ pub use error_code::ErrorCode;
 pub use identity::{MAX_WIRE_VERSION, MONGODB_VERSION, PANDO_VERSION};
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
-    CatalogError, CollectionReport, Durability, Engine, Patience, SharedEngine, Statistics, StorageError,
+    BlockingMode, CatalogError, CollectionReport, Durability, Engine, SharedEngine, Statistics, StorageError,
     verify_collection,
 };
 pub use request::{DocumentSequence, Request};

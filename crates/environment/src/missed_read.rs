@@ -1,4 +1,4 @@
-//! A read that somebody without patience needed and did not make, so that a thread which serves many clients can have it made
+//! A read that somebody that must not block needed and did not make, so that a thread which serves many clients can have it made
 //! and ask again.
 //!
 //! 1. An engine is asked to answer from memory, and meets a block that is not there. Its refusal carries the read that is
@@ -25,7 +25,7 @@ pub trait MissedRead: Send + Sync + fmt::Debug {
     /// How many bytes; fits the file's alignment.
     fn length(&self) -> usize;
 
-    /// Takes the bytes into memory. What fails its checks is left alone: whoever reads it with patience reads it again, and
+    /// Takes the bytes into memory. What fails its checks is left alone: whoever reads it with `MayBlock` reads it again, and
     /// reports it.
     fn fulfil(&self, bytes: &[u8]);
 }

@@ -1,6 +1,6 @@
 //! Commands as bytes: for callers that have BSON already and want none of it turned into values, such as a benchmark.
 
-use pando_commands::{ConnectionState, Handled, Patience, ReplyWhen, Request};
+use pando_commands::{BlockingMode, ConnectionState, Handled, ReplyWhen, Request};
 
 use crate::{Error, Pando};
 
@@ -20,7 +20,7 @@ impl RawSession {
     /// Returns when the write is on the device, if the request asks for that.
     pub fn handle(&mut self, request: &Request<'_>, reply: &mut Vec<u8>) -> Result<(), Error> {
         let commands = self.store.commands();
-        match commands.handle(&mut self.connection, request, Patience::MayBlock, reply) {
+        match commands.handle(&mut self.connection, request, BlockingMode::MayBlock, reply) {
             Handled::Reply(ReplyWhen::Durable(wait)) => {
                 wait.wait().map_err(|error| Error::Stopped(Box::new(error)))
             }

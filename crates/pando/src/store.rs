@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bson::{Bson, Document};
-use pando_commands::{Commands, CommandsOptions, ConnectionState, Handled, Patience, ReplyWhen, Request};
+use pando_commands::{BlockingMode, Commands, CommandsOptions, ConnectionState, Handled, ReplyWhen, Request};
 use pando_document::RawDocument;
 use pando_environment::Environment;
 use parking_lot::Mutex;
@@ -80,8 +80,12 @@ impl Pando {
         let mut reply = Vec::new();
         // The state of a connection is its number and name, which no command of this process changes.
         let mut connection = self.shared.connection.lock().clone();
-        let handled =
-            self.shared.commands.handle(&mut connection, &Request::of(body), Patience::MayBlock, &mut reply);
+        let handled = self.shared.commands.handle(
+            &mut connection,
+            &Request::of(body),
+            BlockingMode::MayBlock,
+            &mut reply,
+        );
         if let Handled::Reply(ReplyWhen::Durable(wait)) = handled {
             wait.wait().map_err(|error| Error::Stopped(Box::new(error)))?;
         }

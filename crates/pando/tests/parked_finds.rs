@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use pando_commands::{ConnectionState, Handled, Patience, Request};
+use pando_commands::{BlockingMode, ConnectionState, Handled, Request};
 use pando_document::RawDocumentBuf;
 use pando_environment::{AlignedBuffer, Environment};
 use pandodb::bson::{self, Document};
@@ -34,8 +34,8 @@ fn find(id: i32) -> RawDocumentBuf {
     RawDocumentBuf::from_vec(bson::serialize_to_vec(&command).unwrap()).unwrap()
 }
 
-/// Handles a request without patience, as often as it lacks a read that can be told; how many that were, and the reply, if it did
-/// not end with a request for patience.
+/// Handles a request that must not block, as often as it lacks a read that can be told; how many that were, and the reply, if it did
+/// not end with a `WouldBlock`.
 fn ask(
     commands: &Commands,
     connection: &mut ConnectionState,
@@ -43,7 +43,7 @@ fn ask(
 ) -> (u32, Option<Document>) {
     let mut reply = Vec::new();
     for reads in 0..10 {
-        match commands.handle(connection, &Request::of(request), Patience::CachedOnly, &mut reply) {
+        match commands.handle(connection, &Request::of(request), BlockingMode::CachedOnly, &mut reply) {
             Handled::Reply(_) => return (reads, Some(bson::deserialize_from_slice(&reply).unwrap())),
             Handled::WouldBlock(None) => return (reads, None),
             Handled::WouldBlock(Some(missed)) => {
@@ -57,10 +57,10 @@ fn ask(
     panic!("not answered after ten reads");
 }
 
-fn patiently(commands: &Commands, connection: &mut ConnectionState, request: &RawDocumentBuf) -> Document {
+fn run_blocking(commands: &Commands, connection: &mut ConnectionState, request: &RawDocumentBuf) -> Document {
     let mut reply = Vec::new();
     assert!(matches!(
-        commands.handle(connection, &Request::of(request), Patience::MayBlock, &mut reply),
+        commands.handle(connection, &Request::of(request), BlockingMode::MayBlock, &mut reply),
         Handled::Reply(_)
     ));
     bson::deserialize_from_slice(&reply).unwrap()
@@ -81,7 +81,7 @@ fn a_find_that_waited_is_answered_and_counted_once() {
     for id in (0..DOCUMENTS).step_by(7) {
         let (reads, reply) = ask(&commands, connection, &find(id));
         waited += u32::from(reads > 0);
-        let reply = reply.unwrap_or_else(|| patiently(&commands, connection, &find(id)));
+        let reply = reply.unwrap_or_else(|| run_blocking(&commands, connection, &find(id)));
         assert_eq!(text(&reply), format!("the text of {id}"));
     }
     assert!(waited > 5, "some pages were not in memory: {waited}");
@@ -89,7 +89,7 @@ fn a_find_that_waited_is_answered_and_counted_once() {
         bson::serialize_to_vec(&doc! { "serverStatus": 1, "$db": "admin" }).unwrap(),
     )
     .unwrap();
-    let status = patiently(&commands, connection, &status);
+    let status = run_blocking(&commands, connection, &status);
     let counted = status.get_document("opcounters").unwrap().get("query").unwrap();
     let counted = counted.as_i64().or(counted.as_i32().map(i64::from));
     assert_eq!(counted, Some(i64::from((DOCUMENTS + 6) / 7)));
@@ -103,12 +103,13 @@ fn another_request_in_between_is_answered_for_itself() {
     let mut waiting = 0;
     for id in (0..DOCUMENTS).step_by(90) {
         let mut reply = Vec::new();
-        let first = commands.handle(connection, &Request::of(&find(id)), Patience::CachedOnly, &mut reply);
+        let first =
+            commands.handle(connection, &Request::of(&find(id)), BlockingMode::CachedOnly, &mut reply);
         waiting += u32::from(matches!(first, Handled::WouldBlock(Some(_))));
         // Whether or not the first one waits: the second is another one, and so is the first when it is asked again.
         let other = (id + 1_501) % DOCUMENTS;
-        assert_eq!(text(&patiently(&commands, connection, &find(other))), format!("the text of {other}"));
-        assert_eq!(text(&patiently(&commands, connection, &find(id))), format!("the text of {id}"));
+        assert_eq!(text(&run_blocking(&commands, connection, &find(other))), format!("the text of {other}"));
+        assert_eq!(text(&run_blocking(&commands, connection, &find(id))), format!("the text of {id}"));
     }
     assert!(waiting > 2, "some of them had to wait: {waiting}");
 }
@@ -118,15 +119,15 @@ fn a_find_that_waits_reads_what_was_there_when_it_began() {
     let folder = tempfile::tempdir().unwrap();
     let commands = cold(folder.path());
     let (reader, writer) = (&mut ConnectionState::new(1, "reader"), &mut ConnectionState::new(2, "writer"));
-    // Loads the nodes, which only patient requests do.
-    patiently(&commands, reader, &find(0));
+    // Loads the nodes, which only requests that may block do.
+    run_blocking(&commands, reader, &find(0));
     let id = DOCUMENTS - 1;
     let mut reply = Vec::new();
-    let first = commands.handle(reader, &Request::of(&find(id)), Patience::CachedOnly, &mut reply);
+    let first = commands.handle(reader, &Request::of(&find(id)), BlockingMode::CachedOnly, &mut reply);
     assert!(matches!(first, Handled::WouldBlock(Some(_))));
     let update = doc! { "update": "c", "updates": [{ "q": { "_id": id }, "u": { "$set": { "text": "new" } } }], "$db": "d" };
     let update = RawDocumentBuf::from_vec(bson::serialize_to_vec(&update).unwrap()).unwrap();
-    assert_eq!(patiently(&commands, writer, &update).get_i32("n").unwrap(), 1);
-    assert_eq!(text(&patiently(&commands, reader, &find(id))), format!("the text of {id}"));
-    assert_eq!(text(&patiently(&commands, reader, &find(id))), "new");
+    assert_eq!(run_blocking(&commands, writer, &update).get_i32("n").unwrap(), 1);
+    assert_eq!(text(&run_blocking(&commands, reader, &find(id))), format!("the text of {id}"));
+    assert_eq!(text(&run_blocking(&commands, reader, &find(id))), "new");
 }

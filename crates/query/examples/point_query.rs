@@ -8,7 +8,9 @@ use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use pando_catalog::{Begin, Catalog, Collection, Durability, Namespace, Patience, SharedEngine, Transaction};
+use pando_catalog::{
+    Begin, BlockingMode, Catalog, Collection, Durability, Namespace, SharedEngine, Transaction,
+};
 use pando_document::{RawDocument, RawDocumentBuf, doc};
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
@@ -33,7 +35,7 @@ fn main() -> Result<(), Failure> {
     for id in 0..DOCUMENTS {
         let document =
             doc! { "_id": id, "k": (id * 7 % 1000), "c": ("c".repeat(119)), "pad": ("p".repeat(59)) };
-        collection.insert(&mut *transaction, &document.to_raw(), Patience::MayBlock)?;
+        collection.insert(&mut *transaction, &document.to_raw(), BlockingMode::MayBlock)?;
     }
     transaction.commit(Durability::None)?;
     let transaction = catalog.begin(Begin::READ)?;
@@ -43,7 +45,7 @@ fn main() -> Result<(), Failure> {
         let id = point_lookup(&filters[at]).ok_or("a point")?;
         let key = collection.primary_key_of(id);
         Ok(collection
-            .fetch(&*transaction, key.as_bytes(), Patience::CachedOnly)?
+            .fetch(&*transaction, key.as_bytes(), BlockingMode::CachedOnly)?
             .map_or(0, |bytes| bytes.len()))
     })?;
     measure("Executor::point, projected", |at| {
@@ -69,7 +71,7 @@ fn main() -> Result<(), Failure> {
         let collection = Arc::clone(&collection);
         let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible)?;
         let mut bytes = 0;
-        while let Some(row) = executor.next(&*transaction, Patience::MayBlock)? {
+        while let Some(row) = executor.next(&*transaction, BlockingMode::MayBlock)? {
             bytes += row.document.as_bytes().len();
         }
         Ok(bytes)
@@ -96,7 +98,7 @@ fn project_first(
 ) -> Result<usize, Failure> {
     let projection = Projection::parse(shown, &ParseScope::default())?;
     let mut reply = Vec::with_capacity(256);
-    if let Some(row) = executor.next(transaction, Patience::CachedOnly)? {
+    if let Some(row) = executor.next(transaction, BlockingMode::CachedOnly)? {
         projection.apply(row.document, None, &mut reply)?;
     }
     Ok(reply.len())
@@ -131,7 +133,7 @@ fn scan(collection: &Arc<Collection>, transaction: &dyn Transaction) -> Result<(
         let made = plan(&FindSpecification::matching(&filter), &collection.describe_indexes())?;
         let mut executor =
             Executor::new(Arc::clone(collection), made, DiskUse::Forbidden, Revisits::Impossible)?;
-        black_box(executor.count(transaction, Patience::MayBlock)?);
+        black_box(executor.count(transaction, BlockingMode::MayBlock)?);
     }
     let each = (processor_time()? - started) / (rounds * u64::from(DOCUMENTS.unsigned_abs()));
     println!("{:<45} {each:>6} ns", "a document of a filtered scan");

@@ -3,7 +3,7 @@
 //! # Terms
 //! - *Candidate*: a document (or, of a covered plan, an index entry made into one) that the access has found.
 //! - *Row*: a candidate that is part of the answer: primary key and document.
-//! - *Work budget*: how many entries may be examined without patience before the thread is given back.
+//! - *Work budget*: how many entries may be examined that must not block before the thread is given back.
 //!
 //! # Steps of [`Executor::next`]
 //! 1. The [`source`] steps to the next document or index entry; a document that came already is passed over.
@@ -13,7 +13,7 @@
 //! 5. `skip` and `limit` are counted.
 //!
 //! # Invariants
-//! - After `WouldBlock` nothing is lost or repeated: the same call with more patience goes on at the same entry.
+//! - After `WouldBlock` nothing is lost or repeated: the same call with `MayBlock` goes on at the same entry.
 //! - An executor owns all that it needs and is `Send`; the transaction is given at each call, and must be the same one.
 //!
 //! # Not here

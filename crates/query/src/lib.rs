@@ -5,7 +5,7 @@
 //! 2. [`plan`] is a pure function: from the parsed request and the *descriptions* of the collection's indexes to a
 //!    [`Plan`](plan::Plan). It reads no data, so golden files test it, and `explain` prints it.
 //! 3. [`execute`] carries the plan out step by step against a transaction: scan → fetch → filter → sort → skip → limit →
-//!    project. It owns all that it needs, can move between threads, and can be asked again with more patience after
+//!    project. It owns all that it needs, can move between threads, and can be asked again with `MayBlock` after
 //!    `WouldBlock`.
 //!
 //! [`update`] changes one document; [`pipeline`] carries out aggregations; [`expression`] is the one evaluator that `$expr`,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, Catalog, Collection, Durability, IndexDescription, Namespace, Patience, SharedEngine,
+    Begin, BlockingMode, Catalog, Collection, Durability, IndexDescription, Namespace, SharedEngine,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
 use pando_environment::{Environment, SeededRandom};
@@ -44,7 +44,7 @@ impl Store {
         let collection = catalog.collection("test", "plans").unwrap();
         let mut transaction = catalog.begin(Begin::WRITE).unwrap();
         for document in documents {
-            collection.insert(&mut *transaction, document, Patience::MayBlock).unwrap();
+            collection.insert(&mut *transaction, document, BlockingMode::MayBlock).unwrap();
         }
         transaction.commit(Durability::None).unwrap();
         Store { catalog, collection }
@@ -54,24 +54,24 @@ impl Store {
         self.collection.describe_indexes()
     }
 
-    /// The `_id`s that a plan gives, in its order. Every third read without patience would block, and the executor is then
+    /// The `_id`s that a plan gives, in its order. Every third read that must not block would block, and the executor is then
     /// asked again, which must change nothing.
     fn run(&self, plan: Plan) -> Vec<i64> {
         let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
         let collection = Arc::clone(&self.collection);
         let mut executor = Executor::new(collection, plan, DiskUse::Forbidden, Revisits::Impossible).unwrap();
         let mut ids = Vec::new();
-        let mut patience = Patience::CachedOnly;
+        let mut blocking = BlockingMode::CachedOnly;
         loop {
-            match executor.next(&transaction, patience) {
+            match executor.next(&transaction, blocking) {
                 Ok(Some(row)) => {
                     ids.push(id_of(row.document));
-                    patience = Patience::CachedOnly;
+                    blocking = BlockingMode::CachedOnly;
                 }
                 Ok(None) => return ids,
                 Err(error) => {
-                    assert!(error.is_would_block() && patience == Patience::CachedOnly, "{error:?}");
-                    patience = Patience::MayBlock;
+                    assert!(error.is_would_block() && blocking == BlockingMode::CachedOnly, "{error:?}");
+                    blocking = BlockingMode::MayBlock;
                 }
             }
         }
@@ -417,7 +417,7 @@ fn covered_plans_give_the_indexed_fields_with_their_exact_types() {
     let collection = Arc::clone(&store.collection);
     let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
     let mut seen = Vec::new();
-    while let Some(row) = executor.next(&*transaction, Patience::MayBlock).unwrap() {
+    while let Some(row) = executor.next(&*transaction, BlockingMode::MayBlock).unwrap() {
         seen.push(Document::from_raw(row.document).unwrap());
     }
     let expected = [
@@ -439,7 +439,7 @@ fn numbered(count: i32) -> Vec<RawDocumentBuf> {
 }
 
 #[test]
-fn a_long_scan_without_patience_gives_its_thread_back_and_loses_nothing() {
+fn a_long_scan_that_must_not_block_gives_its_thread_back_and_loses_nothing() {
     let store = Store::new(&numbered(1_000), &[]);
     let filter = Filter::parse(&doc! { "n": 7 }.to_raw(), &ParseScope::default()).unwrap();
     let made = plan(&FindSpecification::matching(&filter), &store.indexes()).unwrap();
@@ -448,7 +448,7 @@ fn a_long_scan_without_patience_gives_its_thread_back_and_loses_nothing() {
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     let (mut rows, mut given_back) = (0, 0);
     loop {
-        match executor.next(&*transaction, Patience::CachedOnly) {
+        match executor.next(&*transaction, BlockingMode::CachedOnly) {
             Ok(Some(_)) => rows += 1,
             Ok(None) => break,
             Err(error) => {
@@ -473,10 +473,10 @@ fn a_scan_that_is_written_behind_gives_each_document_once() {
         Executor::new(Arc::clone(&collection), made, DiskUse::Forbidden, Revisits::Prevented).unwrap();
     let mut transaction = store.catalog.begin(Begin::WRITE).unwrap();
     let mut changed = 0;
-    while let Some(row) = executor.next(&*transaction, Patience::MayBlock).unwrap() {
+    while let Some(row) = executor.next(&*transaction, BlockingMode::MayBlock).unwrap() {
         let (key, old) = (row.primary_key.to_vec(), row.document.to_owned());
         let new = doc! { "_id": (id_of(&old)), "n": 1_000 }.to_raw();
-        collection.replace(&mut *transaction, &key, &old, &new, Patience::MayBlock).unwrap();
+        collection.replace(&mut *transaction, &key, &old, &new, BlockingMode::MayBlock).unwrap();
         changed += 1;
         assert!(changed <= 100, "a document that was moved ahead of the scan has come again");
     }
@@ -492,7 +492,7 @@ fn a_count_over_an_index_fetches_no_document() {
     let collection = Arc::clone(&store.collection);
     let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
-    assert_eq!(executor.count(&*transaction, Patience::MayBlock).unwrap(), 30);
+    assert_eq!(executor.count(&*transaction, BlockingMode::MayBlock).unwrap(), 30);
     assert_eq!((executor.counters().keys_examined, executor.counters().documents_examined), (31, 0));
 }
 

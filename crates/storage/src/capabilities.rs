@@ -28,7 +28,7 @@ pub struct Capabilities {
     pub history: History,
     /// Whether commits survive the end of the process.
     pub durable: Persistence,
-    /// Whether a [`CachedOnly`](crate::Patience::CachedOnly) read of cached data answers at once.
+    /// Whether a [`CachedOnly`](crate::BlockingMode::CachedOnly) read of cached data answers at once.
     pub cached_reads: CachedReads,
     /// Whether merges of one key by several transactions at once all count.
     pub merges: Merging,
@@ -69,6 +69,6 @@ pub enum Persistence {
 pub enum CachedReads {
     /// It answers from its cache, and says `WouldBlock` only where a page must come from the device.
     Told,
-    /// It cannot tell, and answers `WouldBlock` to every read without patience.
+    /// It cannot tell, and answers `WouldBlock` to every read that must not block.
     NotTold,
 }

@@ -4,7 +4,7 @@
 //! answer. It changes nothing that passes through it.
 //!
 //! # What it checks
-//! - Errors: each method answers only with the kinds that [`Call::allows`] lists; `WouldBlock` never with patience.
+//! - Errors: each method answers only with the kinds that [`Call::allows`] lists; `WouldBlock` never with `MayBlock`.
 //! - Scans: keys strictly ordered in their direction and within their bounds; limits kept; an empty batch only at the end.
 //! - Sizes: oversized keys and values are refused, and none comes out.
 //! - Order: durability never reaches further than visibility; a snapshot is the one asked for; a closed engine stays closed.

@@ -9,8 +9,8 @@ mod check;
 use bytes::Bytes;
 
 use crate::{
-    Batch, BatchLimits, Begin, Cursor, Direction, Durability, Engine, ErrorKind, Estimate, KeyRange,
-    LoadDurability, Merge, Patience, ScanEnd, SortedEntries, StorageError, Transaction, TreeId,
+    Batch, BatchLimits, Begin, BlockingMode, Cursor, Direction, Durability, Engine, ErrorKind, Estimate,
+    KeyRange, LoadDurability, Merge, ScanEnd, SortedEntries, StorageError, Transaction, TreeId,
 };
 
 pub use backup::{backup, restore_backup};
@@ -27,22 +27,22 @@ pub fn get_many(
     transaction: &dyn Transaction,
     tree: TreeId,
     keys: &[&[u8]],
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<Vec<Option<Bytes>>, StorageError> {
-    keys.iter().map(|key| transaction.get(tree, key, patience)).collect()
+    keys.iter().map(|key| transaction.get(tree, key, blocking)).collect()
 }
 
 /// [`Transaction::delete_range`] by a scan that deletes what it finds. Costs a read and a write per entry.
 ///
-/// A `WouldBlock` on the way undoes the deletions so far, so that the call may be repeated with more patience.
+/// A `WouldBlock` on the way undoes the deletions so far, so that the call may be repeated with `MayBlock`.
 pub fn delete_range(
     transaction: &mut dyn Transaction,
     tree: TreeId,
     range: &KeyRange,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<(), StorageError> {
     let before = transaction.savepoint();
-    let outcome = delete_found(transaction, tree, range, patience);
+    let outcome = delete_found(transaction, tree, range, blocking);
     if matches!(&outcome, Err(error) if error.is_would_block()) {
         transaction.rollback_to(before);
     }
@@ -53,10 +53,10 @@ fn delete_found(
     transaction: &mut dyn Transaction,
     tree: TreeId,
     range: &KeyRange,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<(), StorageError> {
     let mut cursor = Cursor::new(tree, range.clone(), Direction::Forward);
-    while let Some((key, _)) = cursor.next(transaction, patience)? {
+    while let Some((key, _)) = cursor.next(transaction, blocking)? {
         transaction.delete(tree, key)?;
     }
     Ok(())
@@ -69,14 +69,14 @@ pub fn estimate(
     tree: TreeId,
     range: &KeyRange,
     whole: Estimate,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<Estimate, StorageError> {
     if *range == KeyRange::all() {
         return Ok(whole);
     }
     let limits = BatchLimits { entries_max: ESTIMATE_ENTRIES_MAX, bytes_max: BatchLimits::LARGEST.bytes_max };
     let mut batch = Batch::new();
-    let end = transaction.scan(tree, range, Direction::Forward, limits, patience, &mut batch)?;
+    let end = transaction.scan(tree, range, Direction::Forward, limits, blocking, &mut batch)?;
     let bytes: usize = batch.iter().map(|(key, value)| key.len() + value.len()).sum();
     let counted = Estimate { entries: batch.len() as u64, bytes: bytes as u64 };
     Ok(match end {
@@ -94,10 +94,10 @@ pub fn merge(
     tree: TreeId,
     key: &[u8],
     merge: Merge<'_>,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<(), StorageError> {
     merge.check()?;
-    let old = transaction.get(tree, key, patience)?;
+    let old = transaction.get(tree, key, blocking)?;
     transaction.put(tree, key, &merge.apply(old.as_deref()))
 }
 
@@ -141,7 +141,7 @@ struct Load {
 /// Refuses a tree that has entries.
 fn check_empty(reader: &dyn Transaction, tree: TreeId) -> Result<(), StorageError> {
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
-    match cursor.next(reader, Patience::MayBlock)? {
+    match cursor.next(reader, BlockingMode::MayBlock)? {
         None => Ok(()),
         Some(_) => {
             let message = format!("{tree} has entries already and cannot be loaded");

@@ -12,7 +12,7 @@ pub enum ErrorKind {
     Conflict,
     /// The engine has no room for this now (too many transactions, the log budget is used up): retry later.
     Busy,
-    /// The answer needs the device, and the caller asked for [`Patience::CachedOnly`](crate::Patience::CachedOnly):
+    /// The answer needs the device, and the caller asked for [`BlockingMode::CachedOnly`](crate::BlockingMode::CachedOnly):
     /// ask again where waiting is allowed.
     WouldBlock,
     /// The tree is not there (or not any more).
@@ -37,7 +37,7 @@ impl ErrorKind {
             ErrorKind::Conflict => true,
             // Room comes back with time.
             ErrorKind::Busy => true,
-            // The same question with more patience is answered.
+            // The same question with `MayBlock` is answered.
             ErrorKind::WouldBlock => true,
             // A name does not come back by asking again.
             ErrorKind::NotFound => false,

@@ -6,8 +6,8 @@
 //! # Terms
 //! - *Tree*: an ordered map, created by name, addressed by [`TreeId`].
 //! - *Snapshot*: the state after all commits up to a [`SnapshotTimestamp`], and of nothing later.
-//! - *Patience*: whether a read may wait for the device ([`Patience::MayBlock`]) or answers
-//!   [`ErrorKind::WouldBlock`] instead ([`Patience::CachedOnly`]).
+//! - *BlockingMode*: whether a read may wait for the device ([`BlockingMode::MayBlock`]) or answers
+//!   [`ErrorKind::WouldBlock`] instead ([`BlockingMode::CachedOnly`]).
 //! - *Receipt*: what a commit returns as soon as its writes are visible: its timestamp and its place in the log.
 //! - *Durability*: how far a commit has got on its way to the device, see [`Durability`].
 //!
@@ -68,7 +68,7 @@ pub use pando_environment::MissedRead;
 pub use scan::{Batch, BatchLimits, Cursor, Direction, KeyRange, ScanEnd};
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};
 pub use statistics::{Estimate, LiveTransaction, Statistics, Wait};
-pub use transaction::{Patience, Savepoint, Transaction};
+pub use transaction::{BlockingMode, Savepoint, Transaction};
 pub use write_set::{Change, Claim, Write, WriteSet};
 
 /// Longest key that an engine takes, in bytes.

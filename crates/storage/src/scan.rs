@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use crate::{HeldMemory, MemoryAccount, Patience, StorageError, Transaction, TreeId};
+use crate::{BlockingMode, HeldMemory, MemoryAccount, StorageError, Transaction, TreeId};
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -385,13 +385,13 @@ impl Cursor {
     }
 
     /// The next entry, or `None` at the end. After [`WouldBlock`](crate::ErrorKind::WouldBlock) the cursor stands where it
-    /// stood, and the call may be repeated with more patience.
+    /// stood, and the call may be repeated with `MayBlock`.
     pub fn next<'c>(
         &'c mut self,
         transaction: &dyn Transaction,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Option<(&'c [u8], &'c [u8])>, StorageError> {
-        if self.at >= self.batch.len() && !self.refill(transaction, patience)? {
+        if self.at >= self.batch.len() && !self.refill(transaction, blocking)? {
             return Ok(None);
         }
         self.at += 1;
@@ -429,7 +429,11 @@ impl Cursor {
     }
 
     /// Fetches the next batch; false at the end of the range.
-    fn refill(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<bool, StorageError> {
+    fn refill(
+        &mut self,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<bool, StorageError> {
         if self.end == ScanEnd::Done {
             return Ok(false);
         }
@@ -437,7 +441,7 @@ impl Cursor {
         self.batch.clear();
         self.at = 0;
         let outcome =
-            transaction.scan(self.tree, &self.range, self.direction, self.limits, patience, &mut self.batch);
+            transaction.scan(self.tree, &self.range, self.direction, self.limits, blocking, &mut self.batch);
         match outcome {
             Ok(end) => self.end = end,
             Err(error) => {

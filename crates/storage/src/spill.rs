@@ -36,8 +36,8 @@ use page::Numbered;
 use crate::write_set::OverOwn;
 use crate::write_set::overlay::{BaseScan, Wanted, scan_over};
 use crate::{
-    Batch, BatchLimits, Change, Claim, Direction, ErrorKind, KeyRange, Merge, Patience, Savepoint, ScanEnd,
-    StorageError, TreeId, Write, WriteSet,
+    Batch, BatchLimits, BlockingMode, Change, Claim, Direction, ErrorKind, KeyRange, Merge, Savepoint,
+    ScanEnd, StorageError, TreeId, Write, WriteSet,
 };
 
 pub use merged::MergedWrites;
@@ -98,9 +98,9 @@ impl SpillingWrites {
         key: &[u8],
         merge: Merge<'_>,
         claim: Claim,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), StorageError> {
-        let over_own = self.latest(tree, key, patience, |own| OverOwn::new(Some(own), merge))?;
+        let over_own = self.latest(tree, key, blocking, |own| OverOwn::new(Some(own), merge))?;
         let over_own = over_own.unwrap_or_else(|| OverOwn::new(None, merge))?;
         self.write(Write { tree, key, change: over_own.change(), claim })
     }
@@ -108,19 +108,19 @@ impl SpillingWrites {
     /// What the latest write of a key does, as it is read; `None` if there is none.
     ///
     /// # Errors
-    /// [`WouldBlock`](crate::ErrorKind::WouldBlock) where it has to be read from the device, and there is no patience.
+    /// [`WouldBlock`](crate::ErrorKind::WouldBlock) where it has to be read from the device, and the caller must not block.
     pub fn latest<T>(
         &self,
         tree: TreeId,
         key: &[u8],
-        patience: Patience,
+        blocking: BlockingMode,
         read: impl Fn(Change<'_>) -> T,
     ) -> Result<Option<T>, StorageError> {
         if let Some(write) = self.memory.latest(tree, key) {
             return Ok(Some(read(write.change)));
         }
         for layer in self.layers.iter().rev() {
-            let found = layer.get(tree, key, patience, |entry| read(entry.write.change))?;
+            let found = layer.get(tree, key, blocking, |entry| read(entry.write.change))?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -139,7 +139,7 @@ impl SpillingWrites {
         range: &KeyRange,
         direction: Direction,
         limits: BatchLimits,
-        patience: Patience,
+        blocking: BlockingMode,
         batch: &mut Batch,
         base: &mut BaseScan<'_>,
     ) -> Result<ScanEnd, StorageError> {
@@ -152,7 +152,7 @@ impl SpillingWrites {
         }
         let order = self.memory.order_of(tree);
         let memory = self.memory.own(&order, range, direction);
-        let own = SpilledOwn::new(memory, &self.layers, tree, range, direction, patience)?;
+        let own = SpilledOwn::new(memory, &self.layers, tree, range, direction, blocking)?;
         scan_over(own, Wanted { range, direction, limits }, batch, base)
     }
 

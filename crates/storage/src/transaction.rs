@@ -9,7 +9,7 @@ use crate::{
 
 /// Whether a call may wait for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum BlockingMode {
     /// Answer from memory, or with [`WouldBlock`](crate::ErrorKind::WouldBlock). For threads that serve many clients.
     CachedOnly,
     /// Wait for the device where need be.
@@ -20,7 +20,7 @@ pub enum Patience {
 ///
 /// # Reading
 /// `get`, `get_many` and `scan` see the snapshot and this transaction's own writes over it. A
-/// [`WouldBlock`](crate::ErrorKind::WouldBlock) leaves the transaction as it was: the call may be repeated with more patience.
+/// [`WouldBlock`](crate::ErrorKind::WouldBlock) leaves the transaction as it was: the call may be repeated with `MayBlock`.
 ///
 /// # Writing
 /// Writes stay private until `commit`. `put` and `delete` take an intent on the key: where another live transaction has it,
@@ -34,17 +34,17 @@ pub trait Transaction: Send {
     fn snapshot(&self) -> SnapshotTimestamp;
 
     /// The value of a key.
-    fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError>;
+    fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError>;
 
     /// The values of many keys, in the order of the keys. One that is not cached makes the whole call
-    /// [`WouldBlock`](crate::ErrorKind::WouldBlock) if there is no patience.
+    /// [`WouldBlock`](crate::ErrorKind::WouldBlock) if the caller must not block.
     fn get_many(
         &self,
         tree: TreeId,
         keys: &[&[u8]],
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Vec<Option<Bytes>>, StorageError> {
-        emulate::get_many(self.as_dyn(), tree, keys, patience)
+        emulate::get_many(self.as_dyn(), tree, keys, blocking)
     }
 
     /// Sets the value of a key, whether it was there or not.
@@ -69,7 +69,7 @@ pub trait Transaction: Send {
     ///
     /// With [`Claim::Blind`] there is no intent: merges of a key by several transactions at once all count, in the order of their commits.
     /// The caller vouches that whoever puts or deletes the key meanwhile does so without regard to its value. With [`Claim::Intent`] it is
-    /// an update as `put` is. An engine that emulates it reads, which may need patience, and takes an intent in any case; a
+    /// an update as `put` is. An engine that emulates it reads, which may block, and takes an intent in any case; a
     /// [`WouldBlock`](crate::ErrorKind::WouldBlock) then leaves the transaction as it was.
     fn merge(
         &mut self,
@@ -77,10 +77,10 @@ pub trait Transaction: Send {
         key: &[u8],
         merge: Merge<'_>,
         claim: Claim,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), StorageError> {
         let _an_intent_in_any_case = claim;
-        emulate::merge(self.as_dyn_mut(), tree, key, merge, patience)
+        emulate::merge(self.as_dyn_mut(), tree, key, merge, blocking)
     }
 
     /// Fills `batch` (emptied first) with the entries of `range` in `direction`, up to `limits`, and says whether there
@@ -91,12 +91,17 @@ pub trait Transaction: Send {
         range: &KeyRange,
         direction: Direction,
         limits: BatchLimits,
-        patience: Patience,
+        blocking: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError>;
 
     /// Roughly how much lies in a range; cheap, never waits for the device beyond tree directories.
-    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError>;
+    fn estimate(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError>;
 
     /// Removes every key of the range that this transaction sees, with an intent on each as [`delete`](Transaction::delete) has. What it
     /// writes into the range afterwards is there.
@@ -108,9 +113,9 @@ pub trait Transaction: Send {
         &mut self,
         tree: TreeId,
         range: &KeyRange,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), StorageError> {
-        emulate::delete_range(self.as_dyn_mut(), tree, range, patience)
+        emulate::delete_range(self.as_dyn_mut(), tree, range, blocking)
     }
 
     /// A point to come back to by [`rollback_to`](Transaction::rollback_to): the number of writes so far.

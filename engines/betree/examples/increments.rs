@@ -13,7 +13,7 @@ use std::time::Instant;
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, SeededRandom};
 use pando_storage::{
-    Begin, Claim, Cursor, Direction, Durability, Engine, KeyRange, LoadDurability, Merge, Patience,
+    Begin, BlockingMode, Claim, Cursor, Direction, Durability, Engine, KeyRange, LoadDurability, Merge,
     SortedEntries, StorageError, Transaction, TreeId, TreeOptions,
 };
 
@@ -121,9 +121,9 @@ fn increment(engine: &Betree, tree: TreeId, how: How, numbers: &[u64]) -> Result
     for number in numbers {
         let (key, one) = (key(*number), Merge::Add(1));
         match how {
-            How::Blind => writer.merge(tree, &key, one, Claim::Blind, Patience::MayBlock)?,
+            How::Blind => writer.merge(tree, &key, one, Claim::Blind, BlockingMode::MayBlock)?,
             How::Update => {
-                let old = writer.get(tree, &key, Patience::MayBlock)?;
+                let old = writer.get(tree, &key, BlockingMode::MayBlock)?;
                 writer.put(tree, &key, &one.apply(old.as_deref()))?;
             }
         }
@@ -137,7 +137,7 @@ fn check(engine: &Betree, tree: TreeId, count: u64, done: u64) -> Result<(), Sto
     let reader = engine.begin(Begin::READ)?;
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     let (mut sum, mut counters) = (0_u64, 0);
-    while let Some((_, value)) = cursor.next(&*reader as &dyn Transaction, Patience::MayBlock)? {
+    while let Some((_, value)) = cursor.next(&*reader as &dyn Transaction, BlockingMode::MayBlock)? {
         sum = sum.wrapping_add(u64::from_le_bytes(value.try_into().expect("a counter has eight bytes")));
         counters += 1;
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, Random, SeededRandom};
 use pando_storage::{
-    Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, StorageError, TreeId, TreeOptions,
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, StorageError, TreeId, TreeOptions,
 };
 
 const GETS: u64 = 20_000;
@@ -96,7 +96,7 @@ impl Trees {
         for round in 0..GETS {
             let number = scattered(round) % documents;
             assert!(
-                reader.get(self.documents, &key(number), Patience::MayBlock)?.is_some(),
+                reader.get(self.documents, &key(number), BlockingMode::MayBlock)?.is_some(),
                 "it was inserted"
             );
         }
@@ -108,7 +108,7 @@ impl Trees {
             };
             let mut cursor = Cursor::new(self.documents, range, Direction::Forward).expecting(10);
             for _ in 0..10 {
-                cursor.next(&*reader, Patience::MayBlock)?;
+                cursor.next(&*reader, BlockingMode::MayBlock)?;
             }
         }
         before.report(engine, "scans of 10", SCANS);

@@ -13,7 +13,7 @@ use std::time::Instant;
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, Random, SeededRandom};
 use pando_storage::{
-    Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, StorageError, TreeId, TreeOptions,
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, StorageError, TreeId, TreeOptions,
 };
 
 const BATCH: u64 = 1000;
@@ -114,7 +114,7 @@ fn get(engine: &Betree, primary: TreeId, documents: u64, round: u64) -> Result<(
     for _ in 0..count {
         let reader = engine.begin(Begin::READ)?;
         found += u64::from(
-            reader.get(primary, &key(random.next_u64() % documents), Patience::MayBlock)?.is_some(),
+            reader.get(primary, &key(random.next_u64() % documents), BlockingMode::MayBlock)?.is_some(),
         );
     }
     assert_eq!(found, count);
@@ -122,7 +122,7 @@ fn get(engine: &Betree, primary: TreeId, documents: u64, round: u64) -> Result<(
     let reader = engine.begin(Begin::READ)?;
     let began = thread_nanos();
     for _ in 0..count {
-        reader.get(primary, &key(random.next_u64() % documents), Patience::MayBlock)?;
+        reader.get(primary, &key(random.next_u64() % documents), BlockingMode::MayBlock)?;
     }
     let within = (thread_nanos() - began) / count;
     println!("get: {each} ns with begin and end, {within} ns within one transaction");
@@ -133,7 +133,7 @@ fn scan(engine: &Betree, tree: TreeId) -> Result<(), StorageError> {
     let reader = engine.begin(Begin::READ)?;
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     let (began, mut entries) = (thread_nanos(), 0_u64);
-    while cursor.next(&*reader, Patience::MayBlock)?.is_some() {
+    while cursor.next(&*reader, BlockingMode::MayBlock)?.is_some() {
         entries += 1;
     }
     println!("scan: {entries} entries, {} ns each", (thread_nanos() - began) / entries.max(1));

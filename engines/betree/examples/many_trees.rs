@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use pando_betree::{Betree, Options};
 use pando_environment::Environment;
-use pando_storage::{Begin, Durability, Engine, Patience, StorageError, TreeOptions};
+use pando_storage::{Begin, BlockingMode, Durability, Engine, StorageError, TreeOptions};
 
 /// Trees that one commit writes to.
 const TREES_A_COMMIT: usize = 50;
@@ -62,7 +62,7 @@ fn open_and_use(folder: &Path) -> Result<(), StorageError> {
     let reader = engine.begin(Begin::READ)?;
     let began = Instant::now();
     for tree in engine.list_trees()? {
-        let found = reader.get(tree.id, &1_u64.to_be_bytes(), Patience::MayBlock)?;
+        let found = reader.get(tree.id, &1_u64.to_be_bytes(), BlockingMode::MayBlock)?;
         assert!(found.is_some(), "every tree has the key 1");
     }
     drop(reader);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, Random, SeededRandom};
 use pando_storage::{
-    Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, StorageError, TreeId, TreeOptions,
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, StorageError, TreeId, TreeOptions,
 };
 
 const BATCH: u64 = 1_000;
@@ -75,13 +75,13 @@ fn main() -> Result<(), StorageError> {
     );
     read(&engine, "get", |round| {
         let reader = engine.begin(Begin::READ)?;
-        let found = reader.get(tree, &key(what, scattered(round) % entries), Patience::MayBlock)?;
+        let found = reader.get(tree, &key(what, scattered(round) % entries), BlockingMode::MayBlock)?;
         assert!(found.is_some(), "what was inserted is found");
         Ok(())
     })?;
     read(&engine, "get of what is not there", |round| {
         let reader = engine.begin(Begin::READ)?;
-        let found = reader.get(tree, &key(what, entries + round), Patience::MayBlock)?;
+        let found = reader.get(tree, &key(what, entries + round), BlockingMode::MayBlock)?;
         assert!(found.is_none(), "what was not inserted is not found");
         Ok(())
     })?;
@@ -170,7 +170,7 @@ fn read_scans(engine: &Betree, tree: TreeId, what: What) -> Result<(), StorageEr
         let range = KeyRange { lower: std::ops::Bound::Included(key(what, round << 32)), ..KeyRange::all() };
         let mut cursor = Cursor::new(tree, range, Direction::Forward);
         for _ in 0..10 {
-            cursor.next(&*reader, Patience::MayBlock)?;
+            cursor.next(&*reader, BlockingMode::MayBlock)?;
         }
     }
     let reads = (Figures::of(engine).reads - before.reads) as f64 / SCANS as f64;

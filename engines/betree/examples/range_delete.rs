@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, Random, SeededRandom};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, ScanEnd, StorageError,
+    Batch, BatchLimits, Begin, BlockingMode, Direction, Durability, Engine, KeyRange, ScanEnd, StorageError,
     TreeId, TreeOptions,
 };
 
@@ -85,7 +85,7 @@ fn delete_half(folder: &Path, cache_bytes: u64, entries: u64, way: Way) -> Resul
     match way {
         Way::OneMessage => {
             let mut writer = engine.begin(Begin::WRITE)?;
-            writer.delete_range(tree, &range, Patience::MayBlock)?;
+            writer.delete_range(tree, &range, BlockingMode::MayBlock)?;
             writer.commit(Durability::Logged)?;
         }
         Way::KeyByKey => delete_keys(&engine, tree, &range)?,
@@ -110,7 +110,7 @@ fn delete_keys(engine: &Betree, tree: TreeId, range: &KeyRange) -> Result<(), St
         let (mut deleted, mut end) = (0, ScanEnd::More);
         while deleted < BATCH && end == ScanEnd::More {
             let limits = BatchLimits::LARGEST;
-            end = writer.scan(tree, &rest, Direction::Forward, limits, Patience::MayBlock, &mut batch)?;
+            end = writer.scan(tree, &rest, Direction::Forward, limits, BlockingMode::MayBlock, &mut batch)?;
             for (key, _) in batch.iter() {
                 writer.delete(tree, key)?;
             }
@@ -130,8 +130,8 @@ fn count(engine: &Betree, tree: TreeId) -> Result<u64, StorageError> {
     let reader = engine.begin(Begin::READ)?;
     let (mut rest, mut batch, mut count) = (KeyRange::all(), Batch::new(), 0);
     loop {
-        let (limits, patience) = (BatchLimits::LARGEST, Patience::MayBlock);
-        let end = reader.scan(tree, &rest, Direction::Forward, limits, patience, &mut batch)?;
+        let (limits, blocking) = (BatchLimits::LARGEST, BlockingMode::MayBlock);
+        let end = reader.scan(tree, &rest, Direction::Forward, limits, blocking, &mut batch)?;
         count += batch.len() as u64;
         match (end, batch.last()) {
             (ScanEnd::More, Some((last, _))) => rest.advance_past(last, Direction::Forward),

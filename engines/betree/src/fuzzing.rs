@@ -9,8 +9,8 @@ use std::path::Path;
 use bytes::Bytes;
 use pando_environment::Environment;
 use pando_storage::{
-    Batch, BatchLimits, Begin, Claim, CommitTimestamp, Direction, Durability, Engine, KeyRange, Merge,
-    Patience, SnapshotTimestamp, TreeOptions,
+    Batch, BatchLimits, Begin, BlockingMode, Claim, CommitTimestamp, Direction, Durability, Engine, KeyRange,
+    Merge, SnapshotTimestamp, TreeOptions,
 };
 
 use crate::engine::Betree;
@@ -98,11 +98,11 @@ pub fn replay(bytes: &[u8]) {
 /// The trees by name, each with the number of its entries.
 fn trees_of(engine: &Betree) -> Vec<(String, usize)> {
     let reader = engine.begin(Begin::READ).expect("a reader begins");
-    let (range, limits, patience) = (KeyRange::all(), BatchLimits::LARGEST, Patience::MayBlock);
+    let (range, limits, blocking) = (KeyRange::all(), BatchLimits::LARGEST, BlockingMode::MayBlock);
     let count = |tree| {
         let mut batch = Batch::new();
         reader
-            .scan(tree, &range, Direction::Forward, limits, patience, &mut batch)
+            .scan(tree, &range, Direction::Forward, limits, blocking, &mut batch)
             .expect("it is all in buffers");
         batch.len()
     };
@@ -131,12 +131,12 @@ pub fn examples() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         writer.delete_blind(tree, &[round]).expect("the delete succeeds");
         if round % 5 == 4 {
             let range = KeyRange::prefix(&[round]);
-            writer.delete_range(tree, &range, Patience::MayBlock).expect("the range is deleted");
+            writer.delete_range(tree, &range, BlockingMode::MayBlock).expect("the range is deleted");
         }
         let merges = [Merge::Add(i64::from(round)), Merge::Max(&[round]), Merge::Min(b"min")];
         for (key, merge) in (round..).zip(merges) {
             writer
-                .merge(tree, &[key, 7], merge, Claim::Blind, Patience::MayBlock)
+                .merge(tree, &[key, 7], merge, Claim::Blind, BlockingMode::MayBlock)
                 .expect("the merge succeeds");
         }
         writer.commit(Durability::Logged).expect("the commit succeeds");

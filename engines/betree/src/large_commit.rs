@@ -454,10 +454,10 @@ impl Core {
         at: Stage,
         mut attempt: impl FnMut() -> Result<T, BetreeError>,
     ) -> Result<T, BetreeError> {
-        let is_patient = self.runs_by_itself && at == Stage::Commit;
+        let may_block = self.runs_by_itself && at == Stage::Commit;
         loop {
             match attempt() {
-                Err(error) if error.is_no_log_space() && is_patient => self.wait_for_merge(),
+                Err(error) if error.is_no_log_space() && may_block => self.wait_for_merge(),
                 outcome => return outcome,
             }
         }

@@ -6,7 +6,7 @@
 //!    rare: from the whole budget on each commit takes 25 ms, so that a merger that gets no processor for a while stops nobody.
 //!
 //! No commit merges or makes a checkpoint itself, but where nobody else does: in a simulation, whose tasks run only when told,
-//! and where the mergers have not ended a merge for [`PATIENCE`]. So it cannot deadlock. Where merging or checkpoints fail, the
+//! and where the mergers have not ended a merge for [`WAIT_MAX`]. So it cannot deadlock. Where merging or checkpoints fail, the
 //! commit that would have to wait fails and says why.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ const SLEEP_MIN: Duration = Duration::from_micros(100);
 /// How long a commit waits for others' work before it looks again.
 const ROOM_WAIT: Duration = Duration::from_millis(5);
 /// How long it waits for any progress before it does the work itself.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl Core {
     /// Returns when there is room for so many bytes in so many writes, or says why there will be none.
@@ -174,7 +174,7 @@ impl Waiting {
         if !self.is_over && count != self.count {
             *self = Waiting::begin(core, count);
         }
-        self.is_over |= core.environment.clock().monotonic().since(self.since) > PATIENCE;
+        self.is_over |= core.environment.clock().monotonic().since(self.since) > WAIT_MAX;
         self.is_over
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use pando_environment::sync::{explore, thread};
 use pando_environment::{Environment, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Claim, CommitReceipt, Direction, Durability, Engine, ErrorKind, KeyRange,
-    Merge, Patience, Transaction, TreeId, TreeOptions,
+    Batch, BatchLimits, Begin, BlockingMode, Claim, CommitReceipt, Direction, Durability, Engine, ErrorKind,
+    KeyRange, Merge, Transaction, TreeId, TreeOptions,
 };
 
 use crate::engine::Betree;
@@ -39,7 +39,7 @@ fn open(options: Options) -> (Simulation, Arc<Betree>, TreeId) {
 }
 
 fn number(reader: &dyn Transaction, tree: TreeId, key: &[u8]) -> u64 {
-    let found = reader.get(tree, key, Patience::MayBlock).expect("it is read");
+    let found = reader.get(tree, key, BlockingMode::MayBlock).expect("it is read");
     found.map_or(0, |value| u64::from_le_bytes(value[..8].try_into().expect("eight bytes")))
 }
 
@@ -114,7 +114,7 @@ fn scanned(reader: &dyn Transaction, tree: TreeId) -> Vec<u64> {
     let mut batch = Batch::new();
     let (range, limits) = (KeyRange::all(), BatchLimits::LARGEST);
     reader
-        .scan(tree, &range, Direction::Forward, limits, Patience::MayBlock, &mut batch)
+        .scan(tree, &range, Direction::Forward, limits, BlockingMode::MayBlock, &mut batch)
         .expect("it is read");
     batch.iter().map(|(_, value)| u64::from_le_bytes(value[..8].try_into().expect("eight bytes"))).collect()
 }
@@ -160,7 +160,9 @@ fn count(engine: &Betree, tree: TreeId, counters: &[&[u8]], filler: u8) -> Commi
     let mut transaction = engine.begin(Begin::WRITE).expect("a writer begins");
     for counter in counters {
         let one = Merge::Add(1);
-        transaction.merge(tree, counter, one, Claim::Blind, Patience::MayBlock).expect("merges are blind");
+        transaction
+            .merge(tree, counter, one, Claim::Blind, BlockingMode::MayBlock)
+            .expect("merges are blind");
     }
     transaction.put_blind(tree, &[filler], &value(0)).expect("the put succeeds");
     transaction.commit(Durability::None).expect("the commit succeeds")
@@ -218,8 +220,8 @@ fn blind_merges_beside_a_large_commit_find_their_place_before_it_or_behind_it() 
                     // Enough to go out of memory; one of them is a counter.
                     let value = if key == 2 { 1_000_u64.to_le_bytes().to_vec() } else { value(0) };
                     transaction.put(tree, &[key], &value).expect("nobody has the key");
-                    let (one, patience) = (Merge::Add(1), Patience::MayBlock);
-                    transaction.merge(tree, b"both", one, Claim::Blind, patience).expect("merges are blind");
+                    let (one, blocking) = (Merge::Add(1), BlockingMode::MayBlock);
+                    transaction.merge(tree, b"both", one, Claim::Blind, blocking).expect("merges are blind");
                 }
                 transaction.commit(Durability::None).expect("the commit succeeds").timestamp
             })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, ScanEnd, TreeId,
+    Batch, BatchLimits, Begin, BlockingMode, Direction, Durability, Engine, KeyRange, ScanEnd, TreeId,
     TreeOptions,
 };
 
@@ -62,7 +62,7 @@ impl Store {
     fn get_all(&self, numbers: &[u64]) {
         let reader = self.engine.begin(Begin::READ).expect("a reader begins");
         for number in numbers {
-            let found = reader.get(self.tree, &key(*number), Patience::MayBlock).expect("a get succeeds");
+            let found = reader.get(self.tree, &key(*number), BlockingMode::MayBlock).expect("a get succeeds");
             assert_eq!(found.as_deref(), Some(&[7; 20][..]));
         }
     }
@@ -169,7 +169,7 @@ fn a_scan_reads_a_child_once_in_however_many_pieces() {
         let limits = BatchLimits { entries_max: usize::MAX, bytes_max: usize::MAX };
         let mut batch = Batch::new();
         let end = reader
-            .scan(store.tree, &KeyRange::all(), direction, limits, Patience::MayBlock, &mut batch)
+            .scan(store.tree, &KeyRange::all(), direction, limits, BlockingMode::MayBlock, &mut batch)
             .expect("a scan succeeds");
         assert_eq!((end, batch.len()), (ScanEnd::Done, numbers.len()));
     }
@@ -257,7 +257,7 @@ fn the_log_of_a_store_takes_little_room_when_nobody_writes_and_when_it_is_closed
         let engine = engine.expect("the store opens");
         let reader = engine.begin(Begin::READ).expect("a reader begins");
         let tree = engine.list_trees().expect("the trees are listed")[0].id;
-        let found = reader.get(tree, &key(numbers[0]), Patience::MayBlock).expect("a get succeeds");
+        let found = reader.get(tree, &key(numbers[0]), BlockingMode::MayBlock).expect("a get succeeds");
         assert!(found.is_some());
         drop(reader);
         engine.close().expect("the store closes");

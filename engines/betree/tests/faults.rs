@@ -8,8 +8,8 @@ use pando_betree::{Betree, Options, verify};
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Simulation};
 use pando_storage::{
-    Begin, CheckedEngine, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange,
-    Patience, SharedEngine, StorageError, TreeId, TreeOptions,
+    Begin, BlockingMode, CheckedEngine, CommitReceipt, Cursor, Direction, Durability, Engine, ErrorKind,
+    KeyRange, SharedEngine, StorageError, TreeId, TreeOptions,
 };
 
 const FOLDER: &str = "/store";
@@ -51,10 +51,10 @@ fn assert_holds(engine: &SharedEngine, tree: TreeId, count: u32) {
     let reader = engine.begin(Begin::READ).expect("readers begin");
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     for number in 0..count {
-        let entry = cursor.next(&*reader, Patience::MayBlock).expect("reads go on");
+        let entry = cursor.next(&*reader, BlockingMode::MayBlock).expect("reads go on");
         assert_eq!(entry, Some((key(number).as_slice(), value(number).as_slice())), "entry {number}");
     }
-    assert_eq!(cursor.next(&*reader, Patience::MayBlock).expect("reads go on"), None);
+    assert_eq!(cursor.next(&*reader, BlockingMode::MayBlock).expect("reads go on"), None);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn read_all(simulation: &Simulation, tree: TreeId, count: u32) -> (u32, u32) {
     let reader = engine.begin(Begin::READ).expect("readers begin");
     let (mut errors, mut values) = (0, 0);
     for number in 0..count {
-        match reader.get(tree, &key(number), Patience::MayBlock) {
+        match reader.get(tree, &key(number), BlockingMode::MayBlock) {
             Ok(found) => {
                 assert_eq!(found.as_deref(), Some(value(number).as_slice()));
                 values += 1;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use pando_betree::{Betree, Options, verify};
 use pando_environment::Environment;
-use pando_storage::{Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, TreeId};
+use pando_storage::{Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, TreeId};
 
 #[path = "stores/content.rs"]
 mod content;
@@ -36,7 +36,7 @@ fn entries(engine: &Betree, tree: TreeId, direction: Direction) -> Vec<(Vec<u8>,
     let reader = engine.begin(Begin::READ).expect("readers begin");
     let mut cursor = Cursor::new(tree, KeyRange::all(), direction);
     let mut found = Vec::new();
-    while let Some((key, value)) = cursor.next(&*reader, Patience::MayBlock).expect("scans go on") {
+    while let Some((key, value)) = cursor.next(&*reader, BlockingMode::MayBlock).expect("scans go on") {
         found.push((key.to_vec(), value.to_vec()));
     }
     found

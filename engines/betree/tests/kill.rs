@@ -20,7 +20,9 @@ use std::time::Duration;
 
 use pando_betree::{Betree, Options, verify};
 use pando_environment::Environment;
-use pando_storage::{Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, TreeId, TreeOptions};
+use pando_storage::{
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, TreeId, TreeOptions,
+};
 
 const KILLS: u32 = 20;
 const THREADS: u64 = 3;
@@ -118,7 +120,7 @@ fn check(folder: &Path, round: u32) -> usize {
         file.read_to_end(&mut told).unwrap();
         for number in told.chunks_exact(8) {
             let number = u64::from_be_bytes(number.try_into().unwrap());
-            let value = reader.get(documents, &number.to_be_bytes(), Patience::MayBlock).unwrap();
+            let value = reader.get(documents, &number.to_be_bytes(), BlockingMode::MayBlock).unwrap();
             assert_eq!(
                 value.as_deref(),
                 Some(value_of(number).as_slice()),
@@ -129,7 +131,7 @@ fn check(folder: &Path, round: u32) -> usize {
     let numbers = |tree| {
         let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
         let mut numbers = BTreeSet::new();
-        while let Some((key, _)) = cursor.next(&*reader, Patience::MayBlock).unwrap() {
+        while let Some((key, _)) = cursor.next(&*reader, BlockingMode::MayBlock).unwrap() {
             numbers.insert(u64::from_be_bytes(key.try_into().unwrap()));
         }
         numbers

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use pando_betree::{Betree, Options, verify};
 use pando_environment::Environment;
-use pando_storage::{Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, TreeId, TreeOptions};
+use pando_storage::{
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, TreeId, TreeOptions,
+};
 
 const KILLS: u64 = 12;
 const DOCUMENTS: u32 = 3_000;
@@ -44,7 +46,7 @@ fn number_of_all(engine: &Betree, documents: TreeId) -> u64 {
     let reader = engine.begin(Begin::READ).unwrap();
     let mut cursor = Cursor::new(documents, KeyRange::all(), Direction::Forward);
     let (mut count, mut all) = (0, None);
-    while let Some((_, value)) = cursor.next(&*reader, Patience::MayBlock).unwrap() {
+    while let Some((_, value)) = cursor.next(&*reader, BlockingMode::MayBlock).unwrap() {
         let number = u64::from_be_bytes(*value.first_chunk().unwrap());
         assert_eq!(*all.get_or_insert(number), number, "document {count} is of another commit");
         count += 1;

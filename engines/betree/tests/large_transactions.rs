@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Simulation};
 use pando_storage::{
-    Begin, CheckedEngine, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Patience, SharedEngine,
-    StorageError, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, CheckedEngine, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange,
+    SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
 
 const FOLDER: &str = "/store";
@@ -54,7 +54,7 @@ fn count(engine: &SharedEngine, tree: TreeId) -> u32 {
     let reader = engine.begin(Begin::READ).expect("readers begin");
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     let mut count = 0;
-    while let Some((key, found)) = cursor.next(&*reader, Patience::MayBlock).expect("reads succeed") {
+    while let Some((key, found)) = cursor.next(&*reader, BlockingMode::MayBlock).expect("reads succeed") {
         let number = u32::from_be_bytes(key.try_into().expect("a key has four bytes"));
         assert_eq!(found, value(number), "{number}");
         count += 1;
@@ -87,7 +87,7 @@ fn others_commit_and_are_seen_beside_a_large_commit_and_nobody_sees_a_part_of_it
                     let reader = engine.begin(Begin::READ).expect("readers begin");
                     assert!(reader.snapshot().sees(receipt.timestamp), "a commit is seen by who comes next");
                     let sees = |number: u32| {
-                        let found = reader.get(large, &number.to_be_bytes(), Patience::MayBlock);
+                        let found = reader.get(large, &number.to_be_bytes(), BlockingMode::MayBlock);
                         found.expect("reads succeed").is_some()
                     };
                     let seen = [sees(0), sees(9_999), sees(19_999)];
@@ -108,7 +108,7 @@ fn others_commit_and_are_seen_beside_a_large_commit_and_nobody_sees_a_part_of_it
         assert!(small_meanwhile > 0, "nobody committed during the large commit");
         engine.wait_durable(receipt, Durability::Synced).expect("it was synced");
         let mut cursor = Cursor::new(large, KeyRange::all(), Direction::Forward);
-        assert_eq!(cursor.next(&*before, Patience::MayBlock).expect("reads succeed"), None);
+        assert_eq!(cursor.next(&*before, BlockingMode::MayBlock).expect("reads succeed"), None);
     });
     assert_eq!((count(&engine, large), figure(&engine, "commits.large")), (20_000, 1));
     assert!(figure(&engine, "commits.large_parts") > 10);
@@ -216,12 +216,12 @@ fn a_disk_that_is_full_refuses_the_write_that_does_not_fit_and_the_transaction_c
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     assert!(error.to_string().contains("large transaction"), "{error}");
     assert!(put_many(&mut *writer, tree, written..written + 1).is_err(), "without room it goes on failing");
-    let read = writer.get(tree, &7_u32.to_be_bytes(), Patience::MayBlock).expect("reads go on");
+    let read = writer.get(tree, &7_u32.to_be_bytes(), BlockingMode::MayBlock).expect("reads go on");
     assert_eq!(read.as_deref(), Some(value(7).as_slice()));
     simulation.disk.set_capacity(None);
     put_many(&mut *writer, tree, written..written + 100).expect("there is room again");
     let own = (0..written + 100).all(|number| {
-        writer.get(tree, &number.to_be_bytes(), Patience::MayBlock).is_ok_and(|found| found.is_some())
+        writer.get(tree, &number.to_be_bytes(), BlockingMode::MayBlock).is_ok_and(|found| found.is_some())
     });
     assert!(own, "a refused write took others with it");
     writer.rollback();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use pando_betree::{Betree, Options, VerifyReport, verify};
 use pando_environment::{AlignedBuffer, Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, CheckRequest, CheckedEngine, Cursor, Direction, Durability, Engine, ErrorKind,
-    IteratorEntries, KeyRange, LoadDurability, Patience, ScanEnd, SharedEngine, Transaction, TreeId,
+    Batch, BatchLimits, Begin, BlockingMode, CheckRequest, CheckedEngine, Cursor, Direction, Durability,
+    Engine, ErrorKind, IteratorEntries, KeyRange, LoadDurability, ScanEnd, SharedEngine, Transaction, TreeId,
     TreeOptions, VALUE_BYTES_MAX,
 };
 
@@ -76,13 +76,13 @@ fn write(engine: &SharedEngine, tree: TreeId, key: &[u8], value: Option<&[u8]>) 
 }
 
 fn get(reader: &dyn Transaction, tree: TreeId, key: &[u8]) -> Option<Vec<u8>> {
-    reader.get(tree, key, Patience::MayBlock).expect("gets succeed").map(|value| value.to_vec())
+    reader.get(tree, key, BlockingMode::MayBlock).expect("gets succeed").map(|value| value.to_vec())
 }
 
 fn scan(reader: &dyn Transaction, tree: TreeId, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut cursor = Cursor::new(tree, KeyRange::all(), direction);
     let mut found = Vec::new();
-    while let Some((key, value)) = cursor.next(reader, Patience::MayBlock).expect("scans go on") {
+    while let Some((key, value)) = cursor.next(reader, BlockingMode::MayBlock).expect("scans go on") {
         found.push((key.to_vec(), value.to_vec()));
     }
     found
@@ -259,14 +259,14 @@ fn a_damaged_large_value_is_an_error_that_names_it_and_all_others_are_read() {
     for number in (0..10).filter(|number| *number != 6) {
         assert_eq!(get(&*reader, tree, &[number]), Some(value(u64::from(number), 5_000)));
     }
-    let error = reader.get(tree, &[6], Patience::MayBlock).expect_err("it is damaged");
+    let error = reader.get(tree, &[6], BlockingMode::MayBlock).expect_err("it is damaged");
     let mut batch = Batch::new();
     let limits = BatchLimits { entries_max: 100, bytes_max: 1 << 20 };
     let all = KeyRange::all();
-    let end = reader.scan(tree, &all, Direction::Forward, limits, Patience::MayBlock, &mut batch);
+    let end = reader.scan(tree, &all, Direction::Forward, limits, BlockingMode::MayBlock, &mut batch);
     assert_eq!((end.expect("it goes as far as it can"), batch.len()), (ScanEnd::More, 6));
     let rest = KeyRange { lower: std::ops::Bound::Excluded(vec![5]), ..KeyRange::all() };
-    let outcome = reader.scan(tree, &rest, Direction::Forward, limits, Patience::MayBlock, &mut batch);
+    let outcome = reader.scan(tree, &rest, Direction::Forward, limits, BlockingMode::MayBlock, &mut batch);
     for error in [error, outcome.expect_err("here it cannot go on")] {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         for part in ["data.0000", "LargeValue", "from key 0x06 to key 0x0600", "checksum"] {
@@ -278,7 +278,7 @@ fn a_damaged_large_value_is_an_error_that_names_it_and_all_others_are_read() {
 }
 
 #[test]
-fn a_read_without_patience_names_the_piece_that_is_missing_and_is_answered_once_it_is_there() {
+fn a_read_that_must_not_block_names_the_piece_that_is_missing_and_is_answered_once_it_is_there() {
     let simulation = Environment::simulated(5);
     let (engine, tree) = with_tree(&simulation, &SMALL);
     for number in 0..40 {
@@ -289,11 +289,11 @@ fn a_read_without_patience_names_the_piece_that_is_missing_and_is_answered_once_
     let engine = reopened(&simulation, engine, &SMALL);
     let reader = engine.begin(Begin::READ).expect("readers begin");
     // Nodes and pages come into memory.
-    assert_eq!(reader.get(tree, &[40], Patience::MayBlock).expect("gets succeed"), None);
+    assert_eq!(reader.get(tree, &[40], BlockingMode::MayBlock).expect("gets succeed"), None);
     let mut misses = 0;
     for number in 0..40 {
         let found = loop {
-            let error = match reader.get(tree, &[number], Patience::CachedOnly) {
+            let error = match reader.get(tree, &[number], BlockingMode::CachedOnly) {
                 Ok(found) => break found,
                 Err(error) => error,
             };
@@ -305,18 +305,18 @@ fn a_read_without_patience_names_the_piece_that_is_missing_and_is_answered_once_
                     missed.fulfil(&buffer);
                     misses += 1;
                 }
-                None => drop(reader.get(tree, &[number], Patience::MayBlock)),
+                None => drop(reader.get(tree, &[number], BlockingMode::MayBlock)),
             }
         };
         assert_eq!(found.map(|found| found.to_vec()), Some(value(u64::from(number), 5_000)));
-        let again = reader.get(tree, &[number], Patience::CachedOnly).expect("it is in memory");
+        let again = reader.get(tree, &[number], BlockingMode::CachedOnly).expect("it is in memory");
         assert_eq!(again.map(|found| found.len()), Some(5_000));
     }
     assert!(misses >= 40, "{misses} reads were missing");
     // What the cache would not keep is for a thread that can wait.
     for _ in 0..2 {
         assert_eq!(get(&*reader, tree, b"long").as_ref(), Some(&long));
-        let error = reader.get(tree, b"long", Patience::CachedOnly).expect_err("it is never in memory");
+        let error = reader.get(tree, b"long", BlockingMode::CachedOnly).expect_err("it is never in memory");
         assert!(error.kind() == ErrorKind::WouldBlock && error.missed_read().is_none());
     }
 }

@@ -9,7 +9,7 @@ use pando_betree::{Betree, DirectIo, Options, verify};
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Simulation};
 use pando_storage::{
-    Begin, CheckRequest, CheckedEngine, Durability, Engine, ErrorKind, Patience, StorageError, TreeId,
+    Begin, BlockingMode, CheckRequest, CheckedEngine, Durability, Engine, ErrorKind, StorageError, TreeId,
     TreeOptions,
 };
 
@@ -57,7 +57,7 @@ fn a_smaller_cache_is_smaller_at_once() {
     engine.checkpoint().expect("a checkpoint is made");
     let reader = engine.begin(Begin::READ).expect("a reader begins");
     for number in 0..8_000_u32 {
-        let found = reader.get(tree, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
+        let found = reader.get(tree, &number.to_be_bytes(), BlockingMode::MayBlock).expect("it is read");
         assert_eq!(found.map(|value| value.len()), Some(200));
     }
     let before = figure(&engine, "cache.page_bytes");
@@ -147,7 +147,7 @@ fn direct_io_can_be_turned_off_and_on_beneath_readers_and_writers() {
         engine.checkpoint().expect("a checkpoint is made");
         let reader = engine.begin(Begin::READ).expect("a reader begins");
         for number in (0..(round + 1) * 500).step_by(7) {
-            let found = reader.get(tree, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
+            let found = reader.get(tree, &number.to_be_bytes(), BlockingMode::MayBlock).expect("it is read");
             assert!(found.is_some(), "{number}");
         }
     }
@@ -244,7 +244,7 @@ fn figures_say_what_was_written_for_what_and_for_whom() {
     assert!(figure(&engine, "commits.bytes") >= 3_300 * 204);
     // What a reader holds is told until it ends.
     let reader = engine.begin(Begin::READ).expect("a reader begins");
-    assert!(reader.get(one, &7_u32.to_be_bytes(), Patience::MayBlock).expect("it is read").is_some());
+    assert!(reader.get(one, &7_u32.to_be_bytes(), BlockingMode::MayBlock).expect("it is read").is_some());
     simulation.clock.advance(std::time::Duration::from_secs(5));
     assert_eq!(figure(&engine, "history.oldest_snapshot_millis"), 5_000);
     drop(reader);
@@ -370,7 +370,7 @@ fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
     let reader = engine.begin(Begin::READ).expect("a reader begins");
     for (tree, count) in [(second, 2_000_u32), (tight, 20_000), (fourth, 20_000)] {
         for number in (0..count).step_by(37) {
-            let found = reader.get(tree, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
+            let found = reader.get(tree, &number.to_be_bytes(), BlockingMode::MayBlock).expect("it is read");
             assert!(found.is_some_and(|value| value.len() == 200), "{number}");
         }
     }
@@ -415,7 +415,7 @@ fn a_leaf_that_is_damaged_stays_where_it_is_and_all_others_move() {
     assert_eq!(figure(&engine, "data.failed_returns"), 0);
     let reader = engine.begin(Begin::READ).expect("a reader begins");
     for number in (1_001_400..1_002_000_u32).step_by(37) {
-        let found = reader.get(second, &number.to_be_bytes(), Patience::MayBlock).expect("it is read");
+        let found = reader.get(second, &number.to_be_bytes(), BlockingMode::MayBlock).expect("it is read");
         assert_eq!(found.as_deref(), Some(&*value_of(number)), "{number}");
     }
     drop(reader);

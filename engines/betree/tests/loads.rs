@@ -9,8 +9,8 @@ use history::{FOLDER, lose_newest_superblock, tiny_options};
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Simulation};
 use pando_storage::{
-    Begin, CheckedEngine, Cursor, Direction, Durability, Engine, ErrorKind, IteratorEntries, KeyRange,
-    LoadDurability, Patience, SharedEngine, SortedEntries, StorageError, TreeId, TreeOptions,
+    Begin, BlockingMode, CheckedEngine, Cursor, Direction, Durability, Engine, ErrorKind, IteratorEntries,
+    KeyRange, LoadDurability, SharedEngine, SortedEntries, StorageError, TreeId, TreeOptions,
 };
 
 fn open(simulation: &Simulation, options: Options) -> Result<SharedEngine, StorageError> {
@@ -48,7 +48,7 @@ fn content(engine: &SharedEngine, tree: TreeId) -> Vec<(Vec<u8>, Vec<u8>)> {
     let reader = engine.begin(Begin::READ).expect("readers begin");
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     let mut found = Vec::new();
-    while let Some((key, value)) = cursor.next(&*reader, Patience::MayBlock).expect("reads succeed") {
+    while let Some((key, value)) = cursor.next(&*reader, BlockingMode::MayBlock).expect("reads succeed") {
         found.push((key.to_vec(), value.to_vec()));
     }
     found

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Direction, Durability, Engine, ErrorKind, KeyRange, Patience, ScanEnd,
+    Batch, BatchLimits, Begin, BlockingMode, Direction, Durability, Engine, ErrorKind, KeyRange, ScanEnd,
     StorageError, TreeId, TreeOptions,
 };
 
@@ -96,9 +96,9 @@ fn scan(
         between();
         let mut batch = Batch::new();
         let limits = BatchLimits::LARGEST;
-        // As a server does: at once if it can be, and with patience if not.
-        let patience = [Patience::CachedOnly, Patience::MayBlock][random.below(2) as usize];
-        let end = match reader.scan(tree, &rest, direction, limits, patience, &mut batch) {
+        // As a server does: at once if it can be, and with `MayBlock` if not.
+        let blocking = [BlockingMode::CachedOnly, BlockingMode::MayBlock][random.below(2) as usize];
+        let end = match reader.scan(tree, &rest, direction, limits, blocking, &mut batch) {
             Ok(end) => end,
             Err(error) if error.is_would_block() => continue,
             Err(error) => return (seen, Err(error)),

@@ -8,8 +8,8 @@ use pando_betree::{Betree, Options};
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Begin, CheckedEngine, Cursor, Direction, Durability, Engine, ErrorKind, IteratorEntries, KeyRange,
-    LoadDurability, Patience, SharedEngine, SortedEntries, StorageError, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, CheckedEngine, Cursor, Direction, Durability, Engine, ErrorKind, IteratorEntries,
+    KeyRange, LoadDurability, SharedEngine, SortedEntries, StorageError, Transaction, TreeId, TreeOptions,
 };
 
 const FOLDER: &str = "/store";
@@ -67,7 +67,7 @@ impl Store {
     fn waiting_cursor(&self, reader: &dyn Transaction) -> Cursor {
         let mut cursor = Cursor::new(self.full, KeyRange::all(), Direction::Forward);
         (0..1_000).for_each(|_| {
-            cursor.next(reader, Patience::MayBlock).expect("reads succeed").expect("there is more");
+            cursor.next(reader, BlockingMode::MayBlock).expect("reads succeed").expect("there is more");
         });
         cursor
     }
@@ -78,7 +78,7 @@ impl Store {
         let reader = self.engine.begin(Begin::READ).expect("a reader begins");
         let mut cursor = Cursor::new(self.full, KeyRange::all(), Direction::Forward);
         let mut count = 0;
-        while cursor.next(&*reader, Patience::MayBlock).expect("reads succeed").is_some() {
+        while cursor.next(&*reader, BlockingMode::MayBlock).expect("reads succeed").is_some() {
             count += 1;
         }
         assert_eq!(count, ENTRIES);
@@ -88,7 +88,7 @@ impl Store {
     fn read_everything(&self) {
         let reader = self.engine.begin(Begin::READ).expect("a reader begins");
         for number in (0..ENTRIES).step_by(3) {
-            let found = reader.get(self.full, &number.to_be_bytes(), Patience::MayBlock);
+            let found = reader.get(self.full, &number.to_be_bytes(), BlockingMode::MayBlock);
             assert_eq!(found.expect("reads succeed"), Some(value(number).into()), "{number}");
         }
     }
@@ -132,7 +132,8 @@ fn batches_of_cursors_that_wait_count_and_have_a_bound() {
     assert!(beside <= calls * 3 / 2, "a long scan stays one: {beside} reads of the device, {calls} before");
     for cursor in &mut cursors {
         // Whatever its batches had, it goes on where it stood.
-        let (key, found) = cursor.next(&*reader, Patience::MayBlock).expect("reads succeed").expect("more");
+        let (key, found) =
+            cursor.next(&*reader, BlockingMode::MayBlock).expect("reads succeed").expect("more");
         assert_eq!((key, found), (&1_000_u32.to_be_bytes()[..], value(1_000).as_slice()));
     }
     let (counted, copies) = (store.figure("cache.batch_bytes"), cursors.clone());
@@ -161,7 +162,7 @@ fn batches_of_short_entries_and_of_large_ones_have_the_same_bound() {
         let tree = if count % 10 == 0 { store.written } else { short };
         let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
         for _ in 0..8_000 {
-            cursor.next(&*reader, Patience::MayBlock).expect("reads succeed").expect("there is more");
+            cursor.next(&*reader, BlockingMode::MayBlock).expect("reads succeed").expect("there is more");
         }
         cursors.push(cursor);
         let bytes = store.figure("cache.batch_bytes");

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use pando_betree::{Betree, Options, VerifyReport, verify};
 use pando_environment::{Environment, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, CheckedEngine, Claim, Direction, Durability, Engine, ErrorKind, KeyRange,
-    Merge, Patience, SharedEngine, Transaction, TreeId, TreeOptions,
+    Batch, BatchLimits, Begin, BlockingMode, CheckedEngine, Claim, Direction, Durability, Engine, ErrorKind,
+    KeyRange, Merge, SharedEngine, Transaction, TreeId, TreeOptions,
 };
 
 const FOLDER: &str = "/store";
@@ -68,7 +68,7 @@ impl Store {
     }
 
     fn get(&self, reader: &dyn Transaction, key: &[u8]) -> Option<Vec<u8>> {
-        reader.get(self.tree, key, Patience::MayBlock).expect("gets succeed").map(|value| value.to_vec())
+        reader.get(self.tree, key, BlockingMode::MayBlock).expect("gets succeed").map(|value| value.to_vec())
     }
 
     fn figure(&self, name: &str) -> u64 {
@@ -82,7 +82,7 @@ fn open(simulation: &Simulation, options: &Options) -> SharedEngine {
 }
 
 fn blind(writer: &mut dyn Transaction, tree: TreeId, key: &[u8], merge: Merge<'_>) {
-    writer.merge(tree, key, merge, Claim::Blind, Patience::CachedOnly).expect("nothing is read for it");
+    writer.merge(tree, key, merge, Claim::Blind, BlockingMode::CachedOnly).expect("nothing is read for it");
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -195,7 +195,9 @@ fn scan(reader: &dyn Transaction, tree: TreeId, direction: Direction) -> Vec<(Ve
     let (mut rest, mut batch, mut found) = (KeyRange::all(), Batch::new(), Vec::new());
     let limits = BatchLimits { entries_max: 9, bytes_max: 6_000 };
     loop {
-        reader.scan(tree, &rest, direction, limits, Patience::MayBlock, &mut batch).expect("scans succeed");
+        reader
+            .scan(tree, &rest, direction, limits, BlockingMode::MayBlock, &mut batch)
+            .expect("scans succeed");
         let Some((last, _)) = batch.last() else { return found };
         rest.advance_past(last, direction);
         found.extend(batch.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
@@ -244,7 +246,7 @@ fn blind_merges_of_many_threads_all_count_while_all_is_merged_and_reopened() {
         let check = |engine: &Betree| {
             let reader = engine.begin(Begin::READ).expect("a reader begins");
             let get = |key: &[u8]| {
-                let found = reader.get(tree, key, Patience::MayBlock).expect("gets succeed");
+                let found = reader.get(tree, key, BlockingMode::MayBlock).expect("gets succeed");
                 found.map_or(0, |value| u64::from_le_bytes((*value).try_into().expect("a counter")))
             };
             let expected = (life + 1) * THREADS * ROUNDS;
@@ -270,7 +272,7 @@ fn a_large_transaction_has_no_more_merges_than_one_record_takes() {
     let operand = [7; 1_900];
     for number in 0..9_500 {
         writer
-            .merge(store.tree, &key(number), Merge::Max(&operand), Claim::Blind, Patience::MayBlock)
+            .merge(store.tree, &key(number), Merge::Max(&operand), Claim::Blind, BlockingMode::MayBlock)
             .expect("the merge succeeds");
     }
     let refused = writer.commit(Durability::None).expect_err("it is too much");

@@ -1,4 +1,4 @@
-//! Reads without patience: each refusal names the block that is missing, and once its bytes are there the same read is answered.
+//! Reads that must not block: each refusal names the block that is missing, and once its bytes are there the same read is answered.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pando_betree::{Betree, Options};
 use pando_environment::{AlignedBuffer, Environment};
 use pando_storage::{
-    Begin, Durability, Engine, ErrorKind, Patience, StorageError, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Durability, Engine, ErrorKind, StorageError, Transaction, TreeId, TreeOptions,
 };
 
 const KEYS: u32 = 3_000;
@@ -41,17 +41,17 @@ fn cold(folder: &Path) -> (Arc<Betree>, TreeId) {
     (open(folder), tree)
 }
 
-/// Reads a key from memory, and does the reads that are missing; how many those were. Nodes are loaded by a patient read.
+/// Reads a key from memory, and does the reads that are missing; how many those were. Nodes are loaded by a blocking read.
 fn get(reader: &dyn Transaction, tree: TreeId, number: u32, reads: &mut u32) -> Option<Vec<u8>> {
     for _ in 0..10 {
-        let error: StorageError = match reader.get(tree, &key(number), Patience::CachedOnly) {
+        let error: StorageError = match reader.get(tree, &key(number), BlockingMode::CachedOnly) {
             Ok(found) => return found.map(|value| value.to_vec()),
             Err(error) => error,
         };
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         let Some(missed) = error.missed_read() else {
-            let patient = reader.get(tree, &key(number), Patience::MayBlock);
-            return patient.expect("patient reads are answered").map(|value| value.to_vec());
+            let blocking_one = reader.get(tree, &key(number), BlockingMode::MayBlock);
+            return blocking_one.expect("blocking_one reads are answered").map(|value| value.to_vec());
         };
         let mut buffer = AlignedBuffer::zeroed(missed.length());
         missed.file().read_exact_at(&mut buffer, missed.offset()).expect("the file can be read");
@@ -84,23 +84,23 @@ fn bytes_that_fail_their_checks_are_not_taken() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let (engine, tree) = cold(folder.path());
     let reader = engine.begin(Begin::READ).expect("readers begin");
-    reader.get(tree, &key(0), Patience::MayBlock).expect("patient reads load the nodes");
+    reader.get(tree, &key(0), BlockingMode::MayBlock).expect("blocking_one reads load the nodes");
     let mut refused = 0;
     for number in (0..KEYS).step_by(50) {
-        while let Err(error) = reader.get(tree, &key(number), Patience::CachedOnly) {
+        while let Err(error) = reader.get(tree, &key(number), BlockingMode::CachedOnly) {
             let missed = error.missed_read().expect("pages and directories can be read elsewhere");
             let mut buffer = AlignedBuffer::zeroed(missed.length());
             missed.file().read_exact_at(&mut buffer, missed.offset()).expect("the file can be read");
             buffer[missed.length() / 2] ^= 1;
             missed.fulfil(&buffer);
-            let again = reader.get(tree, &key(number), Patience::CachedOnly);
+            let again = reader.get(tree, &key(number), BlockingMode::CachedOnly);
             let same = again.expect_err("damaged bytes answer nothing").missed_read().expect("still missing");
             assert_eq!(same.offset(), missed.offset());
             refused += 1;
             buffer[missed.length() / 2] ^= 1;
             missed.fulfil(&buffer);
         }
-        let found = reader.get(tree, &key(number), Patience::CachedOnly).expect("it is cached");
+        let found = reader.get(tree, &key(number), BlockingMode::CachedOnly).expect("it is cached");
         assert_eq!(found.as_deref(), Some(value(number).as_slice()));
     }
     assert!(refused > 10, "{refused}");

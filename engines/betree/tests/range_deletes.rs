@@ -8,8 +8,8 @@ use std::time::Duration;
 use pando_betree::{Betree, Options, VerifyReport, verify};
 use pando_environment::{Environment, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Cursor, Direction, Durability, Engine, IteratorEntries, KeyRange,
-    LoadDurability, Patience, Transaction, TreeId, TreeOptions,
+    Batch, BatchLimits, Begin, BlockingMode, Cursor, Direction, Durability, Engine, IteratorEntries,
+    KeyRange, LoadDurability, Transaction, TreeId, TreeOptions,
 };
 
 const FOLDER: &str = "/store";
@@ -80,7 +80,7 @@ impl Store {
         let mut writer = self.writer();
         let bound = |key: u32| key.to_be_bytes().to_vec();
         let range = KeyRange { lower: Bound::Included(bound(from)), upper: Bound::Excluded(bound(to)) };
-        writer.delete_range(self.tree, &range, Patience::MayBlock).expect("the range is deleted");
+        writer.delete_range(self.tree, &range, BlockingMode::MayBlock).expect("the range is deleted");
         writer.commit(Durability::Logged).expect("the commit succeeds");
     }
 
@@ -93,7 +93,7 @@ impl Store {
     fn keys(&self, reader: &dyn Transaction) -> Vec<u32> {
         let mut cursor = Cursor::new(self.tree, KeyRange::all(), Direction::Forward);
         let mut keys = Vec::new();
-        while let Some((key, _)) = cursor.next(reader, Patience::MayBlock).expect("it is read") {
+        while let Some((key, _)) = cursor.next(reader, BlockingMode::MayBlock).expect("it is read") {
             keys.push(u32::from_be_bytes(key.try_into().expect("a key has four bytes")));
         }
         keys
@@ -192,7 +192,7 @@ fn slices_that_are_older_go_unread_and_newer_ones_stay() {
     assert_eq!(store.newest(), expected);
     store.rest();
     assert_eq!(store.newest(), expected);
-    let value = store.reader().get(store.tree, &1_100_u32.to_be_bytes(), Patience::MayBlock);
+    let value = store.reader().get(store.tree, &1_100_u32.to_be_bytes(), BlockingMode::MayBlock);
     assert_eq!(value.expect("it is read").as_deref(), Some(&b"after"[..]));
     let report = store.close();
     assert_eq!(report.trees[0].deleted_ranges, 0);
@@ -250,7 +250,7 @@ fn large_values_of_what_goes_unread_are_given_back() {
 fn a_tree_of_which_all_is_deleted_is_as_new() {
     let mut store = Store::filled(2_000, 100);
     let mut writer = store.writer();
-    writer.delete_range(store.tree, &KeyRange::all(), Patience::MayBlock).expect("the range is deleted");
+    writer.delete_range(store.tree, &KeyRange::all(), BlockingMode::MayBlock).expect("the range is deleted");
     writer.commit(Durability::Logged).expect("the commit succeeds");
     store.rest();
     let report = store.close();
@@ -318,7 +318,7 @@ fn a_scan_over_a_deleted_range_reads_none_of_its_pages() {
     let mut batch = Batch::new();
     let range = KeyRange { lower: Bound::Included(150_u32.to_be_bytes().to_vec()), upper: Bound::Unbounded };
     let limits = BatchLimits { entries_max: 3, bytes_max: 1_000 };
-    let end = reader.scan(store.tree, &range, Direction::Forward, limits, Patience::MayBlock, &mut batch);
+    let end = reader.scan(store.tree, &range, Direction::Forward, limits, BlockingMode::MayBlock, &mut batch);
     end.expect("it is read");
     let first: Vec<&[u8]> = batch.iter().map(|(key, _)| key).collect();
     assert_eq!(first, [2_900_u32, 2_901, 2_902].map(u32::to_be_bytes));
@@ -326,7 +326,10 @@ fn a_scan_over_a_deleted_range_reads_none_of_its_pages() {
     assert_eq!(store.keys(&*holder).len(), 3_000);
     let pages = store.figure("leaves.blocks_read") - blocks - directories;
     assert!(directories * 2 < pages, "{directories} blocks were read, of {pages} pages");
-    assert_eq!(reader.get(store.tree, &200_u32.to_be_bytes(), Patience::CachedOnly).expect("no page"), None);
+    assert_eq!(
+        reader.get(store.tree, &200_u32.to_be_bytes(), BlockingMode::CachedOnly).expect("no page"),
+        None
+    );
 }
 
 #[test]
@@ -356,7 +359,9 @@ fn merges_over_what_was_put_after_a_range_delete_find_it() {
         let mut store = Store::new();
         let holder = store.reader();
         let mut writer = store.writer();
-        writer.delete_range(store.tree, &KeyRange::all(), Patience::MayBlock).expect("the range is deleted");
+        writer
+            .delete_range(store.tree, &KeyRange::all(), BlockingMode::MayBlock)
+            .expect("the range is deleted");
         writer.commit(Durability::Logged).expect("the commit succeeds");
         let checkpoint = |bit: u32| {
             if steps & bit != 0 {
@@ -367,12 +372,12 @@ fn merges_over_what_was_put_after_a_range_delete_find_it() {
         store.put(7, &40_i64.to_le_bytes());
         checkpoint(2);
         let value = |store: &Store| {
-            let value = store.reader().get(store.tree, &7_u32.to_be_bytes(), Patience::MayBlock);
+            let value = store.reader().get(store.tree, &7_u32.to_be_bytes(), BlockingMode::MayBlock);
             i64::from_le_bytes((&value.expect("it is read").expect("it is there")[..]).try_into().unwrap())
         };
         let mut writer = store.writer();
         let key = 7_u32.to_be_bytes();
-        writer.merge(store.tree, &key, Merge::Add(2), Claim::Blind, Patience::MayBlock).expect("merged");
+        writer.merge(store.tree, &key, Merge::Add(2), Claim::Blind, BlockingMode::MayBlock).expect("merged");
         writer.commit(Durability::Logged).expect("the commit succeeds");
         assert_eq!(value(&store), 42, "{steps}: at once");
         checkpoint(4);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, ScanEnd, TreeId,
-    TreeOptions,
+    Batch, BatchLimits, Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, ScanEnd,
+    TreeId, TreeOptions,
 };
 
 const FOLDER: &str = "/store";
@@ -72,7 +72,7 @@ impl Store {
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let reader = self.engine.begin(Begin::READ).expect("a reader begins");
-        let found = reader.get(self.tree, key, Patience::MayBlock).expect("a get succeeds");
+        let found = reader.get(self.tree, key, BlockingMode::MayBlock).expect("a get succeeds");
         found.map(|value| value.to_vec())
     }
 
@@ -81,7 +81,8 @@ impl Store {
         let reader = self.engine.begin(Begin::READ).expect("a reader begins");
         let mut cursor = Cursor::new(self.tree, KeyRange::all(), direction);
         let mut seen = 0;
-        while let Some((found, content)) = cursor.next(&*reader, Patience::MayBlock).expect("a scan succeeds")
+        while let Some((found, content)) =
+            cursor.next(&*reader, BlockingMode::MayBlock).expect("a scan succeeds")
         {
             let number = if direction == Direction::Forward { seen } else { ENTRIES - 1 - seen };
             assert_eq!((found, content), (&key(number)[..], &value(number)[..]));
@@ -145,7 +146,7 @@ fn a_long_scan_leaves_the_pages_that_others_use_in_the_cache() {
     let (mut rest, mut batch, mut seen) = (KeyRange::all(), Batch::new(), 0);
     loop {
         let direction = Direction::Forward;
-        let end = reader.scan(store.tree, &rest, direction, limits, Patience::MayBlock, &mut batch);
+        let end = reader.scan(store.tree, &rest, direction, limits, BlockingMode::MayBlock, &mut batch);
         seen += batch.len() as u64;
         match (end.expect("a scan succeeds"), batch.last()) {
             (ScanEnd::More, Some((last, _))) => rest.advance_past(last, direction),

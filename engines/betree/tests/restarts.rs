@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pando_betree::{Betree, Options};
 use pando_environment::{Environment, Simulation};
-use pando_storage::{Begin, Durability, Engine, Patience, TreeOptions};
+use pando_storage::{Begin, BlockingMode, Durability, Engine, TreeOptions};
 
 fn open(simulation: &Simulation) -> Arc<Betree> {
     let engine = Betree::open(&simulation.environment, Path::new("/store"), Options::default());
@@ -36,7 +36,8 @@ fn after_a_replay_a_checkpoint_is_made_at_once_so_that_the_next_opening_is_short
         });
         let reader = engine.begin(Begin::READ).expect("readers begin");
         for earlier in 0..life {
-            let found = reader.get(tree, &earlier.to_be_bytes(), Patience::MayBlock).expect("reads succeed");
+            let found =
+                reader.get(tree, &earlier.to_be_bytes(), BlockingMode::MayBlock).expect("reads succeed");
             assert_eq!(found.as_deref(), Some(b"here".as_slice()), "life {life}, key {earlier}");
         }
         drop(reader);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pando_betree::{Betree, Options, TreeReport, verify};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, Direction, Durability, Engine, KeyRange, Patience, ScanEnd, TreeId,
+    Batch, BatchLimits, Begin, BlockingMode, Direction, Durability, Engine, KeyRange, ScanEnd, TreeId,
     TreeOptions,
 };
 
@@ -127,7 +127,7 @@ fn compacting_sends_all_that_waits_into_leaves_and_gives_back_room() {
     assert!(slices > 100, "{slices}");
     let reader = store.engine.begin(Begin::READ).expect("a reader begins");
     store.engine.compact(&[store.tree]).expect("the tree is compacted");
-    let value = reader.get(store.tree, &key(random(1).next().expect("a number")), Patience::MayBlock);
+    let value = reader.get(store.tree, &key(random(1).next().expect("a number")), BlockingMode::MayBlock);
     assert_eq!(value.expect("it is read").as_deref(), Some(&b"other"[..]));
     drop(reader);
     store.engine.compact(&[]).expect("all trees are compacted");
@@ -143,7 +143,7 @@ fn every_key_is_found_in_runs_and_leaves_and_filters_spare_most_probes() {
     store.engine.checkpoint().expect("a checkpoint succeeds");
     let reader = store.engine.begin(Begin::READ).expect("a reader begins");
     for number in random(30_000) {
-        let found = reader.get(store.tree, &key(number), Patience::MayBlock).expect("a get succeeds");
+        let found = reader.get(store.tree, &key(number), BlockingMode::MayBlock).expect("a get succeeds");
         assert_eq!(found.as_deref(), Some(&b"value"[..]));
     }
     let (probes, vain) = (store.figure("runs.probes"), store.figure("runs.vain_probes"));
@@ -198,7 +198,8 @@ fn count(store: &Store) -> usize {
     let limits = BatchLimits { entries_max: 1_000, bytes_max: 1 << 20 };
     let (mut rest, mut batch, mut entries) = (KeyRange::all(), Batch::new(), 0);
     loop {
-        let end = reader.scan(store.tree, &rest, Direction::Forward, limits, Patience::MayBlock, &mut batch);
+        let end =
+            reader.scan(store.tree, &rest, Direction::Forward, limits, BlockingMode::MayBlock, &mut batch);
         entries += batch.len();
         match (end.expect("a scan succeeds"), batch.last()) {
             (ScanEnd::More, Some((last, _))) => rest.advance_past(last, Direction::Forward),

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Random, SeededRandom};
-use pando_storage::{Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, TreeId, TreeOptions};
+use pando_storage::{
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, TreeId, TreeOptions,
+};
 
 const GROUPS: u64 = 1_200;
 const MEMBERS: u64 = 4;
@@ -66,7 +68,7 @@ fn get_groups(engine: &Betree, tree: TreeId, seed: u64, stop: &AtomicBool) -> u6
             let group = random.below(GROUPS);
             let values: Vec<_> = (0..MEMBERS)
                 .map(|member| {
-                    reader.get(tree, &key(group, member), Patience::MayBlock).expect("a get succeeds")
+                    reader.get(tree, &key(group, member), BlockingMode::MayBlock).expect("a get succeeds")
                 })
                 .collect();
             assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "group {group}: {values:?}");
@@ -91,7 +93,7 @@ fn check_all(engine: &Betree, tree: TreeId, direction: Direction) {
     let reader = engine.begin(Begin::READ).expect("a reader begins");
     let mut cursor = Cursor::new(tree, KeyRange::all(), direction);
     let mut groups = BTreeMap::<Vec<u8>, Vec<Vec<u8>>>::new();
-    while let Some((key, value)) = cursor.next(&*reader, Patience::MayBlock).expect("a scan succeeds") {
+    while let Some((key, value)) = cursor.next(&*reader, BlockingMode::MayBlock).expect("a scan succeeds") {
         groups.entry(key[5..].to_vec()).or_default().push(value.to_vec());
     }
     for (group, values) in groups {

@@ -13,7 +13,7 @@
 //!   someone waits; what `MDB_NOSYNC` alone would risk in a power cut, a pinned snapshot and a copy of the meta pages
 //!   avert: see `durable_mark`. Refused: `MDB_NOMETASYNC`, which keeps the file whole but makes every commit wait for
 //!   the device once, whatever durability it asked for, and syncing in each commit, which does so twice.
-//! - *Patience.* Nobody can tell whether a page of a map is in memory: every read without patience would block.
+//! - *BlockingMode.* Nobody can tell whether a page of a map is in memory: every read that must not block would block.
 //!
 //! # Invariants
 //! - The pages of the state that the file `durable` marks are never written over.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{
-    Batch, BatchLimits, Change, Claim, CommitReceipt, CommitTimestamp, Direction, Durability, ErrorKind,
-    Estimate, Intent, KeyRange, Lsn, Merge, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp,
+    Batch, BatchLimits, BlockingMode, Change, Claim, CommitReceipt, CommitTimestamp, Direction, Durability,
+    ErrorKind, Estimate, Intent, KeyRange, Lsn, Merge, Mode, Savepoint, ScanEnd, SnapshotTimestamp,
     StorageError, Transaction, TransactionId, TreeId, WriteSet, emulate,
 };
 
@@ -55,9 +55,9 @@ impl LmdbTransaction {
         self.reading.as_ref().expect("a transaction keeps its snapshot until it ends")
     }
 
-    /// LMDB cannot tell whether a page of its map is in memory: without patience nothing is read.
-    fn check_read(&self, tree: TreeId, patience: Patience) -> Result<(), StorageError> {
-        if patience == Patience::CachedOnly {
+    /// LMDB cannot tell whether a page of its map is in memory: that must not block nothing is read.
+    fn check_read(&self, tree: TreeId, blocking: BlockingMode) -> Result<(), StorageError> {
+        if blocking == BlockingMode::CachedOnly {
             return Err(StorageError::would_block());
         }
         self.store.check_readable(tree, self.number)
@@ -161,9 +161,9 @@ impl Transaction for LmdbTransaction {
         self.snapshot
     }
 
-    fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError> {
+    fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         check_key(key)?;
-        self.check_read(tree, patience)?;
+        self.check_read(tree, blocking)?;
         let own = self.writes.latest(tree, key).map(|write| write.change);
         let found = match own {
             Some(Change::Put(_) | Change::Delete) => None,
@@ -200,7 +200,7 @@ impl Transaction for LmdbTransaction {
         key: &[u8],
         merge: Merge<'_>,
         claim: Claim,
-        _: Patience,
+        _: BlockingMode,
     ) -> Result<(), StorageError> {
         self.merge_claiming(tree, key, merge, claim)
     }
@@ -211,21 +211,26 @@ impl Transaction for LmdbTransaction {
         range: &KeyRange,
         direction: Direction,
         limits: BatchLimits,
-        patience: Patience,
+        blocking: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError> {
-        self.check_read(tree, patience)?;
+        self.check_read(tree, blocking)?;
         self.writes.scan_over(tree, range, direction, limits, batch, &mut |range, batch| {
             self.scan_table(tree, range, direction, limits, batch)
                 .map_err(|error| lmdb_failed("scanning", error))
         })
     }
 
-    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
-        self.check_read(tree, patience)?;
+    fn estimate(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError> {
+        self.check_read(tree, blocking)?;
         // A dropped tree that this older transaction still reads has no size any more.
         let whole = self.store.trees.read().size(tree).unwrap_or_default();
-        emulate::estimate(self, tree, range, whole, patience)
+        emulate::estimate(self, tree, range, whole, blocking)
     }
 
     fn savepoint(&mut self) -> Savepoint {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use pando_environment::{Environment, MockClock, SeededRandom};
 use pando_lmdb::{LmdbEngine, LmdbOptions};
 use pando_storage::{
-    Begin, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Patience, StorageError, TreeId,
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, StorageError, TreeId,
     TreeOptions,
 };
 
@@ -39,7 +39,7 @@ fn entries(engine: &LmdbEngine, tree: TreeId) -> Vec<(Vec<u8>, Vec<u8>)> {
     let reader = engine.begin(Begin::READ).unwrap();
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     let mut found = Vec::new();
-    while let Some((key, value)) = cursor.next(&*reader, Patience::MayBlock).unwrap() {
+    while let Some((key, value)) = cursor.next(&*reader, BlockingMode::MayBlock).unwrap() {
         found.push((key.to_vec(), value.to_vec()));
     }
     found

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{
-    Batch, BatchLimits, Claim, CommitReceipt, CommitTimestamp, Direction, Durability, ErrorKind, Estimate,
-    Intent, KeyRange, Lsn, Merge, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, StorageError,
-    Transaction, TransactionId, TreeId, WriteSet, emulate,
+    Batch, BatchLimits, BlockingMode, Claim, CommitReceipt, CommitTimestamp, Direction, Durability,
+    ErrorKind, Estimate, Intent, KeyRange, Lsn, Merge, Mode, Savepoint, ScanEnd, SnapshotTimestamp,
+    StorageError, Transaction, TransactionId, TreeId, WriteSet, emulate,
 };
 
 use crate::Shared;
@@ -99,7 +99,7 @@ impl Transaction for MemoryTransaction {
         self.snapshot
     }
 
-    fn get(&self, tree: TreeId, key: &[u8], _: Patience) -> Result<Option<Bytes>, StorageError> {
+    fn get(&self, tree: TreeId, key: &[u8], _: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         check_key(key)?;
         let store = self.shared.store.read();
         let have = store.tree(tree, self.number)?;
@@ -135,7 +135,7 @@ impl Transaction for MemoryTransaction {
         key: &[u8],
         merge: Merge<'_>,
         claim: Claim,
-        _: Patience,
+        _: BlockingMode,
     ) -> Result<(), StorageError> {
         self.merge_claiming(tree, key, merge, claim)
     }
@@ -146,7 +146,7 @@ impl Transaction for MemoryTransaction {
         range: &KeyRange,
         direction: Direction,
         limits: BatchLimits,
-        _: Patience,
+        _: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError> {
         let store = self.shared.store.read();
@@ -156,9 +156,14 @@ impl Transaction for MemoryTransaction {
         })
     }
 
-    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
+    fn estimate(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError> {
         let whole = self.shared.store.read().tree(tree, self.number)?.estimate();
-        emulate::estimate(self, tree, range, whole, patience)
+        emulate::estimate(self, tree, range, whole, blocking)
     }
 
     fn savepoint(&mut self) -> Savepoint {

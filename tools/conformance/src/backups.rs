@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pando_environment::Environment;
-use pando_storage::{BackupExtent, BackupRequest, Durability, ErrorKind, KeyRange, Patience, emulate};
+use pando_storage::{BackupExtent, BackupRequest, BlockingMode, Durability, ErrorKind, KeyRange, emulate};
 
 use crate::subject::{Subject, commit};
 
@@ -27,7 +27,11 @@ pub fn a_backup_leaves_the_store_as_it_was(subject: &Subject) {
     assert!(report.extent == BackupExtent::Full && report.bytes > 0, "{report:?}");
     fill(&engine, tree, 500);
     assert_eq!(
-        engine.reader().get(tree, &7_u32.to_be_bytes(), Patience::MayBlock).map(|value| value.is_some()).ok(),
+        engine
+            .reader()
+            .get(tree, &7_u32.to_be_bytes(), BlockingMode::MayBlock)
+            .map(|value| value.is_some())
+            .ok(),
         Some(true)
     );
     let again = engine.backup(&request).expect_err("the folder has a backup");
@@ -63,7 +67,7 @@ pub fn what_is_read_out_as_a_backup_is_restored_into_an_empty_engine(subject: &S
     emulate::backup(&*engine, &request).expect("a backup is made");
     // Commits after the moment of the backup are not in it.
     let mut writer = engine.writer();
-    writer.delete_range(trees[0], &KeyRange::all(), Patience::MayBlock).expect("the range is deleted");
+    writer.delete_range(trees[0], &KeyRange::all(), BlockingMode::MayBlock).expect("the range is deleted");
     writer.commit(Durability::Logged).expect("the commit succeeds");
 
     let other = subject.beside();
@@ -71,7 +75,7 @@ pub fn what_is_read_out_as_a_backup_is_restored_into_an_empty_engine(subject: &S
     assert_eq!(entries, 1_000);
     for (name, from) in [("one", 0_u32), ("two", 100)] {
         let tree = other.find_tree(name).expect("the tree is restored");
-        let found = other.reader().get(tree, &(from + 42).to_be_bytes(), Patience::MayBlock);
+        let found = other.reader().get(tree, &(from + 42).to_be_bytes(), BlockingMode::MayBlock);
         assert_eq!(found.expect("it is read").as_deref(), Some([(from + 42) as u8; 300].as_slice()));
     }
     assert!(other.find_tree("empty").is_some());

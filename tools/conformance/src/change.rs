@@ -1,7 +1,7 @@
 //! What tests do to a key at random, for models that say what becomes of it.
 
 use pando_environment::{Random, SeededRandom};
-use pando_storage::{Claim, Merge, Patience, StorageError, Transaction, TreeId};
+use pando_storage::{BlockingMode, Claim, Merge, StorageError, Transaction, TreeId};
 
 /// See the module's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Change {
         claim: Claim,
     ) -> Result<(), StorageError> {
         match (self, self.merge()) {
-            (_, Some(merge)) => transaction.merge(tree, key, merge, claim, Patience::MayBlock),
+            (_, Some(merge)) => transaction.merge(tree, key, merge, claim, BlockingMode::MayBlock),
             (Change::Put(value), None) => transaction.put(tree, key, value),
             (_, None) => transaction.delete(tree, key),
         }

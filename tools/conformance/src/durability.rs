@@ -3,12 +3,12 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pando_storage::{CommitReceipt, Durability, ErrorKind, Lsn, Patience, StorageError, TreeOptions};
+use pando_storage::{BlockingMode, CommitReceipt, Durability, ErrorKind, Lsn, StorageError, TreeOptions};
 
 use crate::subject::{Choices, Opened, Subject, commit, entry, kind};
 
 /// Long enough for any sync, short enough to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
 const DEGREES: [Durability; 3] = [Durability::None, Durability::Logged, Durability::Synced];
 
@@ -70,7 +70,7 @@ pub fn wakers_are_called_once_when_the_commit_is_durable(subject: &Subject) {
     }
     let mut heard: Vec<u32> = (0..50)
         .map(|_| {
-            let (number, outcome) = hear.recv_timeout(PATIENCE).expect("every waker is called");
+            let (number, outcome) = hear.recv_timeout(WAIT_MAX).expect("every waker is called");
             outcome.expect("the commit becomes durable");
             assert!(
                 engine.durable_to(Durability::Synced) >= receipts[number as usize].lsn,
@@ -106,7 +106,7 @@ pub fn closing_wakes_everyone_who_waits(subject: &Subject) {
     }
     engine.close().expect("the engine closes");
     for _ in 0..20 {
-        assert_eq!(hear.recv_timeout(PATIENCE), Ok(true), "closing syncs what was committed");
+        assert_eq!(hear.recv_timeout(WAIT_MAX), Ok(true), "closing syncs what was committed");
     }
 }
 
@@ -175,7 +175,7 @@ pub fn a_restart_brings_nothing_back(subject: &Subject) {
     engine.wait_durable(receipt, Durability::Synced).expect("the log can be synced");
     let engine = subject.crash(engine);
     assert_eq!(engine.find_tree("dropped"), None);
-    assert_eq!(kind(engine.reader().get(dropped, b"c", Patience::MayBlock)), Some(ErrorKind::NotFound));
+    assert_eq!(kind(engine.reader().get(dropped, b"c", BlockingMode::MayBlock)), Some(ErrorKind::NotFound));
     let engine = subject.reopen(engine);
     assert_eq!(engine.entries(kept), vec![entry("b", "1"), entry("last", "1")]);
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pando_storage::{
-    Batch, BatchLimits, Begin, Capabilities, CommitReceipt, Direction, Durability, DurabilityWaker, Engine,
-    Estimate, KeyRange, LiveTransaction, Lsn, Merging, Patience, RangeDeletes, Savepoint, ScanEnd,
-    SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId,
+    Batch, BatchLimits, Begin, BlockingMode, Capabilities, CommitReceipt, Direction, Durability,
+    DurabilityWaker, Engine, Estimate, KeyRange, LiveTransaction, Lsn, Merging, RangeDeletes, Savepoint,
+    ScanEnd, SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId,
     TreeOptions,
 };
 
@@ -92,8 +92,8 @@ impl Transaction for Emulated {
         self.0.snapshot()
     }
 
-    fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError> {
-        self.0.get(tree, key, patience)
+    fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
+        self.0.get(tree, key, blocking)
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
@@ -119,14 +119,19 @@ impl Transaction for Emulated {
         range: &KeyRange,
         direction: Direction,
         limits: BatchLimits,
-        patience: Patience,
+        blocking: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError> {
-        self.0.scan(tree, range, direction, limits, patience, batch)
+        self.0.scan(tree, range, direction, limits, blocking, batch)
     }
 
-    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
-        self.0.estimate(tree, range, patience)
+    fn estimate(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError> {
+        self.0.estimate(tree, range, blocking)
     }
 
     fn savepoint(&mut self) -> Savepoint {

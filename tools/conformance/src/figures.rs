@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use pando_storage::{KeyRange, Patience};
+use pando_storage::{BlockingMode, KeyRange};
 
 use crate::subject::{Subject, commit};
 
@@ -20,7 +20,7 @@ pub fn the_estimate_of_a_tree_is_near_the_truth(subject: &Subject) {
         engine.tree_estimate(tree).expect("a tree has an estimate"),
         engine
             .reader()
-            .estimate(tree, &KeyRange::all(), Patience::MayBlock)
+            .estimate(tree, &KeyRange::all(), BlockingMode::MayBlock)
             .expect("a range has an estimate"),
     ];
     for estimate in estimates {
@@ -34,7 +34,7 @@ pub fn the_estimate_of_a_tree_is_near_the_truth(subject: &Subject) {
         );
     }
     let mut eraser = engine.writer();
-    eraser.delete_range(tree, &KeyRange::all(), Patience::MayBlock).expect("the range can be deleted");
+    eraser.delete_range(tree, &KeyRange::all(), BlockingMode::MayBlock).expect("the range can be deleted");
     commit(eraser);
 }
 
@@ -52,7 +52,7 @@ pub fn a_narrow_range_is_estimated_below_a_wide_one(subject: &Subject) {
     let estimate = |from: u32, to: u32| {
         let lower = Bound::Included(from.to_be_bytes().to_vec());
         let range = KeyRange { lower, upper: Bound::Excluded(to.to_be_bytes().to_vec()) };
-        reader.estimate(tree, &range, Patience::MayBlock).expect("a range has an estimate").entries
+        reader.estimate(tree, &range, BlockingMode::MayBlock).expect("a range has an estimate").entries
     };
     let none = estimate(30_000, 40_000);
     let (one, ten, wide) = (estimate(700, 701), estimate(5_000, 5_010), estimate(0, 15_000));

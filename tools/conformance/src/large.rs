@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use pando_storage::{Begin, Direction, Durability, KeyRange, Patience, Savepoint, Transaction, TreeId};
+use pando_storage::{Begin, BlockingMode, Direction, Durability, KeyRange, Savepoint, Transaction, TreeId};
 
 use crate::subject::{Choices, Entry, Opened, Subject, commit, entries, entries_in, value};
 
@@ -148,7 +148,7 @@ pub fn readers_see_all_of_a_large_commit_or_nothing(subject: &Subject) {
                 while !is_over.load(Ordering::Relaxed) {
                     let reader = engine.begin(Begin::READ).expect("a reader begins");
                     let mut read = || {
-                        let found = reader.get(tree, &key(choices.below(KEYS)), Patience::MayBlock);
+                        let found = reader.get(tree, &key(choices.below(KEYS)), BlockingMode::MayBlock);
                         found.expect("the get succeeds").expect("the key is there")[0]
                     };
                     let first = read();

@@ -12,7 +12,7 @@
 //! | module | promises |
 //! |---|---|
 //! | [`trees`] | creating, listing, dropping, names used again |
-//! | [`values`] | single keys and values: lengths, emptiness, patience |
+//! | [`values`] | single keys and values: lengths, emptiness, blocking modes |
 //! | [`merges`] | operators on values that nobody reads |
 //! | [`ranges`] | whole ranges of keys deleted at once |
 //! | [`isolation`] | snapshots, own writes, who wins a conflict |
@@ -96,7 +96,7 @@ macro_rules! every_test {
             the_longest_value_is_taken_and_one_byte_more_is_refused
             values_of_all_sizes_come_back_whole
             get_many_answers_in_the_order_of_the_keys
-            a_read_without_patience_is_answered_or_would_block
+            a_read_that_must_not_block_is_answered_or_would_block
             delete_range_removes_the_range_and_nothing_beside_it
             an_empty_tree_is_loaded_with_sorted_entries
             a_load_of_nothing_leaves_an_empty_tree

@@ -1,7 +1,7 @@
 //! Merges: what operators do to values, without anybody reading them, and who conflicts with whom.
 
 use pando_storage::{
-    Claim, Direction, Durability, ErrorKind, KeyRange, MERGE_OPERAND_BYTES_MAX, Merge, Merging, Patience,
+    BlockingMode, Claim, Direction, Durability, ErrorKind, KeyRange, MERGE_OPERAND_BYTES_MAX, Merge, Merging,
     StorageError, Transaction, TreeId,
 };
 
@@ -13,7 +13,7 @@ fn merge(
     key: &str,
     merge: Merge<'_>,
 ) -> Result<(), StorageError> {
-    transaction.merge(tree, key.as_bytes(), merge, Claim::Blind, Patience::MayBlock)
+    transaction.merge(tree, key.as_bytes(), merge, Claim::Blind, BlockingMode::MayBlock)
 }
 
 /// Merges in a transaction of its own.
@@ -112,7 +112,7 @@ pub fn a_merge_with_an_intent_conflicts_as_a_put_does(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
     let add = |transaction: &mut dyn Transaction| {
-        transaction.merge(tree, b"k", Merge::Add(1), Claim::Intent, Patience::MayBlock)
+        transaction.merge(tree, b"k", Merge::Add(1), Claim::Intent, BlockingMode::MayBlock)
     };
     let (mut first, second, late) = (engine.writer(), engine.writer(), engine.writer());
     add(&mut *first).expect("the merge succeeds");

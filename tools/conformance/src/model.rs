@@ -18,8 +18,8 @@ use std::ops::Bound;
 
 use pando_environment::Environment;
 use pando_storage::{
-    Capabilities, Claim, CommitReceipt, ConflictTime, Direction, Durability, KeyRange, Merge, Merging,
-    Patience, RangeDeletes, Savepoint, StorageError, Transaction, TreeId,
+    BlockingMode, Capabilities, Claim, CommitReceipt, ConflictTime, Direction, Durability, KeyRange, Merge,
+    Merging, RangeDeletes, Savepoint, StorageError, Transaction, TreeId,
 };
 
 use crate::subject::{Choices, Entry, Opened, Subject, entries_in, value};
@@ -228,7 +228,7 @@ impl Model {
         let tree = self.trees[slot];
         let merge = own.clone();
         let run = |transaction: &mut dyn Transaction, claim| {
-            transaction.merge(tree, &place.1, merge.as_merge(), claim, Patience::MayBlock)
+            transaction.merge(tree, &place.1, merge.as_merge(), claim, BlockingMode::MayBlock)
         };
         if slot == MERGED_SLOT && self.merges == Merging::Blind {
             let outcome = run(self.live[at].transaction.as_dyn_mut(), Claim::Blind);
@@ -257,7 +257,8 @@ impl Model {
         let places: Vec<Place> = of_slot.cloned().collect();
         let may = places.iter().any(|place| self.may_conflict(at, place)) || self.may_meet(at, slot, &range);
         let must = places.iter().any(|place| self.must_conflict(at, place));
-        let outcome = self.live[at].transaction.delete_range(self.trees[slot], &range, Patience::MayBlock);
+        let outcome =
+            self.live[at].transaction.delete_range(self.trees[slot], &range, BlockingMode::MayBlock);
         match outcome {
             Ok(()) => {
                 assert!(!must || self.conflicts == ConflictTime::AtCommit, "{range:?} had to conflict");

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use pando_environment::{Environment, Simulation};
 use pando_storage::{
-    CheckedEngine, Claim, CommitReceipt, Durability, Engine, ErrorKind, KeyRange, Merge, Patience,
+    BlockingMode, CheckedEngine, Claim, CommitReceipt, Durability, Engine, ErrorKind, KeyRange, Merge,
     SharedEngine, StorageError, TreeId, TreeOptions,
 };
 
@@ -318,7 +318,7 @@ impl World {
                 state.remove(&(tree, key));
             } else if self.choices.one_in(3) {
                 let merge = if key[2] % 2 == 0 { Merge::Add(1) } else { Merge::Max(b"max") };
-                writer.merge(tree, &key, merge, Claim::Blind, Patience::MayBlock)?;
+                writer.merge(tree, &key, merge, Claim::Blind, BlockingMode::MayBlock)?;
                 let place = (tree, key);
                 let merged = merge.apply(state.get(&place).map(Vec::as_slice)).into_owned();
                 state.insert(place, merged);
@@ -331,7 +331,7 @@ impl World {
         }
         if !trees.is_empty() && self.choices.one_in(30) {
             let tree = trees[self.choices.below(trees.len())];
-            writer.delete_range(tree, &KeyRange::prefix(b"02"), Patience::MayBlock)?;
+            writer.delete_range(tree, &KeyRange::prefix(b"02"), BlockingMode::MayBlock)?;
             state.retain(|(of, key), _| *of != tree || !key.starts_with(b"02"));
         }
         self.commit(writer, catalog, state)

@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use pando_storage::{
-    Direction, Durability, ErrorKind, KeyRange, Merge, Patience, RangeDeletes, Transaction, TreeId,
+    BlockingMode, Direction, Durability, ErrorKind, KeyRange, Merge, RangeDeletes, Transaction, TreeId,
 };
 
 use crate::subject::{Entry, Opened, Subject, commit, entries, entries_in, entry, kind, value};
@@ -16,7 +16,7 @@ fn range(from: &str, to: &str) -> KeyRange {
 }
 
 fn delete_range(transaction: &mut dyn Transaction, tree: TreeId, range: &KeyRange) {
-    transaction.delete_range(tree, range, Patience::MayBlock).expect("delete_range succeeds");
+    transaction.delete_range(tree, range, BlockingMode::MayBlock).expect("delete_range succeeds");
 }
 
 /// A tree of the keys `000` to `299`, in several commits.
@@ -45,7 +45,7 @@ pub fn a_range_delete_stands_in_order_with_the_writes_of_its_transaction(subject
     writer.put(tree, b"400", b"beside").expect("the put succeeds");
     delete_range(&mut *writer, tree, &range("050", "250"));
     writer.put(tree, b"100", b"after").expect("the put succeeds");
-    let add = writer.merge(tree, b"101", Merge::Add(5), pando_storage::Claim::Intent, Patience::MayBlock);
+    let add = writer.merge(tree, b"101", Merge::Add(5), pando_storage::Claim::Intent, BlockingMode::MayBlock);
     add.expect("the merge succeeds");
     let all = [(0..50).collect(), vec![100, 101], (250..300).collect(), vec![400]].concat();
     assert_eq!(numbers(&entries(&*writer, tree)), all);
@@ -112,7 +112,7 @@ pub fn a_range_delete_conflicts_with_updates_within_it(subject: &Subject) {
     let engine = subject.open();
     let tree = filled(&engine);
     let within = range("100", "200");
-    let update = |loser: &mut dyn Transaction| loser.delete_range(tree, &within, Patience::MayBlock);
+    let update = |loser: &mut dyn Transaction| loser.delete_range(tree, &within, BlockingMode::MayBlock);
     // Another transaction holds a key.
     let (mut holder, second) = (engine.writer(), engine.writer());
     holder.put(tree, b"150", b"held").expect("the put succeeds");

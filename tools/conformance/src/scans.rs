@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use pando_storage::{
-    Batch, BatchLimits, Cursor, Direction, KeyRange, Patience, ScanEnd, Transaction, TreeId,
+    Batch, BatchLimits, BlockingMode, Cursor, Direction, KeyRange, ScanEnd, Transaction, TreeId,
 };
 
 use crate::subject::{Entry, Opened, Subject, commit, entries, entries_in, entry};
@@ -100,7 +100,8 @@ pub fn deletions_hide_whole_batches(subject: &Subject) {
     writer.delete(tree, &4_999_u32.to_be_bytes()).expect("the delete succeeds");
     let mut batch = Batch::new();
     let limits = BatchLimits { entries_max: 1, bytes_max: 1 };
-    let end = writer.scan(tree, &KeyRange::all(), Direction::Forward, limits, Patience::MayBlock, &mut batch);
+    let end =
+        writer.scan(tree, &KeyRange::all(), Direction::Forward, limits, BlockingMode::MayBlock, &mut batch);
     assert_eq!(end.expect("the scan succeeds"), ScanEnd::Done);
     assert!(batch.is_empty());
 }
@@ -137,7 +138,7 @@ fn in_batches(
     let (mut range, mut batch, mut found) = (KeyRange::all(), Batch::new(), Vec::new());
     batch.push(b"left from before", b"");
     loop {
-        let end = transaction.scan(tree, &range, direction, limits, Patience::MayBlock, &mut batch);
+        let end = transaction.scan(tree, &range, direction, limits, BlockingMode::MayBlock, &mut batch);
         found.extend(batch.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
         if end.expect("the scan succeeds") == ScanEnd::Done {
             return found;
@@ -185,12 +186,12 @@ pub fn a_cursor_is_not_disturbed_by_later_commits(subject: &Subject) {
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     for number in 0..200_u32 {
         let (key, value) =
-            cursor.next(&*reader, Patience::MayBlock).expect("the scan succeeds").expect("200 are there");
+            cursor.next(&*reader, BlockingMode::MayBlock).expect("the scan succeeds").expect("200 are there");
         assert_eq!((key, value), (&number.to_be_bytes()[..], &b"before"[..]));
         engine.put(tree, (number + 1).to_be_bytes(), "after");
         engine.delete(tree, number.to_be_bytes());
     }
-    assert_eq!(cursor.next(&*reader, Patience::MayBlock).expect("the scan succeeds"), None);
+    assert_eq!(cursor.next(&*reader, BlockingMode::MayBlock).expect("the scan succeeds"), None);
 }
 
 /// A cursor of a writer sees what the writer adds ahead of it, at the latest with its next batch.
@@ -203,7 +204,7 @@ pub fn a_writer_may_write_while_it_scans(subject: &Subject) {
     let mut writer = engine.writer();
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     let mut seen = 0_u32;
-    while let Some((key, _)) = cursor.next(&*writer, Patience::MayBlock).expect("the scan succeeds") {
+    while let Some((key, _)) = cursor.next(&*writer, BlockingMode::MayBlock).expect("the scan succeeds") {
         assert_eq!(key, seen.to_be_bytes());
         seen += 1;
         writer.put(tree, key, b"2").expect("the put succeeds");
@@ -224,7 +225,7 @@ pub fn a_cursor_can_jump_ahead(subject: &Subject) {
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     let mut next = |seek: &str| {
         cursor.seek(seek.as_bytes());
-        let entry = cursor.next(&*reader, Patience::MayBlock).expect("the scan succeeds");
+        let entry = cursor.next(&*reader, BlockingMode::MayBlock).expect("the scan succeeds");
         entry.map(|(key, _)| String::from_utf8_lossy(key).into_owned())
     };
     assert_eq!(next("0003").as_deref(), Some("0003"));
@@ -234,7 +235,7 @@ pub fn a_cursor_can_jump_ahead(subject: &Subject) {
     assert_eq!(next("2").as_deref(), None);
     let mut backward = Cursor::new(tree, KeyRange::all(), Direction::Backward);
     backward.seek(b"0100x");
-    let entry = backward.next(&*reader, Patience::MayBlock).expect("the scan succeeds");
+    let entry = backward.next(&*reader, BlockingMode::MayBlock).expect("the scan succeeds");
     assert_eq!(entry.map(|(key, _)| key), Some(&b"0100"[..]));
 }
 

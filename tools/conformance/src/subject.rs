@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pando_environment::{Random, SeededRandom};
 use pando_storage::{
-    Begin, CheckedEngine, CommitReceipt, ConflictTime, Cursor, Direction, Durability, Engine, ErrorKind,
-    KeyRange, Patience, Persistence, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, CheckedEngine, CommitReceipt, ConflictTime, Cursor, Direction, Durability, Engine,
+    ErrorKind, KeyRange, Persistence, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
 use tempfile::TempDir;
 
@@ -165,7 +165,7 @@ pub fn commit(transaction: Box<dyn Transaction>) -> CommitReceipt {
 
 /// The value of a key as a transaction sees it.
 pub fn value(transaction: &dyn Transaction, tree: TreeId, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
-    let value = transaction.get(tree, key.as_ref(), Patience::MayBlock).expect("the get succeeds");
+    let value = transaction.get(tree, key.as_ref(), BlockingMode::MayBlock).expect("the get succeeds");
     value.map(|value: Bytes| value.to_vec())
 }
 
@@ -183,7 +183,9 @@ pub fn entries_in(
 ) -> Vec<Entry> {
     let mut cursor = Cursor::new(tree, range.clone(), direction);
     let mut found = Vec::new();
-    while let Some((key, value)) = cursor.next(transaction, Patience::MayBlock).expect("the scan succeeds") {
+    while let Some((key, value)) =
+        cursor.next(transaction, BlockingMode::MayBlock).expect("the scan succeeds")
+    {
         found.push((key.to_vec(), value.to_vec()));
     }
     found

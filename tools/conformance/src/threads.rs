@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use pando_storage::{
-    Begin, Claim, Durability, Engine, ErrorKind, Merge, Patience, StorageError, Transaction, TreeId,
+    Begin, BlockingMode, Claim, Durability, Engine, ErrorKind, Merge, StorageError, Transaction, TreeId,
 };
 
 use crate::subject::{Choices, Opened, Subject, commit, entries, value};
@@ -136,9 +136,9 @@ pub fn concurrent_merges_are_all_counted(subject: &Subject) {
                 for number in 0..200_u64 {
                     until_committed(&*engine, |writer| {
                         let key = [(number % 3) as u8];
-                        writer.merge(tree, &key, Merge::Add(1), Claim::Blind, Patience::MayBlock)?;
+                        writer.merge(tree, &key, Merge::Add(1), Claim::Blind, BlockingMode::MayBlock)?;
                         let best = (thread * 1_000 + number).to_be_bytes();
-                        writer.merge(tree, b"max", Merge::Max(&best), Claim::Blind, Patience::MayBlock)
+                        writer.merge(tree, b"max", Merge::Max(&best), Claim::Blind, BlockingMode::MayBlock)
                     });
                 }
             })

@@ -1,6 +1,6 @@
 //! Trees: created, listed, dropped, and their names used again.
 
-use pando_storage::{ErrorKind, Patience, TreeDescription, TreeOptions};
+use pando_storage::{BlockingMode, ErrorKind, TreeDescription, TreeOptions};
 
 use crate::subject::{Subject, commit, entry, kind, value};
 
@@ -65,7 +65,7 @@ pub fn a_dropped_tree_is_not_found(subject: &Subject) {
     assert_eq!(kind(engine.drop_tree(tree)), Some(ErrorKind::NotFound));
     assert_eq!(kind(engine.tree_estimate(tree)), Some(ErrorKind::NotFound));
     let mut late = engine.writer();
-    assert_eq!(kind(late.get(tree, b"k", Patience::MayBlock)), Some(ErrorKind::NotFound));
+    assert_eq!(kind(late.get(tree, b"k", BlockingMode::MayBlock)), Some(ErrorKind::NotFound));
     let put = late.put(tree, b"k", b"w");
     assert_eq!(
         kind(put.and_then(|()| late.commit(pando_storage::Durability::None))),
@@ -78,14 +78,14 @@ pub fn an_unknown_tree_is_not_found(subject: &Subject) {
     let engine = subject.open();
     let unknown = pando_storage::TreeId::new(4_000_000);
     let reader = engine.reader();
-    assert_eq!(kind(reader.get(unknown, b"k", Patience::MayBlock)), Some(ErrorKind::NotFound));
+    assert_eq!(kind(reader.get(unknown, b"k", BlockingMode::MayBlock)), Some(ErrorKind::NotFound));
     let mut batch = pando_storage::Batch::new();
     let scan = reader.scan(
         unknown,
         &pando_storage::KeyRange::all(),
         pando_storage::Direction::Forward,
         pando_storage::BatchLimits::FIRST,
-        Patience::MayBlock,
+        BlockingMode::MayBlock,
         &mut batch,
     );
     assert_eq!(kind(scan), Some(ErrorKind::NotFound));
@@ -106,7 +106,7 @@ pub fn an_older_transaction_goes_on_reading_a_dropped_tree(subject: &Subject) {
     assert_eq!(value(&*older, tree, "099"), Some(b"v".to_vec()));
     assert_eq!(crate::subject::entries(&*older, tree).len(), 100);
     drop(older);
-    assert_eq!(kind(engine.reader().get(tree, b"000", Patience::MayBlock)), Some(ErrorKind::NotFound));
+    assert_eq!(kind(engine.reader().get(tree, b"000", BlockingMode::MayBlock)), Some(ErrorKind::NotFound));
 }
 
 /// A name may be used again at once, and the number is another.

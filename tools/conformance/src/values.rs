@@ -1,7 +1,7 @@
 //! Single keys and values: what can be stored, and what comes back.
 
 use pando_storage::{
-    CachedReads, ErrorKind, IteratorEntries, KEY_BYTES_MAX, KeyRange, LoadDurability, Patience,
+    BlockingMode, CachedReads, ErrorKind, IteratorEntries, KEY_BYTES_MAX, KeyRange, LoadDurability,
     SortedEntries, StorageError, Transaction, VALUE_BYTES_MAX,
 };
 
@@ -67,7 +67,7 @@ pub fn the_longest_key_is_taken_and_one_byte_more_is_refused(subject: &Subject) 
     assert_eq!(kind(writer.delete(tree, &too_long)), Some(ErrorKind::InvalidInput));
     commit(writer);
     assert_eq!(engine.entries(tree), vec![(longest.clone(), b"1".to_vec()), (other, b"2".to_vec())]);
-    let sought = engine.reader().get(tree, &too_long, Patience::MayBlock);
+    let sought = engine.reader().get(tree, &too_long, BlockingMode::MayBlock);
     assert!(matches!(sought, Ok(None)) || kind(sought) == Some(ErrorKind::InvalidInput));
     let beyond = KeyRange { lower: std::ops::Bound::Excluded(too_long), ..KeyRange::all() };
     let found =
@@ -142,21 +142,21 @@ pub fn get_many_answers_in_the_order_of_the_keys(subject: &Subject) {
     writer.put(tree, b"b", b"own").expect("the put succeeds");
     writer.delete(tree, b"c").expect("the delete succeeds");
     let keys: [&[u8]; 6] = [b"e", b"b", b"a", b"c", b"nowhere", b"e"];
-    let found = writer.get_many(tree, &keys, Patience::MayBlock).expect("get_many succeeds");
+    let found = writer.get_many(tree, &keys, BlockingMode::MayBlock).expect("get_many succeeds");
     let found: Vec<Option<&[u8]>> = found.iter().map(Option::as_deref).collect();
     assert_eq!(found, vec![Some(&b"e"[..]), Some(b"own"), Some(b"a"), None, None, Some(b"e")]);
-    assert!(writer.get_many(tree, &[], Patience::MayBlock).expect("get_many succeeds").is_empty());
+    assert!(writer.get_many(tree, &[], BlockingMode::MayBlock).expect("get_many succeeds").is_empty());
 }
 
-/// Without patience a read is answered from the cache or with `WouldBlock`, as the engine declares; with patience always.
-pub fn a_read_without_patience_is_answered_or_would_block(subject: &Subject) {
+/// A read that must not block is answered from the cache or with `WouldBlock`, as the engine declares; with `MayBlock` always.
+pub fn a_read_that_must_not_block_is_answered_or_would_block(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
     engine.put(tree, "k", "v");
     let reader = engine.reader();
-    // Read with patience first, so that what there is lies in the cache.
+    // Read with `MayBlock` first, so that what there is lies in the cache.
     assert_eq!(value(&*reader, tree, "k"), Some(b"v".to_vec()));
-    let hasty = reader.get(tree, b"k", Patience::CachedOnly);
+    let hasty = reader.get(tree, b"k", BlockingMode::CachedOnly);
     match engine.capabilities().cached_reads {
         CachedReads::Told => assert_eq!(hasty.expect("the entry is cached").as_deref(), Some(&b"v"[..])),
         CachedReads::NotTold => assert_eq!(kind(hasty), Some(ErrorKind::WouldBlock)),
@@ -183,7 +183,7 @@ pub fn delete_range_removes_the_range_and_nothing_beside_it(subject: &Subject) {
         lower: std::ops::Bound::Excluded(b"00009".to_vec()),
         upper: std::ops::Bound::Included(b"02989".to_vec()),
     };
-    writer.delete_range(tree, &range, Patience::MayBlock).expect("delete_range succeeds");
+    writer.delete_range(tree, &range, BlockingMode::MayBlock).expect("delete_range succeeds");
     assert_eq!(entries(&*writer, tree).len(), 20);
     assert_eq!(engine.entries(tree).len(), 3_000, "nobody sees it before the commit");
     commit(writer);

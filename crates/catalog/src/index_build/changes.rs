@@ -1,6 +1,6 @@
 //! Works what writers have changed during a build into the index.
 
-use pando_storage::{Patience, Transaction};
+use pando_storage::{BlockingMode, Transaction};
 
 use crate::building::{Change, UniqueParts};
 use crate::documents::{damaged, duplicate_key};
@@ -64,7 +64,7 @@ impl<'w> Changes<'w> {
     pub(super) fn end_group(&mut self, transaction: &mut dyn Transaction) -> Result<(), WriteError> {
         let Some(Group { fields, removed, put }) = self.group.take() else { return Ok(()) };
         let (tree, uniqueness) = (self.index.tree(), self.index.uniqueness());
-        let have = transaction.get(tree, &fields, Patience::MayBlock)?;
+        let have = transaction.get(tree, &fields, BlockingMode::MayBlock)?;
         let owner = match &have {
             None => None,
             Some(value) => {

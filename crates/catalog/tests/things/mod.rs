@@ -1,7 +1,7 @@
 //! A collection `test.things`, its indexes, single statements, and the check that nothing disagrees.
 
 use pando_catalog::{
-    Begin, Catalog, Durability, IndexDescription, Namespace, Patience, WriteError, verify_collection,
+    Begin, BlockingMode, Catalog, Durability, IndexDescription, Namespace, WriteError, verify_collection,
 };
 use pando_document::{Document, Value, doc};
 
@@ -19,9 +19,9 @@ pub fn index(keys: Document, name: &str, options: &[&str]) -> IndexDescription {
 
 /// One insert in a transaction of its own.
 pub fn insert(catalog: &Catalog, document: &Document) -> Result<(), WriteError> {
-    let lease = catalog.lease("test", "things", Patience::MayBlock).unwrap().unwrap();
+    let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
     let mut transaction = catalog.begin(Begin::WRITE).unwrap();
-    lease.insert(&mut *transaction, &document.to_raw(), Patience::MayBlock)?;
+    lease.insert(&mut *transaction, &document.to_raw(), BlockingMode::MayBlock)?;
     transaction.commit(Durability::None).unwrap();
     Ok(())
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
     let (mut change, mut layout) = (None, None);
     let engine = context.catalog().engine().name();

@@ -16,7 +16,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     // Other fields are passed over, as MongoDB does.
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let namespace = context.namespace(name)?;

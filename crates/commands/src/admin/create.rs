@@ -21,7 +21,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
     let mut options = Options { engine: context.catalog().engine().name(), ..Options::default() };
     for argument in Arguments::of_command("create", request.body) {

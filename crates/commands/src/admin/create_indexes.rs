@@ -27,7 +27,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
     let wanted = read(context, request.body)?;
     let namespace = context.writable(name)?;

@@ -13,7 +13,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     check_value(request.command()?.1)?;
     no_more("dropDatabase", request.body)?;
     if context.database == "admin" {

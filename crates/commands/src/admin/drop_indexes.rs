@@ -16,7 +16,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
     let mut wanted = None;
     for argument in Arguments::of_command("dropIndexes", request.body) {

@@ -20,7 +20,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     check_peer(context.connection.peer())?;
     let (mut to, mut since) = (None, None);
     for argument in Arguments::of_command("pandoBackup", request.body) {

@@ -20,7 +20,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let from = source_of(request.command()?.1)?;
     let mut to = None;
     let mut target = Target::Refuse;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, Patience, SnapshotTimestamp, Transaction};
+use pando_catalog::{BlockingMode, Bytes, Collection, SnapshotTimestamp, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use pando_query::execute::{Executor, Revisits};
@@ -210,7 +210,7 @@ pub(crate) fn run(
     if matches!(request.body.get("explain")?, Some(RawValue::Boolean(true))) {
         return crate::diagnostic::explain::explain(context, request.body, "queryPlanner", reply);
     }
-    context.require_patience()?;
+    context.require_may_block()?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     let namespace = context.namespace(aggregate.collection)?;
     let source = source_of(context, &aggregate)?;
@@ -268,13 +268,13 @@ struct AggregateSource {
 }
 
 impl CursorSource for AggregateSource {
-    fn next(&mut self, patience: Patience, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+    fn next(&mut self, blocking: BlockingMode, document: &mut Vec<u8>) -> Result<bool, CommandError> {
         let mut source = CollectionSource {
             shared: &self.shared,
             database: &self.database,
             transaction: &*self.transaction,
             input: &mut self.input,
-            patience,
+            blocking,
         };
         let Some(next) = self.run.next(&mut source)? else { return Ok(false) };
         document.clear();
@@ -289,7 +289,7 @@ struct CollectionSource<'s> {
     database: &'s str,
     transaction: &'s dyn Transaction,
     input: &'s mut Input,
-    patience: Patience,
+    blocking: BlockingMode,
 }
 
 impl Source for CollectionSource<'_> {
@@ -297,7 +297,7 @@ impl Source for CollectionSource<'_> {
         match self.input {
             Input::One(document) => Ok(document.take()),
             Input::Collection(executor) => {
-                let row = executor.next(self.transaction, self.patience)?;
+                let row = executor.next(self.transaction, self.blocking)?;
                 Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
             }
         }
@@ -311,7 +311,7 @@ impl Source for CollectionSource<'_> {
         let plan = plan(&FindSpecification::matching(filter), &indexes)?;
         let mut executor = Executor::new(collection, plan, DiskUse::Allowed, Revisits::Impossible)?;
         let mut found = Vec::new();
-        while let Some(row) = executor.next(self.transaction, self.patience)? {
+        while let Some(row) = executor.next(self.transaction, self.blocking)? {
             found.push(Bytes::copy_from_slice(row.document.as_bytes()));
         }
         Ok(found)

@@ -57,7 +57,7 @@ pub(crate) fn run(
     let mut progress = Progress::default();
     retry::on_conflict(context, |context| {
         let lease =
-            context.catalog().lease(namespace.database(), namespace.collection(), context.patience)?;
+            context.catalog().lease(namespace.database(), namespace.collection(), context.blocking)?;
         let Some(lease) = lease else {
             for part in &parts {
                 Filter::parse(part.query, &scope)?;
@@ -176,7 +176,7 @@ fn delete_all(
                 batch.next += 1;
             }
             Ok(Attempt::NeedsSteps(selection)) => {
-                context.require_patience()?;
+                context.require_may_block()?;
                 transaction.rollback_to(savepoint);
                 context.commit(transaction)?;
                 progress.commit(std::mem::take(&mut batch));
@@ -214,7 +214,7 @@ fn delete_statement(
         Reach::Many => None,
     };
     let selection = Selection::new(Filter::parse(part.query, scope)?, None, part.hint, limit)?;
-    let keys = matching::keys(&selection, collection, transaction, context.patience, STEP_DOCUMENTS)?;
+    let keys = matching::keys(&selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
     let Some(keys) = keys else { return Ok(Attempt::NeedsSteps(Box::new(selection))) };
     let mut deleted = 0;
     let mut meter = Meter::default();
@@ -222,7 +222,7 @@ fn delete_statement(
         if meter.is_full() {
             return Ok(Attempt::NeedsSteps(Box::new(selection)));
         }
-        let Some(old) = collection.fetch(transaction, &key, context.patience)? else { continue };
+        let Some(old) = collection.fetch(transaction, &key, context.blocking)? else { continue };
         meter.add(&old);
         delete_one(context, collection, transaction, &key, &old)?;
         deleted += 1;
@@ -238,7 +238,7 @@ fn delete_one(
     old: &[u8],
 ) -> Result<(), CommandError> {
     collection
-        .remove(transaction, key, RawDocument::from_bytes(old)?, context.patience)
+        .remove(transaction, key, RawDocument::from_bytes(old)?, context.blocking)
         .map_err(|error| write_failure(error, &collection.namespace().to_string()))
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, Patience, Transaction};
+use pando_catalog::{BlockingMode, Collection, Transaction};
 use pando_document::{DocumentWriter, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::expression::ParseScope;
@@ -81,7 +81,7 @@ fn find_point(
     let key = collection.primary_key_of(id);
     let transaction = context.begin_read()?;
     let lookup = PointLookup { collection, key, projection, transaction };
-    let outcome = lookup.answer(context.patience, reply);
+    let outcome = lookup.answer(context.blocking, reply);
     if let Err(CommandError::WouldBlock(Some(_))) = &outcome {
         context.connection.park(Box::new(Parked::new(request.body, lookup)));
     }
@@ -126,8 +126,8 @@ impl FindSource {
 }
 
 impl CursorSource for FindSource {
-    fn next(&mut self, patience: Patience, document: &mut Vec<u8>) -> Result<bool, CommandError> {
-        let Some(row) = self.executor.next(&*self.transaction, patience)? else { return Ok(false) };
+    fn next(&mut self, blocking: BlockingMode, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        let Some(row) = self.executor.next(&*self.transaction, blocking)? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));
         document.clear();
         match &self.projection {

@@ -66,7 +66,7 @@ pub(crate) fn run(
     let scope = ParseScope::with_let(context.shared.now_ms(), parts.variables)?;
     let outcome = retry::on_conflict(context, |context| {
         let lease =
-            match context.catalog().lease(namespace.database(), namespace.collection(), context.patience)? {
+            match context.catalog().lease(namespace.database(), namespace.collection(), context.blocking)? {
                 Some(lease) => lease,
                 None if parts.upsert == Upsert::Yes => context.lease_or_create(&namespace)?,
                 None => {
@@ -215,15 +215,15 @@ fn remove(
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
     let selection = parts.selection(scope)?;
-    let keys = matching::keys(&selection, collection, transaction, context.patience, usize::MAX - 1)?;
+    let keys = matching::keys(&selection, collection, transaction, context.blocking, usize::MAX - 1)?;
     let keys = keys.unwrap_or_default();
     let Some(key) = keys.first() else { return Ok(Outcome::default()) };
-    let Some(old) = collection.fetch(transaction, key, context.patience)? else {
+    let Some(old) = collection.fetch(transaction, key, context.blocking)? else {
         return Ok(Outcome::default());
     };
     let document = RawDocument::from_bytes(&old)?;
     collection
-        .remove(transaction, key, document, context.patience)
+        .remove(transaction, key, document, context.blocking)
         .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
     Ok(Outcome { document: Some(document.to_owned()), matched: 1, upserted: None })
 }

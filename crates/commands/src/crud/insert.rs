@@ -7,7 +7,7 @@
 //! 3. The transaction commits: one log record and one sync serve the whole batch.
 //! 4. A conflict with another transaction starts the batch again from step 2.
 
-use pando_catalog::{Begin, Collection, Patience, Transaction};
+use pando_catalog::{Begin, BlockingMode, Collection, Transaction};
 use pando_document::{DocumentWriter, RawDocument};
 
 use super::retry;
@@ -47,7 +47,7 @@ pub(crate) fn run(
         request.documents("insert", "documents")?.ok_or_else(|| missing("insert", "documents"))?;
     check_batch_length(documents.len())?;
     if documents.len() > INLINE_DOCUMENTS_MAX {
-        context.require_patience()?;
+        context.require_may_block()?;
     }
     let namespace = context.writable(name)?;
 
@@ -94,7 +94,7 @@ fn insert_all(
     let mut stored = Vec::new();
     for (index, document) in documents.iter().enumerate() {
         let savepoint = transaction.savepoint();
-        match insert_one(context, collection, transaction, document, &mut stored, context.patience) {
+        match insert_one(context, collection, transaction, document, &mut stored, context.blocking) {
             Ok(()) => inserted += 1,
             Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
@@ -140,10 +140,10 @@ fn insert_one(
     transaction: &mut dyn Transaction,
     document: &RawDocument,
     stored: &mut Vec<u8>,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<(), CommandError> {
     stored_document::prepare(context.shared, document, stored)?;
     collection
-        .insert(transaction, RawDocument::from_bytes(stored)?, patience)
+        .insert(transaction, RawDocument::from_bytes(stored)?, blocking)
         .map_err(|error| write_failure(error, &collection.namespace().to_string()))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, Patience, SnapshotTimestamp, Transaction};
+use pando_catalog::{BlockingMode, Collection, SnapshotTimestamp, Transaction};
 use pando_document::{RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::filter::Filter;
@@ -62,10 +62,10 @@ pub(super) fn keys(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    patience: Patience,
+    blocking: BlockingMode,
     most: usize,
 ) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
-    let found = KeyWalk::new(selection, collection, transaction)?.next(transaction, patience, most + 1)?;
+    let found = KeyWalk::new(selection, collection, transaction)?.next(transaction, blocking, most + 1)?;
     Ok((found.len() <= most).then_some(found))
 }
 
@@ -89,12 +89,12 @@ impl KeyWalk {
     pub fn next(
         &mut self,
         transaction: &dyn Transaction,
-        patience: Patience,
+        blocking: BlockingMode,
         most: usize,
     ) -> Result<Vec<Vec<u8>>, CommandError> {
         let mut found = Vec::new();
         while found.len() < most
-            && let Some(row) = self.executor.next(transaction, patience)?
+            && let Some(row) = self.executor.next(transaction, blocking)?
         {
             found.push(row.primary_key.to_vec());
         }
@@ -107,11 +107,11 @@ pub(super) fn count(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<u64, CommandError> {
     Ok(selection
         .executor(collection, transaction.snapshot(), ProjectionNeeds::Nothing)?
-        .count(transaction, patience)?)
+        .count(transaction, blocking)?)
 }
 
 /// Shows each document to `visit`.
@@ -119,11 +119,11 @@ pub(super) fn for_each(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    patience: Patience,
+    blocking: BlockingMode,
     mut visit: impl FnMut(&RawDocument) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let mut executor = selection.executor(collection, transaction.snapshot(), ProjectionNeeds::Everything)?;
-    while let Some(row) = executor.next(transaction, patience)? {
+    while let Some(row) = executor.next(transaction, blocking)? {
         visit(row.document)?;
     }
     Ok(())

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, Patience, PrimaryKey, Transaction};
+use pando_catalog::{BlockingMode, Collection, PrimaryKey, Transaction};
 use pando_document::{DocumentWriter, RawDocument};
 use pando_query::projection::Projection;
 
@@ -25,8 +25,8 @@ impl PointLookup {
     ///
     /// # Errors
     /// Before a `WouldBlock` nothing was written.
-    pub fn answer(&self, patience: Patience, reply: &mut DocumentWriter<'_>) -> Result<(), CommandError> {
-        let found = self.collection.fetch(&*self.transaction, self.key.as_bytes(), patience)?;
+    pub fn answer(&self, blocking: BlockingMode, reply: &mut DocumentWriter<'_>) -> Result<(), CommandError> {
+        let found = self.collection.fetch(&*self.transaction, self.key.as_bytes(), blocking)?;
         let mut cursor = reply.document("cursor");
         let mut batch = cursor.array("firstBatch");
         if let Some(bytes) = &found {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use pando_catalog::Patience;
+use pando_catalog::BlockingMode;
 
 use crate::CommandError;
 use crate::context::Context;
@@ -28,7 +28,7 @@ pub(super) fn on_conflict<T>(
         match statement(context) {
             Err(error) if error.is_conflict() => {
                 tries += 1;
-                if tries >= QUICK_TRIES && context.patience == Patience::CachedOnly {
+                if tries >= QUICK_TRIES && context.blocking == BlockingMode::CachedOnly {
                     return Err(CommandError::WouldBlock(None));
                 }
                 if tries >= TRIES_MAX {

@@ -66,7 +66,7 @@ struct Step<T> {
 }
 
 /// Carries a change out for every document that is selected; `add` gets what each step has noted once it is committed. The caller
-/// has patience, and no transaction with writes.
+/// may block, and no transaction with writes.
 pub(super) fn in_steps<T: Default>(
     context: &mut Context<'_>,
     selection: &Selection,
@@ -79,7 +79,7 @@ pub(super) fn in_steps<T: Default>(
     let mut keys = Vec::new();
     loop {
         if keys.is_empty() {
-            keys = walk.next(&*reader, context.patience, STEP_DOCUMENTS)?;
+            keys = walk.next(&*reader, context.blocking, STEP_DOCUMENTS)?;
         }
         if keys.is_empty() {
             return Ok(());
@@ -109,7 +109,7 @@ fn take_step<T: Default>(
             break;
         }
         step.keys += 1;
-        let Some(old) = collection.fetch(&*transaction, key, context.patience)? else { continue };
+        let Some(old) = collection.fetch(&*transaction, key, context.blocking)? else { continue };
         if !selection.filter.matches(RawDocument::from_bytes(&old)?)? {
             continue;
         }

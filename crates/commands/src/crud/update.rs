@@ -81,7 +81,7 @@ pub(crate) fn run(
     retry::on_conflict(context, |context| {
         let upserts = parts.iter().any(|part| part.upsert == Upsert::Yes);
         let lease =
-            match context.catalog().lease(namespace.database(), namespace.collection(), context.patience)? {
+            match context.catalog().lease(namespace.database(), namespace.collection(), context.blocking)? {
                 Some(lease) => lease,
                 None if upserts => context.lease_or_create(&namespace)?,
                 None => {
@@ -190,7 +190,7 @@ fn update_all(
         match attempt {
             Ok(Attempt::Done(outcome)) => batch.outcomes.push((index, outcome)),
             Ok(Attempt::NeedsSteps(statement)) => {
-                context.require_patience()?;
+                context.require_may_block()?;
                 transaction.rollback_to(savepoint);
                 context.commit(transaction)?;
                 progress.commit(std::mem::take(&mut batch));

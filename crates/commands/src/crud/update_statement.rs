@@ -108,7 +108,7 @@ impl<'a> UpdateStatement<'a> {
         transaction: &mut dyn Transaction,
     ) -> Result<Option<UpdateOutcome>, CommandError> {
         let selection = &self.selection;
-        let keys = matching::keys(selection, collection, transaction, context.patience, STEP_DOCUMENTS)?;
+        let keys = matching::keys(selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
         let mut meter = Meter::default();
@@ -116,7 +116,7 @@ impl<'a> UpdateStatement<'a> {
             if meter.is_full() {
                 return Ok(None);
             }
-            let Some(old) = collection.fetch(transaction, &key, context.patience)? else { continue };
+            let Some(old) = collection.fetch(transaction, &key, context.blocking)? else { continue };
             meter.add(&old);
             let written = self.change(context, collection, transaction, &key, old, &mut outcome)?;
             meter.add_written(written);
@@ -170,7 +170,7 @@ impl<'a> UpdateStatement<'a> {
             Applied::Unchanged => document.to_owned(),
             Applied::Changed(new) => {
                 collection
-                    .replace(transaction, key, document, &new, context.patience)
+                    .replace(transaction, key, document, &new, context.blocking)
                     .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
                 outcome.modified += 1;
                 written = Written(new.as_bytes().len());
@@ -198,7 +198,7 @@ impl<'a> UpdateStatement<'a> {
         stored_document::prepare_upserted(context.shared, &made, &mut stored)?;
         let stored = RawDocumentBuf::from_vec(stored)?;
         collection
-            .insert(transaction, &stored, context.patience)
+            .insert(transaction, &stored, context.blocking)
             .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
         outcome.upserted = stored.get("_id")?.map(|id| id.to_owned());
         outcome.after = Some(stored);

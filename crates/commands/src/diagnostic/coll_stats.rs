@@ -14,7 +14,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let mut scale = 1;
     for argument in Arguments::of_command("collStats", request.body) {

@@ -13,7 +13,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let full = collection_name(request.command()?.1)?;
     let mut estimate = false;
     for argument in Arguments::of_command("dataSize", request.body) {

@@ -12,7 +12,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let mut scale = 1;
     let mut shows_free = false;
     for argument in Arguments::of_command("dbStats", request.body) {

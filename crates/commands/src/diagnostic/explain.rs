@@ -98,7 +98,7 @@ pub(crate) fn explain(
     verbosity: &str,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let Some(first) = command.iter().next() else {
         return Err(CommandError::failed(
             ErrorCode::CommandNotFound,
@@ -347,7 +347,7 @@ fn execute(
             let plan = explained.carried_out();
             let mut executor =
                 Executor::new(Arc::clone(collection), plan, DiskUse::Allowed, Revisits::Impossible)?;
-            executor.count(transaction, context.patience)?;
+            executor.count(transaction, context.blocking)?;
             executor.counters()
         }
         None => pando_query::execute::Counters::default(),

@@ -18,7 +18,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let mut bytes_per_second = None;
     for argument in Arguments::of_command("pandoVerify", request.body) {
         let argument = argument?;

@@ -24,7 +24,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let engine = context.catalog().engine();
     let settings = engine.settings();
     let mut changes = Vec::new();

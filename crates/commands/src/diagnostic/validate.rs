@@ -17,7 +17,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    context.require_patience()?;
+    context.require_may_block()?;
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let (mut metadata_only, mut full) = (false, false);
     for argument in Arguments::of_command("validate", request.body) {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, Patience, StorageError, Transaction};
+use pando_catalog::{BlockingMode, Bytes, Collection, StorageError, Transaction};
 use pando_document::{RawDocument, RawValue};
 
 use super::Counters;
@@ -14,7 +14,7 @@ use crate::filter::Filter;
 use crate::plan::{Access, Plan};
 use crate::sort::{DiskUse, SortPattern, Sorter};
 
-/// Entries examined without patience before the thread is given back.
+/// Entries examined that must not block before the thread is given back.
 const WORK_BUDGET: u32 = 256;
 
 /// Whether the caller's writes may put documents it has seen in the way of the scan again.
@@ -152,15 +152,15 @@ impl Executor {
     /// The next row; `None` at the end.
     ///
     /// # Errors
-    /// [`WouldBlock`](pando_catalog::ErrorKind::WouldBlock) without patience, where the device is needed or the work budget
-    /// is used up: call again with [`Patience::MayBlock`]. Other errors end the execution.
+    /// [`WouldBlock`](pando_catalog::ErrorKind::WouldBlock) that must not block, where the device is needed or the work budget
+    /// is used up: call again with [`BlockingMode::MayBlock`]. Other errors end the execution.
     pub fn next<'e>(
         &'e mut self,
         transaction: &dyn Transaction,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Option<Row<'e>>, QueryError> {
         loop {
-            if self.limit == Some(0) || !self.advance(transaction, patience)? {
+            if self.limit == Some(0) || !self.advance(transaction, blocking)? {
                 return Ok(None);
             }
             if self.skip == 0 {
@@ -176,8 +176,12 @@ impl Executor {
     }
 
     /// Counts the rows that are left, skip and limit applied.
-    pub fn count(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<u64, QueryError> {
-        while self.next(transaction, patience)?.is_some() {}
+    pub fn count(
+        &mut self,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<u64, QueryError> {
+        while self.next(transaction, blocking)?.is_some() {}
         Ok(self.counters.get().returned)
     }
 
@@ -197,10 +201,10 @@ impl Executor {
     }
 
     /// Moves to the next candidate in the order of the answer; false at the end.
-    fn advance(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<bool, QueryError> {
+    fn advance(&mut self, transaction: &dyn Transaction, blocking: BlockingMode) -> Result<bool, QueryError> {
         match self.sort.as_ref().map(|sort| sort.phase) {
-            None => return self.find(transaction, patience),
-            Some(Phase::Filling) => self.fill(transaction, patience)?,
+            None => return self.find(transaction, blocking),
+            Some(Phase::Filling) => self.fill(transaction, blocking)?,
             Some(Phase::Emptying) => {}
         }
         let next = self.sort.as_mut().and_then(|sort| sort.sorter.pop());
@@ -211,8 +215,8 @@ impl Executor {
     }
 
     /// Takes all candidates into the sorter. After `WouldBlock` it goes on where it was.
-    fn fill(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<(), QueryError> {
-        while self.find(transaction, patience)? {
+    fn fill(&mut self, transaction: &dyn Transaction, blocking: BlockingMode) -> Result<(), QueryError> {
+        while self.find(transaction, blocking)? {
             let bytes = match self.fetched.take() {
                 Some(bytes) => bytes,
                 None => Bytes::copy_from_slice(&self.found.document),
@@ -229,13 +233,13 @@ impl Executor {
     }
 
     /// Moves to the next candidate that passes the filter, in the order of the access; false at the end.
-    fn find(&mut self, transaction: &dyn Transaction, patience: Patience) -> Result<bool, QueryError> {
+    fn find(&mut self, transaction: &dyn Transaction, blocking: BlockingMode) -> Result<bool, QueryError> {
         loop {
-            self.spend(patience)?;
+            self.spend(blocking)?;
             let surroundings = Surroundings {
                 collection: &self.collection,
                 transaction,
-                patience,
+                blocking,
                 filter: self.residual.as_ref(),
                 counters: &self.counters,
             };
@@ -255,7 +259,7 @@ impl Executor {
                     Step::Document | Step::Key => continue,
                 }
             }
-            let document = self.collection.fetch(transaction, &self.found.primary_key, patience)?;
+            let document = self.collection.fetch(transaction, &self.found.primary_key, blocking)?;
             self.pending = Pending::Nothing;
             let Some(document) = document else {
                 surroundings.forget_key();
@@ -272,15 +276,15 @@ impl Executor {
         }
     }
 
-    /// Counts one piece of work; without patience only so many are done before the thread is given back.
-    fn spend(&mut self, patience: Patience) -> Result<(), QueryError> {
-        match patience {
-            Patience::MayBlock => self.budget = WORK_BUDGET,
-            Patience::CachedOnly if self.budget == 0 => {
+    /// Counts one piece of work; that must not block only so many are done before the thread is given back.
+    fn spend(&mut self, blocking: BlockingMode) -> Result<(), QueryError> {
+        match blocking {
+            BlockingMode::MayBlock => self.budget = WORK_BUDGET,
+            BlockingMode::CachedOnly if self.budget == 0 => {
                 self.budget = WORK_BUDGET;
                 return Err(StorageError::would_block().into());
             }
-            Patience::CachedOnly => self.budget -= 1,
+            BlockingMode::CachedOnly => self.budget -= 1,
         }
         Ok(())
     }

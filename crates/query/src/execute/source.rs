@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pando_catalog::index_entry::FIELD_BYTES_MAX;
 use pando_catalog::{
-    Collection, Direction, DocumentScan, ErrorKind, Index, IndexScan, KeyRange, Patience, StorageError,
+    BlockingMode, Collection, Direction, DocumentScan, ErrorKind, Index, IndexScan, KeyRange, StorageError,
     Transaction, Truncation,
 };
 
@@ -173,7 +173,7 @@ impl Source {
 pub(super) struct Surroundings<'s> {
     pub collection: &'s Collection,
     pub transaction: &'s dyn Transaction,
-    pub patience: Patience,
+    pub blocking: BlockingMode,
     pub filter: Option<&'s Filter>,
     pub counters: &'s std::cell::Cell<Counters>,
 }
@@ -208,7 +208,7 @@ impl Documents {
             self.scan = Some(surroundings.collection.scan_documents(range, self.direction));
             return Ok(Step::Nothing);
         };
-        let Some((key, document)) = scan.next(surroundings.transaction, surroundings.patience)? else {
+        let Some((key, document)) = scan.next(surroundings.transaction, surroundings.blocking)? else {
             self.scan = None;
             return Ok(Step::Nothing);
         };
@@ -239,7 +239,7 @@ impl Entries {
             self.scan = Some(surroundings.collection.scan_index(&self.index, range, self.direction));
             return Ok(Step::Nothing);
         };
-        let Some(entry) = scan.next(surroundings.transaction, surroundings.patience)? else {
+        let Some(entry) = scan.next(surroundings.transaction, surroundings.blocking)? else {
             self.scan = None;
             if matches!(self.coverage, EntryCoverage::Unneeded) {
                 // A count looks one entry beyond its range, and MongoDB shows that.

@@ -1,14 +1,14 @@
-//! A transaction that would block at every third read without patience, as one whose pages are partly on the device.
+//! A transaction that would block at every third read that must not block, as one whose pages are partly on the device.
 
 use std::cell::Cell;
 
 use pando_catalog::{
-    Bytes, CommitReceipt, Direction, Durability, Estimate, KeyRange, Patience, Savepoint, SnapshotTimestamp,
-    StorageError, Transaction,
+    BlockingMode, Bytes, CommitReceipt, Direction, Durability, Estimate, KeyRange, Savepoint,
+    SnapshotTimestamp, StorageError, Transaction,
 };
 use pando_storage::{Batch, BatchLimits, ScanEnd, TreeId};
 
-/// Another transaction, and how many reads without patience there have been.
+/// Another transaction, and how many reads that must not block there have been.
 pub struct Reluctant {
     inner: Box<dyn Transaction>,
     reads: Cell<u32>,
@@ -19,9 +19,9 @@ impl Reluctant {
         Reluctant { inner, reads: Cell::new(0) }
     }
 
-    fn read(&self, patience: Patience) -> Result<(), StorageError> {
+    fn read(&self, blocking: BlockingMode) -> Result<(), StorageError> {
         self.reads.set(self.reads.get() + 1);
-        if patience == Patience::CachedOnly && self.reads.get().is_multiple_of(3) {
+        if blocking == BlockingMode::CachedOnly && self.reads.get().is_multiple_of(3) {
             return Err(StorageError::would_block());
         }
         Ok(())
@@ -33,9 +33,9 @@ impl Transaction for Reluctant {
         self.inner.snapshot()
     }
 
-    fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError> {
-        self.read(patience)?;
-        self.inner.get(tree, key, Patience::MayBlock)
+    fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
+        self.read(blocking)?;
+        self.inner.get(tree, key, BlockingMode::MayBlock)
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
@@ -52,16 +52,21 @@ impl Transaction for Reluctant {
         range: &KeyRange,
         direction: Direction,
         limits: BatchLimits,
-        patience: Patience,
+        blocking: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError> {
-        self.read(patience)?;
-        self.inner.scan(tree, range, direction, limits, Patience::MayBlock, batch)
+        self.read(blocking)?;
+        self.inner.scan(tree, range, direction, limits, BlockingMode::MayBlock, batch)
     }
 
-    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
-        self.read(patience)?;
-        self.inner.estimate(tree, range, Patience::MayBlock)
+    fn estimate(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError> {
+        self.read(blocking)?;
+        self.inner.estimate(tree, range, BlockingMode::MayBlock)
     }
 
     fn savepoint(&mut self) -> Savepoint {

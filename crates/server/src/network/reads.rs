@@ -36,7 +36,7 @@ pub(crate) enum Taken {
 pub(crate) enum ReadEnd {
     /// The bytes were handed over.
     Fulfilled,
-    /// The device said no: whoever asks with patience is told.
+    /// The device said no: whoever asks with `MayBlock` is told.
     Failed,
 }
 

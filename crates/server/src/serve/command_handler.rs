@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pando_commands::{Commands, ConnectionState, DocumentSequence, Patience, ReplyWhen};
+use pando_commands::{BlockingMode, Commands, ConnectionState, DocumentSequence, ReplyWhen};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_wire::SEQUENCES_MAX;
 
@@ -28,13 +28,13 @@ impl CommandHandler {
         connection: &mut ConnectionState,
         body: &[u8],
         sequences: &[DocumentSequence<'_>],
-        patience: Patience,
+        blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled {
         let body = RawDocument::from_bytes(body)
             .expect("the network side takes only messages whose documents are framed");
         let request = pando_commands::Request { body, sequences };
-        match self.commands.handle(connection, &request, patience, reply) {
+        match self.commands.handle(connection, &request, blocking, reply) {
             pando_commands::Handled::WouldBlock(missed) => Handled::WouldBlock(missed),
             pando_commands::Handled::Reply(ReplyWhen::Now) => Handled::Reply,
             pando_commands::Handled::Reply(ReplyWhen::Durable(wait)) => {
@@ -63,18 +63,18 @@ impl Handler for CommandHandler {
         attempt: Attempt,
         reply: &mut Vec<u8>,
     ) -> Handled {
-        let patience = match attempt {
-            Attempt::CachedOnly => Patience::CachedOnly,
-            Attempt::MayBlock => Patience::MayBlock,
+        let blocking = match attempt {
+            Attempt::CachedOnly => BlockingMode::CachedOnly,
+            Attempt::MayBlock => BlockingMode::MayBlock,
         };
         if request.form == Form::LegacyHello {
-            return self.run(connection, &with_database(request.body), &[], patience, reply);
+            return self.run(connection, &with_database(request.body), &[], blocking, reply);
         }
         let mut sequences = [DocumentSequence { identifier: "", documents: &[] }; SEQUENCES_MAX];
         for (slot, sequence) in sequences.iter_mut().zip(request.sequences) {
             *slot = DocumentSequence { identifier: sequence.identifier(), documents: sequence.bytes() };
         }
-        self.run(connection, request.body, &sequences[..request.sequences.len()], patience, reply)
+        self.run(connection, request.body, &sequences[..request.sequences.len()], blocking, reply)
     }
 
     fn stalled(&self, connection: &mut ConnectionState) {

@@ -19,13 +19,13 @@ pub(super) enum Call {
     Change,
     Load,
     Close,
-    /// `get`, `get_many`, `scan` and `estimate` without patience.
+    /// `get`, `get_many`, `scan` and `estimate` that must not block.
     CachedRead,
-    /// The same with patience.
+    /// The same with `MayBlock`.
     Read,
-    /// `put` and `delete`, blind or not; `merge` and `delete_range` with patience.
+    /// `put` and `delete`, blind or not; `merge` and `delete_range` with `MayBlock`.
     Update,
-    /// `merge` and `delete_range` without patience.
+    /// `merge` and `delete_range` that must not block.
     CachedUpdate,
     Commit,
 }

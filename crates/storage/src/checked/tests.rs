@@ -6,15 +6,15 @@ use bytes::Bytes;
 
 use super::*;
 use crate::{
-    Batch, BatchLimits, CachedReads, ConflictTime, Direction, ErrorKind, History, KEY_BYTES_MAX, KeyRange,
-    Merging, Patience, Persistence, RangeDeletes, Savepoint, ScanEnd, SnapshotTimestamp,
+    Batch, BatchLimits, BlockingMode, CachedReads, ConflictTime, Direction, ErrorKind, History,
+    KEY_BYTES_MAX, KeyRange, Merging, Persistence, RangeDeletes, Savepoint, ScanEnd, SnapshotTimestamp,
 };
 
 /// The promise that the engine of a test breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Breach {
     None,
-    WouldBlockDespitePatience,
+    WouldBlockThoughAllowedToBlock,
     UnorderedScan,
     ScanOutOfBounds,
     EmptyBatchWithMore,
@@ -90,9 +90,9 @@ impl Transaction for BreakingTransaction {
     fn snapshot(&self) -> SnapshotTimestamp {
         SnapshotTimestamp::ZERO
     }
-    fn get(&self, _: TreeId, _: &[u8], _: Patience) -> Result<Option<Bytes>, StorageError> {
+    fn get(&self, _: TreeId, _: &[u8], _: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         match self.0 {
-            Breach::WouldBlockDespitePatience => Err(StorageError::would_block()),
+            Breach::WouldBlockThoughAllowedToBlock => Err(StorageError::would_block()),
             Breach::ConflictOnRead => Err(StorageError::conflict()),
             _ => Ok(None),
         }
@@ -113,7 +113,7 @@ impl Transaction for BreakingTransaction {
         _: &KeyRange,
         _: Direction,
         _: BatchLimits,
-        _: Patience,
+        _: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError> {
         batch.clear();
@@ -125,7 +125,7 @@ impl Transaction for BreakingTransaction {
         }
         Ok(ScanEnd::Done)
     }
-    fn estimate(&self, _: TreeId, _: &KeyRange, _: Patience) -> Result<Estimate, StorageError> {
+    fn estimate(&self, _: TreeId, _: &KeyRange, _: BlockingMode) -> Result<Estimate, StorageError> {
         Ok(Estimate::default())
     }
     fn savepoint(&mut self) -> Savepoint {
@@ -148,14 +148,14 @@ fn uses_everything(breach: Breach) {
     let engine = CheckedEngine::new(Arc::new(Breaking(breach)));
     engine.durable_to(Durability::Logged);
     let mut transaction = engine.begin(Begin::WRITE).expect("the engine begins");
-    transaction.get(TREE, b"a", Patience::MayBlock).expect("the engine reads");
+    transaction.get(TREE, b"a", BlockingMode::MayBlock).expect("the engine reads");
     let range = KeyRange::prefix(b"a");
     let mut batch = Batch::new();
     for range in [KeyRange::all(), range] {
         let limits = BatchLimits { entries_max: 2, bytes_max: 2 };
         if breach == Breach::ScanOutOfBounds || range == KeyRange::all() {
             transaction
-                .scan(TREE, &range, Direction::Forward, limits, Patience::MayBlock, &mut batch)
+                .scan(TREE, &range, Direction::Forward, limits, BlockingMode::MayBlock, &mut batch)
                 .expect("the engine scans");
         }
     }
@@ -177,7 +177,7 @@ fn an_engine_that_keeps_its_promises_is_not_disturbed() {
 #[test]
 fn every_breach_is_found_and_said() {
     let breaches = [
-        (Breach::WouldBlockDespitePatience, "may not give"),
+        (Breach::WouldBlockThoughAllowedToBlock, "may not give"),
         (Breach::UnorderedScan, "after"),
         (Breach::ScanOutOfBounds, "outside"),
         (Breach::EmptyBatchWithMore, "empty batch"),
@@ -200,7 +200,7 @@ fn using_a_transaction_after_a_conflict_is_found() {
     let engine = CheckedEngine::new(Arc::new(Breaking(Breach::None)));
     let mut transaction = engine.begin(Begin::WRITE).expect("the engine begins");
     assert!(transaction.put(TREE, b"taken", b"").is_err_and(|error| error.is_conflict()));
-    let used = catch_unwind(AssertUnwindSafe(|| transaction.get(TREE, b"a", Patience::MayBlock)));
+    let used = catch_unwind(AssertUnwindSafe(|| transaction.get(TREE, b"a", BlockingMode::MayBlock)));
     assert!(used.is_err());
     transaction.rollback();
 }

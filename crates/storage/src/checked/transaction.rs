@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::call::Call;
 use crate::limits::{check_key, check_value};
 use crate::{
-    Batch, BatchLimits, Claim, CommitReceipt, Direction, Durability, Estimate, KeyRange, Lsn, Merge, Mode,
-    Patience, Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId, VALUE_BYTES_MAX,
+    Batch, BatchLimits, BlockingMode, Claim, CommitReceipt, Direction, Durability, Estimate, KeyRange, Lsn,
+    Merge, Mode, Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId, VALUE_BYTES_MAX,
 };
 
 /// What may still be done with a transaction.
@@ -88,9 +88,9 @@ impl Transaction for CheckedTransaction {
         self.inner.snapshot()
     }
 
-    fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError> {
+    fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         self.assert_live();
-        let value = read(patience).check(self.inner.get(tree, key, patience))?;
+        let value = read(blocking).check(self.inner.get(tree, key, blocking))?;
         value.iter().for_each(|value| assert_value(value));
         Ok(value)
     }
@@ -99,10 +99,10 @@ impl Transaction for CheckedTransaction {
         &self,
         tree: TreeId,
         keys: &[&[u8]],
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Vec<Option<Bytes>>, StorageError> {
         self.assert_live();
-        let values = read(patience).check(self.inner.get_many(tree, keys, patience))?;
+        let values = read(blocking).check(self.inner.get_many(tree, keys, blocking))?;
         assert_eq!(
             values.len(),
             keys.len(),
@@ -134,13 +134,13 @@ impl Transaction for CheckedTransaction {
         key: &[u8],
         merge: Merge<'_>,
         claim: Claim,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), StorageError> {
         self.assert_live();
-        let outcome = self.inner.merge(tree, key, merge, claim, patience);
+        let outcome = self.inner.merge(tree, key, merge, claim, blocking);
         assert!(outcome.is_err() || check_key(key).is_ok(), "merge took a key of {} bytes", key.len());
         assert!(outcome.is_err() || merge.check().is_ok(), "merge took an operand that is too long");
-        self.checked_update(update(patience), outcome)
+        self.checked_update(update(blocking), outcome)
     }
 
     fn scan(
@@ -149,31 +149,36 @@ impl Transaction for CheckedTransaction {
         range: &KeyRange,
         direction: Direction,
         limits: BatchLimits,
-        patience: Patience,
+        blocking: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError> {
         self.assert_live();
         assert!(limits.entries_max > 0, "a scan was asked for a batch of no entries");
-        let outcome = self.inner.scan(tree, range, direction, limits, patience, batch);
-        let end = read(patience).check(outcome)?;
+        let outcome = self.inner.scan(tree, range, direction, limits, blocking, batch);
+        let end = read(blocking).check(outcome)?;
         assert_batch(batch, range, direction, limits, end);
         Ok(end)
     }
 
-    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
+    fn estimate(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError> {
         self.assert_live();
-        read(patience).check(self.inner.estimate(tree, range, patience))
+        read(blocking).check(self.inner.estimate(tree, range, blocking))
     }
 
     fn delete_range(
         &mut self,
         tree: TreeId,
         range: &KeyRange,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), StorageError> {
         self.assert_live();
-        let outcome = self.inner.delete_range(tree, range, patience);
-        self.checked_update(update(patience), outcome)
+        let outcome = self.inner.delete_range(tree, range, blocking);
+        self.checked_update(update(blocking), outcome)
     }
 
     fn savepoint(&mut self) -> Savepoint {
@@ -212,17 +217,17 @@ impl Transaction for CheckedTransaction {
     }
 }
 
-fn read(patience: Patience) -> Call {
-    match patience {
-        Patience::CachedOnly => Call::CachedRead,
-        Patience::MayBlock => Call::Read,
+fn read(blocking: BlockingMode) -> Call {
+    match blocking {
+        BlockingMode::CachedOnly => Call::CachedRead,
+        BlockingMode::MayBlock => Call::Read,
     }
 }
 
-fn update(patience: Patience) -> Call {
-    match patience {
-        Patience::CachedOnly => Call::CachedUpdate,
-        Patience::MayBlock => Call::Update,
+fn update(blocking: BlockingMode) -> Call {
+    match blocking {
+        BlockingMode::CachedOnly => Call::CachedUpdate,
+        BlockingMode::MayBlock => Call::Update,
     }
 }
 

@@ -21,8 +21,8 @@ use pando_environment::{Access, Environment, EnvironmentError, File, OpenMode};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::{
-    BackupExtent, BackupReport, BackupRequest, Begin, Cursor, Direction, Durability, Engine, ErrorKind,
-    KEY_BYTES_MAX, KeyRange, Patience, StorageError, Transaction, TreeId, TreeOptions, VALUE_BYTES_MAX,
+    BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Cursor, Direction, Durability, Engine,
+    ErrorKind, KEY_BYTES_MAX, KeyRange, StorageError, Transaction, TreeId, TreeOptions, VALUE_BYTES_MAX,
 };
 
 /// The file of an emulated backup.
@@ -114,7 +114,7 @@ fn write_tree(
     let mut payload = Vec::new();
     let mut entries = 0;
     loop {
-        let next = match cursor.next(snapshot, Patience::MayBlock) {
+        let next = match cursor.next(snapshot, BlockingMode::MayBlock) {
             // Dropped before the snapshot was taken, or never more than empty.
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             next => next?,

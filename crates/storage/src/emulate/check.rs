@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::{
-    Begin, CheckReport, CheckRequest, Cursor, Direction, Engine, ErrorKind, KeyRange, Patience, StorageError,
-    Transaction, TreeDescription,
+    Begin, BlockingMode, CheckReport, CheckRequest, Cursor, Direction, Engine, ErrorKind, KeyRange,
+    StorageError, Transaction, TreeDescription,
 };
 
 /// Bytes of a key that are told.
@@ -34,7 +34,7 @@ fn check_tree(
     let mut cursor = Cursor::new(tree.id, KeyRange::all(), Direction::Forward);
     let mut last: Option<Vec<u8>> = None;
     loop {
-        match cursor.next(snapshot, Patience::MayBlock) {
+        match cursor.next(snapshot, BlockingMode::MayBlock) {
             Ok(Some((key, value))) => {
                 report.entries += 1;
                 report.bytes += (key.len() + value.len()) as u64;

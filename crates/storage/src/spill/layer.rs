@@ -17,7 +17,7 @@ use super::page::{Numbered, Page, encode};
 use super::space::{SpillFile, SpillSpace};
 use crate::intents::fingerprint;
 use crate::key_filter::KeyFilter;
-use crate::{HeldMemory, Patience, StorageError, TreeId};
+use crate::{BlockingMode, HeldMemory, StorageError, TreeId};
 
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 20;
@@ -63,15 +63,15 @@ impl Layer {
         &self,
         tree: TreeId,
         key: &[u8],
-        patience: Patience,
+        blocking: BlockingMode,
         read: impl FnOnce(Numbered<'_>) -> T,
     ) -> Result<Option<T>, StorageError> {
         if !self.filter.may_contain(fingerprint(tree, key)) {
             return Ok(None);
         }
-        let mut place = self.lower_bound(tree, key, patience)?;
+        let mut place = self.lower_bound(tree, key, blocking)?;
         while place.page < self.pages.len() {
-            let page = self.page(place.page, patience)?;
+            let page = self.page(place.page, blocking)?;
             let entry = page.entry(place.entry);
             if (entry.write.tree, entry.write.key) != (tree, key) {
                 return Ok(None);
@@ -89,13 +89,13 @@ impl Layer {
         &self,
         tree: TreeId,
         key: &[u8],
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Place, StorageError> {
         let page = self.pages.partition_point(|page| (page.last_tree, &*page.last_key) < (tree, key));
         if page == self.pages.len() {
             return Ok(self.end());
         }
-        Ok(Place { page, entry: self.page(page, patience)?.lower_bound(tree, key) })
+        Ok(Place { page, entry: self.page(page, blocking)?.lower_bound(tree, key) })
     }
 
     pub(super) fn end(&self) -> Place {
@@ -112,12 +112,12 @@ impl Layer {
     }
 
     /// The place before another; `None` at the beginning.
-    pub(super) fn before(&self, place: Place, patience: Patience) -> Result<Option<Place>, StorageError> {
+    pub(super) fn before(&self, place: Place, blocking: BlockingMode) -> Result<Option<Place>, StorageError> {
         if place.entry > 0 {
             return Ok(Some(Place { page: place.page, entry: place.entry - 1 }));
         }
         let Some(page) = place.page.checked_sub(1) else { return Ok(None) };
-        Ok(Some(Place { page, entry: self.page(page, patience)?.len() - 1 }))
+        Ok(Some(Place { page, entry: self.page(page, blocking)?.len() - 1 }))
     }
 
     /// Whether there are that many pages.
@@ -126,13 +126,13 @@ impl Layer {
     }
 
     /// A page; from memory, if it is the one that was read last.
-    pub(super) fn page(&self, at: usize, patience: Patience) -> Result<Arc<Page>, StorageError> {
+    pub(super) fn page(&self, at: usize, blocking: BlockingMode) -> Result<Arc<Page>, StorageError> {
         if let Some((recent, page)) = &*self.recent.borrow()
             && *recent == at
         {
             return Ok(Arc::clone(page));
         }
-        if patience == Patience::CachedOnly {
+        if blocking == BlockingMode::CachedOnly {
             return Err(StorageError::would_block());
         }
         let page = Arc::new(self.read_page(&self.pages[at])?);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::layer::{Layer, Place};
 use super::page::{Numbered, Page};
-use crate::{Patience, StorageError, TreeId, Write};
+use crate::{BlockingMode, StorageError, TreeId, Write};
 
 /// A sorted source of writes.
 enum Source<'s> {
@@ -49,7 +49,7 @@ impl<'s> Source<'s> {
         let Source::Layer { layer, place, page } = self else { return Ok(()) };
         while layer.has_page(place.page) {
             if place.entry == 0 || page.is_none() {
-                *page = Some(layer.page(place.page, Patience::MayBlock)?);
+                *page = Some(layer.page(place.page, BlockingMode::MayBlock)?);
             }
             let at_hand = page.as_ref().expect("the page was just read");
             if at_hand.entry(place.entry).number < layer.limit {

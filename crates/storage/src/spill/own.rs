@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::layer::{Layer, Place};
 use super::page::Page;
 use crate::write_set::overlay::{MemoryOwn, OwnWrites, in_scan_order};
-use crate::{Direction, KeyRange, Patience, StorageError, TreeId, Write};
+use crate::{BlockingMode, Direction, KeyRange, StorageError, TreeId, Write};
 
 /// Where a cursor over a layer stands: at the newest write of a key that counts.
 struct Current {
@@ -21,7 +21,7 @@ struct LayerOwn<'s> {
     tree: TreeId,
     range: &'s KeyRange,
     direction: Direction,
-    patience: Patience,
+    blocking: BlockingMode,
     current: Option<Current>,
     /// Where to look next; `None` at the end.
     next: Option<Place>,
@@ -33,9 +33,9 @@ impl<'s> LayerOwn<'s> {
         tree: TreeId,
         range: &'s KeyRange,
         direction: Direction,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<LayerOwn<'s>, StorageError> {
-        let mut own = LayerOwn { layer, tree, range, direction, patience, current: None, next: None };
+        let mut own = LayerOwn { layer, tree, range, direction, blocking, current: None, next: None };
         own.next = own.first()?;
         own.step()?;
         Ok(own)
@@ -49,21 +49,21 @@ impl<'s> LayerOwn<'s> {
                     Bound::Included(key) | Bound::Excluded(key) => key.as_slice(),
                     Bound::Unbounded => &[],
                 };
-                Ok(Some(self.layer.lower_bound(self.tree, key, self.patience)?))
+                Ok(Some(self.layer.lower_bound(self.tree, key, self.blocking)?))
             }
             Direction::Backward => {
                 let behind = match &self.range.upper {
-                    Bound::Excluded(key) => self.layer.lower_bound(self.tree, key, self.patience)?,
+                    Bound::Excluded(key) => self.layer.lower_bound(self.tree, key, self.blocking)?,
                     Bound::Included(key) => {
                         let next_key = [key.as_slice(), &[0]].concat();
-                        self.layer.lower_bound(self.tree, &next_key, self.patience)?
+                        self.layer.lower_bound(self.tree, &next_key, self.blocking)?
                     }
                     Bound::Unbounded => match self.tree.get().checked_add(1) {
-                        Some(next) => self.layer.lower_bound(TreeId::new(next), &[], self.patience)?,
+                        Some(next) => self.layer.lower_bound(TreeId::new(next), &[], self.blocking)?,
                         None => self.layer.end(),
                     },
                 };
-                self.layer.before(behind, self.patience)
+                self.layer.before(behind, self.blocking)
             }
         }
     }
@@ -77,7 +77,7 @@ impl<'s> LayerOwn<'s> {
         let before = self.current.take();
         let last = before.as_ref().map(|current| current.page.entry(current.entry).write.key);
         while let Some(place) = self.next.filter(|place| self.layer.has_page(place.page)) {
-            let page = self.layer.page(place.page, self.patience)?;
+            let page = self.layer.page(place.page, self.blocking)?;
             let entry = page.entry(place.entry);
             if entry.write.tree != self.tree || !is_within(self.range, entry.write.key, self.direction) {
                 self.next = None;
@@ -91,7 +91,7 @@ impl<'s> LayerOwn<'s> {
             let counts = last != Some(key) && entry.number < self.layer.limit && self.range.contains(key);
             self.next = match self.direction {
                 Direction::Forward => Some(self.layer.after(place, &page)),
-                Direction::Backward => self.layer.before(place, self.patience)?,
+                Direction::Backward => self.layer.before(place, self.blocking)?,
             };
             if counts {
                 self.current = Some(Current { page, entry: place.entry });
@@ -127,9 +127,9 @@ impl<'s> SpilledOwn<'s> {
         tree: TreeId,
         range: &'s KeyRange,
         direction: Direction,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<SpilledOwn<'s>, StorageError> {
-        let layers = layers.iter().rev().map(|layer| LayerOwn::new(layer, tree, range, direction, patience));
+        let layers = layers.iter().rev().map(|layer| LayerOwn::new(layer, tree, range, direction, blocking));
         Ok(SpilledOwn { memory, layers: layers.collect::<Result<_, _>>()?, direction })
     }
 }

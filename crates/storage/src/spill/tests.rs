@@ -27,9 +27,9 @@ fn scanned(writes: &SpillingWrites, range: &KeyRange, direction: Direction) -> V
             Ok(ScanEnd::Done)
         };
         let tree = TreeId::new(2);
-        let patience = Patience::MayBlock;
+        let blocking = BlockingMode::MayBlock;
         let end = writes
-            .scan_over(tree, &rest, direction, limits, patience, &mut batch, &mut base)
+            .scan_over(tree, &rest, direction, limits, blocking, &mut batch, &mut base)
             .expect("scans succeed");
         all.extend(batch.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
         match batch.last() {
@@ -56,7 +56,8 @@ fn assert_same(spilling: &SpillingWrites, plain: &SpillingWrites, random: &Seede
     for _ in 0..20 {
         let key = format!("k{}", random.below(60));
         let latest = |set: &SpillingWrites| {
-            set.latest(TreeId::new(2), key.as_bytes(), Patience::MayBlock, text).expect("layers can be read")
+            set.latest(TreeId::new(2), key.as_bytes(), BlockingMode::MayBlock, text)
+                .expect("layers can be read")
         };
         assert_eq!(latest(spilling), latest(plain), "{key}");
     }
@@ -93,7 +94,7 @@ fn a_set_that_spills_answers_as_one_that_does_not_whatever_is_written_and_rolled
                 5..=6 => {
                     let merge = if step % 2 == 0 { Merge::Max(&value) } else { Merge::Add(step) };
                     for set in [&mut spilling, &mut plain] {
-                        set.merge(tree, key.as_bytes(), merge, Claim::Blind, Patience::MayBlock)
+                        set.merge(tree, key.as_bytes(), merge, Claim::Blind, BlockingMode::MayBlock)
                             .expect("there is room");
                     }
                     continue;
@@ -144,7 +145,7 @@ fn many_layers_become_few() {
 }
 
 #[test]
-fn a_read_without_patience_does_not_touch_the_device() {
+fn a_read_that_must_not_block_does_not_touch_the_device() {
     let environment = Environment::simulated(4).environment;
     let small = space(&environment, 400);
     let mut writes = SpillingWrites::new(&small);
@@ -152,10 +153,10 @@ fn a_read_without_patience_does_not_touch_the_device() {
         let key = number.to_be_bytes();
         writes.write(Write::put(TreeId::new(2), &key, &[7; 20], Claim::Intent)).expect("there is room");
     }
-    let read = |key: u32, patience| writes.latest(TreeId::new(2), &key.to_be_bytes(), patience, text);
-    assert_eq!(read(0, Patience::CachedOnly).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
-    assert!(read(0, Patience::MayBlock).expect("it can be read").is_some());
-    assert!(read(0, Patience::CachedOnly).expect("its page is at hand").is_some());
+    let read = |key: u32, blocking| writes.latest(TreeId::new(2), &key.to_be_bytes(), blocking, text);
+    assert_eq!(read(0, BlockingMode::CachedOnly).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+    assert!(read(0, BlockingMode::MayBlock).expect("it can be read").is_some());
+    assert!(read(0, BlockingMode::CachedOnly).expect("its page is at hand").is_some());
 }
 
 #[test]

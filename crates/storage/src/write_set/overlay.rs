@@ -134,7 +134,7 @@ fn merge(
 
 impl WriteSet {
     /// Fills `batch` as [`Transaction::scan`](crate::Transaction::scan) promises: the engine's entries with this set's over
-    /// them. `base` scans the engine, for the same direction, limits and patience: it empties its batch, and leaves it
+    /// them. `base` scans the engine, for the same direction, limits and blocking mode: it empties its batch, and leaves it
     /// empty only at the end of the range.
     pub fn scan_over(
         &self,

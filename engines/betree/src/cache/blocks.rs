@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pando_storage::{MemoryAccount, MissedRead, Patience};
+use pando_storage::{BlockingMode, MemoryAccount, MissedRead};
 
 use super::missed_block::MissedBlock;
 use super::page_cache::{BlockKey, PageCache, Promotion, Tier};
@@ -109,13 +109,13 @@ impl Blocks {
     pub(crate) fn directory(
         &self,
         pointer: &Pointer,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Arc<Directory>, BetreeError> {
         let key = BlockKey::of(pointer);
         if let Some(directory) = self.cache.directory(&key) {
             return Ok(directory);
         }
-        self.miss(pointer, patience)?;
+        self.miss(pointer, blocking)?;
         let directory = self.read_directory(pointer)?;
         self.cache.insert_directory(key, Arc::clone(&directory));
         Ok(directory)
@@ -126,11 +126,11 @@ impl Blocks {
     }
 
     /// A page.
-    pub(crate) fn page(&self, pointer: &Pointer, patience: Patience) -> Result<Page, BetreeError> {
+    pub(crate) fn page(&self, pointer: &Pointer, blocking: BlockingMode) -> Result<Page, BetreeError> {
         if let Some(page) = self.cached_page(pointer)? {
             return Ok(page);
         }
-        self.miss(pointer, patience)?;
+        self.miss(pointer, blocking)?;
         let tier = self.cache.tier_for_read(pointer.raw_length() as usize);
         let page =
             self.store.with_stored(pointer, |payload| self.take_in(pointer, payload, Some(tier)))??;
@@ -214,13 +214,13 @@ impl Blocks {
     pub(crate) fn node<'s>(
         &self,
         slot: &'s NodeSlot,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<&'s InnerNode, BetreeError> {
         slot.note_use();
         if let Some(node) = slot.loaded() {
             return Ok(node);
         }
-        if patience == Patience::CachedOnly {
+        if blocking == BlockingMode::CachedOnly {
             // Seldom: not worth a way of its own.
             return Err(BetreeError::WouldBlock(None));
         }
@@ -237,13 +237,13 @@ impl Blocks {
     pub(crate) fn slice_index<'s>(
         &self,
         slice: &'s Slice,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<&'s SliceIndex, BetreeError> {
         slice.note_use();
         if let Some(index) = slice.index() {
             return Ok(index);
         }
-        if patience == Patience::CachedOnly {
+        if blocking == BlockingMode::CachedOnly {
             // Seldom, as with nodes.
             return Err(BetreeError::WouldBlock(None));
         }
@@ -313,13 +313,13 @@ impl Blocks {
         self.cache.forget(&BlockKey::of(pointer));
     }
 
-    pub(super) fn miss(&self, pointer: &Pointer, patience: Patience) -> Result<(), BetreeError> {
-        match patience {
-            Patience::CachedOnly => {
+    pub(super) fn miss(&self, pointer: &Pointer, blocking: BlockingMode) -> Result<(), BetreeError> {
+        match blocking {
+            BlockingMode::CachedOnly => {
                 let read = MissedBlock::new(&self.store, &self.cache, pointer);
                 Err(BetreeError::WouldBlock(read.map(|read| Arc::new(read) as Arc<dyn MissedRead>)))
             }
-            Patience::MayBlock => {
+            BlockingMode::MayBlock => {
                 self.cache.misses.add(1);
                 Ok(())
             }

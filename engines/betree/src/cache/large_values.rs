@@ -3,10 +3,10 @@
 //! # What is kept
 //! Pieces are kept as they stand on disk, in the compressed tier, and decoded at each use. A value that would take more than
 //! 1 / [`KEPT_PARTS`] of the cache is not kept at all, so that reading a few of them drives nothing out; nor is what a long scan passes. Who
-//! reads without patience is told which piece is missing only where that piece would be kept.
+//! reads that must not block is told which piece is missing only where that piece would be kept.
 
 use bytes::Bytes;
-use pando_storage::Patience;
+use pando_storage::BlockingMode;
 
 use super::blocks::{Blocks, NewPage};
 use super::page_cache::BlockKey;
@@ -38,12 +38,12 @@ impl Blocks {
     pub(crate) fn large_value(
         &self,
         reference: &LargeReference<Bytes>,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<Bytes, BetreeError> {
         // Checked to be at most as long as a value can be.
         let mut value = vec![0; reference.length() as usize];
         let wanted = Wanted { reference, target: &mut value };
-        self.fill_large([wanted], ScanPace::Stepping, patience)?;
+        self.fill_large([wanted], ScanPace::Stepping, blocking)?;
         Ok(Bytes::from(value))
     }
 
@@ -52,7 +52,7 @@ impl Blocks {
         &self,
         wanted: impl IntoIterator<Item = Wanted<'w>>,
         pace: ScanPace,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), BetreeError> {
         let mut missing = Vec::new();
         for Wanted { reference, target } in wanted {
@@ -65,11 +65,11 @@ impl Blocks {
                 match self.cache().piece(&BlockKey::of(&pointer)) {
                     Some(piece) if piece.decode_into(target) => {}
                     Some(_) => return Err(self.store().undecodable(&pointer).into()),
-                    None if patience == Patience::CachedOnly && !is_kept => {
+                    None if blocking == BlockingMode::CachedOnly && !is_kept => {
                         return Err(BetreeError::WouldBlock(None));
                     }
                     None => {
-                        self.miss(&pointer, patience)?;
+                        self.miss(&pointer, blocking)?;
                         missing.push(Missing { pointer, is_kept, target });
                     }
                 }

@@ -1,4 +1,4 @@
-//! A block that a reader without patience needed: what to read, and how it gets into the cache.
+//! A block that a reader that must not block needed: what to read, and how it gets into the cache.
 //!
 //! Between the miss and the bytes the block may have been freed, and its place written anew. Then its checksum does not fit,
 //! and the bytes are dropped: the reader, asking again, finds the block's successor. A block that was freed and not yet
@@ -25,7 +25,7 @@ pub(super) struct MissedBlock {
 }
 
 impl MissedBlock {
-    /// `None` where the pointer leads out of the file: whoever reads it with patience reports that.
+    /// `None` where the pointer leads out of the file: whoever reads it with `MayBlock` reports that.
     pub(super) fn new(
         store: &Arc<BlockStore>,
         cache: &Arc<PageCache>,
@@ -80,7 +80,7 @@ impl MissedRead for MissedBlock {
     }
 
     fn fulfil(&self, bytes: &[u8]) {
-        // What is wrong with it is told to whoever reads it with patience.
+        // What is wrong with it is told to whoever reads it with `MayBlock`.
         let _kept = self.keep(bytes);
     }
 }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use pando_storage::{HeldMemory, Patience};
+use pando_storage::{BlockingMode, HeldMemory};
 
 use super::blocks::{Blocks, decode_directory, decode_node, decode_slice_index};
 use super::page_cache::BlockKey;
@@ -118,7 +118,7 @@ impl Blocks {
     pub(crate) fn read_slices(&self, slices: &[&Slice], pages: &mut SlicePages) -> Result<(), BetreeError> {
         let mut wanted = Vec::new();
         for slice in slices {
-            let index = self.slice_index(slice, Patience::MayBlock)?;
+            let index = self.slice_index(slice, BlockingMode::MayBlock)?;
             let address = slice.stored().index.address();
             wanted.extend(index.pages.pages().iter().enumerate().map(|(at, entry)| (entry, address, at)));
         }

@@ -32,7 +32,7 @@ use std::time::Duration;
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_environment::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use pando_environment::{Clock, Monotonic, TaskWaker};
-use pando_storage::Patience;
+use pando_storage::BlockingMode;
 
 use super::page_cache::BlockKey;
 use crate::counter::Counter;
@@ -316,12 +316,12 @@ impl ScanAhead {
     }
 
     /// The first of these pages, which lie one behind the other in the direction of the scan, and those behind it that have landed with it.
-    /// Nothing where it was not asked for, could not be read, or has not landed and there is no patience. If too little is ahead and there is room, the stream may be extended.
+    /// Nothing where it was not asked for, could not be read, or has not landed and the caller must not block. If too little is ahead and there is room, the stream may be extended.
     pub(super) fn fetch(
         &self,
         (course, pages): (u64, &[BlockKey]),
         now: Monotonic,
-        (room, patience): (Room, Patience),
+        (room, blocking): (Room, BlockingMode),
         bring: impl Fn(&[Pointer]) -> Landed,
     ) -> Fetched {
         let Some(first) = pages.first() else { return Fetched::default() };
@@ -331,7 +331,7 @@ impl ScanAhead {
             pass(&mut state, stream, portion);
             let portion = &mut state.streams[stream].portions[0];
             match &mut portion.stage {
-                Stage::Asked | Stage::UnderWay if patience == Patience::CachedOnly => break,
+                Stage::Asked | Stage::UnderWay if blocking == BlockingMode::CachedOnly => break,
                 Stage::Asked => {
                     let mut taken = self.take(portion);
                     drop(state);

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use pando_environment::Step;
-use pando_storage::Patience;
+use pando_storage::BlockingMode;
 
 use super::blocks::{Blocks, decode_page};
 use super::page_cache::{BlockKey, Passed, Promotion, Tier};
@@ -127,18 +127,18 @@ impl Blocks {
         self.scan_ahead.extend(extension, wanted, self.room_ahead());
     }
 
-    /// The first of these pages, if it was asked for, and those behind it that came with it; without patience if they have come.
+    /// The first of these pages, if it was asked for, and those behind it that came with it; that must not block if they have come.
     pub(crate) fn fetch_ahead<'p>(
         &self,
         course: u64,
         pages: impl Iterator<Item = &'p PageEntry>,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Fetched {
         let Some(now) = self.scan_ahead.now().filter(|_| !self.scan_ahead.is_empty()) else {
             return Fetched::default();
         };
         let keys: Vec<BlockKey> = pages.map(|page| BlockKey::of(&page.pointer)).collect();
-        self.scan_ahead.fetch((course, &keys), now, (self.room_ahead(), patience), |pages| self.bring(pages))
+        self.scan_ahead.fetch((course, &keys), now, (self.room_ahead(), blocking), |pages| self.bring(pages))
     }
 
     /// One step of a task that helps scans: brings something that one has asked for, or drops what scans that ended have left.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_environment::{Environment, Simulation};
-use pando_storage::{Begin, Claim, Engine, Merge, Patience, TreeOptions, Write};
+use pando_storage::{Begin, BlockingMode, Claim, Engine, Merge, TreeOptions, Write};
 
 use super::*;
 use crate::space::Shutdown;
@@ -48,7 +48,7 @@ fn commit_small(engine: &Betree, tree: TreeId, key: &[u8], value: &[u8]) {
     writer.put(tree, key, value).expect("nobody has the key");
     if key[0] == b's' {
         let one = Merge::Add(1);
-        writer.merge(tree, COUNTER, one, Claim::Blind, Patience::MayBlock).expect("merges are blind");
+        writer.merge(tree, COUNTER, one, Claim::Blind, BlockingMode::MayBlock).expect("merges are blind");
     }
     writer.commit(Durability::Logged).expect("it is committed");
 }
@@ -56,7 +56,7 @@ fn commit_small(engine: &Betree, tree: TreeId, key: &[u8], value: &[u8]) {
 /// How many of the large commit's values are there, and the small commits'.
 fn found(engine: &Betree, tree: TreeId) -> (u32, Vec<u8>) {
     let reader = engine.begin(Begin::READ).expect("readers begin");
-    let get = |key: &[u8]| reader.get(tree, key, Patience::MayBlock).expect("reads succeed");
+    let get = |key: &[u8]| reader.get(tree, key, BlockingMode::MayBlock).expect("reads succeed");
     let large =
         (0..KEYS).filter(|key| get(&key.to_be_bytes()).as_deref() == Some(&b"new".repeat(30))).count();
     let counter = get(COUNTER).map_or(0, |value| i64::from_le_bytes((*value).try_into().expect("a counter")));
@@ -86,7 +86,7 @@ fn carry_out(
         let (key, value) = (key.to_be_bytes(), b"new".repeat(30));
         writes.write(Write::put(tree, &key, &value, Claim::Intent)).expect("there is room");
         let thousand = Merge::Add(1_000);
-        writes.merge(tree, COUNTER, thousand, Claim::Blind, Patience::MayBlock).expect("there is room");
+        writes.merge(tree, COUNTER, thousand, Claim::Blind, BlockingMode::MayBlock).expect("there is room");
     }
     let mut parts = LoggedParts::default();
     let trees = core.log_parts(&writes, &mut parts).expect("the log has room");

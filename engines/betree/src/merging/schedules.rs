@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pando_environment::Environment;
 use pando_environment::sync::{explore, thread};
-use pando_storage::{Begin, Durability, Engine, Lsn, Patience, TreeId, TreeOptions};
+use pando_storage::{Begin, BlockingMode, Durability, Engine, Lsn, TreeId, TreeOptions};
 
 use crate::core::Core;
 use crate::engine::Betree;
@@ -92,7 +92,7 @@ fn a_reader_finds_every_entry_while_a_flush_takes_its_buffer_down() {
             thread::spawn(move || {
                 let reader = engine.begin(Begin::READ).expect("a reader begins");
                 for at in 0..20 {
-                    let found = reader.get(tree, &[1 + at % 2], Patience::MayBlock).expect("it is read");
+                    let found = reader.get(tree, &[1 + at % 2], BlockingMode::MayBlock).expect("it is read");
                     assert_eq!(found.as_deref(), Some(b"value".as_slice()), "read {at}");
                 }
             })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, Transaction, TreeId, TreeOptions,
 };
 
 use super::*;
@@ -73,7 +73,7 @@ impl Store {
     fn check_gets(&self) {
         let reader = self.engine.begin(Begin::READ).expect("a reader begins");
         for (key, value) in &self.model {
-            let found = reader.get(self.tree, key, Patience::MayBlock).expect("a get succeeds");
+            let found = reader.get(self.tree, key, BlockingMode::MayBlock).expect("a get succeeds");
             assert_eq!(found.as_deref(), Some(&value.to_be_bytes()[..]), "{key:?}");
         }
     }
@@ -81,7 +81,7 @@ impl Store {
     /// What is left of a scan is what a model has after so many rows.
     fn scan(reader: &dyn Transaction, cursor: &mut Cursor, model: &BTreeMap<Vec<u8>, u64>, rows: usize) {
         let mut expected = model.iter().skip(rows);
-        while let Some((key, value)) = cursor.next(reader, Patience::MayBlock).expect("a scan goes on") {
+        while let Some((key, value)) = cursor.next(reader, BlockingMode::MayBlock).expect("a scan goes on") {
             let (model_key, model_value) = expected.next().expect("there is as much in the model");
             assert_eq!((key, value), (&model_key[..], &model_value.to_be_bytes()[..]));
         }
@@ -135,7 +135,7 @@ fn what_was_used_lately_stays_when_all_else_goes() {
     let whole = store.skeleton().total();
     let (hot, cold) = (20_000_u64.to_be_bytes(), 3_000_u64.to_be_bytes());
     let reader = store.engine.begin(Begin::READ).expect("a reader begins");
-    reader.get(store.tree, &hot, Patience::MayBlock).expect("a get succeeds");
+    reader.get(store.tree, &hot, BlockingMode::MayBlock).expect("a get succeeds");
     assert!(shed_unused() > whole / 2);
     let is_loaded = |key: &[u8]| {
         let view = tree.view_to_keep();
@@ -178,7 +178,7 @@ fn a_reader_of_the_version_before_keeps_what_it_reads() {
     let reader = engine.begin(Begin::READ).expect("a reader begins");
     let mut cursor = Cursor::new(store.tree, KeyRange::all(), Direction::Forward);
     for _ in 0..500 {
-        cursor.next(&*reader, Patience::MayBlock).expect("a scan goes on").expect("there is more");
+        cursor.next(&*reader, BlockingMode::MayBlock).expect("a scan goes on").expect("there is more");
     }
     for _ in 0..4 {
         store.core().share_out_memory();

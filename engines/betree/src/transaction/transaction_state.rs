@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{
-    Batch, BatchLimits, Claim, Claims, CommitReceipt, CommitTimestamp, Direction, Durability, Estimate,
-    KeyRange, Lsn, Merge, Mode, Patience, Savepoint, ScanEnd, SnapshotTimestamp, SpillingWrites,
+    Batch, BatchLimits, BlockingMode, Claim, Claims, CommitReceipt, CommitTimestamp, Direction, Durability,
+    Estimate, KeyRange, Lsn, Merge, Mode, Savepoint, ScanEnd, SnapshotTimestamp, SpillingWrites,
     StorageError, Transaction, TreeId, Write, emulate,
 };
 
@@ -96,7 +96,7 @@ impl BetreeTransaction {
         tree: TreeId,
         range: &KeyRange,
         span: &KeySpan,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<bool, StorageError> {
         let least = self.core.options.range_delete_entries;
         if self.ranges.len() >= OWN_RANGES_MAX || !span.is_storable() {
@@ -106,13 +106,18 @@ impl BetreeTransaction {
             if view.ranges.stretches().len() >= STRETCHES_MAX || least == 0 {
                 return Ok(least == 0 && view.ranges.stretches().len() < STRETCHES_MAX);
             }
-            Ok(estimate(view, &self.core.blocks, range, patience)?.entries >= least)
+            Ok(estimate(view, &self.core.blocks, range, blocking)?.entries >= least)
         });
         Ok(is_worth?)
     }
 
     /// Deletes what this transaction has written itself within a range.
-    fn delete_own(&mut self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<(), StorageError> {
+    fn delete_own(
+        &mut self,
+        tree: TreeId,
+        range: &KeyRange,
+        blocking: BlockingMode,
+    ) -> Result<(), StorageError> {
         let (mut rest, mut batch) = (range.clone(), Batch::new());
         let (direction, limits) = (Direction::Forward, BatchLimits::LARGEST);
         loop {
@@ -121,7 +126,7 @@ impl BetreeTransaction {
                 &rest,
                 direction,
                 limits,
-                patience,
+                blocking,
                 &mut batch,
                 &mut |_, below| {
                     below.clear();
@@ -166,20 +171,20 @@ impl Transaction for BetreeTransaction {
         self.live.snapshot
     }
 
-    fn get(&self, tree: TreeId, key: &[u8], patience: Patience) -> Result<Option<Bytes>, StorageError> {
+    fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         check_key(key)?;
         self.core.check_open()?;
         self.core.counters.gets.add(1);
         let snapshot = self.live.snapshot;
         let mut merges = Gathered::default();
-        let own = self.writes.latest(tree, key, patience, |own| OwnedChange::new(own).shared_content())?;
+        let own = self.writes.latest(tree, key, blocking, |own| OwnedChange::new(own).shared_content())?;
         let own = own.and_then(|own| merges.take(own));
         let found = self.core.with_view(tree, snapshot, |tree, view| {
             let below = || {
                 if self.ranges.contain(tree.id, key) {
                     return Ok(None);
                 }
-                lookup::get(view, &self.core.blocks, key, snapshot, patience)
+                lookup::get(view, &self.core.blocks, key, snapshot, blocking)
                     .map_err(|damaged| read_error(tree, damaged))
             };
             match own {
@@ -213,17 +218,17 @@ impl Transaction for BetreeTransaction {
         key: &[u8],
         merge: Merge<'_>,
         claim: Claim,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), StorageError> {
         merge.check()?;
         self.prepare(tree, key, merge.operand_bytes(), claim)?;
         let is_deleted =
-            self.ranges.contain(tree, key) && self.writes.latest(tree, key, patience, |_own| ())?.is_none();
+            self.ranges.contain(tree, key) && self.writes.latest(tree, key, blocking, |_own| ())?.is_none();
         if is_deleted {
             // It applies to nothing, which only this transaction knows.
             self.writes.write(Write::put(tree, key, &merge.apply(None), claim))?;
         } else {
-            self.writes.merge(tree, key, merge, claim, patience)?;
+            self.writes.merge(tree, key, merge, claim, blocking)?;
         }
         self.live.set_writes(self.writes.keys());
         Ok(())
@@ -235,7 +240,7 @@ impl Transaction for BetreeTransaction {
         range: &KeyRange,
         direction: Direction,
         limits: BatchLimits,
-        patience: Patience,
+        blocking: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError> {
         self.core.check_open()?;
@@ -249,10 +254,10 @@ impl Transaction for BetreeTransaction {
             self.core.with_view(tree, snapshot, |_, _| Ok(()))?;
         }
         let end =
-            self.writes.scan_over(tree, range, direction, limits, patience, batch, &mut |range, batch| {
+            self.writes.scan_over(tree, range, direction, limits, blocking, batch, &mut |range, batch| {
                 self.ranges.scan_beside(tree, range, direction, batch, &mut |range, batch| {
                     batch.clear();
-                    let request = ScanRequest { range, direction, limits, pace, patience, snapshot };
+                    let request = ScanRequest { range, direction, limits, pace, blocking, snapshot };
                     let end = self.core.with_view(tree, snapshot, |tree, view| {
                         scan(view, &self.core.blocks, request, batch)
                             .map_err(|damaged| read_error(tree, damaged))
@@ -265,10 +270,15 @@ impl Transaction for BetreeTransaction {
         Ok(end)
     }
 
-    fn estimate(&self, tree: TreeId, range: &KeyRange, patience: Patience) -> Result<Estimate, StorageError> {
+    fn estimate(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError> {
         self.core.check_open()?;
         let estimate = self.core.with_view(tree, self.live.snapshot, |_, view| {
-            estimate(view, &self.core.blocks, range, patience)
+            estimate(view, &self.core.blocks, range, blocking)
         });
         Ok(estimate?)
     }
@@ -277,7 +287,7 @@ impl Transaction for BetreeTransaction {
         &mut self,
         tree: TreeId,
         range: &KeyRange,
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<(), StorageError> {
         self.core.check_open()?;
         if self.mode == Mode::Read {
@@ -285,15 +295,15 @@ impl Transaction for BetreeTransaction {
         }
         self.core.check_live(tree)?;
         let Some(span) = KeySpan::of(range) else { return Ok(()) };
-        if !self.is_worth_a_message(tree, range, &span, patience)? {
-            return emulate::delete_range(self, tree, range, patience);
+        if !self.is_worth_a_message(tree, range, &span, blocking)? {
+            return emulate::delete_range(self, tree, range, blocking);
         }
         let is_claimed = self.claims.claim_range(&self.core.intents, tree, range);
         if !is_claimed.inspect_err(|_| self.core.counters.conflicts.add(1))? {
-            return emulate::delete_range(self, tree, range, patience);
+            return emulate::delete_range(self, tree, range, blocking);
         }
         let before = self.savepoint();
-        if let Err(error) = self.delete_own(tree, range, patience) {
+        if let Err(error) = self.delete_own(tree, range, blocking) {
             self.rollback_to(before);
             return Err(error);
         }

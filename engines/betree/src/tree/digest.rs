@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use pando_storage::Patience;
+use pando_storage::BlockingMode;
 
 use super::flush::{Division, Flush, FlushInput, Flushed, gather};
 use super::messages::Span;
@@ -66,7 +66,7 @@ impl Flush<'_> {
         what: Digest,
         division: Division,
     ) -> Result<Option<Vec<Part>>, BetreeError> {
-        let node = self.input.blocks.node(slot, Patience::MayBlock)?;
+        let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
         let at = node.pivots().covering(place.key);
         let parts = if node.height() > place.height {
             let Child::Inner(below) = &node.children()[at] else { return Ok(None) };
@@ -91,7 +91,7 @@ impl Flush<'_> {
             if !fates.contains(&Fate::GoesDown) {
                 return Ok(None);
             }
-            self.changed(slot, node, lower, &arriving, &fates, Patience::CachedOnly)?
+            self.changed(slot, node, lower, &arriving, &fates, BlockingMode::CachedOnly)?
         };
         assert!(!parts.is_empty(), "one child stays, so that there is a node");
         Ok(Some(match division {
@@ -111,7 +111,7 @@ impl Flush<'_> {
         lower: &[u8],
         arriving: &[Span<'_>],
     ) -> Result<Vec<Fate>, BetreeError> {
-        let mut fates = self.fates(node, lower, arriving, Patience::CachedOnly)?;
+        let mut fates = self.fates(node, lower, arriving, BlockingMode::CachedOnly)?;
         if fates.iter().all(|fate| *fate == Fate::GoesDown) {
             let weight =
                 |at: &usize| node.slices(*at).iter().map(|slice| pending_bytes(slice)).sum::<usize>();

@@ -6,7 +6,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_storage::{Estimate, KeyRange, Patience, SnapshotTimestamp};
+use pando_storage::{BlockingMode, Estimate, KeyRange, SnapshotTimestamp};
 
 use super::buffer::{Buffer, Chain, SharedBuffer, bounds_of};
 use super::growth::Growth;
@@ -25,14 +25,14 @@ pub(crate) fn estimate(
     view: &TreeView,
     blocks: &Blocks,
     range: &KeyRange,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<Estimate, BetreeError> {
     let mut sum = Estimate::default();
     if range.is_empty() {
         return Ok(sum);
     }
     if let Some(root) = &view.version.root {
-        add_child(root, None, None, blocks, range, patience, &mut sum)?;
+        add_child(root, None, None, blocks, range, blocking, &mut sum)?;
         let gone =
             KeySpan::of(range).map_or_else(Estimate::default, |within| gone(view, root, Some(&within)));
         sum.entries = sum.entries.saturating_sub(gone.entries);
@@ -177,7 +177,7 @@ fn add_child(
     upper: Option<&[u8]>,
     blocks: &Blocks,
     range: &KeyRange,
-    patience: Patience,
+    blocking: BlockingMode,
     sum: &mut Estimate,
 ) -> Result<(), BetreeError> {
     match position(lower, upper, range) {
@@ -190,13 +190,13 @@ fn add_child(
         Position::Across => {}
     }
     match child {
-        Child::Leaf(leaf) => add_leaf(leaf, lower, upper, blocks, range, patience, sum),
+        Child::Leaf(leaf) => add_leaf(leaf, lower, upper, blocks, range, blocking, sum),
         Child::Inner(slot) => {
-            let node = blocks.node(slot, patience)?;
+            let node = blocks.node(slot, blocking)?;
             for (at, child) in node.children().iter().enumerate() {
                 let begins = if at == 0 { lower } else { Some(node.pivots().get(at)) };
                 let ends = if at + 1 < node.pivots().len() { Some(node.pivots().get(at + 1)) } else { upper };
-                add_child(child, begins, ends, blocks, range, patience, sum)?;
+                add_child(child, begins, ends, blocks, range, blocking, sum)?;
                 let (entries, bytes) = pending(node.slices(at));
                 // Of what waits for a child that lies across an end of the range, half.
                 let part = match position(begins, ends, range) {
@@ -224,10 +224,10 @@ fn add_leaf(
     upper: Option<&[u8]>,
     blocks: &Blocks,
     range: &KeyRange,
-    patience: Patience,
+    blocking: BlockingMode,
     sum: &mut Estimate,
 ) -> Result<(), BetreeError> {
-    let directory = blocks.directory(&leaf.directory, patience)?;
+    let directory = blocks.directory(&leaf.directory, blocking)?;
     let mut entries = 0;
     for (at, page) in directory.pages().iter().enumerate() {
         let begins = if at == 0 { lower } else { Some(directory.separator(at)) };
@@ -236,7 +236,7 @@ fn add_leaf(
         entries += match position(begins, ends, range) {
             Position::Outside => 0,
             Position::Within => all,
-            Position::Across => match blocks.page(&page.pointer, Patience::CachedOnly) {
+            Position::Across => match blocks.page(&page.pointer, BlockingMode::CachedOnly) {
                 Ok(page) => entries_within(&page, range),
                 Err(_) => all.div_ceil(2),
             },

@@ -23,7 +23,7 @@
 
 use std::sync::Arc;
 
-use pando_storage::{Patience, TreeId};
+use pando_storage::{BlockingMode, TreeId};
 
 use super::behind::Moved;
 use super::large_values::LargeValues;
@@ -117,7 +117,7 @@ pub(crate) fn flush_with(
 fn has_runs(input: &FlushInput<'_>) -> Result<bool, BetreeError> {
     match &input.version.root {
         Some(Child::Inner(slot)) if input.settings.buffer_percent > 0 => {
-            let node = input.blocks.node(slot, Patience::MayBlock)?;
+            let node = input.blocks.node(slot, BlockingMode::MayBlock)?;
             Ok(node.height() > 1 || node.children().len() * 8 > input.settings.fanout)
         }
         _ => Ok(false),
@@ -195,7 +195,9 @@ impl<'f> Flush<'f> {
         let (top, height) = match root {
             None => (leaf_parts(self.leaves.grow_from_nothing(&[], messages)?), 0),
             Some(Child::Leaf(leaf)) => (self.root_leaf(leaf, messages)?, 0),
-            Some(Child::Inner(slot)) => (self.node(slot, &[], Patience::MayBlock, messages)?, slot.height()),
+            Some(Child::Inner(slot)) => {
+                (self.node(slot, &[], BlockingMode::MayBlock, messages)?, slot.height())
+            }
         };
         self.root_over(top, height)
     }
@@ -249,7 +251,7 @@ impl<'f> Flush<'f> {
     /// A root of one child that nothing waits for gives way to the child.
     fn without_lone_levels(&mut self, mut root: Option<Child>) -> Result<Option<Child>, BetreeError> {
         while let Some(Child::Inner(slot)) = &root {
-            let node = self.input.blocks.node(slot, Patience::MayBlock)?;
+            let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
             if node.children().len() > 1 || !node.slices(0).is_empty() {
                 break;
             }
@@ -260,16 +262,16 @@ impl<'f> Flush<'f> {
         Ok(root)
     }
 
-    /// What takes the place of a node that begins at `lower` when these messages, at least one, arrive. Patience says whether
+    /// What takes the place of a node that begins at `lower` when these messages, at least one, arrive. BlockingMode says whether
     /// leaves may be read only to find out whether something appends to them: it pays at the right end of the tree.
     fn node(
         &mut self,
         slot: &Arc<NodeSlot>,
         lower: &[u8],
-        at_end: Patience,
+        at_end: BlockingMode,
         messages: Span<'_>,
     ) -> Result<Vec<Part>, BetreeError> {
-        let node = self.input.blocks.node(slot, Patience::MayBlock)?;
+        let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
         let arriving = divide(node, messages);
         let fates = self.fates(node, lower, &arriving, at_end)?;
         let mut parts = self.changed(slot, node, lower, &arriving, &fates, at_end)?;
@@ -287,7 +289,7 @@ impl<'f> Flush<'f> {
         lower: &[u8],
         arriving: &[Span<'_>],
         fates: &[Fate],
-        at_end: Patience,
+        at_end: BlockingMode,
     ) -> Result<Vec<Part>, BetreeError> {
         self.read_ahead(node, arriving, fates)?;
         let (mut parts, mut joining) = (Vec::with_capacity(fates.len() + 4), Vec::new());
@@ -310,8 +312,8 @@ impl<'f> Flush<'f> {
                     }
                     Child::Inner(below) => {
                         let waiting = self.take_along(&part.slices, arriving[at])?;
-                        let patience = patience_at(at, fates.len(), at_end);
-                        parts.extend(self.node(below, &part.lower, patience, waiting.span())?);
+                        let blocking = blocking_at(at, fates.len(), at_end);
+                        parts.extend(self.node(below, &part.lower, blocking, waiting.span())?);
                     }
                 },
             }
@@ -331,7 +333,7 @@ impl<'f> Flush<'f> {
         node: &InnerNode,
         lower: &[u8],
         arriving: &[Span<'_>],
-        at_end: Patience,
+        at_end: BlockingMode,
     ) -> Result<Vec<Fate>, BetreeError> {
         let share = self.share(node.height());
         let mut loads = Vec::with_capacity(arriving.len());
@@ -347,8 +349,8 @@ impl<'f> Flush<'f> {
                 && slices.is_empty()
                 && let (Some(first), Some(last)) = (span.first_key(), span.last_key())
             {
-                let patience = patience_at(at, arriving.len(), at_end);
-                load.appends = self.appends(&node.children()[at], first, last, patience)?;
+                let blocking = blocking_at(at, arriving.len(), at_end);
+                load.appends = self.appends(&node.children()[at], first, last, blocking)?;
             }
             loads.push(load);
         }
@@ -404,18 +406,18 @@ impl<'f> Flush<'f> {
         child: &Child,
         first: &[u8],
         last: &[u8],
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<bool, BetreeError> {
         match child {
-            Child::Leaf(leaf) => self.leaves.appends(leaf, first, patience),
+            Child::Leaf(leaf) => self.leaves.appends(leaf, first, blocking),
             Child::Inner(slot) => {
-                let node = self.input.blocks.node(slot, Patience::MayBlock)?;
+                let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
                 let at = node.pivots().covering(first);
                 if node.pivots().covering(last) != at || !node.slices(at).is_empty() {
                     return Ok(false);
                 }
-                let patience = patience_at(at, node.children().len(), patience);
-                self.appends(&node.children()[at], first, last, patience)
+                let blocking = blocking_at(at, node.children().len(), blocking);
+                self.appends(&node.children()[at], first, last, blocking)
             }
         }
     }
@@ -472,8 +474,8 @@ impl<'f> Flush<'f> {
                 at += 1;
                 continue;
             }
-            let left_node = blocks.node(left, Patience::MayBlock)?;
-            let right_node = blocks.node(right, Patience::MayBlock)?;
+            let left_node = blocks.node(left, BlockingMode::MayBlock)?;
+            let right_node = blocks.node(right, BlockingMode::MayBlock)?;
             if left_node.children().len() + right_node.children().len() > self.input.settings.fanout / 4 * 3 {
                 at += 1;
                 continue;
@@ -519,8 +521,8 @@ fn divide<'m>(node: &InnerNode, messages: Span<'m>) -> Vec<Span<'m>> {
 }
 
 /// How much a child may be read for a question: the last one may if its node may.
-pub(super) fn patience_at(at: usize, count: usize, of_node: Patience) -> Patience {
-    if at + 1 == count { of_node } else { Patience::CachedOnly }
+pub(super) fn blocking_at(at: usize, count: usize, of_node: BlockingMode) -> BlockingMode {
+    if at + 1 == count { of_node } else { BlockingMode::CachedOnly }
 }
 
 /// Nodes over these parts, as few as the fanout allows, of nearly equal size.

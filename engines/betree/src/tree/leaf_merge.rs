@@ -12,7 +12,7 @@
 //! Nothing that exists is changed. The caller gives back what was written if it fails later.
 
 use bytes::Bytes;
-use pando_storage::{Patience, TreeId};
+use pando_storage::{BlockingMode, TreeId};
 
 use super::joining::{Joined, apply, join};
 use super::large_values::{LargeValueWriter, LargeValues};
@@ -104,15 +104,15 @@ impl<'m> LeafMerge<'m> {
         self.end()
     }
 
-    /// Whether messages for a leaf lie all beyond its last key. Without patience a leaf that is not in memory is none that
+    /// Whether messages for a leaf lie all beyond its last key. That must not block a leaf that is not in memory is none that
     /// is appended to.
     pub(crate) fn appends(
         &self,
         leaf: &LeafChild,
         first_key: &[u8],
-        patience: Patience,
+        blocking: BlockingMode,
     ) -> Result<bool, BetreeError> {
-        let directory = match self.blocks.directory(&leaf.directory, patience) {
+        let directory = match self.blocks.directory(&leaf.directory, blocking) {
             Err(BetreeError::WouldBlock(_)) => return Ok(false),
             directory => directory?,
         };
@@ -146,7 +146,7 @@ impl<'m> LeafMerge<'m> {
         mut messages: Span<'_>,
     ) -> Result<Option<Vec<NewLeaf>>, BetreeError> {
         let Some(first_key) = messages.first_key() else { return Ok(None) };
-        let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
+        let directory = self.blocks.directory(&leaf.directory, BlockingMode::MayBlock)?;
         if raw_bytes(&directory) < self.settings.leaf_bytes / 4 * 3 {
             return Ok(None);
         }
@@ -170,7 +170,7 @@ impl<'m> LeafMerge<'m> {
         leaf: &LeafChild,
         messages: Span<'_>,
     ) -> Result<(), BetreeError> {
-        let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
+        let directory = self.blocks.directory(&leaf.directory, BlockingMode::MayBlock)?;
         let leaf_bytes = self.settings.leaf_bytes;
         let bytes = raw_bytes(&directory) + messages.bytes();
         let pieces = bytes.div_ceil(leaf_bytes).max(1);
@@ -185,7 +185,7 @@ impl<'m> LeafMerge<'m> {
 
     /// Adds the entries of a leaf, merged with the messages for it.
     pub(crate) fn add(&mut self, leaf: &LeafChild, mut messages: Span<'_>) -> Result<(), BetreeError> {
-        let directory = self.blocks.directory(&leaf.directory, Patience::MayBlock)?;
+        let directory = self.blocks.directory(&leaf.directory, BlockingMode::MayBlock)?;
         self.figures.messages += messages.len() as u64;
         self.figures.entries_before += directory.entries();
         let _held = self.blocks.in_hand.hold(raw_bytes(&directory));
@@ -216,7 +216,7 @@ impl<'m> LeafMerge<'m> {
         let next_bytes = match next.reach {
             0 => usize::try_from(next.content_bytes).unwrap_or(usize::MAX),
             // Most of its content stands elsewhere.
-            _ => raw_bytes(&*self.blocks.directory(&next.directory, Patience::MayBlock)?),
+            _ => raw_bytes(&*self.blocks.directory(&next.directory, BlockingMode::MayBlock)?),
         };
         Ok(next_bytes.saturating_add(open) <= leaf_bytes / 4 * 3)
     }
@@ -315,7 +315,7 @@ impl<'m> LeafMerge<'m> {
             let below = self.versions.get(at + 1).map_or(Content::Deleted, |below| below.content.as_ref());
             let joined = match (join(merges, &below), below) {
                 (Joined::Apart, Content::Large(reference)) => {
-                    apply(merges, &self.blocks.large_value(&reference.to_owned(), Patience::MayBlock)?)
+                    apply(merges, &self.blocks.large_value(&reference.to_owned(), BlockingMode::MayBlock)?)
                 }
                 (joined, _) => joined,
             };

@@ -6,7 +6,7 @@
 //! Where a range delete lies over the key, pages that have nothing newer are not read.
 
 use bytes::Bytes;
-use pando_storage::{CommitTimestamp, Patience, SnapshotTimestamp};
+use pando_storage::{BlockingMode, CommitTimestamp, SnapshotTimestamp};
 
 use super::buffer::{Chain, SharedBuffer};
 use super::joining::Gathered;
@@ -25,10 +25,10 @@ pub(crate) fn get(
     blocks: &Blocks,
     key: &[u8],
     snapshot: SnapshotTimestamp,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<Option<Bytes>, Damaged> {
     let mut gathered = Gathered::default();
-    let below = below_merges(view, blocks, key, snapshot, patience, &mut gathered)?;
+    let below = below_merges(view, blocks, key, snapshot, blocking, &mut gathered)?;
     Ok(if gathered.is_empty() { below } else { gathered.over(below) })
 }
 
@@ -38,7 +38,7 @@ fn below_merges(
     blocks: &Blocks,
     key: &[u8],
     snapshot: SnapshotTimestamp,
-    patience: Patience,
+    blocking: BlockingMode,
     gathered: &mut Gathered,
 ) -> Result<Option<Bytes>, Damaged> {
     let floor = view.ranges.floor(key, snapshot);
@@ -53,7 +53,7 @@ fn below_merges(
     }
     let mut hash = None;
     let target = Target::Covering(key);
-    let place = find_leaf(&view.version, blocks, target, patience, |node, at, (lower, upper)| {
+    let place = find_leaf(&view.version, blocks, target, blocking, |node, at, (lower, upper)| {
         let slices = node.slices(at);
         if slices.is_empty() {
             return Ok(());
@@ -61,7 +61,7 @@ fn below_merges(
         node.note_read(at);
         let hash = *hash.get_or_insert_with(|| KeyHash::of(key));
         for slice in slices {
-            let found = in_slice(slice, blocks, (key, hash), (snapshot, floor), patience);
+            let found = in_slice(slice, blocks, (key, hash), (snapshot, floor), blocking);
             match found.map_err(|error| Stop::Failed(Damaged::new(error, lower, upper)))? {
                 Found::Absent => {}
                 Found::Deleted => return Err(Stop::Answer(None)),
@@ -80,10 +80,10 @@ fn below_merges(
         Ok(())
     });
     match place {
-        Ok(Some(place)) => in_leaf(&place, blocks, (key, hash), (snapshot, floor), patience),
+        Ok(Some(place)) => in_leaf(&place, blocks, (key, hash), (snapshot, floor), blocking),
         Ok(None) => Ok(None),
         Err(Stop::Answer(value)) => Ok(value),
-        Err(Stop::Large(reference)) => large_value(blocks, key, &reference, patience),
+        Err(Stop::Large(reference)) => large_value(blocks, key, &reference, blocking),
         Err(Stop::Failed(damaged)) => Err(damaged),
     }
 }
@@ -94,10 +94,10 @@ fn in_leaf(
     blocks: &Blocks,
     (key, hash): (&[u8], Option<KeyHash>),
     (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<Option<Bytes>, Damaged> {
     let within = |error| Damaged::new(error, place.lower, place.upper);
-    let directory = blocks.directory(&place.leaf.directory, patience).map_err(within)?;
+    let directory = blocks.directory(&place.leaf.directory, blocking).map_err(within)?;
     let at = directory.page_of(key);
     if directory.pages()[at].newest < floor {
         return Ok(None);
@@ -109,7 +109,7 @@ fn in_leaf(
             return Ok(None);
         }
     }
-    let page = blocks.page(&directory.pages()[at].pointer, patience).map_err(|error| {
+    let page = blocks.page(&directory.pages()[at].pointer, blocking).map_err(|error| {
         let lower = if at == 0 { place.lower } else { Some(directory.separator(at)) };
         let upper =
             if at + 1 < directory.pages().len() { Some(directory.separator(at + 1)) } else { place.upper };
@@ -117,7 +117,7 @@ fn in_leaf(
     })?;
     match page.find(key, snapshot, floor) {
         Found::Value(value) => Ok(Some(value)),
-        Found::Large(reference) => large_value(blocks, key, &reference, patience),
+        Found::Large(reference) => large_value(blocks, key, &reference, blocking),
         Found::Absent | Found::Deleted => Ok(None),
         Found::Merged(_) => unreachable!("a leaf's page with merges is refused when it is read"),
     }
@@ -140,9 +140,9 @@ fn large_value(
     blocks: &Blocks,
     key: &[u8],
     reference: &LargeReference<Bytes>,
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<Option<Bytes>, Damaged> {
-    let value = blocks.large_value(reference, patience);
+    let value = blocks.large_value(reference, blocking);
     value.map(Some).map_err(|error| damaged_value(error, key))
 }
 
@@ -158,9 +158,9 @@ fn in_slice(
     blocks: &Blocks,
     (key, hash): (&[u8], KeyHash),
     (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
-    patience: Patience,
+    blocking: BlockingMode,
 ) -> Result<Found, BetreeError> {
-    let index = blocks.slice_index(slice, patience)?;
+    let index = blocks.slice_index(slice, blocking)?;
     if !index.filter.may_contain(hash) {
         blocks.spared_probes.add(1);
         return Ok(Found::Absent);
@@ -169,7 +169,7 @@ fn in_slice(
     if entry.newest < floor {
         return Ok(Found::Absent);
     }
-    let found = blocks.page(&entry.pointer, patience)?.find(key, snapshot, floor);
+    let found = blocks.page(&entry.pointer, blocking)?.find(key, snapshot, floor);
     blocks.probes.add(1);
     if found == Found::Absent {
         blocks.vain_probes.add(1);

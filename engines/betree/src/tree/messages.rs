@@ -9,7 +9,7 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
-use pando_storage::{CommitTimestamp, HeldMemory, Patience};
+use pando_storage::{BlockingMode, CommitTimestamp, HeldMemory};
 
 use super::buffer::Buffer;
 use super::retain::{Dropped, MergedVersion, Retained, retain_pending};
@@ -120,7 +120,7 @@ impl Messages {
         blocks: &Blocks,
         ahead: &mut SlicePages,
     ) -> Result<(), BetreeError> {
-        let index = blocks.slice_index(slice, Patience::MayBlock)?;
+        let index = blocks.slice_index(slice, BlockingMode::MayBlock)?;
         let entries = index.pages.pages();
         let pages = match ahead.take(slice) {
             Some(pages) if pages.len() == entries.len() => pages,

@@ -1,6 +1,6 @@
 //! Descends from the root of a version to the leaf that covers a key.
 
-use pando_storage::Patience;
+use pando_storage::BlockingMode;
 
 use super::node::{Child, InnerNode, LeafChild, NodeSlot};
 use super::sorted_keys::SortedKeys;
@@ -52,7 +52,7 @@ pub(crate) fn find_leaf<'v, E: From<BetreeError>>(
     version: &'v Version,
     blocks: &Blocks,
     target: Target<'_>,
-    patience: Patience,
+    blocking: BlockingMode,
     mut visit: impl FnMut(&'v InnerNode, usize, Bounds<'v>) -> Result<(), E>,
 ) -> Result<Option<LeafPlace<'v>>, E> {
     let Some(mut child) = version.root.as_ref() else { return Ok(None) };
@@ -61,7 +61,7 @@ pub(crate) fn find_leaf<'v, E: From<BetreeError>>(
         match child {
             Child::Leaf(leaf) => return Ok(Some(LeafPlace { leaf: *leaf, lower, upper })),
             Child::Inner(slot) => {
-                let node = blocks.node(slot, patience)?;
+                let node = blocks.node(slot, blocking)?;
                 let at = target.among(node.pivots());
                 if at > 0 {
                     lower = Some(node.pivots().get(at));
@@ -97,7 +97,7 @@ fn collect_bounds(
     upper: Option<&[u8]>,
     bounds: &mut Vec<Box<[u8]>>,
 ) -> Result<(), BetreeError> {
-    let node = blocks.node(slot, Patience::MayBlock)?;
+    let node = blocks.node(slot, BlockingMode::MayBlock)?;
     for (at, child) in node.children().iter().enumerate() {
         let begins = node.pivots().get(at);
         if upper.is_some_and(|upper| begins >= upper) {
@@ -135,7 +135,7 @@ pub(crate) fn upper_bounds(
         bounds.clear();
         let mut below = Vec::new();
         for (slot, begins) in level {
-            let node = blocks.node(slot, Patience::MayBlock)?;
+            let node = blocks.node(slot, BlockingMode::MayBlock)?;
             for (at, child) in node.children().iter().enumerate() {
                 let pivot = if at == 0 { begins } else { node.pivots().get(at) };
                 let ends = (at + 1 < node.pivots().len()).then(|| node.pivots().get(at + 1));

@@ -13,7 +13,7 @@ mod values;
 
 use std::sync::Arc;
 
-use pando_storage::{ErrorKind, Patience};
+use pando_storage::{BlockingMode, ErrorKind};
 
 use super::node::{Child, InnerNode, LeafChild, NodeSlot};
 use super::slice::{Slice, blocks_of_slice};
@@ -120,7 +120,7 @@ impl Mover<'_> {
 
     fn inner(&mut self, slot: &Arc<NodeSlot>) -> Result<Option<Child>, BetreeError> {
         let blocks = self.blocks;
-        let node = blocks.node(slot, Patience::MayBlock)?;
+        let node = blocks.node(slot, BlockingMode::MayBlock)?;
         let mut has_moved = slot.stored().is_some_and(|pointer| self.is_far_out(&pointer));
         let mut parts = Vec::with_capacity(node.children().len());
         for at in 0..node.children().len() {

@@ -30,7 +30,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use pando_storage::{
-    Batch, BatchLimits, CommitTimestamp, Direction, KeyRange, Patience, ScanEnd, SnapshotTimestamp,
+    Batch, BatchLimits, BlockingMode, CommitTimestamp, Direction, KeyRange, ScanEnd, SnapshotTimestamp,
 };
 
 use super::buffer::{Buffer, Chain, Version, bounds_of};
@@ -53,7 +53,7 @@ pub(crate) struct ScanRequest<'r> {
     pub(crate) limits: BatchLimits,
     /// Of what the caller wants, though the limits may be narrower.
     pub(crate) pace: ScanPace,
-    pub(crate) patience: Patience,
+    pub(crate) blocking: BlockingMode,
     pub(crate) snapshot: SnapshotTimestamp,
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pando_storage::Patience;
+use pando_storage::BlockingMode;
 
 use super::flush::Flush;
 use super::messages::{ENTRY_BYTES, Messages, Span};
@@ -94,7 +94,7 @@ impl Flush<'_> {
         let merged =
             Messages::merge(arriving, slices, blocks, ahead, self.input.retained, &mut self.dropped)?;
         for slice in slices {
-            let index = blocks.slice_index(slice, Patience::MayBlock)?;
+            let index = blocks.slice_index(slice, BlockingMode::MayBlock)?;
             self.replaced.push(blocks_of_slice(slice, index));
         }
         Ok(Waiting::Merged(merged))

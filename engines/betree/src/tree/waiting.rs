@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_storage::Patience;
+use pando_storage::BlockingMode;
 
 use super::node::{Child, NodeSlot};
 use super::view::Version;
@@ -30,7 +30,7 @@ fn next_in(
     height: u8,
     from: &[u8],
 ) -> Result<Option<Box<[u8]>>, BetreeError> {
-    let node = blocks.node(slot, Patience::MayBlock)?;
+    let node = blocks.node(slot, BlockingMode::MayBlock)?;
     if node.height() < height {
         return Ok(None);
     }

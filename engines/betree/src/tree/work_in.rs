@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pando_storage::{CommitTimestamp, Patience};
+use pando_storage::{BlockingMode, CommitTimestamp};
 
 use super::flush::{Flush, FlushInput, Flushed, leaf_parts};
 use super::leaf_merge::blocks_of_leaf;
@@ -110,7 +110,7 @@ impl Flush<'_> {
         upper: Option<&[u8]>,
         progress: &mut Progress<'_>,
     ) -> Result<Option<Vec<Part>>, BetreeError> {
-        let node = self.input.blocks.node(slot, Patience::MayBlock)?;
+        let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
         let (mut parts, mut has_changed) = (Vec::with_capacity(node.children().len()), false);
         for at in 0..node.children().len() {
             let mut part = node.part(at, lower);
@@ -179,7 +179,7 @@ impl Flush<'_> {
     ) -> Result<Vec<Part>, BetreeError> {
         progress.is_begun = true;
         let blocks = self.input.blocks;
-        let directory = blocks.directory(&leaf.directory, Patience::MayBlock)?;
+        let directory = blocks.directory(&leaf.directory, BlockingMode::MayBlock)?;
         let waiting = self.take_along(&part.slices, Span::empty())?;
         let leaf_bytes = self.input.settings.leaf_bytes;
         let is_older = directory.pages().iter().all(|page| page.newest < progress.work.time);
@@ -212,7 +212,7 @@ impl Flush<'_> {
         let (old, kept) = std::mem::take(&mut part.slices).into_iter().partition::<Vec<_>, _>(is_old);
         part.slices = kept;
         for slice in &old {
-            let index = self.input.blocks.slice_index(slice, Patience::MayBlock)?;
+            let index = self.input.blocks.slice_index(slice, BlockingMode::MayBlock)?;
             self.replaced.push(blocks_of_slice(slice, index));
             if slice.reach() > 0 {
                 self.give_back_values(&index.pages)?;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use pando_environment::Simulation;
-use pando_storage::{Engine, Merge, Patience, SnapshotTimestamp, TreeOptions};
+use pando_storage::{BlockingMode, Engine, Merge, SnapshotTimestamp, TreeOptions};
 
 use super::*;
 use crate::Betree;
@@ -183,10 +183,10 @@ fn merges_that_were_not_applied_in_a_leaf_are_found_and_never_read_as_a_value() 
     writer.push(b"a", time, Content::Merge(&add), Residency::Leave).unwrap();
     let leaf = writer.end().unwrap().remove(0).child;
     forge.written.extend(writer.into_written());
-    let directory = forge.blocks.directory(&leaf.directory, Patience::MayBlock).unwrap();
+    let directory = forge.blocks.directory(&leaf.directory, BlockingMode::MayBlock).unwrap();
     let page = directory.pages()[0].pointer;
     forge.blocks.forget(&page);
-    assert!(matches!(forge.blocks.page(&page, Patience::MayBlock), Err(BetreeError::Format { .. })));
+    assert!(matches!(forge.blocks.page(&page, BlockingMode::MayBlock), Err(BetreeError::Format { .. })));
     assert_says(&forge.verify(&Child::Leaf(leaf)), "a leaf has merges");
 }
 

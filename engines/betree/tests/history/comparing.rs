@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pando_betree::{Betree, verify};
 use pando_storage::{
-    Begin, Cursor, Direction, Engine, ErrorKind, KeyRange, Patience, StorageError, Transaction, TreeId,
+    Begin, BlockingMode, Cursor, Direction, Engine, ErrorKind, KeyRange, StorageError, Transaction, TreeId,
 };
 
 use super::{ANCHOR, Content, FOLDER, History, Image, NUMBER};
@@ -65,7 +65,7 @@ impl History {
         self.trees = listed.into_iter().map(|tree| (tree.name, tree.id)).collect();
         let Some(anchor) = self.trees.get(ANCHOR) else { return 0 };
         let reader = self.engine().begin(Begin::READ).expect("a reader begins");
-        let stamp = reader.get(*anchor, NUMBER, Patience::MayBlock);
+        let stamp = reader.get(*anchor, NUMBER, BlockingMode::MayBlock);
         let stamp = stamp.unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         stamp.map_or(0, |stamp| {
             u64::from_le_bytes(*stamp.first_chunk().expect("a number has eight bytes")) as usize
@@ -125,7 +125,7 @@ impl History {
             }
             for number in 0..90 {
                 let key = format!("key-{number:03}").into_bytes();
-                match reader.get(id, &key, Patience::MayBlock) {
+                match reader.get(id, &key, BlockingMode::MayBlock) {
                     Ok(found) => {
                         let expected = content.get(&key).map(|value| value.as_slice());
                         assert_eq!(found.as_deref(), expected, "{}: {name}", self.label);
@@ -148,7 +148,7 @@ pub(super) fn describe_difference(found: &Content, expected: &Content) -> String
 pub(super) fn scan(transaction: &dyn Transaction, tree: TreeId) -> Result<Content, StorageError> {
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     let mut content = Content::new();
-    while let Some((key, value)) = cursor.next(transaction, Patience::MayBlock)? {
+    while let Some((key, value)) = cursor.next(transaction, BlockingMode::MayBlock)? {
         content.insert(key.to_vec(), Arc::new(value.to_vec()));
     }
     Ok(content)

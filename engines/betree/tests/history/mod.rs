@@ -29,7 +29,7 @@ use pando_betree::{Betree, Options};
 use pando_conformance::change::Change;
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Begin, CheckRequest, Claim, CommitReceipt, Durability, Engine, ErrorKind, KeyRange, Patience,
+    Begin, BlockingMode, CheckRequest, Claim, CommitReceipt, Durability, Engine, ErrorKind, KeyRange,
     StorageError, Transaction, TreeId, TreeOptions,
 };
 
@@ -320,7 +320,7 @@ impl History {
         for (at, (name, key, change)) in writes.into_iter().enumerate() {
             if let Some(erased) = erased.as_ref().filter(|erased| erased.before == at) {
                 let tree = self.trees[&erased.name];
-                transaction.delete_range(tree, &erased.range, Patience::MayBlock)?;
+                transaction.delete_range(tree, &erased.range, BlockingMode::MayBlock)?;
                 let content = image.entry(erased.name.clone()).or_default();
                 content.retain(|key, _| !erased.range.contains(key));
             }

@@ -1,9 +1,9 @@
 //! What is read, as a line of text that can be compared.
 
-use pando_storage::{Batch, BatchLimits, Direction, KeyRange, Patience, ScanEnd, Transaction, TreeId};
+use pando_storage::{Batch, BatchLimits, BlockingMode, Direction, KeyRange, ScanEnd, Transaction, TreeId};
 
 pub fn get(reader: &dyn Transaction, tree: TreeId, key: &[u8]) -> String {
-    let found = reader.get(tree, key, Patience::MayBlock).expect("a get succeeds");
+    let found = reader.get(tree, key, BlockingMode::MayBlock).expect("a get succeeds");
     format!("{key:?} is {found:?}")
 }
 
@@ -18,7 +18,7 @@ pub fn scan(
     let (mut rest, mut entries) = (range.clone(), Batch::new());
     let mut line = format!("{range:?} {direction:?}");
     loop {
-        let end = reader.scan(tree, &rest, direction, limits, Patience::MayBlock, &mut entries);
+        let end = reader.scan(tree, &rest, direction, limits, BlockingMode::MayBlock, &mut entries);
         let end = end.expect("a scan succeeds");
         entries.iter().for_each(|(key, value)| line += &format!(" {key:?}={value:?}"));
         match (end, entries.last()) {

@@ -8,7 +8,7 @@ use pando_betree::{Betree, Options, verify};
 use pando_conformance::change::Change;
 use pando_environment::{Environment, SeededRandom, Simulation};
 use pando_storage::{
-    Begin, CheckRequest, Claim, Direction, Durability, Engine, KeyRange, Patience, Transaction, TreeId,
+    Begin, BlockingMode, CheckRequest, Claim, Direction, Durability, Engine, KeyRange, Transaction, TreeId,
     TreeOptions,
 };
 
@@ -166,7 +166,7 @@ impl Run {
     fn delete_range(&self, tree: usize, range: &KeyRange) {
         let mut writer = self.engine().begin(Begin::WRITE).expect("a writer begins");
         let range = self.writers.leave(range);
-        let deleted = writer.delete_range(self.trees.live(tree), &range, Patience::MayBlock);
+        let deleted = writer.delete_range(self.trees.live(tree), &range, BlockingMode::MayBlock);
         deleted.expect("nobody else writes there");
         writer.commit(Durability::Logged).expect("the commit succeeds");
     }

@@ -3,8 +3,8 @@
 
 use pando_betree::Betree;
 use pando_storage::{
-    Begin, Durability, Engine, ErrorKind, KeyRange, LoadDurability, Patience, SortedEntries, StorageError,
-    Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Durability, Engine, ErrorKind, KeyRange, LoadDurability, SortedEntries,
+    StorageError, Transaction, TreeId, TreeOptions,
 };
 
 use crate::stream::{Flaw, Load};
@@ -79,7 +79,7 @@ impl Trees {
         let tree = engine.create_tree(name, &TreeOptions::default()).expect("a tree is created");
         if load.is_cleared {
             let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
-            let deleted = writer.delete_range(tree, deletable, Patience::MayBlock);
+            let deleted = writer.delete_range(tree, deletable, BlockingMode::MayBlock);
             deleted.expect("nobody writes to the tree");
             writer.commit(Durability::Logged).expect("the commit succeeds");
         }
@@ -107,7 +107,7 @@ impl Trees {
         engine.drop_tree(tree).expect("a tree is dropped");
         self.dropped.push(tree);
         let late = engine.begin(Begin::READ).expect("a reader begins");
-        let found = late.get(tree, b"x", Patience::MayBlock).map_err(|error| error.kind());
+        let found = late.get(tree, b"x", BlockingMode::MayBlock).map_err(|error| error.kind());
         Some(format!("dropped: {found:?}"))
     }
 }

@@ -8,7 +8,7 @@
 use std::ops::Bound;
 
 use pando_betree::Betree;
-use pando_storage::{Begin, KeyRange, Patience, StorageError, Transaction, TreeId};
+use pando_storage::{Begin, BlockingMode, KeyRange, StorageError, Transaction, TreeId};
 
 use crate::stream::{ASCENDING, Ending, OwnWrite, WRITERS, Writes};
 use crate::trees::{Begun, Trees};
@@ -85,7 +85,7 @@ fn write_all(
     for (at, write) in writes.writes.iter().enumerate() {
         let outcome = match write {
             OwnWrite::Change(key, change, claim) => change.write(writer, tree, key, *claim),
-            OwnWrite::DeleteRange(range) => writer.delete_range(tree, range, Patience::MayBlock),
+            OwnWrite::DeleteRange(range) => writer.delete_range(tree, range, BlockingMode::MayBlock),
         };
         outcome.map_err(|error| (at, error))?;
     }

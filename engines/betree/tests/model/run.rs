@@ -8,8 +8,8 @@ use pando_betree::{Betree, Options, verify};
 use pando_conformance::change::Change;
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, CheckedEngine, Claim, Direction, Durability, Engine, KeyRange, Mode, Patience,
-    ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
+    Batch, BatchLimits, Begin, BlockingMode, CheckedEngine, Claim, Direction, Durability, Engine, KeyRange,
+    Mode, ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
 };
 
 use crate::history::{History, KeyWrites, Writes};
@@ -230,7 +230,7 @@ impl Run {
         let range = KeyRange { lower: self.bound(), upper: self.bound() };
         let seen = self.history.entries(tree, open.snapshot, &open.writes, &open.ranges);
         let within: Vec<Vec<u8>> = seen.into_keys().filter(|key| range.contains(key)).collect();
-        match open.transaction.delete_range(TreeId::new(tree), &range, Patience::MayBlock) {
+        match open.transaction.delete_range(TreeId::new(tree), &range, BlockingMode::MayBlock) {
             Ok(()) => {
                 if within.iter().any(|key| self.history.last_write(tree, key) > open.snapshot) {
                     self.fail(&format!("deleting {range:?} of tree {tree} was not refused"));
@@ -337,7 +337,7 @@ impl Run {
             ));
         }
         for key in expected.keys().take(5).cloned().chain((0..5).map(|_| self.key())) {
-            let value = open.transaction.get(TreeId::new(tree), &key, Patience::MayBlock);
+            let value = open.transaction.get(TreeId::new(tree), &key, BlockingMode::MayBlock);
             let value = value.unwrap_or_else(|error| self.fail(&format!("get: {error}")));
             if value.as_deref() != expected.get(&key).map(Vec::as_slice) {
                 let text = format!("{key:?} of tree {tree} at {} is {value:?}", open.snapshot);
@@ -354,7 +354,7 @@ impl Run {
         }
     }
 
-    /// All entries of a range, in batches of random size; sometimes without patience first.
+    /// All entries of a range, in batches of random size; sometimes that must not block first.
     fn scan(
         &self,
         transaction: &dyn Transaction,
@@ -366,10 +366,10 @@ impl Run {
         let limits =
             BatchLimits { entries_max: 1 + self.random.pick(20), bytes_max: 1 + self.random.pick(5000) };
         loop {
-            let patience = [Patience::CachedOnly, Patience::MayBlock][self.random.pick(2)];
+            let blocking = [BlockingMode::CachedOnly, BlockingMode::MayBlock][self.random.pick(2)];
             let id = TreeId::new(tree);
-            let end = match transaction.scan(id, &rest, direction, limits, patience, &mut batch) {
-                Err(error) if error.is_would_block() && patience == Patience::CachedOnly => continue,
+            let end = match transaction.scan(id, &rest, direction, limits, blocking, &mut batch) {
+                Err(error) if error.is_would_block() && blocking == BlockingMode::CachedOnly => continue,
                 end => end.unwrap_or_else(|error| self.fail(&format!("scan: {error}"))),
             };
             found.extend(batch.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));

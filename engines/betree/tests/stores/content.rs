@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pando_betree::Betree;
 use pando_environment::{Random, SeededRandom};
 use pando_storage::{
-    Begin, Claim, Durability, Engine, KeyRange, Merge, Patience, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Claim, Durability, Engine, KeyRange, Merge, Transaction, TreeId, TreeOptions,
 };
 
 /// Entries of each tree, by the tree's name.
@@ -127,7 +127,8 @@ impl Writing<'_> {
 
     fn add(&mut self, number: u64, amount: i64) {
         let key = [b"counter ".as_slice(), &number.to_be_bytes()].concat();
-        let merged = self.writer.merge(self.tree, &key, Merge::Add(amount), Claim::Blind, Patience::MayBlock);
+        let merged =
+            self.writer.merge(self.tree, &key, Merge::Add(amount), Claim::Blind, BlockingMode::MayBlock);
         merged.expect("writers write");
         let before = self.entries.get(&key).map_or(0, |value| {
             i64::from_le_bytes(value.as_slice().try_into().expect("counters have eight bytes"))
@@ -141,7 +142,7 @@ impl Writing<'_> {
             lower: std::ops::Bound::Included(from.clone()),
             upper: std::ops::Bound::Excluded(to.clone()),
         };
-        let deleted = self.writer.delete_range(self.tree, &range, Patience::MayBlock);
+        let deleted = self.writer.delete_range(self.tree, &range, BlockingMode::MayBlock);
         deleted.expect("ranges are deleted");
         self.entries.retain(|key, _| *key < from || *key >= to);
     }

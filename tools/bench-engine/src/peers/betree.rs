@@ -8,7 +8,7 @@ use std::time::Duration;
 use pando_betree::{Betree, Options};
 use pando_environment::Environment;
 use pando_storage::{
-    Begin, Cursor, Direction, Durability, Engine, KeyRange, Patience, StorageError, Transaction, TreeId,
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, StorageError, Transaction, TreeId,
     TreeOptions,
 };
 
@@ -136,7 +136,7 @@ impl Reader for BetreeReader<'_> {
     fn get(&self, tree: Tree, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, BenchError> {
         let value = self
             .transaction
-            .get(self.peer.tree(tree), key, Patience::MayBlock)
+            .get(self.peer.tree(tree), key, BlockingMode::MayBlock)
             .map_err(failed(NAME, "reading a key"))?;
         Ok(value.inspect(|value| see(value)).is_some())
     }
@@ -152,7 +152,7 @@ impl Reader for BetreeReader<'_> {
         let range = KeyRange { lower, ..KeyRange::all() };
         let mut cursor = Cursor::new(self.peer.tree(tree), range, Direction::Forward).expecting(rows);
         for seen in 0..rows {
-            match cursor.next(&*self.transaction, Patience::MayBlock).map_err(failed(NAME, "scanning"))? {
+            match cursor.next(&*self.transaction, BlockingMode::MayBlock).map_err(failed(NAME, "scanning"))? {
                 Some((key, value)) => see(key, value),
                 None => return Ok(seen),
             }

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// How often a server is asked.
 const EVERY: Duration = Duration::from_millis(500);
 /// How long an answer is waited for when the run is over.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// What a server says at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -160,7 +160,7 @@ impl Watch {
     pub fn finish(self) -> Watched {
         drop(self.end);
         let began = Instant::now();
-        while !self.thread.is_finished() && began.elapsed() < PATIENCE {
+        while !self.thread.is_finished() && began.elapsed() < WAIT_MAX {
             std::thread::sleep(Duration::from_millis(1));
         }
         let told = std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner));

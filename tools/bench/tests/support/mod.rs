@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A server with its data in a folder of its own, until it is dropped.
 pub struct Server {
@@ -37,7 +37,7 @@ impl Server {
         let server = Server { process, port, folder };
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(began.elapsed() < PATIENCE, "the server does not listen");
+            assert!(began.elapsed() < WAIT_MAX, "the server does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
         server

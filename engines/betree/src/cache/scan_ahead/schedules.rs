@@ -15,7 +15,7 @@ fn scan(ahead: &ScanAhead, course: u64, first: u64) -> usize {
     let mut has_begun = ahead.begin(course, at(0), (wanted([pair(0), pair(2)]), ROOM), bring);
     for place in (0..10).step_by(2) {
         let (from, to) = pair(place);
-        let fetched = ahead.fetch((course, &keys(from..to)), at(0), (ROOM, Patience::MayBlock), bring);
+        let fetched = ahead.fetch((course, &keys(from..to)), at(0), (ROOM, BlockingMode::MayBlock), bring);
         for (page, expected) in fetched.pages.iter().zip(from..to) {
             assert_eq!(number_of(page), expected);
         }

@@ -16,7 +16,7 @@ fn begin<const COUNT: usize>(ahead: &ScanAhead, now: Monotonic, portions: [(u64,
 
 /// Fetches pages; their numbers, and what else is said.
 fn fetch_at(ahead: &ScanAhead, now: Monotonic, numbers: Range<u64>) -> (Vec<u64>, Option<Extension>) {
-    let fetched = ahead.fetch((COURSE, &keys(numbers)), now, (ROOM, Patience::MayBlock), bring);
+    let fetched = ahead.fetch((COURSE, &keys(numbers)), now, (ROOM, BlockingMode::MayBlock), bring);
     (fetched.pages.iter().map(number_of).collect(), fetched.extension)
 }
 
@@ -33,16 +33,16 @@ fn what_landed_is_there_until_the_scan_has_passed_it_and_what_nobody_is_at_it_br
     assert_eq!(fetch(&ahead, 1..3), [1, 2]);
     assert_eq!(fetch(&ahead, 2..9), [2, 3], "the batch ended within a page");
     assert_eq!(fetch(&ahead, 1..3), [], "the scan does not come back");
-    let impatient = ahead.fetch((COURSE, &keys(4..6)), at(0), (ROOM, Patience::CachedOnly), bring);
-    assert!(impatient.pages.is_empty());
+    let cached_only = ahead.fetch((COURSE, &keys(4..6)), at(0), (ROOM, BlockingMode::CachedOnly), bring);
+    assert!(cached_only.pages.is_empty());
     assert_eq!(fetch(&ahead, 4..9), [4, 5], "it brings them itself");
     assert!(ahead.help(|pages| {
         assert_eq!(pages, pointers(6..8));
         bring(pages)
     }));
     assert!(!ahead.help(bring));
-    let impatient = ahead.fetch((COURSE, &keys(7..8)), at(0), (ROOM, Patience::CachedOnly), bring);
-    assert_eq!(number_of(&impatient.pages[0]), 7);
+    let cached_only = ahead.fetch((COURSE, &keys(7..8)), at(0), (ROOM, BlockingMode::CachedOnly), bring);
+    assert_eq!(number_of(&cached_only.pages[0]), 7);
     assert_eq!((ahead.brought.get(), ahead.helped.get()), (3, 1));
 }
 
@@ -69,7 +69,7 @@ fn a_stream_is_one_courses_and_is_not_begun_for_a_batch_alone() {
     assert!(!begin(&ahead, at(0), [(0, 4)]));
     assert!(ahead.is_empty());
     assert!(begin(&ahead, at(0), [(0, 4), (4, 8)]));
-    let other = ahead.fetch((COURSE + 1, &keys(4..8)), at(0), (ROOM, Patience::MayBlock), bring);
+    let other = ahead.fetch((COURSE + 1, &keys(4..8)), at(0), (ROOM, BlockingMode::MayBlock), bring);
     assert!(other.pages.is_empty());
     assert_eq!(fetch(&ahead, 0..4), [0, 1, 2, 3], "the other has passed nothing");
 }
@@ -120,9 +120,9 @@ fn a_scan_waits_for_what_others_are_at_and_a_stream_may_go_meanwhile() {
         });
         begins.recv().expect("the helper has begun");
         let nobody = |_: &[Pointer]| -> Landed { panic!("the helper is at it") };
-        let impatient = ahead.fetch((COURSE, &keys(1..4)), at(0), (ROOM, Patience::CachedOnly), nobody);
-        assert!(impatient.pages.is_empty());
-        let waited = ahead.fetch((COURSE, &keys(1..4)), at(0), (ROOM, Patience::MayBlock), nobody);
+        let cached_only = ahead.fetch((COURSE, &keys(1..4)), at(0), (ROOM, BlockingMode::CachedOnly), nobody);
+        assert!(cached_only.pages.is_empty());
+        let waited = ahead.fetch((COURSE, &keys(1..4)), at(0), (ROOM, BlockingMode::MayBlock), nobody);
         assert_eq!(waited.pages.len(), 3);
     });
     let ahead = ScanAhead::default();

@@ -163,7 +163,7 @@ impl World {
         let view = TreeView::new(vec![Arc::new(partition)], Arc::clone(&self.version));
         let newest = SnapshotTimestamp::new(self.time);
         for (key, value) in &self.model {
-            let found = lookup::get(&view, &self.blocks, key, newest, Patience::MayBlock).unwrap();
+            let found = lookup::get(&view, &self.blocks, key, newest, BlockingMode::MayBlock).unwrap();
             assert_eq!(found, *value, "{key:?}");
         }
         let mut owners = Owners::default();
@@ -180,7 +180,7 @@ impl World {
     fn check_child(&self, child: &Child, height: Option<u8>) {
         let Child::Inner(slot) = child else { return assert_eq!(height.unwrap_or(0), 0) };
         assert!(height.is_none_or(|height| height == slot.height()));
-        let node = self.blocks.node(slot, Patience::MayBlock).unwrap();
+        let node = self.blocks.node(slot, BlockingMode::MayBlock).unwrap();
         // One that grew in a step between flushes is divided by the next flush.
         assert!(node.children().len() <= self.settings.fanout * 2, "{} children", node.children().len());
         let pending: usize = node.all_slices().map(|slice| pending_bytes(slice)).sum();
@@ -309,7 +309,9 @@ fn a_tree_without_a_budget_has_no_runs_and_takes_in_those_that_it_had() {
         .collect();
     assert_eq!(world.flush(&everywhere).slices, 0);
     let pending = |world: &World| match &world.version.root {
-        Some(Child::Inner(slot)) => world.blocks.node(slot, Patience::MayBlock).unwrap().all_slices().count(),
+        Some(Child::Inner(slot)) => {
+            world.blocks.node(slot, BlockingMode::MayBlock).unwrap().all_slices().count()
+        }
         _ => 0,
     };
     assert_eq!(pending(&world), 0);

@@ -7,7 +7,7 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use pando_storage::{Direction, KeyRange, Patience};
+use pando_storage::{BlockingMode, Direction, KeyRange};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::way::{page_at, pages_within};
@@ -30,7 +30,7 @@ pub(super) struct Beyond<'s> {
     pub(super) blocks: &'s Blocks,
     pub(super) rest: &'s KeyRange,
     pub(super) direction: Direction,
-    pub(super) patience: Patience,
+    pub(super) blocking: BlockingMode,
 }
 
 impl Beyond<'_> {
@@ -89,9 +89,9 @@ impl Beyond<'_> {
             Direction::Backward => Target::Before(frontier),
         };
         let visit = |_: &_, _, _| Ok::<(), BetreeError>(());
-        let leaf = find_leaf(self.version, self.blocks, target, self.patience, visit)?;
+        let leaf = find_leaf(self.version, self.blocks, target, self.blocking, visit)?;
         let Some(leaf) = leaf else { return Ok(None) };
-        let directory: Arc<Directory> = self.blocks.directory(&leaf.leaf.directory, self.patience)?;
+        let directory: Arc<Directory> = self.blocks.directory(&leaf.leaf.directory, self.blocking)?;
         let within = pages_within(&directory, self.rest, self.direction);
         let at = page_at(&directory, target);
         let pages = match self.direction {

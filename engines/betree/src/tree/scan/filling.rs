@@ -140,6 +140,6 @@ impl<'b> Filling<'b> {
         let targets = self.batch.values_mut(large.iter().map(|entry| entry.place));
         let wanted = large.iter().zip(targets);
         let wanted = wanted.map(|(entry, target)| Wanted { reference: &entry.reference, target });
-        blocks.fill_large(wanted, request.pace, request.patience)
+        blocks.fill_large(wanted, request.pace, request.blocking)
     }
 }

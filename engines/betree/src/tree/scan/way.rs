@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use pando_storage::{CommitTimestamp, Direction, KeyRange, Patience};
+use pando_storage::{BlockingMode, CommitTimestamp, Direction, KeyRange};
 
 use super::beyond::Beyond;
 use super::filling::Filling;
@@ -77,7 +77,7 @@ impl<'v> Way<'v> {
         let is_first = before.is_none();
         let mut known = before.map(|way| way.slices).unwrap_or_default();
         let mut slices = Vec::new();
-        let leaf = find_leaf(version, blocks, target, request.patience, |node, at, bounds| {
+        let leaf = find_leaf(version, blocks, target, request.blocking, |node, at, bounds| {
             if node.slices(at).is_empty() {
                 return Ok(());
             }
@@ -85,7 +85,7 @@ impl<'v> Way<'v> {
                 node.note_read(at);
             }
             for slice in node.slices(at) {
-                let index = blocks.slice_index(slice, request.patience);
+                let index = blocks.slice_index(slice, request.blocking);
                 let index = index.map_err(|error| Damaged::new(error, bounds.0, bounds.1))?;
                 slices.push(match known.iter().position(|known| std::ptr::eq(known.index, index)) {
                     Some(have) => known.swap_remove(have),
@@ -96,7 +96,7 @@ impl<'v> Way<'v> {
         })?;
         let Some(leaf) = leaf else { return Ok(None) };
         let directory = blocks
-            .directory(&leaf.leaf.directory, request.patience)
+            .directory(&leaf.leaf.directory, request.blocking)
             .map_err(|error| Damaged::new(error, leaf.lower, leaf.upper))?;
         let at = page_at(&directory, target);
         Ok(Some(Way {
@@ -141,7 +141,7 @@ impl<'v> Way<'v> {
                         blocks,
                         rest,
                         direction: request.direction,
-                        patience: request.patience,
+                        blocking: request.blocking,
                     },
                     (leaf, directory, *at),
                     (request, batch),
@@ -330,19 +330,19 @@ fn brought_page(
     wanted: &Range<usize>,
     (ahead, help): (&mut VecDeque<(usize, Page)>, &mut Help),
 ) -> Option<Page> {
-    let Beyond { blocks, direction, patience, .. } = *beyond;
+    let Beyond { blocks, direction, blocking, .. } = *beyond;
     let pages = directory.pages();
     let fetch = || match direction {
-        Direction::Forward => blocks.fetch_ahead(beyond.course(), pages[at..wanted.end].iter(), patience),
+        Direction::Forward => blocks.fetch_ahead(beyond.course(), pages[at..wanted.end].iter(), blocking),
         Direction::Backward => {
-            blocks.fetch_ahead(beyond.course(), pages[wanted.start..=at].iter().rev(), patience)
+            blocks.fetch_ahead(beyond.course(), pages[wanted.start..=at].iter().rev(), blocking)
         }
     };
     let mut fetched = fetch();
     if let Some(extension) = &fetched.extension {
         beyond.extend(extension);
     } else if fetched.pages.is_empty()
-        && patience == Patience::MayBlock
+        && blocking == BlockingMode::MayBlock
         && blocks.tier_of(&pages[at].pointer) != Some(Tier::Decoded)
     {
         if beyond.begin(leaf, directory, wanted) {
@@ -453,8 +453,8 @@ impl Reading {
         if let Some(page) = blocks.scanned_page(pointer, pace)? {
             return Ok(page);
         }
-        if request.patience == Patience::CachedOnly {
-            return blocks.page(pointer, request.patience);
+        if request.blocking == BlockingMode::CachedOnly {
+            return blocks.page(pointer, request.blocking);
         }
         let first = window.start;
         let stretch = Stretch { pages: &pages[window], wanted: wanted.start - first..wanted.end - first };
@@ -467,7 +467,7 @@ impl Reading {
             // What is wrong with a neighbour is told when it is its turn.
             (Ok(()) | Err(_), None) => match blocks.scanned_page(pointer, pace)? {
                 Some(page) => Ok(page),
-                None => blocks.page(pointer, request.patience),
+                None => blocks.page(pointer, request.blocking),
             },
         }
     }
