@@ -30,10 +30,11 @@ use pando_environment::{Access, AlignedBuffer, Environment, File, FolderLock, Op
 use pando_storage::{BackupExtent, BackupReport, BackupRequest, CommitTimestamp, Lsn, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::base::UNIT_BYTES;
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::log::{CopiedSegment, LOG_FOLDER, segment_file_name};
-use crate::space::{IntervalSet, PinnedGeneration, Shutdown, UNIT_BYTES};
+use crate::space::{IntervalSet, PinnedGeneration, Shutdown};
 
 pub use error::BackupError;
 #[cfg(feature = "fuzzing")]
@@ -204,7 +205,7 @@ impl Drop for BackupJob {
 }
 
 impl Core {
-    /// Pins the newest generation, and holds the log that its replay needs. Waits for a checkpoint that is under way.
+    /// Pins the newest generation, and holds the log that its replay needs. LockWaits for a checkpoint that is under way.
     fn pin_newest(&self) -> (PinnedGeneration, crate::log::LogHold) {
         let _no_checkpoint = self.checkpoint.exclude();
         let pin = PinnedGeneration::newest(self.blocks.store());

@@ -1,6 +1,6 @@
 //! The commit of a transaction: from a private write set to visible and logged.
 //!
-//! 1. Wait, if buffers or log are fuller than they should be ([`crate::pressure`]).
+//! 1. Wait, if buffers or log are fuller than they should be ([`crate::background::back_pressure`]).
 //! 2. Write the record's payload.
 //! 3. Behind the gate: append it to the log, whose LSN is the commit's timestamp, and put the writes into the buffers, and ranges that are
 //!    deleted into the lists of their trees.
@@ -16,9 +16,9 @@ use pando_storage::{
 
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
-use crate::format::deleted_ranges::DeletedRange;
 use crate::format::record::{CommitWriter, Kind};
 use crate::log::Packed;
+use crate::range_deletes::encoding::DeletedRange;
 
 /// How many commits pass between two looks for the oldest snapshot.
 const HORIZON_COMMITS: u64 = 64;

@@ -20,24 +20,24 @@ use pando_environment::sync::{Condvar, Mutex, RwLock};
 use pando_environment::{Environment, TaskWaker};
 use pando_storage::{Change, CommitTimestamp, Intents, Lsn, SnapshotTimestamp, SpillSpace, TreeId};
 
-use crate::ages::Ages;
+use crate::background::buffer_age::Ages;
+use crate::background::checkpoint::CheckpointState;
+use crate::background::commit_pace::Pace;
+use crate::background::hot_set::HotSet;
+use crate::background::partial_flush::Idle;
+use crate::base::Counter;
+use crate::base::LockWaits;
 use crate::cache::Blocks;
-use crate::checkpoint::CheckpointState;
-use crate::counter::Counter;
-use crate::digesting::Idle;
 use crate::error::BetreeError;
-use crate::hot_set::HotSet;
 use crate::large_commit::LargeCommits;
 use crate::log::Log;
 use crate::options::Options;
-use crate::pace::Pace;
-use crate::settings::LiveOptions;
+use crate::options::live_options::LiveOptions;
 use crate::skeleton::Skeleton;
 use crate::transaction::{Publisher, Snapshots};
 use crate::tree::buffer::{OwnedChange, SLOT_BYTES};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
-use crate::waits::Waits;
 
 /// The trees by number.
 pub(crate) type Trees = hashbrown::HashMap<u32, Arc<Tree>>;
@@ -99,7 +99,7 @@ pub(crate) struct Core {
     pub(crate) checkpoint: CheckpointState,
     is_closed: AtomicBool,
     pub(crate) counters: Counters,
-    pub(crate) waits: Waits,
+    pub(crate) waits: LockWaits,
 }
 
 /// The names in use, and the number of the next tree.
@@ -173,7 +173,7 @@ impl Core {
         blocks: Blocks,
         spill: Arc<SpillSpace>,
     ) -> Core {
-        let waits = Waits::new(environment.clock());
+        let waits = LockWaits::new(environment.clock());
         Core {
             runs_by_itself: environment.spawner().runs_by_itself(),
             environment,

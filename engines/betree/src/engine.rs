@@ -1,5 +1,7 @@
 //! The engine as the storage contract wants it.
 
+mod bulk_load;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use pando_storage::{
 };
 
 use crate::backup::{BackupJob, BackupProgress};
+use crate::base::WaitFor;
 use crate::core::Core;
 use crate::error::BetreeError;
 use crate::format::record::{Kind, write_create_tree, write_drop_tree, write_lay_out_tree};
@@ -25,7 +28,6 @@ use crate::tree::estimate::estimate_all;
 use crate::tree::node::Child;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
-use crate::waits::WaitFor;
 
 /// The longest name of a tree, in bytes.
 const NAME_BYTES_MAX: usize = 4096;

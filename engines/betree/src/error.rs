@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use pando_storage::{ErrorKind, MissedRead, StorageError, TreeId};
 
-use crate::backup::BackupError;
-use crate::format::FormatError;
+use crate::base::FormatError;
 use crate::log::LogError;
 use crate::space::SpaceError;
 
 /// An error of the engine.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BetreeError {
-    /// Files of blocks, or the log; [`SpaceError`] or [`LogError`] is its source.
+    /// The data file, the log, or a backup; [`SpaceError`], [`LogError`] or `BackupError` is the source.
     #[error("{0}")]
     Substrate(#[source] StorageError),
     /// A thread could not be started.
@@ -56,9 +55,6 @@ pub enum BetreeError {
     /// The answer needs the device; with the read that is missing, where an event loop could make it.
     #[error("the answer needs the device")]
     WouldBlock(Option<Arc<dyn MissedRead>>),
-    /// A backup could not be made.
-    #[error("{0}")]
-    Backup(#[from] BackupError),
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -173,7 +169,6 @@ impl BetreeError {
             }
             BetreeError::Range { source, .. } => source.kind(),
             BetreeError::WouldBlock(_) => ErrorKind::WouldBlock,
-            BetreeError::Backup(error) => error.kind(),
             BetreeError::Closed => ErrorKind::Closed,
             BetreeError::NoTree(_) => ErrorKind::NotFound,
             BetreeError::NameTaken(_)

@@ -13,13 +13,14 @@ use pando_storage::{
     Merge, SnapshotTimestamp, TreeOptions,
 };
 
+use crate::base::FormatError;
 use crate::engine::Betree;
 use crate::format::directory::Directory;
 use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
-use crate::format::{FormatError, catalog, record};
+use crate::format::{catalog, record};
 use crate::options::Options;
 use crate::space;
 use crate::tree::node::InnerNode;

@@ -48,12 +48,13 @@ use pando_storage::{
 };
 use part::Part;
 
+use crate::base::LogPosition;
+use crate::base::WaitFor;
 use crate::core::Core;
 use crate::error::BetreeError;
-use crate::format::deleted_ranges::DeletedRange;
 use crate::format::record::{Kind, LargeEnd, read_part, write_end, write_numbers};
-use crate::log::{Appended, LogPosition, Packed, ReadBack, leap_from};
-use crate::waits::WaitFor;
+use crate::log::{Appended, Packed, ReadBack, leap_from};
+use crate::range_deletes::encoding::DeletedRange;
 
 pub(crate) use replay::LargeReplay;
 
@@ -436,7 +437,7 @@ impl Core {
         applied.map(|_| ())
     }
 
-    /// Waits for room for a part, as a commit does, but longer: it cannot be given up.
+    /// LockWaits for room for a part, as a commit does, but longer: it cannot be given up.
     fn wait_for_room(&self, bytes: usize) -> Result<(), BetreeError> {
         loop {
             match self.make_room(bytes, bytes / AVERAGE_WRITE_BYTES) {

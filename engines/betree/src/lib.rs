@@ -38,51 +38,36 @@
 //! (`range_deletes`, [`tree::work_in`]).
 #![warn(missing_docs)]
 
-pub(crate) mod ages;
+mod background;
 mod backup;
-pub(crate) mod cache;
-pub(crate) mod checkpoint;
+mod base;
+mod cache;
 pub(crate) mod commit;
-mod compacting;
 pub(crate) mod core;
-pub(crate) mod counter;
-pub(crate) mod digesting;
-mod dropping;
 mod engine;
 mod error;
-mod figures;
 pub(crate) mod format;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-pub(crate) mod handed_on;
-pub(crate) mod hot_set;
-pub(crate) mod in_hand;
 pub(crate) mod large_commit;
-mod loading;
 pub(crate) mod log;
-pub(crate) mod merging;
+mod memory;
 mod options;
-mod pace;
-mod page_memory;
-mod pressure;
 mod range_deletes;
 pub(crate) mod recovery;
 #[cfg(all(test, shuttle))]
 mod schedules;
-pub(crate) mod settings;
 mod skeleton;
 pub(crate) mod space;
-mod throttle;
-mod traffic_figures;
+mod statistics;
 pub(crate) mod transaction;
 pub(crate) mod tree;
 mod verify;
-pub(crate) mod waits;
 
 pub use backup::{BackupError, BackupJob, BackupProgress, restore};
+pub use base::FormatError;
 pub use engine::Betree;
 pub use error::{BetreeError, KeyText};
-pub use format::FormatError;
 pub use log::LogCompression;
 pub use options::{DirectIo, Options};
 pub use verify::{Damage, TreeReport, VerifyReport, verify};

@@ -39,9 +39,8 @@ mod error;
 mod flusher;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
-mod leap;
+mod lsn_gap;
 mod packed;
-mod position;
 mod read_back;
 mod reader;
 mod record;
@@ -54,12 +53,10 @@ mod writer;
 
 pub(crate) use copy::{CopiedSegment, CopyProblem, LogHold, adopt};
 pub use error::{LogError, RecordProblem};
-pub(crate) use leap::{is_leap, leap_from};
+pub(crate) use lsn_gap::{is_leap, leap_from};
 pub use packed::LogCompression;
 pub(crate) use packed::Packed;
-pub(crate) use position::LogPosition;
 pub(crate) use read_back::ReadBack;
-pub(crate) use record::RecordKind;
 pub(crate) use recovery::{FOLDER as LOG_FOLDER, LogRecord};
 pub(crate) use segment::file_name as segment_file_name;
 pub(crate) use writer::{Appended, Log, LogOptions};

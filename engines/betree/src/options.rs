@@ -1,12 +1,15 @@
 //! The engine's options: typed, with a name each, unknown names refused.
 
+pub(crate) mod live_options;
+pub(crate) mod tree_settings;
+
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::error::BetreeError;
 use crate::log::LogCompression;
-use crate::tree::settings::{TreeSettings, parse_size};
+use crate::options::tree_settings::{TreeSettings, parse_size};
 
 /// Whether the data file is read and written past the kernel's page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,19 +16,19 @@ use std::sync::Arc;
 use pando_environment::{Access, Environment, Step, Task, TaskWaker};
 use pando_storage::{CommitTimestamp, Lsn, SpillSpace, StorageError, TreeId};
 
+use crate::background::flush::Progress;
 use crate::cache::{Blocks, PageCache};
 use crate::core::{Core, KeyWrite};
 use crate::error::BetreeError;
 use crate::format::catalog::{self, StoredState, StoredTree};
-use crate::format::deleted_ranges::DeletedRange;
 use crate::format::record::{
     Kind, read_commit, read_create_tree, read_drop_tree, read_lay_out_tree, read_range_commit, unknown_kind,
 };
 use crate::large_commit::LargeReplay;
 use crate::log::{Log, LogOptions, LogRecord};
-use crate::merging::Progress;
 use crate::options::Options;
-use crate::settings::change_access;
+use crate::options::live_options::change_access;
+use crate::range_deletes::encoding::DeletedRange;
 use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
 use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
 use crate::tree::tree_state::Tree;
@@ -248,7 +248,7 @@ impl Core {
             group.push((key, change));
             Ok(())
         })
-        .map_err(|source: crate::format::FormatError| BetreeError::Record { lsn, source })?;
+        .map_err(|source: crate::base::FormatError| BetreeError::Record { lsn, source })?;
         flush(of, &mut group);
         Ok(count)
     }
@@ -304,9 +304,9 @@ impl Core {
 
     fn failed_for_space_lately(&self) -> bool {
         self.merge_failure().is_some_and(|error| error.is_no_space())
-            && self
-                .last_merge_failure()
-                .is_some_and(|at| self.environment.clock().monotonic().since(at) < crate::merging::RETRY)
+            && self.last_merge_failure().is_some_and(|at| {
+                self.environment.clock().monotonic().since(at) < crate::background::flush::RETRY
+            })
     }
 
     fn start_mergers(self: &Arc<Core>, tasks: &mut Vec<Task>) -> Result<(), BetreeError> {

@@ -6,14 +6,14 @@
 //! | write buffers | their budget, a quarter as it comes |
 //! | write sets of transactions in memory | theirs |
 //! | indexes and filters of what of them is on the device | what they take: a few percent of it |
-//! | inner nodes and indexes of slices (the *skeleton*, [`crate::tree::shedding`]) | [`SKELETON_SHARE`] |
+//! | inner nodes and indexes of slices (the *skeleton*, [`crate::tree::resident_nodes`]) | [`SKELETON_SHARE`] |
 //! | who updates which key (intents) | what the live snapshots need |
-//! | what lies between pages ([`crate::page_memory`]) | a sixteenth of the pages at most |
-//! | what merges, loads, cursors and index builds have in their hands | see [`crate::in_hand`] |
+//! | what lies between pages ([`crate::memory::page_memory`]) | a sixteenth of the pages at most |
+//! | what merges, loads, cursors and index builds have in their hands | see [`crate::memory::accounts`] |
 //! | directories of leaves, pages of runs, pages of leaves | what all these leave ([`crate::cache`]) |
 //!
 //! Beside the limit stand what is handed on from one read to the next (buffers of 16 to 64 KiB for as many as were under way at once, four of up to 2 MiB, 16 contexts of 96 KB;
-//! [`crate::handed_on`]), the queues of threads that merge (up to 2 MiB each), pages that a reader holds after the cache has dropped them, what
+//! [`crate::memory::object_pool`]), the queues of threads that merge (up to 2 MiB each), pages that a reader holds after the cache has dropped them, what
 //! lies between pages beyond that sixteenth where many have gone and few have come, and what the allocator keeps for a moment.
 //!
 //! # Steps, once a second
@@ -28,10 +28,10 @@ use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_storage::HeldMemory;
 
 use crate::core::Core;
-use crate::in_hand::LENT_LEAST;
-use crate::page_memory;
+use crate::memory::LENT_LEAST;
+use crate::memory::page_memory;
 use crate::tree::node::Child;
-use crate::tree::shedding::{Choice, Shedding, SkeletonBytes};
+use crate::tree::resident_nodes::{Choice, Shedding, SkeletonBytes};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::Version;
 
@@ -55,7 +55,7 @@ impl Core {
     /// Keeps the skeleton within its part, and has directories and pages get what everything else leaves.
     pub(crate) fn share_out_memory(&self) {
         page_memory::settle();
-        self.blocks.in_hand.look();
+        self.blocks.accounts.look();
         self.bound_skeleton();
         self.blocks.cache().rebalance(self.bytes_beside_pages() as u64);
     }
@@ -74,7 +74,7 @@ impl Core {
                 self.blocks.cache().decoded_bytes() + self.blocks.cache().compressed_bytes(),
             ),
             self.blocks.scan_ahead.bytes(),
-            self.blocks.in_hand.bytes(),
+            self.blocks.accounts.bytes(),
         ]
         .into_iter()
         .fold(transactions, usize::saturating_add)
@@ -82,7 +82,7 @@ impl Core {
 
     /// Memory for callers, as much of what is wanted as its part of the limit leaves; pages make room at once for what is much.
     pub(crate) fn lend_memory(&self, wanted: usize) -> HeldMemory {
-        let lent = self.blocks.in_hand.lend(wanted, self.options.cache_bytes as usize);
+        let lent = self.blocks.accounts.lend(wanted, self.options.cache_bytes as usize);
         if lent.bytes() >= LENT_LEAST {
             self.blocks.cache().note_others(self.bytes_beside_pages() as u64);
         }

@@ -30,20 +30,17 @@
 //! # Not here
 //! What the blocks mean is `format`'s; what must be replayed on top of a generation is `log`'s; the cache is `cache`.
 
-mod address;
 mod allocator;
 mod audit;
 mod block_header;
+mod block_reader;
 mod block_store;
 mod checkpoint;
 mod codec;
-mod columns;
 mod error;
 mod extent_writer;
 mod interval_set;
-mod pin;
-mod pointer;
-mod reading;
+mod pinned_generation;
 mod shrink;
 mod space_change;
 mod space_map;
@@ -51,18 +48,14 @@ mod superblock;
 mod superblock_slots;
 mod traffic;
 
-pub(crate) use address::{BlockAddress, Extent, FileId, Generation, StoreId, extents_of};
+pub(crate) use block_reader::Sectors;
 pub(crate) use block_store::{BlockStore, OpenedState, SpaceOptions};
 pub(crate) use checkpoint::{Checkpoint, CheckpointContents};
-pub(crate) use codec::{Codec, Compression};
-pub(crate) use columns::{Columns, Rows};
+pub(crate) use codec::Compression;
 pub use error::{BlockProblem, SpaceError};
 pub(crate) use extent_writer::{BlockIndex, ExtentWriter};
 pub(crate) use interval_set::IntervalSet;
-pub(crate) use pin::PinnedGeneration;
-pub use pointer::PointerError;
-pub(crate) use pointer::{BlockKind, Pointer, PointerFields};
-pub(crate) use reading::Sectors;
+pub(crate) use pinned_generation::PinnedGeneration;
 pub(crate) use space_change::{SpaceChange, units_of};
 pub(crate) use space_map::{read_list as read_intervals, write_list as write_intervals};
 pub(crate) use superblock::{Copy as SuperblockCopy, SUPERBLOCK_BYTES, Shutdown, Superblock};
@@ -70,22 +63,14 @@ pub(crate) use superblock_slots::{HEAD_UNITS, Slot, write_slot};
 
 pub(crate) use traffic::{Cause, Flow};
 
-/// The unit in which blocks are addressed and packed, in bytes. Less than what a device reads at least: with sectors of 512 bytes the
-/// pages of a store were 4 % longer, and a page that begins within a sector is read with one sector more, which costs a device nothing.
-pub(crate) const GRAIN_BYTES: u64 = 32;
-
-/// The unit in which room is allocated, in bytes.
-pub(crate) const UNIT_BYTES: u64 = 4_096;
-
-/// The longest block, raw or stored, in bytes: a value of 17 MB with all that surrounds it, and room to spare.
-pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 1024 * 1024;
-
 #[cfg(feature = "fuzzing")]
 pub(crate) use superblock::whole as whole_superblock;
 
 /// Every decoder of this module, for the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn decode_all(bytes: &[u8]) {
+    use crate::base::{Codec, Columns, Pointer};
+
     let _copy = superblock::Copy::read(&superblock::whole(bytes));
     let _root = space_map::decode_root(bytes);
     if let Ok(used) = space_map::decode_snapshot(bytes) {
@@ -119,6 +104,8 @@ pub(crate) fn payloads(
 ) -> Vec<Vec<u8>> {
     use pando_environment::{Access, OpenMode};
 
+    use crate::base::{BLOCK_HEADER_BYTES, FileId, GRAIN_BYTES};
+
     let path = folder.join(FileId::FIRST.name());
     let file = environment.files().open(&path, OpenMode::Existing, Access::Buffered);
     let file = file.expect("a new store has a data file");
@@ -128,7 +115,7 @@ pub(crate) fn payloads(
     let headers =
         starts.filter_map(|start| Some((start, block_header::BlockHeader::decode(&bytes[start..])?)));
     let payload = |(start, header): (usize, block_header::BlockHeader)| {
-        let range = start + block_header::HEADER_BYTES..start + header.disk_length as usize;
+        let range = start + BLOCK_HEADER_BYTES..start + header.disk_length as usize;
         bytes.get(range).map(<[u8]>::to_vec)
     };
     headers.filter_map(payload).collect()

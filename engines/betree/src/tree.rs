@@ -14,34 +14,30 @@
 //! snapshot sees; where that is a merge, it goes on to what the merge is applied to ([`joining`]). Where
 //! it is older than a range delete over the key that the snapshot sees as well, the key is not there ([`ranges`]).
 
-pub(crate) mod behind;
 pub(crate) mod buffer;
-pub(crate) mod digest;
 pub(crate) mod estimate;
 pub(crate) mod flush;
-pub(crate) mod growth;
-pub(crate) mod joining;
+pub(crate) mod flush_debt;
+pub(crate) mod flush_policy;
 pub(crate) mod large_values;
+pub(crate) mod leaf_growth;
 pub(crate) mod leaf_merge;
 pub(crate) mod leaf_writer;
 pub(crate) mod load;
 pub(crate) mod lookup;
 pub(crate) mod messages;
 pub(crate) mod node;
-pub(crate) mod owners;
+pub(crate) mod owned_extents;
+pub(crate) mod partial_flush;
 pub(crate) mod path;
-pub(crate) mod policy;
-pub(crate) mod ranges;
-pub(crate) mod relocate;
-pub(crate) mod retain;
+pub(crate) mod pending_children;
+pub(crate) mod pending_slices;
+pub(crate) mod range_delete_step;
+pub(crate) mod resident_nodes;
 pub(crate) mod run_writer;
 pub(crate) mod scan;
-pub(crate) mod settings;
-pub(crate) mod shedding;
 pub(crate) mod slice;
-pub(crate) mod sorted_keys;
-pub(crate) mod taking_along;
 pub(crate) mod tree_state;
+pub(crate) mod value_merge;
+pub(crate) mod version_retention;
 pub(crate) mod view;
-pub(crate) mod waiting;
-pub(crate) mod work_in;

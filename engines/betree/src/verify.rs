@@ -13,6 +13,7 @@
 
 mod large_values;
 mod slices;
+mod throttle;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use pando_environment::{Access, Environment};
 use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, StorageError, TreeId};
 
+use crate::base::{Extent, Pointer, extents_of};
 use crate::cache::{Blocks, PageCache};
 use crate::core::Core;
 use crate::error::{BetreeError, KeyText};
@@ -29,9 +31,9 @@ use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::log::Log;
-use crate::space::{BlockStore, Extent, PinnedGeneration, Pointer, SpaceOptions, extents_of};
-use crate::throttle::Throttle;
+use crate::space::{BlockStore, PinnedGeneration, SpaceOptions};
 use crate::tree::node::Totals;
+use crate::verify::throttle::Throttle;
 use large_values::LargeFound;
 use slices::{Above, above_child};
 
@@ -118,7 +120,7 @@ pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, 
     let Walk { mut report, reached, .. } = walk;
     report.file_bytes = blocks.store().statistics().file_bytes;
     match blocks.store().audit(&reached) {
-        Ok(audit) => report.used_bytes = audit.used_units * crate::space::UNIT_BYTES,
+        Ok(audit) => report.used_bytes = audit.used_units * crate::base::UNIT_BYTES,
         // Where a directory could not be read, its pages are missing from the walk: that is not a second damage.
         Err(_) if !report.damage.is_empty() => {}
         Err(error) => report.damage.push(outside_trees(error.to_string())),

@@ -8,15 +8,16 @@
 use bytes::Bytes;
 
 use super::manifest::Manifest;
+use crate::base::FormatError;
+use crate::base::{Extent, Pointer};
 use crate::error::BetreeError;
-use crate::format::FormatError;
 use crate::format::catalog;
 use crate::format::directory::Directory;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
-use crate::space::{Extent, IntervalSet, PinnedGeneration, Pointer, units_of};
-use crate::tree::owners::values_of;
+use crate::space::{IntervalSet, PinnedGeneration, units_of};
+use crate::tree::owned_extents::values_of;
 
 /// The extents of `pin` that are not in the backup.
 pub(super) fn extents_since(pin: &PinnedGeneration, base: &Manifest) -> Result<IntervalSet, BetreeError> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use pando_environment::EnvironmentError;
 use pando_storage::{ErrorKind, StorageError};
 
-use crate::format::FormatError;
+use crate::base::FormatError;
+use crate::error::BetreeError;
 use crate::log::LogError;
 
 /// An error of a backup or a restore. The store that is backed up is not concerned by any of them.
@@ -183,5 +184,11 @@ impl BackupError {
 impl From<BackupError> for StorageError {
     fn from(error: BackupError) -> StorageError {
         StorageError::with_source(error.kind(), error.to_string(), error)
+    }
+}
+
+impl From<BackupError> for BetreeError {
+    fn from(error: BackupError) -> BetreeError {
+        BetreeError::Substrate(error.into())
     }
 }

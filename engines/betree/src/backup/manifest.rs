@@ -26,10 +26,11 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::PIECE_UNITS;
 use super::error::{BackupError, ManifestProblem};
-use crate::format::{Fields, FormatError, write_varint};
+use crate::base::UNIT_BYTES;
+use crate::base::{Fields, FormatError, write_varint};
 use crate::log::CopiedSegment;
 use crate::space::{
-    IntervalSet, SUPERBLOCK_BYTES, Superblock, SuperblockCopy, UNIT_BYTES, read_intervals, write_intervals,
+    IntervalSet, SUPERBLOCK_BYTES, Superblock, SuperblockCopy, read_intervals, write_intervals,
 };
 
 /// The file's name.

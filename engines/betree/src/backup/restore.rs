@@ -17,8 +17,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::error::BackupError;
 use super::manifest::{Manifest, Piece, read_manifest};
 use super::{EXTENTS_FILE, PIECE_UNITS, segment_path};
+use crate::base::{FileId, StoreId, UNIT_BYTES};
 use crate::log::{CopyProblem, LOG_FOLDER, adopt};
-use crate::space::{FileId, IntervalSet, Slot, StoreId, UNIT_BYTES, write_slot};
+use crate::space::{IntervalSet, Slot, write_slot};
 
 /// The data file until the store is whole.
 const UNFINISHED_SUFFIX: &str = ".new";

@@ -10,16 +10,17 @@ use super::missed_block::MissedBlock;
 use super::page_cache::{BlockKey, PageCache, Promotion, Tier};
 use super::scan_ahead::ScanAhead;
 use super::stored_page::StoredPage;
-use crate::counter::Counter;
+use crate::base::Counter;
+use crate::base::FormatError;
+use crate::base::{BlockKind, Codec, Pointer};
 use crate::error::BetreeError;
-use crate::format::FormatError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
-use crate::in_hand::InHand;
-use crate::page_memory;
-use crate::space::{BlockKind, BlockStore, Codec, Pointer};
+use crate::memory::MemoryAccounts;
+use crate::memory::page_memory;
+use crate::space::BlockStore;
 use crate::tree::node::{InnerNode, NodeSlot};
 use crate::tree::slice::Slice;
 
@@ -78,7 +79,7 @@ pub(crate) struct Blocks {
     /// Memory of slice indexes, which stay as long as their slices.
     pub(crate) index_memory: MemoryAccount,
     /// What merges, loads, cursors and callers have.
-    pub(crate) in_hand: InHand,
+    pub(crate) accounts: MemoryAccounts,
     /// What others bring for long scans.
     pub(crate) scan_ahead: ScanAhead,
 }
@@ -92,7 +93,7 @@ impl Blocks {
             vain_probes: Counter::default(),
             spared_probes: Counter::default(),
             index_memory: MemoryAccount::default(),
-            in_hand: InHand::default(),
+            accounts: MemoryAccounts::default(),
             scan_ahead: ScanAhead::default(),
         }
     }

@@ -12,9 +12,9 @@ use super::blocks::{Blocks, NewPage};
 use super::page_cache::BlockKey;
 use super::scan_reads::ScanPace;
 use super::stored_page::StoredPage;
+use crate::base::{Codec, Pointer};
 use crate::error::BetreeError;
 use crate::format::content::LargeReference;
-use crate::space::{Codec, Pointer};
 
 /// A value may take so small a part of the cache.
 const KEPT_PARTS: u64 = 128;

@@ -13,8 +13,9 @@ use pando_storage::MissedRead;
 use super::blocks::{decode_directory, decode_page};
 use super::page_cache::{BlockKey, PageCache, Tier};
 use super::stored_page::StoredPage;
+use crate::base::{BlockKind, Pointer};
 use crate::error::BetreeError;
-use crate::space::{BlockKind, BlockStore, Pointer, Sectors};
+use crate::space::{BlockStore, Sectors};
 
 /// See the module's head.
 pub(super) struct MissedBlock {

@@ -37,11 +37,11 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use super::shares::{DecodedShare, Period};
 use super::stored_page::StoredPage;
-use crate::counter::Counter;
+use crate::base::Counter;
+use crate::base::{BlockKind, Pointer};
 use crate::format::directory::Directory;
 use crate::format::page::Page;
-use crate::page_memory;
-use crate::space::{BlockKind, Pointer};
+use crate::memory::page_memory;
 
 /// Hundredths of the limit that directories may take.
 const DIRECTORY_SHARE: u64 = 40;

@@ -19,9 +19,9 @@ use pando_storage::{BlockingMode, HeldMemory};
 
 use super::blocks::{Blocks, decode_directory, decode_node, decode_slice_index};
 use super::page_cache::BlockKey;
+use crate::base::{BlockAddress, Pointer};
 use crate::error::BetreeError;
 use crate::format::page::Page;
-use crate::space::{BlockAddress, Pointer};
 use crate::tree::node::NodeSlot;
 use crate::tree::slice::Slice;
 
@@ -131,9 +131,9 @@ impl Blocks {
         for (slice, _, page) in read {
             let of_slice = pages.0.entry(slice);
             let of_slice =
-                of_slice.or_insert_with(|| HeldPages { pages: Vec::new(), held: self.in_hand.hold(0) });
+                of_slice.or_insert_with(|| HeldPages { pages: Vec::new(), held: self.accounts.hold(0) });
             let bytes = of_slice.held.bytes() + page.heap_bytes();
-            self.in_hand.set(&mut of_slice.held, bytes);
+            self.accounts.set(&mut of_slice.held, bytes);
             of_slice.pages.push(page);
         }
         Ok(())

@@ -35,10 +35,10 @@ use pando_environment::{Clock, Monotonic, TaskWaker};
 use pando_storage::BlockingMode;
 
 use super::page_cache::BlockKey;
-use crate::counter::Counter;
+use crate::base::Counter;
+use crate::base::Pointer;
 use crate::format::page::Page;
-use crate::page_memory;
-use crate::space::Pointer;
+use crate::memory::page_memory;
 
 /// How long a stream stays that nobody comes by.
 const IDLE: Duration = Duration::from_millis(500);

@@ -17,10 +17,10 @@ use super::blocks::{Blocks, decode_page};
 use super::page_cache::{BlockKey, Passed, Promotion, Tier};
 use super::scan_ahead::{Extension, Fetched, Landed, Room, WantedPages};
 use super::stored_page::StoredPage;
+use crate::base::Pointer;
 use crate::error::BetreeError;
 use crate::format::directory::PageEntry;
 use crate::format::page::Page;
-use crate::space::Pointer;
 
 /// What is asked for ahead of a scan that goes on, in bytes before compression: four leaves of the usual size.
 const AHEAD_BYTES: u64 = 2 << 20;

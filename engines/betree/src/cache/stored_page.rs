@@ -4,8 +4,8 @@ use pando_environment::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
 
-use crate::page_memory;
-use crate::space::Codec;
+use crate::base::Codec;
+use crate::memory::page_memory;
 
 /// A page's payload as stored. Its checksum was compared when it was read or made.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom};
 use pando_storage::{Begin, Durability, Engine, TreeOptions};
 
+use crate::background::flush::Progress;
 use crate::engine::Betree;
-use crate::merging::Progress;
 use crate::options::Options;
-use crate::tree::behind::{Moved, Payment};
 use crate::tree::flush::Late;
+use crate::tree::flush_debt::{Moved, Payment};
 
 #[test]
 fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {

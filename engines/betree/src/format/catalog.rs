@@ -21,12 +21,12 @@
 
 use pando_storage::{KEY_BYTES_MAX, Lsn, TreeId};
 
-use super::deleted_ranges::{read_list, write_list};
 use super::directory::decode_pointer;
 use super::inner_node::HEIGHT_MAX;
-use super::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
-use crate::space::{BlockKind, Pointer};
-use crate::tree::ranges::DeletedRanges;
+use crate::base::{BlockKind, Pointer};
+use crate::base::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
+use crate::range_deletes::DeletedRanges;
+use crate::range_deletes::encoding::{read_list, write_list};
 
 const BLOCK: &str = "tree catalog";
 

@@ -12,8 +12,8 @@
 use bytes::Bytes;
 use pando_storage::{Merges, VALUE_BYTES_MAX};
 
-use super::FormatError;
-use crate::space::{BlockKind, Pointer};
+use crate::base::FormatError;
+use crate::base::{BlockKind, Pointer};
 
 const BLOCK: &str = "reference to a large value";
 
@@ -162,7 +162,7 @@ pub(crate) mod tests {
     use pando_environment::{Random, SeededRandom};
 
     use super::*;
-    use crate::space::{BlockAddress, Codec, FileId, Generation, PointerFields};
+    use crate::base::{BlockAddress, Codec, FileId, Generation, PointerFields};
 
     fn piece(kind: BlockKind, raw_length: usize, unit: u64) -> Pointer {
         let pointer = Pointer::new(PointerFields {

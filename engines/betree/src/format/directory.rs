@@ -23,9 +23,9 @@
 use pando_storage::CommitTimestamp;
 
 use super::filter::Filter;
-use super::{FORMAT_VERSION, Fields, FormatError, varint_len, write_bytes, write_varint};
-use crate::space::{BlockKind, Pointer};
-use crate::tree::sorted_keys::SortedKeys;
+use crate::base::SortedKeys;
+use crate::base::{BlockKind, Pointer};
+use crate::base::{FORMAT_VERSION, Fields, FormatError, varint_len, write_bytes, write_varint};
 
 const BLOCK: &str = "leaf directory";
 

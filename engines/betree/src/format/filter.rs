@@ -9,7 +9,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Fields, FormatError, write_varint};
+use crate::base::{Fields, FormatError, write_varint};
 
 /// The odd numbers of Parquet's specification.
 const SALTS: [u32; 8] =
@@ -77,7 +77,7 @@ impl Filter {
 
     /// Bytes of the encoded blocks; their count is not among them.
     pub(super) fn encoded_bytes(&self) -> usize {
-        super::varint_len(self.blocks.len() as u64) + self.blocks.len() * BLOCK_BYTES
+        crate::base::varint_len(self.blocks.len() as u64) + self.blocks.len() * BLOCK_BYTES
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {

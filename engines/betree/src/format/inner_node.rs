@@ -23,8 +23,8 @@
 use pando_storage::CommitTimestamp;
 
 use super::directory::decode_pointer;
-use super::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
-use crate::space::{BlockKind, Pointer};
+use crate::base::{BlockKind, Pointer};
+use crate::base::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint};
 
 const BLOCK: &str = "inner node";
 

@@ -41,8 +41,8 @@ use pando_environment::prefetch;
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
 use super::content::{Content, LargeReference};
-use super::{Fields, FormatError};
-use crate::page_memory;
+use crate::base::{Fields, FormatError};
+use crate::memory::page_memory;
 
 pub(super) const HEADER_BYTES: usize = 24;
 pub(super) const HEAD_BYTES: usize = 4;

@@ -6,7 +6,7 @@ use super::content::Content;
 use super::page::{
     EntryKind, FLAG_EVEN, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES, LARGE_VALUE, MERGES, WITH_TIME, head_of,
 };
-use super::{FORMAT_VERSION, varint_len, write_varint};
+use crate::base::{FORMAT_VERSION, varint_len, write_varint};
 
 /// Collects entries until the caller finds the page large enough.
 ///

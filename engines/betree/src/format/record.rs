@@ -25,9 +25,9 @@ use pando_storage::{
     Change, CommitTimestamp, KEY_BYTES_MAX, Lsn, MERGES_BYTES_MAX, Merges, TreeId, VALUE_BYTES_MAX,
 };
 
-use super::deleted_ranges::{DeletedRange, read_ranges, write_ranges};
-use super::{Fields, FormatError, write_bytes, write_varint};
-use crate::log::RecordKind;
+use crate::base::RecordKind;
+use crate::base::{Fields, FormatError, write_bytes, write_varint};
+use crate::range_deletes::encoding::{DeletedRange, read_ranges, write_ranges};
 
 const BLOCK: &str = "log record";
 

@@ -11,8 +11,8 @@
 
 use super::directory::Directory;
 use super::filter::Filter;
-use super::{FORMAT_VERSION, Fields, FormatError};
-use crate::space::BlockKind;
+use crate::base::BlockKind;
+use crate::base::{FORMAT_VERSION, Fields, FormatError};
 
 const BLOCK: &str = "slice index";
 

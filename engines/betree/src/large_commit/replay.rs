@@ -9,11 +9,12 @@ use std::sync::Arc;
 use pando_storage::Lsn;
 
 use super::{Decided, LoggedParts, Stage};
+use crate::base::FormatError;
+use crate::base::LogPosition;
 use crate::core::Core;
 use crate::error::BetreeError;
-use crate::format::FormatError;
 use crate::format::record::{Kind, LargeEnd, read_end, read_numbers, read_part};
-use crate::log::{LogPosition, LogRecord, ReadBack, is_leap};
+use crate::log::{LogRecord, ReadBack, is_leap};
 use crate::recovery::replay_writes;
 
 /// See the module's head. A commit whose first part lies before the beginning of the replay is in the image whole: its records, of

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use pando_storage::Lsn;
 
-use super::LogPosition;
 use super::record::{Stored, record_bytes, write_record};
 use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
-use crate::space::StoreId;
+use crate::base::LogPosition;
+use crate::base::StoreId;
 
 /// What the kernel keeps of a file in one piece, in bytes. Where it is more (16 KB on some machines) a write may still wait for a read, as it would
 /// without.

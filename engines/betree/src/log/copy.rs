@@ -16,8 +16,9 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::reader::{SegmentReader, read_header};
 use super::recovery::FOLDER;
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, SegmentHeader, file_name, segment_path};
-use super::{Log, LogError, LogPosition, RecordProblem};
-use crate::space::StoreId;
+use super::{Log, LogError, RecordProblem};
+use crate::base::LogPosition;
+use crate::base::StoreId;
 
 /// Bytes that are copied at once.
 const PIECE_BYTES: usize = 1 << 20;

@@ -5,10 +5,11 @@ use pando_storage::Lsn;
 use std::path::Path;
 
 use super::packed::Encoding;
-use super::position::LogPosition;
-use super::record::{HEADER_BYTES, RecordHeader, RecordKind, Stored, record_bytes, write_record};
+use super::record::{HEADER_BYTES, RecordHeader, Stored, record_bytes, write_record};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::{LOG_FOLDER, segment_file_name};
+use crate::base::LogPosition;
+use crate::base::RecordKind;
 
 /// Every decoder of this module.
 pub(crate) fn decode_all(bytes: &[u8]) {

@@ -7,7 +7,8 @@ use pando_environment::{Access, Environment, OpenMode};
 use super::reader::{SegmentReader, read_header};
 use super::recovery::FOLDER;
 use super::segment::{FoundHeader, file_name, segment_path};
-use super::{LogError, LogPosition, RecordProblem};
+use super::{LogError, RecordProblem};
+use crate::base::LogPosition;
 
 /// See the module's head. The segment that was read last stays open.
 pub(crate) struct ReadBack {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use pando_environment::{EnvironmentError, File};
 use pando_storage::Lsn;
 
-use super::leap::{Groups, LEAP_GROUPS};
 use super::packed::Encoding;
-use super::record::{ALIGNMENT, HEADER_BYTES, RecordHeader, RecordKind, record_bytes};
+use super::record::{ALIGNMENT, HEADER_BYTES, RecordHeader, record_bytes};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, SegmentHeader};
+use crate::base::RecordKind;
+use crate::log::lsn_gap::{Groups, LEAP_GROUPS};
 
 /// Bytes that are read at once; more where one record needs more.
 const WINDOW_BYTES: usize = 1024 * 1024;

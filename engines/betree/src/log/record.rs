@@ -9,6 +9,7 @@ use pando_storage::Lsn;
 
 use super::packed::Encoding;
 use super::segment::Salt;
+use crate::base::RecordKind;
 
 /// Bytes of a record's header.
 pub(super) const HEADER_BYTES: usize = 28;
@@ -21,25 +22,6 @@ pub(crate) const RECORD_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// The flag of a record whose LSN does not follow the one before.
 const LEAP: u8 = 0x80;
-
-/// What a record is; the engine numbers its kinds from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct RecordKind(u8);
-
-impl RecordKind {
-    /// The kind of this number.
-    ///
-    /// # Panics
-    /// At 0, which no record has, so that zeros never look like one.
-    pub(crate) const fn new(number: u8) -> RecordKind {
-        assert!(number != 0, "no record has kind 0");
-        RecordKind(number)
-    }
-
-    pub(crate) const fn number(self) -> u8 {
-        self.0
-    }
-}
 
 /// Bytes that a record with such a payload takes.
 pub(super) const fn record_bytes(payload_length: usize) -> usize {

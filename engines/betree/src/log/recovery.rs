@@ -17,8 +17,9 @@ use super::reader::{SegmentReader, read_header};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use super::segment_files::SegmentFiles;
 use super::segment_table::{HeaderState, SegmentTable};
-use super::{Log, LogError, LogOptions, LogPosition, RecordKind, RecordProblem};
-use crate::space::StoreId;
+use super::{Log, LogError, LogOptions, RecordProblem};
+use crate::base::StoreId;
+use crate::base::{LogPosition, RecordKind};
 
 /// The folder of the log within the store's.
 pub(crate) const FOLDER: &str = "wal";

@@ -9,7 +9,7 @@ use pando_environment::{Environment, Simulation};
 use pando_storage::Lsn;
 
 use super::*;
-use crate::space::StoreId;
+use crate::base::StoreId;
 
 const FOLDER: &str = "/store";
 const STORE: StoreId = StoreId::new(*b"the log's store!");

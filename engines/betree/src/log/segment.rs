@@ -12,8 +12,8 @@ use pando_environment::File;
 use pando_storage::Lsn;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::LogPosition;
-use crate::space::StoreId;
+use crate::base::LogPosition;
+use crate::base::StoreId;
 
 /// Where the records of a segment begin, in bytes.
 pub(super) const SEGMENT_HEADER_BYTES: u64 = 512;

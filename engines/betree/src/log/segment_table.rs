@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use pando_storage::Lsn;
 
-use super::LogPosition;
 use super::segment::SEGMENT_HEADER_BYTES;
+use crate::base::LogPosition;
 
 /// Index entries are this many bytes of log apart, or more.
 const INDEX_DISTANCE: u64 = 256 * 1024;

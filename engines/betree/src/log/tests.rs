@@ -15,7 +15,8 @@ use pando_storage::Lsn;
 use super::record::RECORD_BYTES_MAX;
 use super::wakers::LogWaker;
 use super::*;
-use crate::space::StoreId;
+use crate::base::StoreId;
+use crate::base::{LogPosition, RecordKind};
 
 const FOLDER: &str = "/store";
 const STORE: StoreId = StoreId::new(*b"the log's store!");

@@ -17,13 +17,15 @@ use pando_storage::{Lsn, StorageError};
 
 use super::appender::{Appender, Batch};
 use super::packed::{Encoding, Packed};
-use super::record::{RECORD_BYTES_MAX, RecordKind, Stored};
+use super::record::{RECORD_BYTES_MAX, Stored};
 use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment};
 use super::segment_files::{ReadySegments, SegmentFiles};
 use super::segment_table::{HeaderState, SegmentTable};
 use super::wakers::{LogWaker, Wakers};
-use super::{LogError, LogPosition, flusher};
-use crate::waits::{WaitFor, Waits};
+use super::{LogError, flusher};
+use crate::base::LogPosition;
+use crate::base::RecordKind;
+use crate::base::{LockWaits, WaitFor};
 
 /// How the log is kept; the defaults suit everything but tests.
 #[derive(Clone, Debug)]
@@ -120,7 +122,7 @@ pub(crate) struct Log {
     flusher: Mutex<Option<Task>>,
     flusher_waker: OnceLock<TaskWaker>,
     counters: Counters,
-    waits: Waits,
+    waits: LockWaits,
 }
 
 impl Log {
@@ -155,7 +157,7 @@ impl Log {
             flusher: Mutex::new(None),
             flusher_waker: OnceLock::new(),
             counters: Counters::default(),
-            waits: Waits::new(environment.clock()),
+            waits: LockWaits::new(environment.clock()),
         });
         flusher::start(&log)?;
         Ok(log)
@@ -440,7 +442,7 @@ impl Log {
     }
 
     /// Who waited for what.
-    pub(crate) fn waits(&self) -> &Waits {
+    pub(crate) fn waits(&self) -> &LockWaits {
         &self.waits
     }
 

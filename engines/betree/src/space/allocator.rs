@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::interval_set::IntervalSet;
-use super::{Extent, Generation, UNIT_BYTES};
+use crate::base::{Extent, Generation, UNIT_BYTES};
 
 /// Most fragments that one write is cut into.
 const FRAGMENTS_MAX: usize = 8;

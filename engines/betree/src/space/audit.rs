@@ -4,7 +4,8 @@ use super::block_store::inconsistent;
 use super::interval_set::IntervalSet;
 use super::space_change::units_of;
 use super::superblock_slots::HEAD_UNITS;
-use super::{BlockStore, Extent, SpaceError};
+use super::{BlockStore, SpaceError};
+use crate::base::Extent;
 
 /// Where the file's units are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

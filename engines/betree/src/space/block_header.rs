@@ -6,10 +6,7 @@
 
 use pando_storage::TreeId;
 
-use super::{BlockAddress, BlockKind, Codec, Generation};
-
-/// Bytes of the header.
-pub(crate) const HEADER_BYTES: usize = 40;
+use crate::base::{BLOCK_HEADER_BYTES, BlockAddress, BlockKind, Codec, Generation};
 
 /// The first bytes of every block.
 const MAGIC: [u8; 4] = *b"PBLK";
@@ -27,8 +24,8 @@ pub(super) struct BlockHeader {
 }
 
 impl BlockHeader {
-    pub(super) fn encode(&self) -> [u8; HEADER_BYTES] {
-        let mut bytes = [0; HEADER_BYTES];
+    pub(super) fn encode(&self) -> [u8; BLOCK_HEADER_BYTES] {
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
         bytes[0..4].copy_from_slice(&MAGIC);
         bytes[4] = self.kind.number();
         bytes[5] = self.codec.number();
@@ -42,7 +39,7 @@ impl BlockHeader {
 
     /// The header that these bytes are, if they are one.
     pub(super) fn decode(bytes: &[u8]) -> Option<BlockHeader> {
-        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
+        let bytes: &[u8; BLOCK_HEADER_BYTES] = bytes.first_chunk()?;
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let is_header = bytes[0..4] == MAGIC && bytes[6..8] == [0; 2] && u32_at(36) == 0;

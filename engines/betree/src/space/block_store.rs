@@ -22,12 +22,10 @@ use super::space_change::units_of;
 use super::superblock::FeatureMasks;
 use super::superblock_slots::{HEAD_UNITS, Slot, read_slots, write_slot};
 use super::traffic::Traffic;
-use super::{
-    BlockKind, Checkpoint, Compression, Extent, ExtentWriter, FileId, Generation, Pointer, Shutdown,
-    SpaceError, StoreId, Superblock, UNIT_BYTES,
-};
-use crate::log::LogPosition;
-use crate::waits::{WaitFor, Waits};
+use super::{Checkpoint, Compression, ExtentWriter, Shutdown, SpaceError, Superblock};
+use crate::base::LogPosition;
+use crate::base::{BlockKind, Extent, FileId, Generation, Pointer, StoreId, UNIT_BYTES};
+use crate::base::{LockWaits, WaitFor};
 
 /// The name of the data file while a store is made.
 const UNFINISHED_SUFFIX: &str = ".new";
@@ -122,7 +120,7 @@ pub(crate) struct BlockStore {
     poison: OnceLock<Arc<SpaceError>>,
     counters: Counters,
     traffic: Traffic,
-    waits: Waits,
+    waits: LockWaits,
     // Released last: while any part of the store lives, nobody else opens the folder.
     _lock: FolderLock,
 }
@@ -199,7 +197,7 @@ impl BlockStore {
             poison: OnceLock::new(),
             counters: Counters::default(),
             traffic: Traffic::default(),
-            waits: Waits::new(environment.clock()),
+            waits: LockWaits::new(environment.clock()),
             _lock: lock,
         };
         store.load_map(end)?;
@@ -302,7 +300,7 @@ impl BlockStore {
     }
 
     /// Who waited for what.
-    pub(crate) fn waits(&self) -> &Waits {
+    pub(crate) fn waits(&self) -> &LockWaits {
         &self.waits
     }
 

@@ -21,11 +21,11 @@ use super::space_change::{extent_of, units_of};
 use super::space_map::{self, MapBlocks, SNAPSHOT_BLOCK_BYTES};
 use super::superblock_slots::{FoundSuperblocks, Slot, write_slot};
 use super::{
-    BlockKind, BlockProblem, BlockStore, Compression, Extent, ExtentWriter, Generation, Pointer, Shutdown,
-    SpaceChange, SpaceError, Superblock, extents_of,
+    BlockProblem, BlockStore, Compression, ExtentWriter, Shutdown, SpaceChange, SpaceError, Superblock,
 };
-use crate::log::LogPosition;
-use crate::waits::WaitFor;
+use crate::base::LogPosition;
+use crate::base::WaitFor;
+use crate::base::{BlockKind, Extent, Generation, Pointer, extents_of};
 
 /// Blocks of the space map belong to no tree.
 const NO_TREE: TreeId = TreeId::new(0);

@@ -1,8 +1,8 @@
 //! How a block's payload is stored: as it is, or compressed by LZ4 or Zstandard, by the latter with its rows put by columns
-//! where it has any ([`columns`](super::columns)).
+//! where it has any ([`columns`](crate::base::columns)).
 //!
 //! Contexts of Zstandard are kept: making one costs more than compressing a page. Those for compression by each thread (few compress), those
-//! for decompression are [handed on](crate::handed_on) from one read to the next. A payload that compression
+//! for decompression are [handed on](crate::memory::object_pool) from one read to the next. A payload that compression
 //! does not shorten by 512 bytes is stored as it is, so that reading it costs no decompression.
 
 use std::cell::RefCell;
@@ -10,40 +10,12 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
-use super::columns::{self, Columns};
-use crate::handed_on::HandedOn;
-use crate::page_memory;
-
-/// How a block is stored; a byte of its pointer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub(crate) enum Codec {
-    /// As it is.
-    None = 0,
-    /// An LZ4 block, without its length before it.
-    Lz4 = 1,
-    /// A Zstandard frame.
-    Zstd = 2,
-    /// Where the block has rows, and a Zstandard frame of it with these put by columns.
-    ZstdColumns = 3,
-}
+use crate::base::Codec;
+use crate::base::columns::{self, Columns};
+use crate::memory::ObjectPool;
+use crate::memory::page_memory;
 
 impl Codec {
-    /// The codec of this number, if there is one.
-    pub(crate) const fn from_number(number: u8) -> Option<Codec> {
-        match number {
-            0 => Some(Codec::None),
-            1 => Some(Codec::Lz4),
-            2 => Some(Codec::Zstd),
-            3 => Some(Codec::ZstdColumns),
-            _ => None,
-        }
-    }
-
-    pub(crate) const fn number(self) -> u8 {
-        self as u8
-    }
-
     /// Decompresses the payload into memory of exactly its raw length; false if it is not whole, or has another length.
     pub(crate) fn decompress_into(self, stored: &[u8], raw: &mut [u8]) -> bool {
         let length = match self {
@@ -91,7 +63,7 @@ thread_local! {
 }
 
 /// Contexts for decompression, 96 KB each.
-static DECOMPRESSION: HandedOn<DCtx<'static>, 16> = HandedOn::new();
+static DECOMPRESSION: ObjectPool<DCtx<'static>, 16> = ObjectPool::new();
 
 fn with_decompression<R>(decompress: impl FnOnce(&mut DCtx<'static>) -> R) -> R {
     let mut context = DECOMPRESSION.take().unwrap_or_else(DCtx::create);
@@ -175,8 +147,8 @@ fn compress_columns(raw: &[u8], columns: Columns, target: &mut [u8], level: i8) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::Rows;
     use super::*;
+    use crate::base::columns::Rows;
 
     fn stored(compression: Compression, raw: &[u8]) -> (Codec, Vec<u8>) {
         let mut target = vec![0; compression.bound(raw.len())];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pando_environment::EnvironmentError;
 use pando_storage::{ErrorKind, StorageError};
 
-use crate::format::FormatError;
+use crate::base::FormatError;
 
 /// What is wrong with a block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

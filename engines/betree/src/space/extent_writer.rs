@@ -17,12 +17,14 @@ use pando_storage::TreeId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::allocator::{BlockLength, Fragment, Purpose, block_start};
-use super::block_header::{BlockHeader, HEADER_BYTES};
+use super::block_header::BlockHeader;
 use super::space_change::extent_of;
 use super::traffic::Passage;
-use super::{
-    BLOCK_BYTES_MAX, BlockKind, BlockStore, Codec, Columns, Compression, FileId, GRAIN_BYTES, Generation,
-    Pointer, PointerFields, SpaceError, UNIT_BYTES,
+use super::{BlockStore, Compression, SpaceError};
+use crate::base::BLOCK_HEADER_BYTES;
+use crate::base::{
+    BLOCK_BYTES_MAX, BlockKind, Codec, Columns, FileId, GRAIN_BYTES, Generation, Pointer, PointerFields,
+    UNIT_BYTES,
 };
 
 /// A longer buffer is given back to the system after use, in bytes.
@@ -123,7 +125,7 @@ impl<'a> ExtentWriter<'a> {
     pub(crate) fn stored(&self, block: BlockIndex) -> (Codec, &[u8]) {
         let block = &self.blocks[block.0];
         let buffer = self.buffer.as_ref().expect("a writer keeps its buffer until it is dropped");
-        (block.codec, &buffer[block.offset + HEADER_BYTES..block.offset + block.disk_length as usize])
+        (block.codec, &buffer[block.offset + BLOCK_HEADER_BYTES..block.offset + block.disk_length as usize])
     }
 
     /// The block appended next begins a unit of its own, so that it can be freed without those before it.
@@ -149,7 +151,7 @@ impl<'a> ExtentWriter<'a> {
         directory_raw_bytes_max: usize,
     ) -> Result<PlacedBlocks<'a>, SpaceError> {
         let mut lengths: Vec<BlockLength> = self.blocks.iter().map(AppendedBlock::length).collect();
-        let bytes = ((HEADER_BYTES + directory_raw_bytes_max) as u64).next_multiple_of(GRAIN_BYTES);
+        let bytes = ((BLOCK_HEADER_BYTES + directory_raw_bytes_max) as u64).next_multiple_of(GRAIN_BYTES);
         lengths.push(BlockLength { bytes, begins_unit: false });
         self.place_lengths(lengths)
     }
@@ -187,7 +189,7 @@ impl<'a> ExtentWriter<'a> {
             return Err(SpaceError::TooLong { bytes: raw.len(), limit: BLOCK_BYTES_MAX });
         }
         let offset = self.end;
-        let payload = offset + HEADER_BYTES;
+        let payload = offset + BLOCK_HEADER_BYTES;
         let bound = (payload + compression.bound(raw.len())).next_multiple_of(UNIT_BYTES as usize);
         let buffer = buffer_of(&mut self.buffer);
         buffer.grow(bound);
@@ -196,13 +198,13 @@ impl<'a> ExtentWriter<'a> {
         buffer[payload + stored..end].fill(0);
         self.end = end;
         let begins_unit = std::mem::take(&mut self.next_begins_unit);
-        let disk_length = (HEADER_BYTES + stored) as u32;
+        let disk_length = (BLOCK_HEADER_BYTES + stored) as u32;
         Ok(AppendedBlock { offset, kind, codec, disk_length, raw_length: raw.len() as u32, begins_unit })
     }
 
     /// Writes the header of a block whose address is known, and computes its pointer.
     fn seal(&mut self, block: &AppendedBlock, grain: u64) -> Result<Pointer, SpaceError> {
-        let address = super::BlockAddress::new(grain);
+        let address = crate::base::BlockAddress::new(grain);
         let header = BlockHeader {
             kind: block.kind,
             codec: block.codec,
@@ -213,7 +215,7 @@ impl<'a> ExtentWriter<'a> {
             raw_length: block.raw_length,
         };
         let bytes = &mut buffer_of(&mut self.buffer)[block.offset..block.offset + block.disk_length as usize];
-        bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
+        bytes[..BLOCK_HEADER_BYTES].copy_from_slice(&header.encode());
         let fields = PointerFields {
             file: FileId::FIRST,
             kind: block.kind,
@@ -268,7 +270,7 @@ impl PlacedBlocks<'_> {
         let block = writer.blocks[index.0];
         assert_eq!(block.raw_length as usize, raw.len(), "a blank block is filled with what was announced");
         assert!(block.codec == Codec::None && writer.blanks > 0, "only a blank block is filled");
-        let payload = block.offset + HEADER_BYTES;
+        let payload = block.offset + BLOCK_HEADER_BYTES;
         buffer_of(&mut writer.buffer)[payload..payload + raw.len()].copy_from_slice(raw);
         writer.blanks -= 1;
         self.pointers[index.0] = writer.seal(&block, address)?;

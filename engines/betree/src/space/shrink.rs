@@ -21,7 +21,8 @@ use std::ops::Range;
 use pando_environment::EnvironmentError;
 
 use super::allocator::{Allocator, Purpose};
-use super::{BlockStore, SpaceError, UNIT_BYTES, extents_of};
+use super::{BlockStore, SpaceError};
+use crate::base::{UNIT_BYTES, extents_of};
 
 /// Shorter free stretches stay as they are, in units: 128 KiB. Leaves that were replaced leave a few hundred.
 const HOLE_UNITS_MIN: u64 = 32;
@@ -100,7 +101,7 @@ impl BlockStore {
     }
 
     /// While much of the file is free: the unit before which everything would find room. From then on all that is written goes
-    /// before it, if there is room, and what lies behind it is to be [moved](crate::tree::relocate).
+    /// before it, if there is room, and what lies behind it is to be [moved](crate::background::relocation).
     pub(crate) fn plan_ceiling(&self) -> Option<u64> {
         let mut allocator = self.allocator().lock();
         let used = allocator.end() - allocator.free_units() - allocator.pending_units();

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::interval_set::IntervalSet;
-use super::{Extent, FileId};
+use crate::base::{Extent, FileId};
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,9 +16,9 @@
 
 use std::ops::Range;
 
-use super::Pointer;
 use super::interval_set::IntervalSet;
-use crate::format::{FORMAT_VERSION, Fields, FormatError, write_varint};
+use crate::base::Pointer;
+use crate::base::{FORMAT_VERSION, Fields, FormatError, write_varint};
 
 const ROOT: &str = "space map root";
 const SNAPSHOT: &str = "space map snapshot";

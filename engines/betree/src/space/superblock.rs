@@ -8,9 +8,10 @@ use std::path::Path;
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{BlockProblem, GRAIN_BYTES, Generation, Pointer, SpaceError, StoreId, UNIT_BYTES};
-use crate::format::{Fields, FormatError};
-use crate::log::LogPosition;
+use super::{BlockProblem, SpaceError};
+use crate::base::LogPosition;
+use crate::base::{Fields, FormatError};
+use crate::base::{GRAIN_BYTES, Generation, Pointer, StoreId, UNIT_BYTES};
 
 /// Bytes of one copy.
 pub(crate) const SUPERBLOCK_BYTES: usize = 4_096;
@@ -250,7 +251,7 @@ mod tests {
     use pando_environment::{Random, SeededRandom};
 
     use super::*;
-    use crate::space::{BlockAddress, BlockKind, Codec, FileId, PointerFields};
+    use crate::base::{BlockAddress, BlockKind, Codec, FileId, PointerFields};
 
     fn example() -> Superblock {
         let pointer = |kind, grain| {

@@ -16,6 +16,7 @@ use pando_storage::TreeId;
 
 use super::checkpoint::CheckpointOutcome;
 use super::*;
+use crate::base::{BlockKind, Extent, Pointer};
 
 const FOLDER: &str = "/store";
 const TREE: TreeId = TreeId::new(7);
@@ -60,7 +61,7 @@ fn content(seed: u64, length: usize) -> Vec<u8> {
 fn contents(change: SpaceChange) -> CheckpointContents {
     CheckpointContents {
         catalog: None,
-        log_position: crate::log::LogPosition::START,
+        log_position: crate::base::LogPosition::START,
         log_synced_to: pando_storage::Lsn::ZERO,
         last_commit: pando_storage::CommitTimestamp::ZERO,
         oldest: pando_storage::SnapshotTimestamp::ZERO,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pando_environment::sync::RwLock;
 use pando_storage::TreeId;
 
-use super::{BlockKind, GRAIN_BYTES, Pointer};
+use crate::base::{BlockKind, GRAIN_BYTES, Pointer};
 
 /// What blocks are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

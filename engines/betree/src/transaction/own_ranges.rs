@@ -11,8 +11,8 @@ use std::ops::Bound;
 
 use pando_storage::{Batch, Direction, KeyRange, ScanEnd, StorageError, TreeId};
 
-use crate::format::deleted_ranges::DeletedRange;
-use crate::tree::ranges::KeySpan;
+use crate::base::KeySpan;
+use crate::range_deletes::encoding::DeletedRange;
 
 /// Ranges of one transaction at most: each read looks through them. Beyond that ranges are deleted key by key.
 pub(crate) const OWN_RANGES_MAX: usize = 64;

@@ -15,8 +15,8 @@ use pando_environment::sync::Mutex;
 use pando_storage::{SnapshotTimestamp, TransactionId};
 
 use super::Publisher;
-use crate::counter::stripe;
-use crate::tree::retain::Retained;
+use crate::base::stripe;
+use crate::tree::version_retention::Retained;
 
 const SHARDS: usize = 16;
 

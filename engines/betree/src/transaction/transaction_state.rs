@@ -11,18 +11,19 @@ use pando_storage::{
 };
 
 use super::{Live, OWN_RANGES_MAX, OwnRanges};
+use crate::base::KeySpan;
 use crate::commit::commit;
 use crate::core::Core;
 use crate::error::{BetreeError, KeyText};
 use crate::format::content::Content;
 use crate::large_commit::{SMALL_BYTES_MAX, commit_large};
+use crate::range_deletes::STRETCHES_MAX;
 use crate::tree::buffer::OwnedChange;
 use crate::tree::estimate::estimate;
-use crate::tree::joining::Gathered;
 use crate::tree::lookup::{self, Damaged};
-use crate::tree::ranges::{KeySpan, STRETCHES_MAX};
 use crate::tree::scan::{ScanRequest, pace_of, scan};
 use crate::tree::tree_state::Tree;
+use crate::tree::value_merge::Gathered;
 
 /// See the module's head. Dropping it rolls it back.
 pub(crate) struct BetreeTransaction {
@@ -246,9 +247,9 @@ impl Transaction for BetreeTransaction {
         self.core.check_open()?;
         self.core.counters.scans.add(1);
         let snapshot = self.live.snapshot;
-        let in_hand = &self.core.blocks.in_hand;
+        let accounts = &self.core.blocks.accounts;
         let pace = pace_of(limits, batch);
-        let limits = in_hand.batch_limits(limits, self.core.options.cache_bytes as usize, batch);
+        let limits = accounts.batch_limits(limits, self.core.options.cache_bytes as usize, batch);
         if range.is_empty() {
             // The tree must be there even if nothing is read.
             self.core.with_view(tree, snapshot, |_, _| Ok(()))?;
@@ -266,7 +267,7 @@ impl Transaction for BetreeTransaction {
                 })
             })?;
         self.core.counters.scan_rows.add(batch.len() as u64);
-        batch.count_in(&in_hand.batches);
+        batch.count_in(&accounts.batches);
         Ok(end)
     }
 

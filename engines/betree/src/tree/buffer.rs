@@ -4,7 +4,7 @@
 //! - *Chain*: the versions of one key in a buffer, newest first.
 //! - *Horizon*: the oldest snapshot that any transaction, present or future, can have. Of the versions at or before it
 //!   only the newest can ever be seen, which merges say together with those below them.
-//! - *Joining*: making one of merges and the version below them, where nobody can tell the two apart ([`joining`](super::joining)). Below the
+//! - *Joining*: making one of merges and the version below them, where nobody can tell the two apart ([`joining`](crate::tree::value_merge)). Below the
 //!   horizon only: above it commits that wrote a key blindly may come here in another order than to the log, also from below.
 //! - *Left*: a commit that overwrites a key must leave the version before, which snapshots may see until the commit is published. Of the next
 //!   commits to the same buffer the first that knows of a horizon which sees the newer version drops it, whatever its own keys are: so memory is
@@ -25,7 +25,7 @@ use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
 
 use self::chains::{ChainNumber, Chains};
 use self::key::BufferKey;
-use super::ranges::DeletedRanges;
+use crate::range_deletes::DeletedRanges;
 
 mod chain;
 mod chains;

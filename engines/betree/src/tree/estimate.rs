@@ -9,13 +9,14 @@ use std::sync::Arc;
 use pando_storage::{BlockingMode, Estimate, KeyRange, SnapshotTimestamp};
 
 use super::buffer::{Buffer, Chain, SharedBuffer, bounds_of};
-use super::growth::Growth;
 use super::node::{Child, LeafChild};
-use super::ranges::{DeletedRanges, KeySpan, Stretch};
 use super::slice::Slice;
 use super::view::{Frozen, TreeView};
+use crate::base::KeySpan;
 use crate::cache::Blocks;
 use crate::error::BetreeError;
+use crate::range_deletes::{DeletedRanges, Stretch};
+use crate::tree::leaf_growth::Growth;
 
 /// Entries of a buffer that are counted one by one; what lies beyond is guessed from the buffer's size.
 const COUNTED_MAX: usize = 256;

@@ -1,9 +1,9 @@
 //! Takes what a frozen buffer holds down a tree: into runs of inner nodes, and into leaves.
 //!
 //! # Steps
-//! 1. What arrives at a node is divided among its children, and [`policy`](super::policy) decides what becomes of each.
-//! 2. Only so much goes down to leaves in one step, the heaviest first: what the caller allows, and for whom much waits ([`policy`](super::policy)). What is late is told to the caller, who has it
-//!    sent down in further steps ([`digest`](super::digest)), each of which is as short.
+//! 1. What arrives at a node is divided among its children, and [`policy`](crate::tree::flush_policy) decides what becomes of each.
+//! 2. Only so much goes down to leaves in one step, the heaviest first: what the caller allows, and for whom much waits ([`policy`](crate::tree::flush_policy)). What is late is told to the caller, who has it
+//!    sent down in further steps ([`digest`](crate::tree::partial_flush)), each of which is as short.
 //! 3. A child that is to go down takes along all its slices: they are read (of all children of the node at once) and merged
 //!    with what arrives, and the same begins one level below; a leaf is rewritten, or appended to.
 //! 4. What arrives for the other children becomes one run. Where a child has too many slices, the youngest become one with
@@ -25,21 +25,21 @@ use std::sync::Arc;
 
 use pando_storage::{BlockingMode, TreeId};
 
-use super::behind::Moved;
 use super::large_values::LargeValues;
 use super::leaf_merge::{LeafFigures, LeafMerge, LeafParts};
 use super::leaf_writer::NewLeaf;
 use super::messages::{Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
-use super::policy::{Fate, Fates, HEAVY_SHARES, Load, StepLimit, decide};
-use super::retain::{Dropped, Retained};
-use super::settings::TreeSettings;
 use super::slice::Slices;
-use super::taking_along::{Joining, pending_bytes};
 use super::view::Version;
+use crate::base::{Extent, Pointer, UNIT_BYTES};
 use crate::cache::{Blocks, SlicePages};
 use crate::error::BetreeError;
-use crate::space::{Extent, Pointer, UNIT_BYTES};
+use crate::options::tree_settings::TreeSettings;
+use crate::tree::flush_debt::Moved;
+use crate::tree::flush_policy::{Fate, Fates, HEAVY_SHARES, Load, StepLimit, decide};
+use crate::tree::pending_slices::{Joining, pending_bytes};
+use crate::tree::version_retention::{Dropped, Retained};
 
 /// What a flush works on.
 #[derive(Clone, Copy)]

@@ -15,11 +15,12 @@ use std::collections::VecDeque;
 use pando_storage::TreeId;
 
 use super::messages::Messages;
-use super::settings::TreeSettings;
+use crate::base::{BlockKind, Extent, Pointer, UNIT_BYTES, extents_of};
 use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference, PIECE_BYTES};
-use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, Pointer, UNIT_BYTES, extents_of};
+use crate::options::tree_settings::TreeSettings;
+use crate::space::{BlockIndex, ExtentWriter};
 
 /// Stored bytes that are written with one call, as long as no piece is longer.
 const WRITE_BYTES: u64 = 1 << 20;

@@ -14,19 +14,21 @@
 use bytes::Bytes;
 use pando_storage::{BlockingMode, TreeId};
 
-use super::joining::{Joined, apply, join};
 use super::large_values::{LargeValueWriter, LargeValues};
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency, separator};
 use super::messages::{Limit, Span};
 use super::node::LeafChild;
-use super::retain::{Dropped, MergedVersion, Retained, add_range_deletes, retain_needed, settle};
-use super::settings::TreeSettings;
+use crate::base::{Extent, Pointer};
 use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::{Content, merges_of};
 use crate::format::directory::Directory;
 use crate::format::page::Page;
-use crate::space::{Extent, Pointer};
+use crate::options::tree_settings::TreeSettings;
+use crate::tree::value_merge::{Joined, apply, join};
+use crate::tree::version_retention::{
+    Dropped, MergedVersion, Retained, add_range_deletes, retain_needed, settle,
+};
 
 /// See the module's head.
 pub(crate) struct LeafMerge<'m> {
@@ -188,7 +190,7 @@ impl<'m> LeafMerge<'m> {
         let directory = self.blocks.directory(&leaf.directory, BlockingMode::MayBlock)?;
         self.figures.messages += messages.len() as u64;
         self.figures.entries_before += directory.entries();
-        let _held = self.blocks.in_hand.hold(raw_bytes(&directory));
+        let _held = self.blocks.accounts.hold(raw_bytes(&directory));
         let pages = self.blocks.pages(directory.pages())?;
         let mut key = Vec::new();
         let mut residency = Residency::Leave;

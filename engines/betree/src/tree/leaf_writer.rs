@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pando_storage::{CommitTimestamp, HeldMemory, TreeId};
 
 use super::node::LeafChild;
-use super::settings::TreeSettings;
+use crate::base::{BlockKind, Extent, extents_of};
 use crate::cache::{Blocks, NewPage, Tier};
 use crate::error::BetreeError;
 use crate::format::content::Content;
@@ -18,7 +18,8 @@ use crate::format::directory::{Directory, PageEntry};
 use crate::format::filter::{Filter, KeyHash};
 use crate::format::page_builder::{PageBuilder, shared_prefix};
 use crate::format::page_columns::columns_of;
-use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
+use crate::options::tree_settings::TreeSettings;
+use crate::space::{BlockIndex, ExtentWriter};
 
 /// Whether a page that is being written goes into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl<'s> LeafWriter<'s> {
             target_bytes: settings.leaf_bytes,
             last_key: Vec::new(),
             leaves: Vec::new(),
-            held: blocks.in_hand.hold(0),
+            held: blocks.accounts.hold(0),
             listed_bytes: 0,
             written: Vec::new(),
             entries: 0,
@@ -204,7 +205,7 @@ impl<'s> LeafWriter<'s> {
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, leaf.extent.stored(block)));
         leaf.kept_bytes += kept.as_ref().map_or(0, NewPage::heap_bytes);
         let bytes = leaf.extent.stored_bytes() as usize + leaf.kept_bytes + self.listed_bytes;
-        self.blocks.in_hand.set(&mut self.held, bytes);
+        self.blocks.accounts.set(&mut self.held, bytes);
         let separator = std::mem::take(&mut self.separator);
         leaf.pages.push(PendingPage { separator, block, entries, newest, large_bytes, kept });
         Ok(())

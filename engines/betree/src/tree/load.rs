@@ -15,11 +15,11 @@ use super::large_values::LargeValueWriter;
 use super::leaf_merge::LeafFigures;
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency};
 use super::node::Child;
-use super::settings::TreeSettings;
+use crate::base::{Extent, UNIT_BYTES};
 use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::Content;
-use crate::space::{Extent, UNIT_BYTES};
+use crate::options::tree_settings::TreeSettings;
 
 const UNTIL_THE_END: &str = "the writers are there until the load ends";
 

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use pando_storage::{BlockingMode, CommitTimestamp, SnapshotTimestamp};
 
 use super::buffer::{Chain, SharedBuffer};
-use super::joining::Gathered;
 use super::path::{LeafPlace, Target, find_leaf};
 use super::slice::Slice;
 use super::view::TreeView;
@@ -18,6 +17,7 @@ use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
 use crate::format::filter::KeyHash;
 use crate::format::page::Found;
+use crate::tree::value_merge::Gathered;
 
 /// The value of a key at a snapshot. An error of a leaf carries the range of keys that it concerns.
 pub(crate) fn get(

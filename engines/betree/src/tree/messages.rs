@@ -12,14 +12,14 @@ use bytes::Bytes;
 use pando_storage::{BlockingMode, CommitTimestamp, HeldMemory};
 
 use super::buffer::Buffer;
-use super::retain::{Dropped, MergedVersion, Retained, retain_pending};
 use super::slice::Slice;
+use crate::base::FormatError;
+use crate::base::Pointer;
 use crate::cache::{Blocks, SlicePages};
 use crate::error::BetreeError;
-use crate::format::FormatError;
 use crate::format::content::Content;
 use crate::format::page::Page;
-use crate::space::Pointer;
+use crate::tree::version_retention::{Dropped, MergedVersion, Retained, retain_pending};
 
 /// What an entry takes beside its key and value, for deciding what is large.
 pub(crate) const ENTRY_BYTES: usize = 8;
@@ -79,16 +79,16 @@ impl Messages {
         for (key, version) in above.iter() {
             all.push(key, version.clone());
         }
-        let mut held = blocks.in_hand.hold(0);
+        let mut held = blocks.accounts.hold(0);
         for slice in slices {
             all.push_slice(slice, blocks, ahead)?;
-            blocks.in_hand.set(&mut held, all.memory_bytes());
+            blocks.accounts.set(&mut held, all.memory_bytes());
         }
         let Messages { keys, list, .. } = &mut all;
         // Stable, and quick with what is a few sorted stretches: equal keys keep the order of their sources.
         list.sort_by(|left, right| key_in(keys, left).cmp(key_in(keys, right)));
         // What is left of the list is a second one for a moment.
-        blocks.in_hand.set(&mut held, all.memory_bytes() + all.list.len() * size_of::<Message>());
+        blocks.accounts.set(&mut held, all.memory_bytes() + all.list.len() * size_of::<Message>());
         let mut merged = all.retain_needed(retained, dropped)?;
         held.set(merged.memory_bytes());
         merged.held = Some(held);

@@ -10,7 +10,7 @@
 //! # Invariants
 //! - Pivots ascend strictly; the first is empty.
 //! - A node never changes but for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set once, and for the counts of
-//!   reads and whether it was used. To let go of what is in memory another takes its place ([`super::shedding`]).
+//!   reads and whether it was used. To let go of what is in memory another takes its place ([`crate::tree::resident_nodes`]).
 //! - All leaves of a tree stand at the same depth.
 //! - A slice holds keys of its child only.
 
@@ -19,9 +19,9 @@ use pando_environment::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::Arc;
 
 use super::slice::{Slice, Slices};
-use super::sorted_keys::SortedKeys;
+use crate::base::Pointer;
+use crate::base::SortedKeys;
 use crate::format::inner_node::{StoredChild, StoredInnerNode};
-use crate::space::Pointer;
 
 /// A leaf as its parent knows it.
 #[derive(Clone, Copy, Debug)]

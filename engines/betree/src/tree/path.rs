@@ -3,8 +3,8 @@
 use pando_storage::BlockingMode;
 
 use super::node::{Child, InnerNode, LeafChild, NodeSlot};
-use super::sorted_keys::SortedKeys;
 use super::view::Version;
+use crate::base::SortedKeys;
 use crate::cache::Blocks;
 use crate::error::BetreeError;
 

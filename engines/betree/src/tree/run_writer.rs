@@ -8,8 +8,8 @@ use pando_storage::{CommitTimestamp, HeldMemory, TreeId};
 
 use super::leaf_writer::separator;
 use super::messages::{Limit, Span};
-use super::settings::TreeSettings;
 use super::slice::Slice;
+use crate::base::{BlockKind, Extent, extents_of};
 use crate::cache::{Blocks, NewPage};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry, PageSketch};
@@ -18,7 +18,8 @@ use crate::format::inner_node::StoredSlice;
 use crate::format::page_builder::PageBuilder;
 use crate::format::page_columns::columns_of;
 use crate::format::slice_index::SliceIndex;
-use crate::space::{BlockIndex, BlockKind, Extent, ExtentWriter, extents_of};
+use crate::options::tree_settings::TreeSettings;
+use crate::space::{BlockIndex, ExtentWriter};
 
 /// Stored bytes after which a run goes to the device in a further call.
 const WRITE_BYTES: u64 = 4 << 20;
@@ -73,7 +74,7 @@ impl<'s> RunWriter<'s> {
             done: Vec::new(),
             written: Vec::new(),
             kept_bytes: 0,
-            held: blocks.in_hand.hold(0),
+            held: blocks.accounts.hold(0),
         }
     }
 
@@ -143,7 +144,7 @@ impl<'s> RunWriter<'s> {
         let kept = tier.map(|tier| NewPage::for_tier(tier, &raw, self.extent.stored(block)));
         self.kept_bytes += kept.as_ref().map_or(0, NewPage::heap_bytes);
         let bytes = self.extent.stored_bytes() as usize + self.kept_bytes;
-        self.blocks.in_hand.set(&mut self.held, bytes);
+        self.blocks.accounts.set(&mut self.held, bytes);
         Ok(PendingPage { separator, block, entries, newest, large_bytes, raw_bytes: raw.len(), kept })
     }
 

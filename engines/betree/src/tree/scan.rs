@@ -20,10 +20,10 @@
 //!
 //! A batch sees one view, so that nothing moves between buffers, slices and leaves while it is filled.
 
-mod beyond;
-mod filling;
+mod batch_fill;
 mod page_cursor;
-mod way;
+mod prefetch;
+mod scan_path;
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -34,16 +34,16 @@ use pando_storage::{
 };
 
 use super::buffer::{Buffer, Chain, Version, bounds_of};
-use super::joining::Gathered;
 use super::lookup::Damaged;
 use super::path::Target;
-use super::ranges::floor_of;
 use super::view::{Partition, TreeView};
 use crate::cache::{Blocks, ScanPace};
 use crate::format::content::Content;
-use filling::Filling;
+use crate::range_deletes::floor_of;
+use crate::tree::value_merge::Gathered;
+use batch_fill::Filling;
 use page_cursor::{PageCursor, Until};
-use way::Way;
+use scan_path::Way;
 
 /// What a scan is to bring.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 //! - *Run*: what one flush writes into an inner node: its slices, side by side in one extent. Nothing refers to a run as a
 //!   whole: each slice is owned by the node that has it, and freed by itself when its child has taken it in.
 //! - *Index* of a slice: its page pointers and its filter, read when first needed, and then kept as long as the slice, or until there is
-//!   too much of them ([`super::shedding`]).
+//!   too much of them ([`crate::tree::resident_nodes`]).
 //!
 //! # Invariants
 //! - Every entry carries its time; versions of one key stand newest first.
@@ -16,9 +16,9 @@ use std::sync::Arc;
 use pando_storage::{HeldMemory, MemoryAccount};
 
 use super::node::Used;
+use crate::base::Pointer;
 use crate::format::inner_node::StoredSlice;
 use crate::format::slice_index::SliceIndex;
-use crate::space::Pointer;
 
 /// The slices of a child, newest first.
 pub(crate) type Slices = Vec<Arc<Slice>>;

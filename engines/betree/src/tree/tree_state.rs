@@ -16,14 +16,16 @@ use pando_environment::sync::ArcSwap;
 use pando_environment::sync::{LeafMutex, Mutex, MutexGuard};
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 
-use super::behind::Behind;
 use super::flush::Flushed;
-use super::growth::Growth;
-use super::ranges::{DeletedRanges, KeySpan};
-use super::settings::TreeSettings;
 use super::view::{Frozen, Partition, TreeView, Version};
+use crate::base::KeySpan;
+use crate::base::{BlockAddress, Extent, Generation, Pointer, UNIT_BYTES, extents_of};
 use crate::cache::Blocks;
-use crate::space::{BlockAddress, Extent, Generation, Pointer, SpaceChange, UNIT_BYTES, extents_of};
+use crate::options::tree_settings::TreeSettings;
+use crate::range_deletes::DeletedRanges;
+use crate::space::SpaceChange;
+use crate::tree::flush_debt::Behind;
+use crate::tree::leaf_growth::Growth;
 
 /// See the module's head.
 pub(crate) struct Tree {

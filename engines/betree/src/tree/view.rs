@@ -20,8 +20,8 @@ use pando_storage::Lsn;
 use super::buffer::SharedBuffer;
 use super::node::Child;
 use super::path::Target;
-use super::ranges::DeletedRanges;
-use super::sorted_keys::SortedKeys;
+use crate::base::SortedKeys;
+use crate::range_deletes::DeletedRanges;
 
 /// A buffer that takes no more writes.
 #[derive(Debug)]

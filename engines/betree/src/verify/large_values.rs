@@ -3,8 +3,8 @@
 use pando_storage::TreeId;
 
 use super::{Range, TreeReport, Walk};
+use crate::base::{Pointer, extents_of};
 use crate::format::content::Content;
-use crate::space::{Pointer, extents_of};
 
 /// What the large values of a page or slice are together.
 #[derive(Clone, Copy, Debug, Default)]

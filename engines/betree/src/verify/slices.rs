@@ -7,11 +7,11 @@ use pando_storage::{CommitTimestamp, TreeId};
 
 use super::large_values::LargeFound;
 use super::{Range, TreeReport, Walk};
+use crate::base::extents_of;
 use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredSlice;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
-use crate::space::extents_of;
 
 /// Of each key that was met on the way down, the time of the oldest version: what lies below must be older.
 pub(super) type Above = BTreeMap<Vec<u8>, CommitTimestamp>;

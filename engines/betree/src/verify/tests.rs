@@ -6,22 +6,23 @@ use pando_storage::{BlockingMode, Engine, Merge, SnapshotTimestamp, TreeOptions}
 
 use super::*;
 use crate::Betree;
+use crate::base::BlockKind;
 use crate::format::content::Content;
 use crate::format::filter::{Filter, KeyHash};
 use crate::format::inner_node::StoredSlice;
 use crate::format::slice_index::SliceIndex;
 use crate::options::Options;
-use crate::space::{BlockKind, CheckpointContents, Compression, Shutdown, SpaceChange, Superblock};
+use crate::options::tree_settings::TreeSettings;
+use crate::range_deletes::DeletedRanges;
+use crate::space::{CheckpointContents, Compression, Shutdown, SpaceChange, Superblock};
 use crate::tree::buffer::{Buffer, OwnedChange, Version};
 use crate::tree::leaf_merge::LeafMerge;
 use crate::tree::leaf_writer::{LeafWriter, Residency};
 use crate::tree::messages::Messages;
 use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
-use crate::tree::ranges::DeletedRanges;
-use crate::tree::retain::Retained;
 use crate::tree::run_writer::RunWriter;
-use crate::tree::settings::TreeSettings;
 use crate::tree::slice::{Slice, Slices};
+use crate::tree::version_retention::Retained;
 
 const FOLDER: &str = "/store";
 const TREE: TreeId = TreeId::new(1);

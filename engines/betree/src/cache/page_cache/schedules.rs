@@ -6,9 +6,9 @@ use pando_environment::sync::{explore, thread};
 use pando_storage::CommitTimestamp;
 
 use super::*;
+use crate::base::Codec;
 use crate::format::content::Content;
 use crate::format::page_builder::PageBuilder;
-use crate::space::Codec;
 
 const PAGE_BYTES: usize = 4 << 10;
 const LIMIT: u64 = 256 << 10;

@@ -3,8 +3,8 @@
 use pando_storage::CommitTimestamp;
 
 use super::*;
+use crate::base::Codec;
 use crate::format::page_builder::PageBuilder;
-use crate::space::Codec;
 
 fn key(number: u64) -> BlockKey {
     BlockKey { address: number * 8, checksum: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) }

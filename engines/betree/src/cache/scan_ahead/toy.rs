@@ -3,10 +3,10 @@
 use pando_storage::CommitTimestamp;
 
 use super::*;
+use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, PointerFields};
 use crate::format::content::Content;
 use crate::format::page_builder::PageBuilder;
-use crate::page_memory;
-use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, PointerFields};
+use crate::memory::page_memory;
 
 /// Bytes of a page, before compression.
 pub(super) const PAGE_BYTES: usize = 128 << 10;

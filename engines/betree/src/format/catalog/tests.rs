@@ -3,7 +3,7 @@
 use pando_environment::{Random, SeededRandom};
 use pando_storage::{CommitTimestamp, Lsn, TreeId};
 
-use crate::tree::ranges::KeySpan;
+use crate::base::KeySpan;
 
 use super::{DeletedRanges, StoredPartition, StoredState, StoredTree, decode, encode};
 

@@ -4,8 +4,8 @@ use pando_environment::{Random, SeededRandom};
 use pando_storage::CommitTimestamp;
 
 use super::{Directory, PageEntry};
+use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 use crate::format::filter::{Filter, KeyHash};
-use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
 pub(crate) fn pointer(kind: BlockKind, grain: u64) -> Pointer {
     Pointer::new(PointerFields {

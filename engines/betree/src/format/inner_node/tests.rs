@@ -5,7 +5,7 @@ use pando_environment::{Random, SeededRandom};
 use pando_storage::CommitTimestamp;
 
 use super::{StoredChild, StoredInnerNode, StoredSlice};
-use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
+use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
 fn pointer(kind: BlockKind) -> Pointer {
     let pointer = Pointer::new(PointerFields {

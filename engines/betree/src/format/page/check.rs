@@ -6,8 +6,8 @@
 use pando_storage::Merges;
 
 use super::{BLOCK, EntryKind, HEAD_BYTES, LARGE_VALUE, MERGES, Page, WITH_TIME};
+use crate::base::{Fields, FormatError};
 use crate::format::content::LargeReference;
-use crate::format::{Fields, FormatError};
 
 /// Bytes that a time takes at most in an entry that is told apart quickly.
 const QUICK_TIME_BYTES: usize = 8;
@@ -166,7 +166,7 @@ mod tests {
     use pando_environment::{Random, SeededRandom};
 
     use super::*;
-    use crate::format::write_varint;
+    use crate::base::write_varint;
 
     #[test]
     fn what_is_told_apart_quickly_passes_the_whole_check() {

@@ -9,7 +9,7 @@ use pando_storage::{CommitTimestamp, Merge, SnapshotTimestamp};
 use super::super::content::{Content, LargeReference};
 use super::super::page_builder::PageBuilder;
 use super::{FLAG_EVEN, Found, Page};
-use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
+use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
 type Model = BTreeMap<(Vec<u8>, std::cmp::Reverse<u64>), Content<Bytes>>;
 
@@ -355,7 +355,7 @@ fn a_page_of_nothing_but_a_long_prefix_can_be_read() {
     for prefix in [0_u16, 1, 231, 232, 233, 1_000] {
         let length = 24 + u32::from(prefix);
         let mut bytes = vec![0; length as usize];
-        bytes[0] = crate::format::FORMAT_VERSION;
+        bytes[0] = crate::base::FORMAT_VERSION;
         bytes[2..4].copy_from_slice(&prefix.to_le_bytes());
         bytes[16..20].copy_from_slice(&length.to_le_bytes());
         assert!(Page::decode(Bytes::from(bytes.clone())).is_ok());

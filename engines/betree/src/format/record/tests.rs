@@ -6,7 +6,7 @@ use pando_storage::{Change, Merges, TreeId};
 use super::{
     CommitWriter, read_commit, read_create_tree, read_drop_tree, write_create_tree, write_drop_tree,
 };
-use crate::format::FormatError;
+use crate::base::FormatError;
 
 const MAX: &[u8] = b"\x02\x02\0\0\0mx";
 

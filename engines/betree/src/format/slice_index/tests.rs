@@ -4,9 +4,9 @@ use pando_environment::{Random, SeededRandom};
 use pando_storage::CommitTimestamp;
 
 use super::SliceIndex;
+use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 use crate::format::directory::{Directory, PageEntry, PageSketch};
 use crate::format::filter::{Filter, KeyHash};
-use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
 const SEPARATORS: [&[u8]; 3] = [b"", b"b", b"cc"];
 

@@ -3,6 +3,7 @@
 use pando_environment::Random;
 
 use super::*;
+use crate::base::LogPosition;
 
 /// What a run was told before the power went.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,7 @@
 //! Damage is refused and named; a torn tail is the end of the log; random bytes do no harm.
 
 use super::*;
+use crate::base::LogPosition;
 
 fn log_of(simulation: &Simulation, records: u64) {
     let log = create(simulation);

@@ -8,6 +8,7 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_storage::{ErrorKind, StorageError};
 
 use super::*;
+use crate::base::LogPosition;
 
 /// A counter of outcomes: one per success, 1,000 per failure.
 fn outcome(counter: &Arc<AtomicU32>) -> LogWaker {

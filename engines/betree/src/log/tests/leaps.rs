@@ -1,6 +1,7 @@
 //! Records whose LSN is further on than the next.
 
 use super::*;
+use crate::base::LogPosition;
 use crate::log::leap_from;
 
 #[test]

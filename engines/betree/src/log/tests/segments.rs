@@ -4,6 +4,7 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Access, FileSystem, OpenMode, Operation};
 
 use super::*;
+use crate::base::LogPosition;
 
 #[test]
 fn records_come_back_in_order_across_segments_and_reopenings() {

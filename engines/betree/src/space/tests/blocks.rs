@@ -1,6 +1,7 @@
 //! Writing and reading of blocks, and the extents that they take.
 
 use super::*;
+use crate::base::{BLOCK_BYTES_MAX, BlockKind, Extent, Pointer, UNIT_BYTES, extents_of};
 
 const COMPRESSIONS: [Compression; 4] =
     [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(5)];

@@ -6,6 +6,7 @@ use pando_storage::{ErrorKind, StorageError};
 
 use super::toy::Toy;
 use super::*;
+use crate::base::{BlockKind, Pointer, extents_of};
 
 fn block(store: &BlockStore, seed: u64) -> Pointer {
     store.write_block(TREE, BlockKind::Page, Compression::None, &content(seed, 9_000)).unwrap()

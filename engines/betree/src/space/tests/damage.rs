@@ -5,6 +5,7 @@ use pando_environment::{Access, OpenMode, Operation};
 use pando_storage::{ErrorKind, StorageError};
 
 use super::*;
+use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, Pointer, PointerFields};
 
 fn problem(error: SpaceError) -> BlockProblem {
     match error {

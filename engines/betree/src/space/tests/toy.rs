@@ -6,6 +6,7 @@ use std::path::Path;
 use pando_environment::{SeededRandom, Simulation};
 
 use super::{FOLDER, TREE, content, contents, small_options};
+use crate::base::{BlockKind, Extent, Generation, Pointer, extents_of};
 use crate::space::audit::AuditReport;
 use crate::space::checkpoint::CheckpointOutcome;
 use crate::space::*;

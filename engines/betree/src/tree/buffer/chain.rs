@@ -5,7 +5,7 @@ use pando_storage::{Change, CommitTimestamp, SnapshotTimestamp};
 
 use super::ALLOCATION_BYTES;
 use crate::format::content::{Content, merges_of};
-use crate::tree::joining::{Joined, join};
+use crate::tree::value_merge::{Joined, join};
 
 /// A change in memory of its own. No larger than a value alone, for there are very many: a value leaves room to tell it from one other
 /// thing, not from two.

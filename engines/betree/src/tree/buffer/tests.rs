@@ -6,9 +6,9 @@ use pando_storage::Merge;
 
 use super::chain::Older;
 use super::*;
+use crate::base::KeySpan;
 use crate::format::content::Content;
-use crate::tree::joining::Gathered;
-use crate::tree::ranges::KeySpan;
+use crate::tree::value_merge::Gathered;
 
 fn none() -> DeletedRanges {
     DeletedRanges::default()

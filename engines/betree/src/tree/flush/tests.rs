@@ -8,19 +8,20 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
 use pando_storage::{CommitTimestamp, Lsn, Merge, SnapshotTimestamp};
 
-use super::super::behind::{Behind, Payment};
 use super::super::buffer::{Buffer, NoPut, OwnedChange, Version as BufferVersion};
-use super::super::digest::{Digest, Place, digest};
 use super::super::large_values::put_out;
 use super::super::lookup;
-use super::super::owners::Owners;
-use super::super::policy::{HEAVY_SHARES, SLICES_MAX};
 use super::super::view::{Partition, TreeView};
 use super::*;
+use crate::base::extents_of;
 use crate::cache::PageCache;
 use crate::format::content::{Content, merges_of};
-use crate::space::{BlockStore, Compression, SpaceOptions, extents_of};
-use crate::tree::ranges::DeletedRanges;
+use crate::range_deletes::DeletedRanges;
+use crate::space::{BlockStore, Compression, SpaceOptions};
+use crate::tree::flush_debt::{Behind, Payment};
+use crate::tree::flush_policy::{HEAVY_SHARES, SLICES_MAX};
+use crate::tree::owned_extents::Owners;
+use crate::tree::partial_flush::{Digest, Place, digest};
 
 /// What is done to a key.
 type KeyChange = (Vec<u8>, OwnedChange);

@@ -8,8 +8,8 @@ use pando_storage::SnapshotTimestamp;
 use super::super::buffer::{OwnedChange, Version};
 use super::*;
 use crate::cache::{Ahead, PageCache, SlicePages};
+use crate::range_deletes::DeletedRanges;
 use crate::space::{BlockStore, SpaceOptions};
-use crate::tree::ranges::DeletedRanges;
 
 fn retained() -> Retained {
     Retained::new(vec![SnapshotTimestamp::new(5)], SnapshotTimestamp::new(100))
@@ -67,7 +67,7 @@ fn blocks() -> Blocks {
 
 /// The messages as a slice.
 fn slice(blocks: &Blocks, messages: &Messages) -> Arc<Slice> {
-    let settings = crate::tree::settings::TreeSettings::default();
+    let settings = crate::options::tree_settings::TreeSettings::default();
     let mut writer = crate::tree::run_writer::RunWriter::new(blocks, pando_storage::TreeId::new(1), settings);
     writer.add(messages.span()).unwrap();
     Arc::new(writer.finish().unwrap().remove(0))

@@ -15,9 +15,9 @@ use std::ops::Bound;
 use bytes::Bytes;
 use pando_storage::{BatchLimits, CommitTimestamp, Direction, ScanEnd, SnapshotTimestamp};
 
-use super::filling::Filling;
 use crate::format::content::Content;
 use crate::format::page::{Entry, Found, Page};
+use crate::tree::scan::batch_fill::Filling;
 
 /// What room is made for at once at most, in bytes.
 const RESERVED_BYTES_MAX: usize = 256 * 1024;

@@ -4,9 +4,9 @@ use pando_environment::sync::{explore, thread};
 use pando_storage::CommitTimestamp;
 
 use super::*;
+use crate::base::{BlockAddress, BlockKind, Codec, FileId, Generation, PointerFields};
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::filter::{Filter, KeyHash};
-use crate::space::{BlockAddress, BlockKind, Codec, FileId, Generation, PointerFields};
 
 fn pointer(kind: BlockKind) -> Pointer {
     let fields = PointerFields {

@@ -1,0 +1,200 @@
+//! How fast commits may go: pure arithmetic over what merges achieve and how far they are behind.
+//!
+//! # Terms
+//! - *Slack*: what may be buffered (or logged) beyond the point from which background work tries to make it less.
+//! - *Debt*: the part of the slack that is used; 0 nothing, 1 all.
+//! - *Slot* of a commit: the time that it may take up. The next commit that finds itself within it sleeps until its end, so that
+//!   what threads commit together is limited, however many they are; the time that a commit takes itself counts.
+//!
+//! # The law
+//! A slot lasts as long as merges need for as many bytes, times debt / (1 - debt). So a load settles where half of the slack
+//! is used or less, at the pace of the merges; a load that merges keep up with hardly notices; and the delay grows without a
+//! step, and without bound, so that the whole slack is used only by writes that are larger than it.
+
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pando_environment::sync::Mutex;
+
+/// What merges are taken to do before there has been one, in bytes per second.
+const FIRST_RATE: f64 = (50 << 20) as f64;
+/// The time of merges after which what was measured before counts a third.
+const MEMORY: Duration = Duration::from_secs(1);
+/// A merge counts as one that took so many times longer than usual, and so many nanoseconds, at most.
+const OUTLIER: f64 = 4.0;
+const OUTLIER_NANOS: f64 = 5e6;
+/// The longest slot, unless merges need longer for the bytes: nobody pauses longer for being alone.
+const SLOT_MAX: Duration = Duration::from_millis(25);
+/// The farthest that slots reach ahead.
+const AHEAD_MAX: Duration = Duration::from_millis(500);
+
+/// The part of the slack that is used, in 1/1024; 1023 at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Debt(u16);
+
+impl Debt {
+    const WHOLE: u128 = 1024;
+
+    /// Where `used` of a slack is used.
+    pub(crate) fn of(used: u64, slack: u64) -> Debt {
+        let parts = u128::from(used) * Debt::WHOLE / u128::from(slack.max(1));
+        Debt(parts.min(Debt::WHOLE - 1) as u16)
+    }
+
+    /// Whether there is any.
+    pub(crate) fn is_some(self) -> bool {
+        self.0 > 0
+    }
+
+    pub(crate) fn permille(self) -> u64 {
+        u64::from(self.0) * 1000 / Debt::WHOLE as u64
+    }
+}
+
+/// What merges achieved lately: bytes, and the nanoseconds that they took.
+#[derive(Debug)]
+struct Achieved {
+    bytes: f64,
+    nanos: f64,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    achieved: Mutex<Achieved>,
+    /// Bytes that one merger empties per second.
+    rate: AtomicU64,
+    /// When the last slot ends, in nanoseconds of the monotonic clock.
+    taken_until: AtomicU64,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        // What is assumed counts as much as a tenth of a second of merging.
+        let achieved = Achieved { bytes: FIRST_RATE / 10.0, nanos: 1e8 };
+        Pace {
+            achieved: Mutex::new(achieved),
+            rate: AtomicU64::new(FIRST_RATE as u64),
+            taken_until: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Pace {
+    /// Notes that a merge has emptied a buffer of so many bytes in this time.
+    pub(crate) fn note_merge(&self, bytes: usize, time: Duration) {
+        let mut achieved = self.achieved.lock();
+        // A machine that stood still for seconds has not become slow: one merge says only so much.
+        let usual = bytes as f64 * achieved.nanos / achieved.bytes.max(1.0);
+        let nanos = (time.as_nanos() as f64).min(OUTLIER * usual + OUTLIER_NANOS);
+        let kept = (-nanos / MEMORY.as_nanos() as f64).exp();
+        achieved.bytes = achieved.bytes * kept + bytes as f64;
+        achieved.nanos = achieved.nanos * kept + nanos;
+        let rate = achieved.bytes * 1e9 / achieved.nanos.max(1.0);
+        self.rate.store(rate.clamp(1.0, (10_u64 << 30) as f64) as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes that one merger empties per second.
+    pub(crate) fn merge_rate(&self) -> u64 {
+        self.rate.load(Ordering::Relaxed)
+    }
+
+    /// Takes a slot for a commit of so many bytes at the time `now`, where so many mergers work; how long the commit has to
+    /// sleep first.
+    pub(crate) fn take_slot(&self, now: Duration, bytes: u64, mergers: usize, debt: Debt) -> Duration {
+        let now = now.as_nanos() as u64;
+        let slot = self.slot_nanos(bytes, mergers, debt);
+        let limit = now + AHEAD_MAX.as_nanos() as u64;
+        let mut before = self.taken_until.load(Ordering::Relaxed);
+        loop {
+            let after = (before.max(now) + slot).min(limit.max(before));
+            let swap =
+                self.taken_until.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed);
+            match swap {
+                Ok(_) => return Duration::from_nanos(before.saturating_sub(now)),
+                Err(other) => before = other,
+            }
+        }
+    }
+
+    fn slot_nanos(&self, bytes: u64, mergers: usize, debt: Debt) -> u64 {
+        let rate = u128::from(self.merge_rate()) * mergers.max(1) as u128;
+        let merging = u128::from(bytes) * 1_000_000_000 / rate;
+        let slot = merging * u128::from(debt.0) / (Debt::WHOLE - u128::from(debt.0));
+        let longest = merging.max(SLOT_MAX.as_nanos());
+        slot.min(longest).min(AHEAD_MAX.as_nanos()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::background::commit_pace::*;
+
+    const MB: u64 = 1 << 20;
+
+    #[test]
+    fn slots_grow_without_a_step_from_nothing_and_last_as_long_as_merging_at_half_the_slack() {
+        let pace = Pace::default();
+        (0..200).for_each(|_| pace.note_merge(1 << 20, Duration::from_millis(200)));
+        let slot = |used| pace.slot_nanos(10_000, 1, Debt::of(used, 1024));
+        assert_eq!(slot(0), 0);
+        let merging = 10_000 * 1_000_000_000 / pace.merge_rate();
+        assert!(slot(512).abs_diff(merging) <= 1, "{} and {merging}", slot(512));
+        let slots: Vec<u64> = (0..2000).map(slot).collect();
+        assert!(slots.is_sorted());
+        assert!(slot(1000) > 10 * merging);
+        assert!(slots.iter().all(|slot| *slot <= SLOT_MAX.as_nanos() as u64));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_second_of_merging_whatever_the_size_of_merges() {
+        let pace = Pace::default();
+        (0..100).for_each(|_| pace.note_merge((4 * MB) as usize, Duration::from_millis(100)));
+        assert!((39 * MB..41 * MB).contains(&pace.merge_rate()), "{}", pace.merge_rate());
+        for _ in 0..7_000 {
+            pace.note_merge((MB / 100) as usize, Duration::from_millis(1));
+        }
+        assert!((9 * MB..11 * MB).contains(&pace.merge_rate()), "{}", pace.merge_rate());
+    }
+
+    #[test]
+    fn a_merge_during_which_the_machine_stood_still_does_not_count_for_its_time() {
+        let pace = Pace::default();
+        (0..100).for_each(|_| pace.note_merge((4 * MB) as usize, Duration::from_millis(100)));
+        pace.note_merge((4 * MB) as usize, Duration::from_secs(100));
+        assert!(pace.merge_rate() > 20 * MB, "{}", pace.merge_rate());
+        (0..100).for_each(|_| pace.note_merge((4 * MB) as usize, Duration::from_secs(4)));
+        assert!(pace.merge_rate() < 2 * MB, "but many such merges do: {}", pace.merge_rate());
+    }
+
+    #[test]
+    fn many_threads_together_get_what_one_gets() {
+        let debt = Debt::of(1, 2);
+        let admitted = |threads: u64| {
+            let pace = Pace::default();
+            let mut free_at = vec![0_u64; threads as usize];
+            let mut bytes = 0_u64;
+            // Each thread commits again as soon as it has slept, for a second.
+            loop {
+                let (at, now) = free_at.iter().copied().enumerate().min_by_key(|(_, free)| *free).unwrap();
+                if now > 1_000_000_000 {
+                    return bytes;
+                }
+                bytes += 50_000;
+                let sleep = pace.take_slot(Duration::from_nanos(now), 50_000, 1, debt);
+                free_at[at] = now + sleep.as_nanos() as u64 + 1_000;
+            }
+        };
+        let (one, many) = (admitted(1), admitted(64));
+        assert!(many.abs_diff(one) < one / 10, "{one} bytes by one thread, {many} by 64");
+    }
+
+    #[test]
+    fn a_commit_that_comes_after_its_slot_does_not_sleep() {
+        let pace = Pace::default();
+        let debt = Debt::of(1, 2);
+        assert_eq!(pace.take_slot(Duration::from_secs(1), 50_000, 1, debt), Duration::ZERO);
+        assert!(pace.take_slot(Duration::from_secs(1), 50_000, 1, debt) > Duration::ZERO);
+        assert_eq!(pace.take_slot(Duration::from_secs(2), 50_000, 1, debt), Duration::ZERO);
+    }
+}

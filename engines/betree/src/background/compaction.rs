@@ -1,0 +1,61 @@
+//! Makes trees as small and as quick to read as they can be, because somebody asked for it: all that waits in buffers and nodes goes
+//! into leaves, and the room that comes free goes back to the device.
+//!
+//! 1. Buffers are merged, as for a checkpoint, and range deletes that every snapshot sees are worked in.
+//! 2. Level by level, from the root down, and from left to right, what waits for a child is sent down: a child a step, as
+//!    [`crate::background::partial_flush`] does it, so that nobody waits longer than for any other step. What commits bring meanwhile may wait again.
+//! 3. Checkpoints, after which what was replaced is free.
+//!
+//! It costs a rewrite of each leaf for which something waits. A store that is written to at random has it undone by the next writes:
+//! it is for data at rest. How much smaller the store becomes hangs on how much waits: after random inserts at ten times the cache, most of which
+//! quiet times had sent down, it was nothing (docs/measurements.md).
+
+use std::sync::Arc;
+
+use pando_storage::TreeId;
+
+use crate::core::Core;
+use crate::error::BetreeError;
+use crate::tree::flush_debt::Payment;
+use crate::tree::node::Child;
+use crate::tree::partial_flush::{Digest, Place};
+use crate::tree::pending_children::next_waiting;
+use crate::tree::tree_state::Tree;
+
+impl Core {
+    /// Sends all that waits in these trees down to leaves; in all trees if none is named.
+    pub(crate) fn send_all_down(&self, trees: &[TreeId]) -> Result<(), BetreeError> {
+        let trees: Vec<Arc<Tree>> = match trees {
+            [] => self.trees_in_order().into_iter().filter(|tree| !tree.is_dropped()).collect(),
+            named => named.iter().map(|tree| self.live_tree(*tree)).collect::<Result<_, _>>()?,
+        };
+        for tree in trees {
+            self.merge_up_to(&tree, self.last_lsn())?;
+            self.work_in_all(&tree)?;
+            let Some(Child::Inner(root)) = tree.view().version.root.clone() else { continue };
+            for height in (1..=root.height()).rev() {
+                self.send_level_down(&tree, height)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends down what waits in the nodes of a height.
+    fn send_level_down(&self, tree: &Arc<Tree>, height: u8) -> Result<(), BetreeError> {
+        let mut from = Vec::new();
+        loop {
+            self.check_open()?;
+            if tree.is_dropped() {
+                return Ok(());
+            }
+            let merging = tree.lock_merging();
+            let view = tree.view_to_keep();
+            let Some(key) = next_waiting(&view.version, &self.blocks, height, &from)? else { return Ok(()) };
+            drop(view);
+            let place = Place { key: &key, height };
+            self.digest_at(tree, &merging, place, Digest::Child, Payment::Free)?;
+            // The next key that there can be.
+            from = [&key, &[0][..]].concat();
+        }
+    }
+}

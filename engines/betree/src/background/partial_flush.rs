@@ -1,0 +1,201 @@
+//! Background work beside merges: steps that send down what waits in nodes.
+//!
+//! 1. *Late*: what flushes left behind ([`crate::tree::flush_debt`]). It comes before the next flush, as far as flushes have paid for it.
+//! 2. *Idle*: when nobody commits, all that is late, and what reads had to merge again and again: slices of nodes, and buffers. So a
+//!    store that is only read becomes as quick as if there were no buffers. The next commit ends it, and one
+//!    merger does it, whatever their number.
+//!
+//! The checkpointing task looks once in a while whether it is quiet, and what is wanted; the mergers do it, a child a step.
+
+use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+use pando_environment::sync::{Mutex, MutexGuard};
+
+use crate::background::flush::Progress;
+use crate::core::Core;
+use crate::error::BetreeError;
+use crate::tree::buffer::SharedBuffer;
+use crate::tree::flush::FlushInput;
+use crate::tree::flush_debt::{Moved, Payment, Wanted, wanted_by_reads};
+use crate::tree::messages::Messages;
+use crate::tree::partial_flush::{Digest, Place, digest};
+use crate::tree::tree_state::Tree;
+
+/// Something to do when nothing else is.
+enum Drain {
+    /// All that is late in a tree.
+    Late(Arc<Tree>),
+    Child(Arc<Tree>, Wanted),
+    Buffer(Arc<Tree>, Arc<SharedBuffer>),
+}
+
+/// What is known of quiet times.
+#[derive(Default)]
+pub(crate) struct Idle {
+    /// Commits and reads at the last look.
+    commits: AtomicU64,
+    reads: AtomicU64,
+    is_quiet: AtomicBool,
+    /// The last first.
+    wanted: Mutex<Vec<Drain>>,
+    /// Held by the merger that is at it: one at a time, so that readers have the other processors.
+    draining: Mutex<()>,
+}
+
+impl Core {
+    /// Looks whether nobody has committed since the last look, and what is to be done then.
+    pub(crate) fn look_for_idle(&self) {
+        let idle = &self.idle;
+        let commits = self.counters.commits.get();
+        let reads = self.counters.gets.get() + self.counters.scans.get();
+        let is_quiet = idle.commits.swap(commits, Ordering::Relaxed) == commits;
+        let was_read = idle.reads.swap(reads, Ordering::Relaxed) != reads;
+        idle.is_quiet.store(is_quiet, Ordering::Relaxed);
+        if !is_quiet || !idle.wanted.lock().is_empty() {
+            return;
+        }
+        let mut wanted = Vec::new();
+        for tree in self.trees().values() {
+            if was_read {
+                let view = tree.view();
+                wanted.extend(
+                    wanted_by_reads(&view)
+                        .into_iter()
+                        .rev()
+                        .map(|child| Drain::Child(Arc::clone(tree), child)),
+                );
+                let buffers = view.partitions.iter().map(|partition| &partition.active);
+                let buffers = buffers.filter(|buffer| buffer.is_wanted() && !buffer.is_empty());
+                wanted.extend(buffers.map(|buffer| Drain::Buffer(Arc::clone(tree), Arc::clone(buffer))));
+            }
+            if tree.behind.lock().bytes() > 0 {
+                wanted.push(Drain::Late(Arc::clone(tree)));
+            }
+        }
+        if !wanted.is_empty() {
+            *idle.wanted.lock() = wanted;
+            self.wake_mergers();
+        }
+    }
+
+    /// Whether nobody has committed between the last two looks, nor since.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.idle.is_quiet.load(Ordering::Relaxed)
+            && self.counters.commits.get() == self.idle.commits.load(Ordering::Relaxed)
+    }
+
+    /// Does something that is wanted, if it is quiet.
+    pub(crate) fn drain_one(&self) -> Result<Progress, BetreeError> {
+        let idle = &self.idle;
+        let Some(_alone) = idle.draining.try_lock() else { return Ok(Progress::Nothing) };
+        while self.is_quiet() {
+            let Some(wanted) = idle.wanted.lock().pop() else { return Ok(Progress::Nothing) };
+            let digested = match &wanted {
+                Drain::Late(tree) => self.digest_late(tree, Payment::Free),
+                Drain::Child(tree, wanted) => match tree.try_lock_merging() {
+                    Some(merging) => {
+                        let place = Place { key: &wanted.key, height: wanted.height };
+                        self.digest_at(tree, &merging, place, Digest::Child, Payment::Free)
+                    }
+                    None => Ok(Progress::Nothing),
+                },
+                Drain::Buffer(tree, buffer) => Ok(self.drain_buffer(tree, buffer)?),
+            };
+            // Nobody waits for it: after a failure it is left until the next look.
+            let Ok(progress) = digested else { break };
+            if progress == Progress::Merged && matches!(wanted, Drain::Late(_)) {
+                idle.wanted.lock().push(wanted);
+            }
+            if progress == Progress::Merged {
+                self.counters.drains.add(1);
+                return Ok(Progress::Merged);
+            }
+        }
+        idle.wanted.lock().clear();
+        Ok(Progress::Nothing)
+    }
+
+    fn drain_buffer(&self, tree: &Arc<Tree>, buffer: &Arc<SharedBuffer>) -> Result<Progress, BetreeError> {
+        let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
+        let view = tree.view_to_keep();
+        let Some(at) = view.partitions.iter().position(|partition| Arc::ptr_eq(&partition.active, buffer))
+        else {
+            return Ok(Progress::Nothing);
+        };
+        self.merge_partition(tree, &merging, &view, at)?;
+        Ok(Progress::Merged)
+    }
+
+    /// Remembers a tree in which something is late that flushes have paid for.
+    pub(crate) fn note_behind(&self, tree: &Arc<Tree>) {
+        if tree.behind.lock().is_due() {
+            let mut behind = self.behind.lock();
+            if !behind.iter().any(|other| Arc::ptr_eq(other, tree)) {
+                behind.push_back(Arc::clone(tree));
+            }
+        }
+    }
+
+    /// Sends down something that is late and paid for, if there is any.
+    pub(crate) fn digest_one(&self) -> Result<Progress, BetreeError> {
+        let Some(tree) = self.behind.lock().pop_front() else { return Ok(Progress::Nothing) };
+        let progress = self.digest_late(&tree, Payment::Credit);
+        self.note_behind(&tree);
+        progress
+    }
+
+    /// A step at the next place where there is something to send down: flushes have done so at many, since they were noted.
+    fn digest_late(&self, tree: &Arc<Tree>, payment: Payment) -> Result<Progress, BetreeError> {
+        // Whoever is merging it now will ask again for what is late.
+        let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
+        let places = tree.behind.lock().places();
+        for _ in 0..places {
+            let next = tree.behind.lock().take(payment);
+            let Some(late) = next else { break };
+            let place = Place { key: &late.key, height: late.height };
+            if self.digest_at(tree, &merging, place, Digest::Due, payment)? == Progress::Merged {
+                return Ok(Progress::Merged);
+            }
+        }
+        Ok(Progress::Nothing)
+    }
+
+    pub(crate) fn digest_at(
+        &self,
+        tree: &Tree,
+        _merging: &MutexGuard<'_, ()>,
+        place: Place<'_>,
+        what: Digest,
+        payment: Payment,
+    ) -> Result<Progress, BetreeError> {
+        let before = tree.view_to_keep();
+        let retained = self.snapshots.retained(&self.publisher);
+        let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
+        let input = FlushInput {
+            blocks: &self.blocks,
+            tree: tree.id,
+            settings: tree.settings(),
+            version: &before.version,
+            messages: &Messages::default(),
+            retained: &retained,
+        };
+        // How it ends says nothing about flushes: what commits wait for is neither failed nor mended by it.
+        let mut flushed = digest(input, place, what).inspect_err(|_| self.counters.failed_merges.add(1))?;
+        drop(before);
+        let late = std::mem::take(&mut flushed.late);
+        let paid = match payment {
+            Payment::Credit => flushed.figures.moved,
+            Payment::Free => Moved::default(),
+        };
+        tree.behind.lock().note(0, paid, late);
+        if flushed.replaced_nodes.is_empty() {
+            return Ok(Progress::Nothing);
+        }
+        self.counters.digests.add(1);
+        self.count_flush(flushed.figures);
+        tree.growth.note(flushed.figures.leaves);
+        tree.install(&self.blocks, None, flushed);
+        Ok(Progress::Merged)
+    }
+}

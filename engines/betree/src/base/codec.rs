@@ -1,0 +1,32 @@
+//! How the payload of a block is stored: a number in its pointer. `space` compresses and decompresses.
+
+/// How a block is stored; a byte of its pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Codec {
+    /// As it is.
+    None = 0,
+    /// An LZ4 block, without its length before it.
+    Lz4 = 1,
+    /// A Zstandard frame.
+    Zstd = 2,
+    /// Where the block has rows, and a Zstandard frame of it with these put by columns.
+    ZstdColumns = 3,
+}
+
+impl Codec {
+    /// The codec of this number, if there is one.
+    pub(crate) const fn from_number(number: u8) -> Option<Codec> {
+        match number {
+            0 => Some(Codec::None),
+            1 => Some(Codec::Lz4),
+            2 => Some(Codec::Zstd),
+            3 => Some(Codec::ZstdColumns),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn number(self) -> u8 {
+        self as u8
+    }
+}

@@ -1,0 +1,78 @@
+//! The version of the on-disk format, and the error of a block or record whose bytes make no sense.
+
+use super::PointerError;
+
+/// The version of the formats in `format`. It is frozen: every later program reads and writes stores of it (`tests/formats.rs`). What a
+/// format that is not in it needs gets a feature bit of the superblock or another version beside it.
+pub(crate) const FORMAT_VERSION: u8 = 1;
+
+/// Why bytes are not what they should be. Never carries user data.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// The bytes end within a field.
+    #[error("{block} ends within its {field}")]
+    Truncated {
+        /// The block.
+        block: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+    /// A number is not one that can stand there.
+    #[error("{block}: {field} is {found}, at most {limit} is possible here")]
+    OutOfRange {
+        /// The block.
+        block: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What stands there.
+        found: u64,
+        /// The largest number that could.
+        limit: u64,
+    },
+    /// A newer program wrote it.
+    #[error("{block} has format version {found}, this program knows {FORMAT_VERSION}")]
+    Version {
+        /// The block.
+        block: &'static str,
+        /// The version that stands there.
+        found: u8,
+    },
+    /// A field has a meaning that only newer programs know, or none.
+    #[error("{block}: {field} has the unknown value {found}")]
+    Unknown {
+        /// The block.
+        block: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What stands there.
+        found: u64,
+    },
+    /// Keys, offsets or times do not stand in order.
+    #[error("{block}: {field} number {at} is out of order")]
+    Disorder {
+        /// The block.
+        block: &'static str,
+        /// The field.
+        field: &'static str,
+        /// Which of them.
+        at: usize,
+    },
+    /// Bytes remain after the last field.
+    #[error("{block} has {bytes} bytes after its end")]
+    Trailing {
+        /// The block.
+        block: &'static str,
+        /// How many.
+        bytes: usize,
+    },
+    /// A pointer within the block is not one.
+    #[error("{block}: the pointer {at} cannot be read: {reason}")]
+    Pointer {
+        /// The block.
+        block: &'static str,
+        /// Which of them.
+        at: usize,
+        /// What is wrong with it.
+        reason: PointerError,
+    },
+}

@@ -1,0 +1,232 @@
+//! How a tree is laid out. Settings apply to what is written from now on; what stands on disk says for itself how it is
+//! read.
+
+use crate::error::BetreeError;
+use crate::format::content::Content;
+use crate::space::Compression;
+
+/// The layout of a tree's leaves and nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TreeSettings {
+    /// Bytes of a page before compression: the unit of reading. One entry may be larger.
+    pub(crate) page_bytes: usize,
+    /// Bytes of a leaf's pages before compression: the unit of merging.
+    pub(crate) leaf_bytes: usize,
+    /// Children of an inner node at most.
+    pub(crate) fanout: usize,
+    /// Of leaves.
+    pub(crate) compression: Compression,
+    /// Of runs, which are read and written more often than leaves, and take less room.
+    pub(crate) run_compression: Compression,
+    /// What waits for a leaf in the runs above it on average, in hundredths of the leaf's size. 0: nothing waits, and leaves
+    /// are rewritten for whatever the buffers in memory bring, as in a B-tree.
+    pub(crate) buffer_percent: usize,
+    /// Bytes that a run has, about: what waits for an inner node until it goes down.
+    pub(crate) run_bytes: usize,
+    /// Bits that the filter of a slice has for each key; 0: no filters.
+    pub(crate) filter_bits: usize,
+    /// Bits that the filter of a leaf has for each key; 0: no filters, as is usual. Worth its memory where many lookups are of
+    /// keys that are not there.
+    pub(crate) leaf_filter_bits: usize,
+    /// A value of more bytes is a large one, and stands in blocks of its own.
+    pub(crate) large_value_bytes: usize,
+}
+
+impl Default for TreeSettings {
+    fn default() -> TreeSettings {
+        TreeSettings {
+            page_bytes: 16 * 1024,
+            leaf_bytes: 512 * 1024,
+            fanout: 32,
+            compression: Compression::Zstd(1),
+            run_compression: Compression::Zstd(1),
+            buffer_percent: 8,
+            run_bytes: 1024 * 1024,
+            filter_bits: 10,
+            leaf_filter_bits: 0,
+            large_value_bytes: 16 * 1024,
+        }
+    }
+}
+
+const KNOWN: &str = "compression and runCompression (none, lz4, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
+                     fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits and leafFilterBits (0 … 32), largeValueSize (16B … 32MB)";
+
+impl TreeSettings {
+    /// These settings with some of them changed by name, each at most once.
+    pub(crate) fn with_options(mut self, entries: &[(String, String)]) -> Result<TreeSettings, BetreeError> {
+        for (name, value) in entries {
+            match name.as_str() {
+                "compression" => self.compression = parse_compression("compression", value)?,
+                "runCompression" => self.run_compression = parse_compression("runCompression", value)?,
+                "pageSize" => {
+                    let expected = "a size from 64B to 128KB";
+                    self.page_bytes = parse_size("pageSize", value, 64..=128 << 10, expected)?;
+                }
+                "leafSize" => {
+                    let expected = "a size from 512B to 8MB";
+                    self.leaf_bytes = parse_size("leafSize", value, 512..=8 << 20, expected)?;
+                }
+                "fanout" => self.fanout = parse_size("fanout", value, 4..=512, "a number from 4 to 512")?,
+                "bufferPercent" => {
+                    self.buffer_percent =
+                        parse_size("bufferPercent", value, 0..=50, "hundredths of a leaf, from 0 to 50")?;
+                }
+                "runSize" => {
+                    self.run_bytes =
+                        parse_size("runSize", value, 256..=16 << 20, "a size from 256B to 16MB")?;
+                }
+                "filterBits" => {
+                    self.filter_bits =
+                        parse_size("filterBits", value, 0..=32, "bits for each key, from 0 to 32")?;
+                }
+                "leafFilterBits" => {
+                    self.leaf_filter_bits =
+                        parse_size("leafFilterBits", value, 0..=32, "bits for each key, from 0 to 32")?;
+                }
+                "largeValueSize" => {
+                    self.large_value_bytes =
+                        parse_size("largeValueSize", value, 16..=32 << 20, "a size from 16B to 32MB")?;
+                }
+                _ => return Err(BetreeError::UnknownOption { name: name.clone(), known: KNOWN }),
+            }
+        }
+        let is_named = |wanted: &str| entries.iter().any(|(name, _)| name == wanted);
+        if is_named("compression") && !is_named("runCompression") {
+            self.run_compression = self.compression;
+        }
+        if self.leaf_bytes < self.page_bytes {
+            let value = self.leaf_bytes.to_string();
+            return Err(BetreeError::BadOption {
+                name: "leafSize",
+                value,
+                expected: "at least the pageSize",
+            });
+        }
+        Ok(self)
+    }
+
+    /// Whether this is a value that is to stand in blocks of its own, and does not yet.
+    pub(crate) fn is_large<B: AsRef<[u8]>>(&self, content: &Content<B>) -> bool {
+        matches!(content, Content::Value(value) if value.as_ref().len() > self.large_value_bytes)
+    }
+
+    /// Bytes that are to wait for a leaf on average.
+    pub(crate) fn leaf_share(&self) -> usize {
+        (self.leaf_bytes * self.buffer_percent / 100).max(1)
+    }
+}
+
+/// A compression by name: `none`, `lz4`, `zstd` or `zstd-LEVEL`.
+pub(crate) fn parse_compression(name: &'static str, value: &str) -> Result<Compression, BetreeError> {
+    let bad = || BetreeError::BadOption {
+        name,
+        value: value.to_owned(),
+        expected: "none, lz4, zstd, or zstd-1 to zstd-19",
+    };
+    match value {
+        "none" => Ok(Compression::None),
+        "lz4" => Ok(Compression::Lz4),
+        "zstd" => Ok(Compression::Zstd(1)),
+        other => match other.strip_prefix("zstd-").and_then(|level| level.parse::<i8>().ok()) {
+            Some(level @ 1..=19) => Ok(Compression::Zstd(level)),
+            _ => Err(bad()),
+        },
+    }
+}
+
+/// A number with an optional unit: `16KB`, `1MB`, `64B`, `32`.
+pub(crate) fn parse_size(
+    name: &'static str,
+    value: &str,
+    range: std::ops::RangeInclusive<usize>,
+    expected: &'static str,
+) -> Result<usize, BetreeError> {
+    let bad = || BetreeError::BadOption { name, value: value.to_owned(), expected };
+    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let factor = match &value[digits.len()..] {
+        "" | "B" => 1,
+        "KB" | "kB" | "KiB" | "k" | "K" => 1 << 10,
+        "MB" | "MiB" | "M" => 1 << 20,
+        "GB" | "GiB" | "G" => 1 << 30,
+        _ => return Err(bad()),
+    };
+    let number: usize = digits.trim().parse().map_err(|_| bad())?;
+    match number.checked_mul(factor) {
+        Some(size) if range.contains(&size) => Ok(size),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::options::tree_settings::*;
+
+    fn parse(entries: &[(&str, &str)]) -> Result<TreeSettings, BetreeError> {
+        let entries: Vec<_> =
+            entries.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        TreeSettings::default().with_options(&entries)
+    }
+
+    #[test]
+    fn options_are_read_by_name_and_unit() {
+        let settings = parse(&[
+            ("compression", "lz4"),
+            ("pageSize", "8KB"),
+            ("leafSize", "1MB"),
+            ("fanout", "16"),
+            ("bufferPercent", "0"),
+            ("runSize", "64KB"),
+            ("runCompression", "zstd-3"),
+            ("filterBits", "12"),
+            ("leafFilterBits", "8"),
+            ("largeValueSize", "4KB"),
+        ]);
+        let expected = TreeSettings {
+            page_bytes: 8192,
+            leaf_bytes: 1 << 20,
+            fanout: 16,
+            compression: Compression::Lz4,
+            run_compression: Compression::Zstd(3),
+            buffer_percent: 0,
+            run_bytes: 64 << 10,
+            filter_bits: 12,
+            leaf_filter_bits: 8,
+            large_value_bytes: 4096,
+        };
+        assert_eq!(settings.unwrap(), expected);
+    }
+
+    #[test]
+    fn runs_are_compressed_as_leaves_are_unless_it_is_said_otherwise() {
+        assert_eq!(parse(&[("compression", "none")]).unwrap().run_compression, Compression::None);
+        assert_eq!(
+            parse(&[("runCompression", "lz4")]).unwrap().compression,
+            TreeSettings::default().compression
+        );
+    }
+
+    #[test]
+    fn unknown_names_and_impossible_values_are_refused() {
+        for entry in [
+            ("colour", "blue"),
+            ("compression", "gzip"),
+            ("compression", "zstd-99"),
+            ("runCompression", "gzip"),
+            ("pageSize", "-1"),
+            ("pageSize", "16XB"),
+            ("pageSize", "99999999999999999999"),
+            ("pageSize", "99999999999999999GB"),
+            ("leafSize", "1KB"),
+            ("fanout", "1"),
+            ("bufferPercent", "51"),
+            ("runSize", "17MB"),
+            ("filterBits", "many"),
+            ("leafFilterBits", "33"),
+            ("largeValueSize", "15"),
+            ("largeValueSize", "33MB"),
+        ] {
+            assert!(parse(&[entry]).is_err(), "{entry:?}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Statistics of an open store.
+
+mod engine_statistics;
+mod traffic;

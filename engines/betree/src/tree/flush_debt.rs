@@ -1,0 +1,344 @@
+//! Where in a tree something waits that should go down, beside what flushes bring: what they left behind, and what reads had to
+//! merge again and again.
+//!
+//! # Credit
+//! What becomes due comes in waves: children of a node were filled by the same flushes. So on every level of a tree about as much goes down as
+//! flushes bring, in the flush or in the steps after it, whatever is due. A wave makes more late, a trough is filled from what is late, and
+//! the work for what comes stays about the same.
+//!
+//! - *To leaves*, which is most of the work: somewhat less than comes where little is late, and the more the more is ([`credit_to_leaves`]). As a
+//!   rule 16 flushes' worth is late, 8 MB at most.
+//! - *From node to node*: as much as comes in any case, and a little more. What waits there is taken along at once, so that the more waits,
+//!   the more memory a step takes.
+//!
+//! A child for which much waits goes down without credit, too ([`policy`](crate::tree::flush_policy)), which is owed then: else where all that comes is for a
+//! few leaves it would wait until a step is a long one. What comes while nothing is late pays for a few steps only. Steps that nobody has to pay for
+//! ([`Payment::Free`]) cost no credit.
+
+use std::collections::VecDeque;
+
+use crate::tree::flush::Late;
+use crate::tree::node::{Child, InnerNode};
+use crate::tree::view::TreeView;
+
+/// Places that are remembered on one level of a tree; more are found again when a flush comes by them. What no flush comes by any more waits,
+/// as all that is not due does.
+const PLACES_MAX: usize = 256;
+/// Bytes of credit that are kept while nothing is late: a wave begins with no more haste than that.
+const CREDIT_MAX: usize = 512 << 10;
+/// The same while something is late: what could not go down, because others were at the tree, say, is no reason for a wave either.
+const CREDIT_LATE_MAX: usize = 4 << 20;
+/// Bytes that are owed at most: as many as are late as a rule.
+const OWED_MAX: usize = USUAL_MAX;
+/// Bytes that are late at leaves as a rule: so many times what a flush brings, and so many at most.
+const USUAL_FLUSHES: usize = 16;
+const USUAL_MAX: usize = 8 << 20;
+/// Thousandths of what comes that go down where nothing is late; as many more for each time that is usual; and the most.
+const PART_LEAST: u128 = 700;
+const PART_MORE: u128 = 300;
+const PART_MOST: u128 = 1_500;
+/// Bytes that are late above leaves from which on half as much again goes down as comes.
+const LATE_MUCH: usize = 16 << 20;
+
+/// Levels that are told apart: a tree with the least fanout and as many has up to a million leaves, with the usual one 10^15. Higher ones count
+/// as the highest.
+const LEVELS: usize = 10;
+
+/// Bytes of messages that went down from nodes, by height, but what was appended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved([usize; LEVELS]);
+
+impl Moved {
+    pub(crate) fn add(&mut self, height: u8, bytes: usize) {
+        self.0[level_of(height)] += bytes;
+    }
+
+    /// Takes back what was added before.
+    pub(crate) fn remove(&mut self, height: u8, bytes: usize) {
+        let moved = &mut self.0[level_of(height)];
+        *moved = moved.checked_sub(bytes).expect("it was added before");
+    }
+
+    /// To leaves.
+    #[cfg(test)]
+    pub(crate) fn to_leaves(self) -> usize {
+        self.0[level_of(1)]
+    }
+}
+
+fn level_of(height: u8) -> usize {
+    usize::from(height.max(1) - 1).min(LEVELS - 1)
+}
+
+/// What may go down to leaves for so many bytes that a flush brings, where so many are late: as many, if as many are late as usual.
+fn credit_to_leaves(arrived: usize, late: usize) -> usize {
+    let usual = arrived.saturating_mul(USUAL_FLUSHES).clamp(1, USUAL_MAX);
+    let part = (PART_LEAST + PART_MORE * late as u128 / usual as u128).min(PART_MOST);
+    (arrived as u128 * part / 1_000) as usize
+}
+
+/// The same from node to node.
+fn credit_to_nodes(arrived: usize, late: usize) -> usize {
+    let haste = arrived as u128 * late.min(LATE_MUCH) as u128 / (2 * LATE_MUCH as u128);
+    arrived + (arrived / 16).max(haste as usize)
+}
+
+/// Who pays for a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Payment {
+    /// What flushes brought.
+    Credit,
+    /// Nobody: there is nothing else to do, or somebody waits for it.
+    Free,
+}
+
+/// See the module's head. Guarded by a lock of its own, which nothing is done under.
+#[derive(Debug, Default)]
+pub(crate) struct Behind {
+    /// The lowest first.
+    levels: [Level; LEVELS],
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    late: VecDeque<Late>,
+    /// Bytes that are due at these places.
+    bytes: usize,
+    /// Less than nothing where a flush sent down more than came.
+    credit: isize,
+}
+
+impl Behind {
+    /// Notes what a flush brought, what of it (or of what waited) went down, and what it left; nothing where it has left nothing.
+    pub(crate) fn note(&mut self, arrived: usize, moved: Moved, late: Vec<Late>) {
+        for (at, (level, moved)) in self.levels.iter_mut().zip(moved.0).enumerate() {
+            let credit_for = if at == level_of(1) { credit_to_leaves } else { credit_to_nodes };
+            let credit = level.credit.saturating_add_unsigned(credit_for(arrived, level.bytes));
+            level.credit = credit.saturating_sub_unsigned(moved);
+        }
+        for late in late {
+            self.levels[level_of(late.height)].remember(late);
+        }
+        for level in &mut self.levels {
+            let most = if level.late.is_empty() { CREDIT_MAX } else { CREDIT_LATE_MAX };
+            level.credit = level.credit.clamp(-(OWED_MAX as isize), most as isize);
+        }
+    }
+
+    /// What a flush that brings so many bytes may send down to leaves: what there is credit for with it, and no more than it brings.
+    pub(crate) fn allowed_to_leaves(&self, arriving: usize) -> usize {
+        let leaves = &self.levels[level_of(1)];
+        let credit = leaves.credit.saturating_add_unsigned(credit_to_leaves(arriving, leaves.bytes));
+        arriving.min(credit.max(0).unsigned_abs())
+    }
+
+    /// Bytes that are late.
+    pub(crate) fn bytes(&self) -> usize {
+        self.levels.iter().map(|level| level.bytes).sum()
+    }
+
+    /// Whether a step is due that flushes have paid for.
+    pub(crate) fn is_due(&self) -> bool {
+        self.levels.iter().any(Level::is_due)
+    }
+
+    /// Places that are remembered.
+    pub(crate) fn places(&self) -> usize {
+        self.levels.iter().map(|level| level.late.len()).sum()
+    }
+
+    /// The place for the next step: the lowest, so that what comes from above finds room, and of those that are paid for, if it has to be.
+    pub(crate) fn take(&mut self, payment: Payment) -> Option<Late> {
+        let is_next = |level: &&mut Level| payment == Payment::Free || level.is_due();
+        self.levels.iter_mut().filter(is_next).find_map(Level::take)
+    }
+}
+
+impl Level {
+    fn is_due(&self) -> bool {
+        self.credit > 0 && !self.late.is_empty()
+    }
+
+    fn take(&mut self) -> Option<Late> {
+        let late = self.late.pop_front()?;
+        self.bytes -= late.bytes;
+        Some(late)
+    }
+
+    fn remember(&mut self, late: Late) {
+        let known = self.late.iter().position(|known| known.height == late.height && known.key == late.key);
+        match known {
+            Some(at) => {
+                self.bytes = self.bytes - self.late[at].bytes + late.bytes;
+                self.late[at].bytes = late.bytes;
+                if late.bytes == 0 {
+                    self.late.remove(at);
+                }
+            }
+            None if late.bytes > 0 && self.late.len() < PLACES_MAX => {
+                self.bytes += late.bytes;
+                self.late.push_back(late);
+            }
+            None => {}
+        }
+    }
+}
+
+/// A child that reads wanted drained: a key that it covers, and the height of its node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) key: Box<[u8]>,
+    pub(crate) height: u8,
+}
+
+/// The children in the nodes in memory for which so many reads had to merge slices, a few at most; those nearest to the root first,
+/// for what goes down there joins what waits below.
+pub(crate) fn wanted_by_reads(view: &TreeView) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    if let Some(Child::Inner(root)) = &view.version.root
+        && let Some(node) = root.loaded()
+    {
+        collect_wanted(node, &[], &mut wanted);
+    }
+    wanted.sort_by_key(|wanted| std::cmp::Reverse(wanted.height));
+    wanted
+}
+
+fn collect_wanted(node: &InnerNode, lower: &[u8], wanted: &mut Vec<Wanted>) {
+    for (at, child) in node.children().iter().enumerate() {
+        if wanted.len() >= PLACES_MAX {
+            return;
+        }
+        let begins = if at == 0 { lower } else { node.pivots().get(at) };
+        if !node.slices(at).is_empty() && node.is_wanted(at) {
+            wanted.push(Wanted { key: begins.into(), height: node.height() });
+        }
+        if let Child::Inner(slot) = child
+            && let Some(below) = slot.loaded()
+        {
+            collect_wanted(below, begins, wanted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tree::flush_debt::*;
+
+    fn late(key: u8, bytes: usize) -> Late {
+        Late { key: [key].into(), height: 1, bytes }
+    }
+
+    fn moved(bytes: usize) -> Moved {
+        let mut moved = Moved::default();
+        moved.add(1, bytes);
+        moved
+    }
+
+    #[test]
+    fn what_is_late_goes_down_as_far_as_what_comes_pays_for_it() {
+        let mut behind = Behind::default();
+        behind.note(1_000, moved(0), vec![late(1, 700), late(2, 300)]);
+        assert!(behind.is_due());
+        assert_eq!(behind.bytes(), 1_000);
+        assert_eq!(behind.take(Payment::Credit), Some(late(1, 700)));
+        behind.note(0, moved(700), Vec::new());
+        assert!(!behind.is_due(), "the credit is used up");
+        assert_eq!(behind.bytes(), 300);
+        behind.note(1_000, moved(0), vec![late(2, 400)]);
+        assert_eq!(behind.bytes(), 400, "a place is known once");
+        assert_eq!(behind.take(Payment::Credit), Some(late(2, 400)));
+        behind.note(0, moved(0), vec![late(3, 50), late(4, 60)]);
+        behind.note(0, moved(0), vec![late(3, 0), late(5, 0)]);
+        assert_eq!((behind.bytes(), behind.places()), (60, 1), "a flush has been there meanwhile");
+    }
+
+    #[test]
+    fn the_more_is_late_the_more_goes_down() {
+        assert_eq!(credit_to_leaves(1_600, 0), 1_120);
+        assert_eq!(credit_to_leaves(1_600, 16 * 1_600), 1_600);
+        assert_eq!(credit_to_leaves(1_600, 32 * 1_600), 2_080);
+        assert_eq!(credit_to_leaves(1_600, usize::MAX), 2_400);
+        assert_eq!(credit_to_leaves(1 << 29, usize::MAX), (1 << 29) + (1 << 28));
+        assert_eq!(credit_to_leaves(1 << 22, 8 << 20), 1 << 22, "however large flushes are");
+        assert_eq!(credit_to_leaves(0, 0), 0);
+        assert_eq!(credit_to_nodes(1_600, 0), 1_700);
+        assert_eq!(credit_to_nodes(1_600, LATE_MUCH / 2), 2_000);
+        assert_eq!(credit_to_nodes(1_600, LATE_MUCH), 2_400);
+        assert_eq!(credit_to_nodes(1 << 29, usize::MAX), (1 << 29) + (1 << 28));
+    }
+
+    #[test]
+    fn a_flush_may_send_down_what_there_is_credit_for_but_no_more_than_it_brings() {
+        let mut behind = Behind::default();
+        assert_eq!(behind.allowed_to_leaves(1_000), 700);
+        behind.note(1_000, moved(900), Vec::new());
+        assert_eq!(behind.allowed_to_leaves(1_000), 500);
+        behind.note(0, moved(10_000), Vec::new());
+        assert_eq!(behind.allowed_to_leaves(1_000), 0, "something is owed");
+        behind.note(100_000, moved(0), vec![late(1, 1 << 20)]);
+        assert_eq!(behind.allowed_to_leaves(1_000), 1_000);
+        behind.note(0, moved(1 << 30), Vec::new());
+        assert_eq!(behind.allowed_to_leaves(64 << 20), credit_to_leaves(64 << 20, 1 << 20) - OWED_MAX);
+    }
+
+    #[test]
+    fn what_came_while_nothing_was_late_pays_only_for_a_few_steps() {
+        let mut behind = Behind::default();
+        behind.note(1 << 30, moved(0), Vec::new());
+        behind.note(0, moved(0), (0..9).map(|key| late(key, 100 << 10)).collect());
+        let mut steps = 0;
+        while behind.is_due() {
+            let step = behind.take(Payment::Credit).expect("something is due");
+            behind.note(0, moved(step.bytes), Vec::new());
+            steps += 1;
+        }
+        assert_eq!(steps, 6);
+    }
+
+    #[test]
+    fn each_level_is_paid_for_what_goes_through_it() {
+        let mut behind = Behind::default();
+        let mut upper = moved(3_000);
+        upper.add(2, 100);
+        let high = Late { height: 2, ..late(1, 50) };
+        behind.note(1_000, upper, vec![late(1, 700), high.clone()]);
+        assert_eq!(behind.take(Payment::Credit), Some(high), "only the upper level has credit");
+        assert_eq!((behind.take(Payment::Credit), behind.places()), (None, 1));
+        assert!(!behind.is_due());
+        assert_eq!(behind.take(Payment::Free), Some(late(1, 700)), "who wants all that is late gets it");
+        behind.note(16, Moved::default(), vec![Late { height: 200, ..late(9, 1) }]);
+        assert!(behind.is_due(), "however high");
+    }
+
+    #[test]
+    fn waves_of_what_is_due_are_held_back_and_go_down_evenly() {
+        // What becomes due goes up and down by half around what comes, for eight flushes each; a step sends down a place.
+        let (mut behind, mut waiting, mut most) = (Behind::default(), 0_usize, 0);
+        let mut sent_by_flush = Vec::new();
+        for flush in 0..4_000_usize {
+            let arrived = 512 << 10;
+            waiting += if flush / 8 % 2 == 0 { arrived / 2 } else { arrived / 2 * 3 };
+            let mut sent = waiting.min(behind.allowed_to_leaves(arrived));
+            let places = (waiting - sent) / (80 << 10);
+            let left = (0..places.min(PLACES_MAX)).map(|place| late(place as u8, 80 << 10));
+            behind.note(arrived, moved(sent), left.collect());
+            while behind.is_due() {
+                let step = behind.take(Payment::Credit).expect("something is due");
+                sent += step.bytes;
+                behind.note(0, moved(step.bytes), Vec::new());
+            }
+            waiting = waiting.saturating_sub(sent);
+            if flush >= 1_000 {
+                most = most.max(waiting);
+                sent_by_flush.push(sent as f64 / arrived as f64);
+            }
+        }
+        assert!(most < 16 << 20, "{most} bytes were late");
+        // What goes down in eight flushes together.
+        let waves: Vec<f64> = sent_by_flush.chunks(8).map(|wave| wave.iter().sum::<f64>() / 8.0).collect();
+        let least = waves.iter().copied().fold(f64::MAX, f64::min);
+        let most = waves.iter().copied().fold(0.0, f64::max);
+        assert!(least > 0.9 && most < 1.1, "{least} to {most} of what came went down");
+    }
+}

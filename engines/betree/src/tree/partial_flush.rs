@@ -1,0 +1,154 @@
+//! Short steps between flushes: what waits in a node goes down without anything arriving from above.
+//!
+//! Two reasons: something is late, since a flush sends down only so much at once ([`crate::tree::flush`]); and reads have to merge what
+//! waits, again and again, while there is nothing else to do.
+//!
+//! # Steps
+//! 1. The way leads from the root to the node that covers a key, at a height. What waits on this way stays where it is: it is newer
+//!    than anything below, and may wait.
+//! 2. In the node the heaviest children that are due go down, within the limit of the step; or the one child that was asked for.
+//! 3. The nodes on the way are made anew.
+//!
+//! # Invariants
+//! - One child of the node stays where it is, so that no node vanishes above which something waits.
+//! - A node above which something waits stays one node ([`Division::Forbidden`]).
+
+use std::sync::Arc;
+
+use pando_storage::BlockingMode;
+
+use crate::error::BetreeError;
+use crate::tree::flush::{Division, Flush, FlushInput, Flushed, gather};
+use crate::tree::flush_policy::Fate;
+use crate::tree::messages::Span;
+use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
+use crate::tree::pending_slices::pending_bytes;
+
+/// What goes down in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Digest {
+    /// What is due in the node, the heaviest first.
+    Due,
+    /// All that waits for the child that covers the key.
+    Child,
+}
+
+/// The node that covers a key, at a height.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'p> {
+    pub(crate) key: &'p [u8],
+    pub(crate) height: u8,
+}
+
+/// Runs a step. Where there is no such node any more, or nothing to do, nothing changes, and the root is the old one.
+pub(crate) fn digest(input: FlushInput<'_>, place: Place<'_>, what: Digest) -> Result<Flushed, BetreeError> {
+    // A step above the lowest nodes may bring a leaf's worth on to leaves, whatever leaves have credit for: that is little of what it moves.
+    let to_leaves = 2 * input.settings.leaf_share();
+    Flush::new(input, to_leaves)?.into_flushed(|step| step.digest(place, what))
+}
+
+impl Flush<'_> {
+    fn digest(&mut self, place: Place<'_>, what: Digest) -> Result<Option<Child>, BetreeError> {
+        let root = self.input.version.root.as_ref();
+        let Some(Child::Inner(slot)) = root else { return Ok(root.cloned()) };
+        match self.digested(slot, &[], place, what, Division::AsNeeded)? {
+            Some(top) => self.root_over(top, slot.height()),
+            None => Ok(root.cloned()),
+        }
+    }
+
+    /// What takes the place of a node; `None` if nothing does.
+    fn digested(
+        &mut self,
+        slot: &Arc<NodeSlot>,
+        lower: &[u8],
+        place: Place<'_>,
+        what: Digest,
+        division: Division,
+    ) -> Result<Option<Vec<Part>>, BetreeError> {
+        let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
+        let at = node.pivots().covering(place.key);
+        let parts = if node.height() > place.height {
+            let Child::Inner(below) = &node.children()[at] else { return Ok(None) };
+            let below_lower = node.part(at, lower).lower;
+            // What waits for the child waits for all of it: then it must stay one.
+            let below_division =
+                if node.slices(at).is_empty() { Division::AsNeeded } else { Division::Forbidden };
+            let Some(new) = self.digested(below, &below_lower, place, what, below_division)? else {
+                return Ok(None);
+            };
+            self.replaced_nodes.push(Arc::clone(slot));
+            with_child_replaced(node, lower, at, new)
+        } else {
+            if node.height() < place.height {
+                return Ok(None);
+            }
+            let arriving = vec![Span::empty(); node.children().len()];
+            let fates = match what {
+                Digest::Due => self.due(node, lower, &arriving)?,
+                Digest::Child => only(node, at),
+            };
+            if !fates.contains(&Fate::GoesDown) {
+                return Ok(None);
+            }
+            self.changed(slot, node, lower, &arriving, &fates, BlockingMode::CachedOnly)?
+        };
+        assert!(!parts.is_empty(), "one child stays, so that there is a node");
+        Ok(Some(match division {
+            Division::AsNeeded => self.divided_node(node.height(), parts),
+            Division::Forbidden => {
+                let lower = parts[0].lower.clone();
+                let slot = NodeSlot::dirty(InnerNode::new(node.height(), parts));
+                vec![Part { lower, child: Child::Inner(Arc::new(slot)), slices: Vec::new() }]
+            }
+        }))
+    }
+
+    /// What is due in a node; the lightest of it stays if it were all children.
+    fn due(
+        &mut self,
+        node: &InnerNode,
+        lower: &[u8],
+        arriving: &[Span<'_>],
+    ) -> Result<Vec<Fate>, BetreeError> {
+        let mut fates = self.fates(node, lower, arriving, BlockingMode::CachedOnly)?;
+        if fates.iter().all(|fate| *fate == Fate::GoesDown) {
+            let weight =
+                |at: &usize| node.slices(*at).iter().map(|slice| pending_bytes(slice)).sum::<usize>();
+            let lightest = (0..fates.len()).min_by_key(weight).expect("a node has a child");
+            fates[lightest] = Fate::Stays;
+            self.take_back(node.height(), weight(&lightest));
+        }
+        Ok(fates)
+    }
+}
+
+/// One child goes down, if something waits for it and it is not the only one.
+fn only(node: &InnerNode, at: usize) -> Vec<Fate> {
+    let mut fates = vec![Fate::Stays; node.children().len()];
+    if fates.len() > 1 && !node.slices(at).is_empty() {
+        fates[at] = Fate::GoesDown;
+    }
+    fates
+}
+
+/// A node's parts, with others in the place of one child. What waits for the child waits for the one that takes its place.
+fn with_child_replaced(node: &InnerNode, lower: &[u8], at: usize, new: Vec<Part>) -> Vec<Part> {
+    let waiting = node.slices(at);
+    assert!(waiting.is_empty() || new.len() == 1, "a child for which something waits stays one");
+    let mut new = new.into_iter();
+    let mut parts = Vec::with_capacity(node.children().len() + new.len());
+    for (place, part) in gather(node, lower).enumerate() {
+        if place != at {
+            parts.push(part);
+            continue;
+        }
+        let first = parts.len();
+        parts.extend(new.by_ref());
+        if let Some(replacement) = parts.get_mut(first) {
+            replacement.lower = part.lower;
+            replacement.slices.extend(part.slices);
+        }
+    }
+    parts
+}

@@ -1,0 +1,49 @@
+//! Finds, from left to right, the children of nodes for which something waits: for who wants all of it sent down.
+
+use std::sync::Arc;
+
+use pando_storage::BlockingMode;
+
+use crate::cache::Blocks;
+use crate::error::BetreeError;
+use crate::tree::node::{Child, NodeSlot};
+use crate::tree::view::Version;
+
+/// Where the first child begins, in the nodes of this height, that begins at `from` or behind it, has something waiting for it,
+/// and is not its node's only one. Loads the nodes on the way.
+pub(crate) fn next_waiting(
+    version: &Version,
+    blocks: &Blocks,
+    height: u8,
+    from: &[u8],
+) -> Result<Option<Box<[u8]>>, BetreeError> {
+    match &version.root {
+        Some(Child::Inner(root)) => next_in(root, &[], blocks, height, from),
+        _ => Ok(None),
+    }
+}
+
+fn next_in(
+    slot: &Arc<NodeSlot>,
+    lower: &[u8],
+    blocks: &Blocks,
+    height: u8,
+    from: &[u8],
+) -> Result<Option<Box<[u8]>>, BetreeError> {
+    let node = blocks.node(slot, BlockingMode::MayBlock)?;
+    if node.height() < height {
+        return Ok(None);
+    }
+    let pivots = node.pivots();
+    for at in pivots.covering(from)..pivots.len() {
+        let begins = if at == 0 { lower } else { pivots.get(at) };
+        let found = match &node.children()[at] {
+            Child::Inner(below) if node.height() > height => next_in(below, begins, blocks, height, from)?,
+            _ => (begins >= from && pivots.len() > 1 && !node.slices(at).is_empty()).then(|| begins.into()),
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}

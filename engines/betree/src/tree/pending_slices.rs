@@ -1,0 +1,149 @@
+//! What waits for a child: taken along when the child goes down, or made one with what joins it.
+//!
+//! 1. Before a node's children change, what will be read of slices is read at once ([`Ahead`]).
+//! 2. Slices are merged with what arrives; what nobody needs is left out.
+//! 3. What joins children is written as one run.
+
+use std::sync::Arc;
+
+use pando_storage::BlockingMode;
+
+use crate::cache::Ahead;
+use crate::error::BetreeError;
+use crate::tree::flush::Flush;
+use crate::tree::flush_policy::{Fate, united_with};
+use crate::tree::messages::{ENTRY_BYTES, Messages, Span};
+use crate::tree::node::{Child, InnerNode, Part};
+use crate::tree::run_writer::RunWriter;
+use crate::tree::slice::{Slice, Slices, blocks_of_slice};
+
+/// Slices are read ahead up to so many bytes of messages on each level of the way, and up to this part of the limit of memory; those beyond
+/// when it is their turn.
+const AHEAD_BYTES_MAX: usize = 4 << 20;
+const AHEAD_SHARE: usize = 16;
+
+/// Bytes of messages that compress to about a unit of the device.
+const SMALL_SLICE_BYTES: usize = 8 << 10;
+
+/// What joins the slices of a child, and the part that the child will be.
+pub(crate) struct Joining<'m> {
+    pub(crate) part: usize,
+    pub(crate) messages: Waiting<'m>,
+}
+
+/// Messages that go somewhere: as they came, or merged with slices.
+pub(crate) enum Waiting<'m> {
+    AsTheyCame(Span<'m>),
+    Merged(Messages),
+}
+
+impl Waiting<'_> {
+    pub(crate) fn span(&self) -> Span<'_> {
+        match self {
+            Waiting::AsTheyCame(span) => *span,
+            Waiting::Merged(messages) => messages.span(),
+        }
+    }
+}
+
+impl Flush<'_> {
+    /// Reads what the children's fates will take, all at once.
+    pub(crate) fn read_ahead(
+        &mut self,
+        node: &InnerNode,
+        arriving: &[Span<'_>],
+        fates: &[Fate],
+    ) -> Result<(), BetreeError> {
+        let blocks = self.input.blocks;
+        let (mut ahead, mut bytes) = (Ahead::default(), 0);
+        let bytes_max = AHEAD_BYTES_MAX.min(blocks.cache().limit() as usize / AHEAD_SHARE);
+        for (at, fate) in fates.iter().enumerate() {
+            let slices = node.slices(at);
+            let taken = match fate {
+                Fate::Stays => 0,
+                Fate::Joins => self.united(slices, arriving[at], node.height()),
+                Fate::GoesDown => slices.len(),
+            };
+            for slice in &slices[..taken] {
+                bytes += pending_bytes(slice);
+                if bytes <= bytes_max {
+                    ahead.slices.push(slice);
+                }
+            }
+            match &node.children()[at] {
+                Child::Leaf(leaf) if *fate == Fate::GoesDown => ahead.directories.push(leaf.directory),
+                Child::Inner(slot) if *fate == Fate::GoesDown => ahead.nodes.push(slot),
+                _ => {}
+            }
+        }
+        blocks.load(&ahead)?;
+        blocks.read_slices(&ahead.slices, &mut self.pages_ahead)
+    }
+
+    /// What goes down to a child: what arrives, and all that waits.
+    pub(crate) fn take_along<'m>(
+        &mut self,
+        slices: &[Arc<Slice>],
+        arriving: Span<'m>,
+    ) -> Result<Waiting<'m>, BetreeError> {
+        if slices.is_empty() {
+            return Ok(Waiting::AsTheyCame(arriving));
+        }
+        let blocks = self.input.blocks;
+        let ahead = &mut self.pages_ahead;
+        let merged =
+            Messages::merge(arriving, slices, blocks, ahead, self.input.retained, &mut self.dropped)?;
+        for slice in slices {
+            let index = blocks.slice_index(slice, BlockingMode::MayBlock)?;
+            self.replaced.push(blocks_of_slice(slice, index));
+        }
+        Ok(Waiting::Merged(merged))
+    }
+
+    /// What becomes a new slice of a child; slices that become one with it are taken out.
+    pub(crate) fn joined<'m>(
+        &mut self,
+        slices: &mut Slices,
+        arriving: Span<'m>,
+        height: u8,
+    ) -> Result<Waiting<'m>, BetreeError> {
+        let older = slices.split_off(self.united(slices, arriving, height));
+        let united = std::mem::replace(slices, older);
+        self.take_along(&united, arriving)
+    }
+
+    /// How many of a child's slices become one with what arrives.
+    fn united(&self, slices: &[Arc<Slice>], arriving: Span<'_>, height: u8) -> usize {
+        let sizes: Vec<usize> = slices.iter().map(|slice| pending_bytes(slice)).collect();
+        let small = SMALL_SLICE_BYTES.min(self.share(height) / 8);
+        united_with(&sizes, arriving.bytes(), small)
+    }
+
+    /// Writes what joins the slices of children as one run.
+    pub(crate) fn write_run(
+        &mut self,
+        parts: &mut [Part],
+        joining: Vec<Joining<'_>>,
+    ) -> Result<(), BetreeError> {
+        if joining.is_empty() {
+            return Ok(());
+        }
+        let mut writer = RunWriter::new(self.input.blocks, self.input.tree, self.input.settings);
+        let added = joining.iter().try_for_each(|joining| writer.add(joining.messages.span()));
+        let slices = added.and_then(|()| writer.finish());
+        self.run_extents.extend(writer.written());
+        for (joining, slice) in joining.iter().zip(slices?) {
+            self.figures.slices += 1;
+            self.figures.slice_entries += slice.entries();
+            parts[joining.part].slices.insert(0, Arc::new(slice));
+        }
+        Ok(())
+    }
+}
+
+/// What a slice weighs, as messages do.
+pub(crate) fn pending_bytes(slice: &Slice) -> usize {
+    let bytes = slice.entries().saturating_mul(ENTRY_BYTES as u64).saturating_add(slice.in_page_bytes());
+    // Counters come from disk: wrong ones must not overflow a sum.
+    bytes.min(1 << 40) as usize
+}

@@ -1,0 +1,251 @@
+//! Works a range delete into the nodes and leaves of a tree: what is older than it goes, in steps from left to right.
+//!
+//! The caller has flushed every buffer that may have something older, and every snapshot sees the range delete.
+//!
+//! # Steps
+//! 1. In each node on the way: slices that lie within the range and are older go unread but for their index; others that have something
+//!    older are made one, without it. So from above nothing older comes down any more.
+//! 2. A leaf that lies within and is older goes unread but for its directory; what waits for it becomes the leaf. One that has newer
+//!    entries, or lies across an end of the range, is rewritten without the older ones, with what waits for it.
+//! 3. Large values of what goes unread are given back: the pages that refer to them are read, and no others.
+//! 4. A node of which nothing is left goes; what waits for it above becomes its subtree.
+//! 5. After so much work the step ends before the next leaf. What lies before that key is done, at every level.
+//!
+//! # Invariants
+//! - Nothing is written for a key that was deleted: a leaf's delete would lie below older messages.
+//! - A node for which something still waits above stays one node.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pando_storage::{BlockingMode, CommitTimestamp};
+
+use crate::base::KeySpan;
+use crate::error::BetreeError;
+use crate::format::directory::Directory;
+use crate::tree::flush::{Flush, FlushInput, Flushed, leaf_parts};
+use crate::tree::leaf_merge::blocks_of_leaf;
+use crate::tree::messages::Span;
+use crate::tree::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
+use crate::tree::owned_extents::values_of;
+use crate::tree::pending_slices::{Joining, Waiting, pending_bytes};
+use crate::tree::slice::{Slice, blocks_of_slice};
+
+/// What a leaf costs that goes unread, as a part of one that is rewritten.
+const UNREAD_SHARE: usize = 8;
+
+/// A range delete that is to be worked in, and how much of it a step may do.
+#[derive(Debug)]
+pub(crate) struct Work<'w> {
+    pub(crate) span: &'w KeySpan,
+    /// Versions below it go.
+    pub(crate) time: CommitTimestamp,
+    /// Bytes of leaves and slices that are rewritten in the step, about.
+    pub(crate) budget: usize,
+}
+
+/// What a step did.
+#[derive(Debug, Default)]
+pub(crate) struct WorkedIn {
+    pub(crate) flushed: Flushed,
+    /// Where it ended; `None` if all is done.
+    pub(crate) reached: Option<Bytes>,
+    /// Leaves and slices that went unread.
+    pub(crate) leaves: u64,
+    pub(crate) slices: u64,
+}
+
+/// A step under way.
+struct Progress<'w> {
+    work: Work<'w>,
+    spent: usize,
+    is_begun: bool,
+    reached: Option<Bytes>,
+    leaves: u64,
+    slices: u64,
+}
+
+impl Progress<'_> {
+    /// Whether what begins at `lower` is left to the next step. A step does one leaf at least, or it would never come on.
+    fn leaves_to_next(&mut self, lower: &[u8]) -> bool {
+        if self.is_begun && self.spent >= self.work.budget {
+            self.reached.get_or_insert_with(|| Bytes::copy_from_slice(lower));
+        }
+        self.reached.is_some()
+    }
+}
+
+/// Does a step.
+pub(crate) fn work_in(input: FlushInput<'_>, work: Work<'_>) -> Result<WorkedIn, BetreeError> {
+    let mut progress = Progress { work, spent: 0, is_begun: false, reached: None, leaves: 0, slices: 0 };
+    let flushed = Flush::new(input, 0)?.into_flushed(|step| step.work_in(&mut progress))?;
+    let Progress { reached, leaves, slices, .. } = progress;
+    Ok(WorkedIn { flushed, reached, leaves, slices })
+}
+
+impl Flush<'_> {
+    fn work_in(&mut self, progress: &mut Progress<'_>) -> Result<Option<Child>, BetreeError> {
+        let Some(root) = self.input.version.root.clone() else { return Ok(None) };
+        let (parts, height) = match &root {
+            Child::Leaf(leaf) => {
+                let part = Part { lower: Box::default(), child: root.clone(), slices: Vec::new() };
+                (Some(self.worked_leaf(leaf, part, None, progress)?), 0)
+            }
+            Child::Inner(slot) => {
+                let children = self.worked_children(slot, &[], None, progress)?;
+                (children.map(|children| self.nodes_over(slot.height(), children)), slot.height())
+            }
+        };
+        match parts {
+            None => Ok(Some(root)),
+            Some(parts) => self.root_over(parts, height),
+        }
+    }
+
+    /// What the children of a node become; `None` if they stay as they are.
+    fn worked_children(
+        &mut self,
+        slot: &Arc<NodeSlot>,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Vec<Part>>, BetreeError> {
+        let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
+        let (mut parts, mut has_changed) = (Vec::with_capacity(node.children().len()), false);
+        for at in 0..node.children().len() {
+            let mut part = node.part(at, lower);
+            let ends = if at + 1 < node.pivots().len() { Some(node.pivots().get(at + 1)) } else { upper };
+            if !progress.work.span.overlaps(&part.lower, ends) || progress.leaves_to_next(&part.lower) {
+                parts.push(part);
+                continue;
+            }
+            has_changed |= self.drop_old_slices(&mut part, ends, progress)?;
+            match part.child.clone() {
+                Child::Leaf(leaf) => {
+                    has_changed = true;
+                    parts.extend(self.worked_leaf(&leaf, part, ends, progress)?);
+                }
+                Child::Inner(below) => {
+                    has_changed |= self.clean_slices(&mut part, progress)?;
+                    let begins = part.lower.clone();
+                    match self.worked_children(&below, &begins, ends, progress)? {
+                        None => parts.push(part),
+                        Some(children) => {
+                            has_changed = true;
+                            parts.extend(self.in_place_of(part, children, below.height())?);
+                        }
+                    }
+                }
+            }
+        }
+        if !has_changed {
+            return Ok(None);
+        }
+        self.replaced_nodes.push(Arc::clone(slot));
+        if let Some(first) = parts.first_mut() {
+            // Whatever the first child is now, it covers the keys from where this node begins.
+            first.lower = lower.into();
+        }
+        if node.height() > 1 {
+            self.unite_small(&mut parts)?;
+        }
+        Ok(Some(parts))
+    }
+
+    /// What takes the place of an inner node whose children have become these.
+    fn in_place_of(&mut self, part: Part, children: Vec<Part>, height: u8) -> Result<Vec<Part>, BetreeError> {
+        if part.slices.is_empty() {
+            return Ok(self.nodes_over(height, children));
+        }
+        if !children.is_empty() {
+            let node = NodeSlot::dirty(InnerNode::new(height, children));
+            return Ok(vec![Part { child: Child::Inner(Arc::new(node)), ..part }]);
+        }
+        let waiting = self.take_along(&part.slices, Span::empty())?;
+        let mut parts = leaf_parts(self.leaves.grow_from_nothing(&part.lower, waiting.span())?);
+        for height in 1..=height {
+            parts = self.nodes_over(height, parts);
+        }
+        Ok(parts)
+    }
+
+    /// What takes the place of a leaf that the range meets, together with what waits for it.
+    fn worked_leaf(
+        &mut self,
+        leaf: &LeafChild,
+        part: Part,
+        upper: Option<&[u8]>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<Part>, BetreeError> {
+        progress.is_begun = true;
+        let blocks = self.input.blocks;
+        let directory = blocks.directory(&leaf.directory, BlockingMode::MayBlock)?;
+        let waiting = self.take_along(&part.slices, Span::empty())?;
+        let leaf_bytes = self.input.settings.leaf_bytes;
+        let is_older = directory.pages().iter().all(|page| page.newest < progress.work.time);
+        if is_older && progress.work.span.covers(&part.lower, upper) {
+            progress.leaves += 1;
+            progress.spent += leaf_bytes / UNREAD_SHARE + waiting.span().bytes();
+            self.replaced.push(blocks_of_leaf(leaf, &directory));
+            if leaf.reach > 0 {
+                self.give_back_values(&directory)?;
+            }
+            return Ok(leaf_parts(self.leaves.grow_from_nothing(&part.lower, waiting.span())?));
+        }
+        progress.spent += leaf_bytes + waiting.span().bytes();
+        self.leaves.begin(&part.lower, leaf, waiting.span())?;
+        self.leaves.add(leaf, waiting.span())?;
+        Ok(leaf_parts(self.leaves.end()?))
+    }
+
+    /// Leaves out slices that lie within the range and are older; whether there were any.
+    fn drop_old_slices(
+        &mut self,
+        part: &mut Part,
+        upper: Option<&[u8]>,
+        progress: &mut Progress<'_>,
+    ) -> Result<bool, BetreeError> {
+        if !progress.work.span.covers(&part.lower, upper) {
+            return Ok(false);
+        }
+        let is_old = |slice: &Arc<Slice>| slice.stored().newest < progress.work.time;
+        let (old, kept) = std::mem::take(&mut part.slices).into_iter().partition::<Vec<_>, _>(is_old);
+        part.slices = kept;
+        for slice in &old {
+            let index = self.input.blocks.slice_index(slice, BlockingMode::MayBlock)?;
+            self.replaced.push(blocks_of_slice(slice, index));
+            if slice.reach() > 0 {
+                self.give_back_values(&index.pages)?;
+            }
+        }
+        progress.slices += old.len() as u64;
+        progress.spent += old.len() * self.input.settings.page_bytes;
+        Ok(!old.is_empty())
+    }
+
+    /// Makes the slices of a child one, without what is older, if they may have anything older; whether they did.
+    fn clean_slices(&mut self, part: &mut Part, progress: &mut Progress<'_>) -> Result<bool, BetreeError> {
+        if part.slices.iter().all(|slice| slice.stored().oldest >= progress.work.time) {
+            return Ok(false);
+        }
+        progress.spent += part.slices.iter().map(|slice| pending_bytes(slice)).sum::<usize>();
+        let slices = std::mem::take(&mut part.slices);
+        let messages: Waiting<'_> = self.take_along(&slices, Span::empty())?;
+        if !messages.span().is_empty() {
+            let mut parts = [part.clone()];
+            self.write_run(&mut parts, vec![Joining { part: 0, messages }])?;
+            let [cleaned] = parts;
+            *part = cleaned;
+        }
+        Ok(true)
+    }
+
+    /// The large values of a leaf or slice that goes leave the tree with it.
+    fn give_back_values(&mut self, directory: &Directory) -> Result<(), BetreeError> {
+        for entry in directory.pages().iter().filter(|entry| entry.large_bytes > 0) {
+            let pages = self.input.blocks.pages([entry])?;
+            self.replaced.extend(pages.iter().flat_map(values_of));
+        }
+        Ok(())
+    }
+}

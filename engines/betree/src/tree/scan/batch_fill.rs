@@ -1,0 +1,145 @@
+//! A batch that is being filled: large values are entered with their length, and read at the end. Merges over one are applied then.
+//!
+//! Until the end it is only known where they stand; so while locks of buffers are held nothing is read, and those that lie side by
+//! side in the file, as values do that were written together, come with one call to the device.
+
+use bytes::Bytes;
+use pando_storage::{Batch, BatchLimits, ScanEnd};
+
+use crate::cache::{Blocks, Wanted};
+use crate::error::BetreeError;
+use crate::format::content::{Content, LargeReference};
+use crate::tree::lookup::{Damaged, damaged_value};
+use crate::tree::scan::ScanRequest;
+use crate::tree::value_merge::Gathered;
+
+/// See the module's head.
+pub(crate) struct Filling<'b> {
+    batch: &'b mut Batch,
+    /// The large values, by their places in the batch, ascending.
+    large: Vec<LargeEntry>,
+}
+
+struct LargeEntry {
+    place: usize,
+    reference: LargeReference<Bytes>,
+    /// What is to be done to it once it is read.
+    merges: Gathered,
+}
+
+impl<'b> Filling<'b> {
+    pub(crate) fn new(batch: &'b mut Batch) -> Filling<'b> {
+        Filling { batch, large: Vec::new() }
+    }
+
+    /// Adds an entry, unless it is deleted.
+    pub(crate) fn push(&mut self, key: &[u8], content: Content<&[u8]>) {
+        match content {
+            Content::Deleted => {}
+            Content::Value(value) => self.batch.push(key, value),
+            Content::Merge(_) => unreachable!("merges are gathered, and come with what they are applied to"),
+            Content::Large(reference) => self.push_large(key, reference.to_owned(), Gathered::default()),
+        }
+    }
+
+    fn push_large(&mut self, key: &[u8], reference: LargeReference<Bytes>, merges: Gathered) {
+        self.batch.push_blank(key, reference.length() as usize);
+        self.large.push(LargeEntry { place: self.batch.len() - 1, reference, merges });
+    }
+
+    /// Adds what merges make of what was found below them, if anything was.
+    pub(crate) fn push_merged(&mut self, key: &[u8], merges: Gathered, below: Option<Content<Bytes>>) {
+        let below = match below {
+            Some(Content::Large(reference)) if merges.pass_over(reference.length()) => {
+                return self.push_large(key, reference, Gathered::default());
+            }
+            Some(Content::Large(reference)) => return self.push_large(key, reference, merges),
+            Some(Content::Value(value)) => Some(value),
+            Some(Content::Deleted | Content::Merge(_)) | None => None,
+        };
+        if let Some(value) = merges.over(below) {
+            self.batch.push(key, &value);
+        }
+    }
+
+    /// See [`Batch::push_joined`].
+    pub(crate) fn push_joined(&mut self, start: &[u8], rest: &[u8], key_bytes: usize) {
+        self.batch.push_joined(start, rest, key_bytes);
+    }
+
+    pub(crate) fn reserve(&mut self, entries: usize, bytes: usize) {
+        self.batch.reserve(entries, bytes);
+    }
+
+    pub(crate) fn is_full(&self, limits: BatchLimits) -> bool {
+        self.batch.is_full(limits)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.batch.bytes()
+    }
+
+    /// Reads the large values. Where one cannot be read, the batch ends before it; an error if it is the first entry.
+    pub(crate) fn finish(
+        mut self,
+        blocks: &Blocks,
+        request: &ScanRequest<'_>,
+        end: ScanEnd,
+    ) -> Result<ScanEnd, Damaged> {
+        if self.large.is_empty() || self.read(0..self.large.len(), blocks, request).is_ok() {
+            return Ok(self.apply_merges(request.limits, end));
+        }
+        for at in 0..self.large.len() {
+            let Err(error) = self.read(at..at + 1, blocks, request) else { continue };
+            let place = self.large[at].place;
+            if place > 0 {
+                self.batch.truncate(place);
+                return Ok(self.apply_merges(request.limits, ScanEnd::More));
+            }
+            let key = self.batch.get(place).map(|(key, _)| key).unwrap_or_default();
+            let error = match error {
+                // A thread that may wait reads them all at once.
+                BetreeError::WouldBlock(_) if self.large.len() > 1 => BetreeError::WouldBlock(None),
+                error => error,
+            };
+            let damaged = damaged_value(error, key);
+            self.batch.clear();
+            return Err(damaged);
+        }
+        Ok(self.apply_merges(request.limits, end))
+    }
+
+    /// Applies merges to the large values, which are read. Where they become longer by it, the batch may hold less than was thought.
+    fn apply_merges(&mut self, limits: BatchLimits, end: ScanEnd) -> ScanEnd {
+        let mut has_changed = false;
+        for entry in self.large.iter().filter(|entry| !entry.merges.is_empty()) {
+            let Some((_, value)) = self.batch.get(entry.place) else { break };
+            if let Some(after) = entry.merges.over(Some(Bytes::copy_from_slice(value))) {
+                self.batch.set_value(entry.place, &after);
+                has_changed = true;
+            }
+        }
+        if has_changed && self.batch.cut_to(limits) { ScanEnd::More } else { end }
+    }
+
+    fn read(
+        &mut self,
+        some: std::ops::Range<usize>,
+        blocks: &Blocks,
+        request: &ScanRequest<'_>,
+    ) -> Result<(), BetreeError> {
+        let large = &self.large[some];
+        let targets = self.batch.values_mut(large.iter().map(|entry| entry.place));
+        let wanted = large.iter().zip(targets);
+        let wanted = wanted.map(|(entry, target)| Wanted { reference: &entry.reference, target });
+        blocks.fill_large(wanted, request.pace, request.blocking)
+    }
+}

@@ -1,0 +1,183 @@
+//! What merges make of what is below them: the one place where they are applied.
+//!
+//! # Who joins
+//! - A buffer, below the horizon; a flush, where no snapshot lies between two versions ([`retain`](crate::tree::version_retention)). Nothing is read for it.
+//! - A leaf, below which there is nothing: there all are applied, whatever has to be read ([`leaf_merge`](crate::tree::leaf_merge)).
+//! - Whoever reads a key ([`Gathered`]), for himself.
+//!
+//! # The rules
+//! Over merges they become merges, over a value or a deletion a value. Where the value stays as it is, so does its version: nobody can
+//! tell whether the merges ever were, and a large value need not be read to be told that a sum leaves it alone. Two stay apart where a
+//! large value would have to be read, and where they would become too long as one.
+
+use bytes::Bytes;
+use pando_storage::{MERGES_BYTES_MAX, Merges};
+
+use crate::format::content::{Content, merges_of};
+
+/// What becomes of merges and the version below them, where no snapshot lies between the two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// They are one version, which says this.
+    One(Content<Bytes>),
+    /// The one below, as it is.
+    Below,
+    /// They stay two.
+    Apart,
+}
+
+/// Joins merges with the version below them, reading nothing.
+pub(crate) fn join(merges: Merges<'_>, below: &Content<&[u8]>) -> Joined {
+    match below {
+        Content::Deleted => Joined::One(Content::Value(merges.apply(None).into_owned().into())),
+        Content::Value(value) => apply(merges, value),
+        Content::Merge(older) => {
+            let both = merges.after(merges_of(older));
+            if both.len() > MERGES_BYTES_MAX {
+                Joined::Apart
+            } else {
+                Joined::One(Content::Merge(both.into()))
+            }
+        }
+        Content::Large(reference) if merges.pass_over(reference.length()) => Joined::Below,
+        Content::Large(_) => Joined::Apart,
+    }
+}
+
+/// Joins merges with a value below them.
+pub(crate) fn apply(merges: Merges<'_>, value: &[u8]) -> Joined {
+    let after = merges.apply(Some(value));
+    if *after == *value { Joined::Below } else { Joined::One(Content::Value(after.into_owned().into())) }
+}
+
+/// The merges that a reader has met on the way down to what they are applied to.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    /// The newest first.
+    merges: Vec<Bytes>,
+}
+
+impl Gathered {
+    /// Takes merges in; whatever else ends the search, and comes back.
+    pub(crate) fn take(&mut self, content: Content<Bytes>) -> Option<Content<Bytes>> {
+        match content {
+            Content::Merge(merges) => {
+                self.merges.push(merges);
+                None
+            }
+            content => Some(content),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.merges.is_empty()
+    }
+
+    /// Whether all of them leave every value of so many bytes as it is.
+    pub(crate) fn pass_over(&self, value_bytes: u64) -> bool {
+        self.merges.iter().all(|merges| merges_of(merges).pass_over(value_bytes))
+    }
+
+    /// What they make of the value below; `None` for none.
+    pub(crate) fn over(&self, below: Option<Bytes>) -> Option<Bytes> {
+        self.merges.iter().rev().fold(below, |below, merges| {
+            let value = merges_of(merges).apply(below.as_deref());
+            Some(Bytes::copy_from_slice(&value))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_environment::{Random, SeededRandom};
+    use pando_storage::Merge;
+
+    use crate::tree::value_merge::*;
+
+    fn add(number: i64) -> Vec<u8> {
+        Merge::Add(number).to_bytes()
+    }
+
+    fn joined(merges: &[u8], below: Content<&[u8]>) -> Joined {
+        join(merges_of(merges), &below)
+    }
+
+    fn value(bytes: &[u8]) -> Joined {
+        Joined::One(Content::Value(Bytes::copy_from_slice(bytes)))
+    }
+
+    #[test]
+    fn merges_over_anything_but_merges_become_a_value() {
+        assert_eq!(joined(&add(2), Content::Deleted), value(&2_i64.to_le_bytes()));
+        assert_eq!(joined(&add(2), Content::Value(&40_i64.to_le_bytes())), value(&42_i64.to_le_bytes()));
+        let both = Joined::One(Content::Merge(add(5).into()));
+        assert_eq!(joined(&add(2), Content::Merge(&add(3))), both);
+    }
+
+    #[test]
+    fn where_the_value_stays_its_version_does() {
+        assert_eq!(joined(&add(2), Content::Value(b"no counter")), Joined::Below);
+        assert_eq!(joined(&Merge::Max(b"a").to_bytes(), Content::Value(b"b")), Joined::Below);
+        assert_eq!(joined(&add(0), Content::Value(&1_i64.to_le_bytes())), Joined::Below);
+        // Without the key there would be nothing to see.
+        assert_eq!(joined(&add(0), Content::Deleted), value(&0_i64.to_le_bytes()));
+    }
+
+    #[test]
+    fn merges_that_would_be_too_long_as_one_stay_apart() {
+        let long = |byte: u8| {
+            let operand = vec![byte; 1_900];
+            let mut merges = add(1);
+            while merges.len() < MERGES_BYTES_MAX - 4_000 {
+                for merge in [Merge::Max(&operand).to_bytes(), add(1)] {
+                    merges = merges_of(&merge).after(merges_of(&merges));
+                }
+            }
+            merges
+        };
+        assert_eq!(joined(&long(1), Content::Merge(&long(2))), Joined::Apart);
+    }
+
+    /// Joined in any order they say what they say one by one to a reader.
+    #[test]
+    fn a_reader_has_the_same_value_however_merges_below_it_were_joined() {
+        let random = SeededRandom::new(3);
+        for round in 0..2_000 {
+            let mut versions: Vec<Content<Bytes>> = vec![match random.below(3) {
+                0 => Content::Deleted,
+                1 => Content::Value(Bytes::copy_from_slice(&round.to_string().into_bytes())),
+                _ => Content::Value(Bytes::copy_from_slice(&random.next_u64().to_le_bytes())),
+            }];
+            for _ in 0..random.below(6) {
+                let operand = random.next_u64().to_le_bytes();
+                let merge = match random.below(3) {
+                    0 => Merge::Add(random.below(300) as i64 - 150),
+                    1 => Merge::Max(&operand[..random.below(9) as usize]),
+                    _ => Merge::Min(&operand[..random.below(9) as usize]),
+                };
+                versions.insert(0, Content::Merge(merge.to_bytes().into()));
+            }
+            let seen = |versions: &[Content<Bytes>]| {
+                let mut gathered = Gathered::default();
+                let found = versions.iter().find_map(|content| gathered.take(content.clone()));
+                gathered.over(match found {
+                    Some(Content::Value(value)) => Some(value),
+                    _ => None,
+                })
+            };
+            let before = seen(&versions);
+            while versions.len() > 1 {
+                let at = random.below(versions.len() as u64 - 1) as usize;
+                let Content::Merge(merges) = &versions[at] else { panic!("only the last is none") };
+                let joined = join(merges_of(merges), &versions[at + 1].as_ref());
+                match joined {
+                    Joined::One(content) => versions[at + 1] = content,
+                    Joined::Below => {}
+                    Joined::Apart => panic!("nothing is that long"),
+                }
+                versions.remove(at);
+                assert_eq!(seen(&versions), before);
+            }
+        }
+    }
+}

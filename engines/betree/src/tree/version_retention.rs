@@ -1,0 +1,320 @@
+//! Which versions of a key are still needed: pure, asked by every merge.
+//!
+//! # The rule
+//! Of a key's versions, newest first, one is needed if it is newer than the newest snapshot, or if some snapshot sees it and
+//! nothing newer. In a leaf, below which nothing lies, one that all snapshots see loses its time, and a delete below which
+//! nothing is kept says what the absence of an entry says, and goes.
+//!
+//! Merges that no snapshot tells apart from the version below them are [joined](crate::tree::value_merge) with it: where a version would not be
+//! needed beside a newer one, it is needed by the merges that the newer one is. Above the newest snapshot nothing is joined.
+//!
+//! ```text
+//! snapshots 4 and 9, newest 20        versions   25    17    12    8    6    3    2
+//!                                     needed     yes   yes   no    yes  no   yes  no
+//! ```
+//!
+//! # Range deletes
+//! Over a key they count as deletes, each in its place among the versions, and are never written: they stand in the tree's list. While
+//! one lies over a key that is not newer than a version, that version keeps its time.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pando_storage::{CommitTimestamp, SnapshotTimestamp};
+
+use crate::format::content::{Content, LargeReference, merges_of};
+use crate::range_deletes::DeletedRanges;
+use crate::tree::value_merge::{Joined, join};
+
+/// The snapshots that exist, and the newest that one can begin at; and the range deletes of the tree at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Retained {
+    /// Snapshots of live transactions, ascending; the newest visible one is always the last.
+    snapshots: Vec<SnapshotTimestamp>,
+    ranges: Arc<DeletedRanges>,
+}
+
+impl Retained {
+    /// `live` in any order, all at most `newest`.
+    pub(crate) fn new(mut live: Vec<SnapshotTimestamp>, newest: SnapshotTimestamp) -> Retained {
+        live.push(newest);
+        live.sort_unstable();
+        live.dedup();
+        assert!(live.last() == Some(&newest), "no snapshot is newer than the newest");
+        Retained { snapshots: live, ranges: Arc::default() }
+    }
+
+    /// The same for a tree that has these range deletes. They are looked for after the snapshots: then those that are missing are newer than
+    /// all snapshots, and so than every version that loses its time.
+    pub(crate) fn with_ranges(self, ranges: Arc<DeletedRanges>) -> Retained {
+        Retained { ranges, ..self }
+    }
+
+    /// The times of the range deletes over a key, the newest first.
+    pub(crate) fn deletes_over(&self, key: &[u8]) -> &[CommitTimestamp] {
+        if self.ranges.is_empty() { &[] } else { self.ranges.over(key) }
+    }
+
+    /// The oldest snapshot.
+    pub(crate) fn oldest(&self) -> SnapshotTimestamp {
+        self.snapshots[0]
+    }
+
+    /// Whether some snapshot sees a version and not its next newer one, or may do so one day.
+    fn tells_apart(&self, newer: CommitTimestamp, older: CommitTimestamp) -> bool {
+        // The first snapshot that sees the older one: does it see the newer one, too?
+        let at = self.snapshots.partition_point(|snapshot| !snapshot.sees(older));
+        self.snapshots.get(at).is_none_or(|snapshot| !snapshot.sees(newer))
+    }
+}
+
+/// A version on its way down.
+#[derive(Clone, Debug)]
+pub(crate) struct MergedVersion {
+    pub(crate) timestamp: CommitTimestamp,
+    pub(crate) content: Content<Bytes>,
+}
+
+/// Large values whose last reference a merge has left out.
+pub(crate) type Dropped = Vec<LargeReference<Bytes>>;
+
+/// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below: deletes, merges and times
+/// stay. Large values of what is taken out are noted in `dropped`.
+pub(crate) fn retain_pending(
+    key: &[u8],
+    versions: &mut Vec<MergedVersion>,
+    retained: &Retained,
+    dropped: &mut Dropped,
+) {
+    add_range_deletes(key, versions, retained);
+    retain_needed(versions, retained, dropped);
+    take_out_range_deletes(key, versions, retained);
+}
+
+/// Puts a delete for each range delete over the key in its place among the versions (newest first), if there is something older here. Else
+/// what lies farther down may be older or newer: merges must not take the place below them for empty.
+pub(crate) fn add_range_deletes(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    for time in retained.deletes_over(key) {
+        let newer = versions.partition_point(|version| version.timestamp > *time);
+        // What its own transaction wrote after it, has its time, and hides what is older as well.
+        if versions.get(newer).is_some_and(|version| version.timestamp < *time) {
+            versions.insert(newer, MergedVersion { timestamp: *time, content: Content::Deleted });
+        }
+    }
+}
+
+/// Takes them out again. A delete of the same transaction says the same, and goes, too.
+fn take_out_range_deletes(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    let deletes = retained.deletes_over(key);
+    if !deletes.is_empty() {
+        versions.retain(|version| !(version.content.is_deleted() && deletes.contains(&version.timestamp)));
+    }
+}
+
+/// Takes out of versions and range deletes (newest first) what nobody needs.
+pub(crate) fn retain_needed(versions: &mut Vec<MergedVersion>, retained: &Retained, dropped: &mut Dropped) {
+    versions.dedup_by(|older, newer| {
+        assert!(older.timestamp < newer.timestamp, "of each key the versions descend by time");
+        if retained.tells_apart(newer.timestamp, older.timestamp) {
+            return false;
+        }
+        let Content::Merge(merges) = &newer.content else {
+            if let Content::Large(reference) = &older.content {
+                dropped.push(reference.clone());
+            }
+            return true;
+        };
+        match join(merges_of(merges), &older.content.as_ref()) {
+            Joined::One(content) => newer.content = content,
+            Joined::Below => std::mem::swap(&mut newer.content, &mut older.content),
+            Joined::Apart => return false,
+        }
+        true
+    });
+}
+
+/// Takes out of the versions and range deletes that a leaf is to have of a key (newest first, no merges among them) the deletes that hide
+/// nothing, and the time from what all see.
+pub(crate) fn settle(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+    take_out_range_deletes(key, versions, retained);
+    while versions.last().is_some_and(|last| last.content.is_deleted()) {
+        versions.pop();
+    }
+    if let Some(last) = versions.last_mut()
+        && retained.oldest().sees(last.timestamp)
+        && retained.deletes_over(key).last().is_none_or(|oldest| last.timestamp < *oldest)
+    {
+        last.timestamp = CommitTimestamp::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_storage::{Lsn, Merge};
+
+    use crate::base::KeySpan;
+    use crate::tree::version_retention::*;
+
+    fn kept(snapshots: &[u64], newest: u64, versions: &[(u64, bool)]) -> Vec<u64> {
+        kept_under(&[], snapshots, newest, versions)
+    }
+
+    /// What is kept under range deletes of these times, the oldest first.
+    fn kept_under(deletes: &[u64], snapshots: &[u64], newest: u64, versions: &[(u64, bool)]) -> Vec<u64> {
+        let ranges = deletes.iter().fold(DeletedRanges::default(), |list, time| {
+            list.with_all([KeySpan::all()].iter(), CommitTimestamp::new(*time), Lsn::new(*time))
+        });
+        let live = snapshots.iter().map(|snapshot| SnapshotTimestamp::new(*snapshot)).collect();
+        let retained = Retained::new(live, SnapshotTimestamp::new(newest));
+        let mut versions: Vec<_> = versions
+            .iter()
+            .map(|(timestamp, put)| MergedVersion {
+                timestamp: CommitTimestamp::new(*timestamp),
+                content: if *put { Content::Value(Bytes::new()) } else { Content::Deleted },
+            })
+            .collect();
+        let retained = retained.with_ranges(Arc::new(ranges));
+        add_range_deletes(b"key", &mut versions, &retained);
+        retain_needed(&mut versions, &retained, &mut Dropped::new());
+        settle(b"key", &mut versions, &retained);
+        versions.iter().map(|version| version.timestamp.get()).collect()
+    }
+
+    #[test]
+    fn the_example_of_the_module_holds() {
+        let versions = [25, 17, 12, 8, 6, 3, 2].map(|timestamp| (timestamp, true));
+        assert_eq!(kept(&[4, 9], 20, &versions), [25, 17, 8, 0]);
+    }
+
+    #[test]
+    fn without_old_snapshots_only_the_newest_version_is_kept_and_loses_its_time() {
+        assert_eq!(kept(&[], 9, &[(9, true), (5, true), (1, true)]), [0]);
+    }
+
+    #[test]
+    fn a_delete_goes_unless_an_older_version_must_stay_hidden_from_some() {
+        assert_eq!(kept(&[], 9, &[(9, false), (5, true)]), []);
+        assert_eq!(kept(&[6], 9, &[(9, false), (5, true)]), [9, 0]);
+        assert_eq!(kept(&[3], 9, &[(9, false), (5, true)]), []);
+    }
+
+    #[test]
+    fn what_is_pending_keeps_its_deletes_and_times() {
+        let version = |timestamp| MergedVersion {
+            timestamp: CommitTimestamp::new(timestamp),
+            content: Content::Deleted,
+        };
+        let mut versions = vec![version(9), version(5)];
+        let retained = Retained::new(Vec::new(), SnapshotTimestamp::new(9));
+        retain_pending(b"key", &mut versions, &retained, &mut Dropped::new());
+        assert_eq!(versions.iter().map(|version| version.timestamp.get()).collect::<Vec<_>>(), [9]);
+    }
+
+    fn add(number: i64) -> Content<Bytes> {
+        Content::Merge(Merge::Add(number).to_bytes().into())
+    }
+
+    fn counter(number: i64) -> Content<Bytes> {
+        Content::Value(Bytes::copy_from_slice(&number.to_le_bytes()))
+    }
+
+    /// What is left of versions that are on their way.
+    fn pending(snapshots: &[u64], versions: &[(u64, Content<Bytes>)]) -> Vec<(u64, Content<Bytes>)> {
+        pending_under(DeletedRanges::default(), snapshots, versions)
+    }
+
+    fn pending_under(
+        ranges: DeletedRanges,
+        snapshots: &[u64],
+        versions: &[(u64, Content<Bytes>)],
+    ) -> Vec<(u64, Content<Bytes>)> {
+        let live = snapshots.iter().map(|snapshot| SnapshotTimestamp::new(*snapshot)).collect();
+        let retained = Retained::new(live, SnapshotTimestamp::new(20)).with_ranges(Arc::new(ranges));
+        let mut versions: Vec<_> = versions
+            .iter()
+            .map(|(time, content)| (CommitTimestamp::new(*time), content.clone()))
+            .map(|(timestamp, content)| MergedVersion { timestamp, content })
+            .collect();
+        retain_pending(b"key", &mut versions, &retained, &mut Dropped::new());
+        versions.into_iter().map(|version| (version.timestamp.get(), version.content)).collect()
+    }
+
+    #[test]
+    fn merges_join_what_is_below_them_between_the_same_snapshots() {
+        let versions =
+            [(19, add(1)), (17, add(2)), (12, add(3)), (8, add(4)), (6, counter(100)), (3, add(7))];
+        assert_eq!(pending(&[], &versions), [(19, counter(110))]);
+        assert_eq!(pending(&[6], &versions), [(19, add(10)), (6, counter(100))]);
+        let one_by_one = [(19, add(1)), (17, add(5)), (8, add(4)), (6, counter(100)), (3, add(7))];
+        assert_eq!(pending(&[3, 6, 11, 18], &versions), one_by_one);
+    }
+
+    #[test]
+    fn a_snapshot_at_the_very_time_of_a_merge_sees_it() {
+        let versions = [(9, add(1)), (8, add(2))];
+        assert_eq!(pending(&[8], &versions), versions);
+        assert_eq!(pending(&[9], &versions), [(9, add(3))]);
+        assert_eq!(pending(&[7], &versions), [(9, add(3))]);
+    }
+
+    #[test]
+    fn above_the_newest_snapshot_nothing_is_joined() {
+        let versions = [(23, add(1)), (22, add(2)), (21, counter(1)), (20, add(3)), (19, add(4))];
+        assert_eq!(pending(&[], &versions), [&versions[..3], &[(20, add(7))]].concat());
+    }
+
+    #[test]
+    fn merges_over_a_delete_are_a_put_and_over_what_they_leave_alone_nothing() {
+        let value = Content::Value(Bytes::from_static(b"no counter"));
+        assert_eq!(pending(&[], &[(9, add(4)), (8, Content::Deleted), (7, counter(1))]), [(9, counter(4))]);
+        assert_eq!(pending(&[], &[(9, add(4)), (8, value.clone())]), [(9, value)]);
+    }
+
+    #[test]
+    fn a_large_value_is_taken_over_by_what_leaves_it_alone_and_kept_for_what_has_to_read_it() {
+        let large = Content::Large(crate::format::content::tests::large(70_000));
+        let max = Content::Merge(Merge::Max(b"m").to_bytes().into());
+        assert_eq!(pending(&[], &[(9, add(4)), (8, large.clone())]), [(9, large.clone())]);
+        let (both, older) = ([(9, max), (8, large)], (7, counter(1)));
+        assert_eq!(pending(&[], &[&both[..], &[older]].concat()), both);
+    }
+
+    #[test]
+    fn under_a_range_delete_only_what_a_snapshot_sees_without_it_is_kept() {
+        assert_eq!(kept_under(&[7], &[], 9, &[(5, true), (3, true)]), []);
+        assert_eq!(kept_under(&[7], &[5], 9, &[(6, true), (5, true), (3, true)]), [0]);
+        assert_eq!(kept_under(&[7], &[4], 9, &[(5, true), (3, true)]), [0]);
+        assert_eq!(
+            kept_under(&[7], &[], 6, &[(5, true), (3, true)]),
+            [0],
+            "nobody sees the range delete yet"
+        );
+        assert_eq!(kept_under(&[7], &[], 9, &[(5, false), (3, true)]), []);
+        assert_eq!(kept_under(&[4, 7], &[5], 9, &[(5, true), (3, true)]), [5]);
+        assert_eq!(kept_under(&[4, 7], &[3], 9, &[(5, true), (3, true)]), [0]);
+    }
+
+    #[test]
+    fn merges_find_nothing_below_a_range_delete_and_what_may_lie_between_farther_down() {
+        let pending = |snapshots: &[u64], versions: &[(u64, Content<Bytes>)]| {
+            let ranges = DeletedRanges::default();
+            let time = CommitTimestamp::new(7);
+            pending_under(ranges.with_all([KeySpan::all()].iter(), time, Lsn::new(7)), snapshots, versions)
+        };
+        assert_eq!(pending(&[], &[(9, add(4))]), [(9, add(4))], "farther down there may be one of 8");
+        assert_eq!(pending(&[], &[(9, add(4)), (8, counter(1))]), [(9, counter(5))]);
+        assert_eq!(pending(&[], &[(9, add(4)), (6, counter(1))]), [(9, counter(4))]);
+        assert_eq!(pending(&[6], &[(9, add(4)), (6, counter(1))]), [(9, counter(4)), (6, counter(1))]);
+        let (above, below) = ((9, add(4)), (6, counter(1)));
+        assert_eq!(pending(&[8], &[above.clone(), below]), [above], "no snapshot sees what is deleted");
+    }
+
+    #[test]
+    fn what_is_not_older_than_a_range_delete_keeps_its_time() {
+        assert_eq!(kept_under(&[7], &[], 9, &[(8, true), (5, true)]), [8]);
+        assert_eq!(kept_under(&[7], &[], 9, &[(7, true), (5, true)]), [7], "of the same transaction");
+        assert_eq!(kept_under(&[7], &[5], 9, &[(8, true), (5, true)]), [8, 0]);
+        assert_eq!(kept_under(&[2, 7], &[5], 9, &[(8, true), (5, true)]), [8, 5]);
+        assert_eq!(kept_under(&[7], &[], 9, &[(8, false), (5, true)]), [], "nothing lies below");
+    }
+}
