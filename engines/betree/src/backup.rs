@@ -3,7 +3,7 @@
 //! # The life of a backup
 //! 1. A checkpoint, so that little of the log has to be copied. Then its generation is *pinned*: nothing that it reaches is
 //!    used again ([`PinnedGeneration`]). The log is held from where that generation's replay begins.
-//! 2. Behind the gate, for an instant: the last LSN. This is the *moment* of the backup; the log is synced up to it, copied
+//! 2. FlushDebt the gate, for an instant: the last LSN. This is the *moment* of the backup; the log is synced up to it, copied
 //!    exactly up to it ([`Log::copy`](crate::log::Log::copy)), and let go.
 //! 3. The extents that the generation uses are copied, in *pieces* of at most 1 MiB, one a [step](BackupJob::step). Of an
 //!    incremental backup only those that the one before has not ([`changed`]).
@@ -31,10 +31,10 @@ use pando_storage::{BackupExtent, BackupReport, BackupRequest, CommitTimestamp, 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::UNIT_BYTES;
-use crate::core::Core;
 use crate::error::BetreeError;
 use crate::log::{CopiedSegment, LOG_FOLDER, segment_file_name};
 use crate::space::{IntervalSet, PinnedGeneration, Shutdown};
+use crate::store::Store;
 
 pub use error::BackupError;
 #[cfg(feature = "fuzzing")]
@@ -58,7 +58,7 @@ pub enum BackupProgress {
 
 /// A backup under way. Dropped before it is finished, it removes what it wrote.
 pub struct BackupJob {
-    core: Arc<Core>,
+    store: Arc<Store>,
     environment: Environment,
     folder: PathBuf,
     pin: PinnedGeneration,
@@ -78,8 +78,8 @@ pub struct BackupJob {
 
 impl BackupJob {
     /// Steps 1 and 2 of the [module](self). The moment of the backup lies within this call.
-    pub(crate) fn begin(core: &Arc<Core>, request: &BackupRequest<'_>) -> Result<BackupJob, BetreeError> {
-        core.check_open()?;
+    pub(crate) fn begin(store: &Arc<Store>, request: &BackupRequest<'_>) -> Result<BackupJob, BetreeError> {
+        store.gate.check_open()?;
         let (environment, folder) = (request.environment, request.folder);
         let base = request.since.map(|since| read_manifest(environment, since)).transpose()?;
         let files = environment.files();
@@ -87,19 +87,19 @@ impl BackupJob {
         files.create_dir(folder).map_err(failed)?;
         let lock = files.lock(folder).map_err(failed)?;
         check_folder(environment, folder)?;
-        match core.checkpoint(Shutdown::Running) {
+        match store.checkpointer.checkpoint(Shutdown::Running) {
             // Then a longer part of the log is copied instead.
             Err(error) if error.is_no_space() => {}
             outcome => outcome?,
         }
-        let (pin, hold) = core.pin_newest();
+        let (pin, hold) = pin_newest(store);
         if let Some(base) = &base {
             base.check_before(pin.superblock(), request.since.unwrap_or(folder))?;
         }
         let extents =
             files.open(&folder.join(EXTENTS_FILE), OpenMode::CreateOrOpen, Access::Direct).map_err(failed)?;
         let mut job = BackupJob {
-            core: Arc::clone(core),
+            store: Arc::clone(store),
             environment: environment.clone(),
             folder: folder.to_owned(),
             pin,
@@ -125,11 +125,11 @@ impl BackupJob {
     fn copy_log(&mut self) -> Result<(), BetreeError> {
         self.moment = {
             // Else the copy would complete a commit that those before it in time are not part of.
-            let _no_large = self.core.large.exclude();
-            let _gate = self.core.gate.write();
-            self.core.last_lsn()
+            let _no_large = self.store.large.exclude();
+            let _gate = self.store.gate.close();
+            self.store.gate.last_lsn()
         };
-        let log = self.core.log();
+        let log = self.store.gate.log();
         log.sync(self.moment)?;
         let (folder, from) = (self.folder.join(LOG_FOLDER), self.pin.superblock().log_position());
         let copied = log.copy(&self.environment, &folder, from, self.moment);
@@ -155,7 +155,7 @@ impl BackupJob {
 
     fn copy_next(&mut self) -> Result<BackupProgress, BetreeError> {
         assert!(!self.is_finished, "a finished backup is not continued");
-        self.core.check_open()?;
+        self.store.gate.check_open()?;
         let Some(units) = self.remaining.pop() else { return self.finish() };
         let length = ((units.end - units.start) * UNIT_BYTES) as usize;
         let bytes = &mut self.buffer[..length];
@@ -204,14 +204,12 @@ impl Drop for BackupJob {
     }
 }
 
-impl Core {
-    /// Pins the newest generation, and holds the log that its replay needs. LockWaits for a checkpoint that is under way.
-    fn pin_newest(&self) -> (PinnedGeneration, crate::log::LogHold) {
-        let _no_checkpoint = self.checkpoint.exclude();
-        let pin = PinnedGeneration::newest(self.blocks.store());
-        let hold = self.log().hold(pin.superblock().log_position().lsn());
-        (pin, hold)
-    }
+/// Pins the newest generation, and holds the log that its replay needs. Waits for a checkpoint that is under way.
+fn pin_newest(store: &Store) -> (PinnedGeneration, crate::log::LogHold) {
+    let _no_checkpoint = store.checkpointer.state.exclude();
+    let pin = PinnedGeneration::newest(store.blocks.store());
+    let hold = store.gate.log().hold(pin.superblock().log_position().lsn());
+    (pin, hold)
 }
 
 /// A folder is taken that has nothing in it but what an unfinished backup leaves.

@@ -2,7 +2,7 @@
 //!
 //! 1. Wait, if buffers or log are fuller than they should be ([`crate::background::back_pressure`]).
 //! 2. Write the record's payload.
-//! 3. Behind the gate: append it to the log, whose LSN is the commit's timestamp, and put the writes into the buffers, and ranges that are
+//! 3. FlushDebt the gate: append it to the log, whose LSN is the commit's timestamp, and put the writes into the buffers, and ranges that are
 //!    deleted into the lists of their trees.
 //! 4. Settle the intents, then publish: from here on new snapshots see the commit.
 //! 5. For `Logged`: hand the log's bytes to the kernel. `Synced` is the log's own business, told by a waker.
@@ -10,72 +10,133 @@
 //! Up to the append an error means that nothing has happened. After it nothing but the log's device can fail, and then the
 //! engine takes no further commits.
 
+pub(crate) mod large_commit;
+
+use std::sync::Arc;
+
+use pando_environment::Environment;
 use pando_storage::{
     Change, Claim, Claims, CommitReceipt, CommitTimestamp, Durability, Lsn, TreeId, Write, WriteSet,
 };
 
-use crate::core::{Core, KeyWrite};
+use crate::background::back_pressure::BackPressure;
+use crate::background::backlog::Backlog;
+use crate::background::checkpoint::Checkpointer;
+use crate::background::flush_monitor::FlushMonitor;
+use crate::background::flush_scheduler::FlushScheduler;
+use crate::background::range_deletes::RangeDeletes;
+use crate::background::write_buffers::WriteBuffers;
+use crate::cache::Blocks;
+use crate::commit_order::{CommitGate, LargeCommits, Visibility};
+use crate::counters::Counters;
 use crate::error::BetreeError;
 use crate::format::record::{CommitWriter, Kind};
 use crate::log::Packed;
+use crate::options::live_options::LiveOptions;
 use crate::range_deletes::encoding::DeletedRange;
+use crate::tree::registry::KeyWrite;
+use crate::tree::registry::TreeRegistry;
 
 /// How many commits pass between two looks for the oldest snapshot.
 const HORIZON_COMMITS: u64 = 64;
 /// So many versions that are left to be dropped are worth a look, too.
 const HORIZON_LEFT: usize = 64;
 
-/// Commits a write set and ranges to be deleted, which lie under it; one of both is not empty.
-pub(crate) fn commit(
-    core: &Core,
-    writes: &WriteSet,
-    ranges: &[DeletedRange],
-    claims: &Claims,
-    durability: Durability,
-) -> Result<CommitReceipt, BetreeError> {
-    let range_bytes: usize = ranges.iter().map(|range| range.span.bytes()).sum();
-    core.make_room(writes.bytes() + range_bytes, writes.keys() + ranges.len())?;
-    let sorted = writes.sorted();
-    let mut groups: Vec<(TreeId, Vec<KeyWrite<'_>>)> = Vec::new();
-    for write in &sorted {
-        match groups.last_mut() {
-            Some((tree, group)) if *tree == write.tree => group.push((write.key, write.change)),
-            _ => groups.push((write.tree, vec![(write.key, write.change)])),
+/// Commits transactions. See the module's head.
+pub(crate) struct Committer {
+    pub(crate) environment: Environment,
+    /// Whether background tasks have threads of their own.
+    pub(crate) runs_by_itself: bool,
+    pub(crate) options: Arc<LiveOptions>,
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) trees: Arc<TreeRegistry>,
+    pub(crate) gate: Arc<CommitGate>,
+    pub(crate) visibility: Arc<Visibility>,
+    pub(crate) large: Arc<LargeCommits>,
+    pub(crate) buffers: Arc<WriteBuffers>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) monitor: Arc<FlushMonitor>,
+    pub(crate) scheduler: Arc<FlushScheduler>,
+    pub(crate) range_deletes: Arc<RangeDeletes>,
+    pub(crate) checkpointer: Arc<Checkpointer>,
+    pub(crate) back_pressure: Arc<BackPressure>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Committer {
+    /// Commits a write set and ranges to be deleted, which lie under it; one of both is not empty.
+    pub(crate) fn commit(
+        &self,
+        writes: &WriteSet,
+        ranges: &[DeletedRange],
+        claims: &Claims,
+        durability: Durability,
+    ) -> Result<CommitReceipt, BetreeError> {
+        let range_bytes: usize = ranges.iter().map(|range| range.span.bytes()).sum();
+        self.back_pressure.make_room(writes.bytes() + range_bytes, writes.keys() + ranges.len())?;
+        let sorted = writes.sorted();
+        let mut groups: Vec<(TreeId, Vec<KeyWrite<'_>>)> = Vec::new();
+        for write in &sorted {
+            match groups.last_mut() {
+                Some((tree, group)) if *tree == write.tree => group.push((write.key, write.change)),
+                _ => groups.push((write.tree, vec![(write.key, write.change)])),
+            }
         }
+        let payload = payload_of(ranges, &groups, writes.bytes() + range_bytes + sorted.len() * 8);
+        // Replay takes as long as what has to be applied again, however few bytes that is in the log.
+        let replayed_bytes = payload.len() as u64;
+        let packed = Packed::of(payload, self.options.log_compression);
+        if self.visibility.superseded() >= HORIZON_LEFT {
+            // Not behind the last commit, whose transaction was still live and had a snapshot before it.
+            self.visibility.refresh();
+        }
+        let blind_merges = sorted.iter().filter(|write| is_blind_merge(write));
+        let lsn = if blind_merges.clone().next().is_some() {
+            let keys = blind_merges.map(|write| (write.tree, write.key));
+            self.large.merge_beside(&self.visibility.intents, keys, || {
+                self.append_and_apply(ranges, &groups, &packed)
+            })?
+        } else {
+            self.append_and_apply(ranges, &groups, &packed)?
+        };
+        self.checkpointer.state.add_log_bytes(replayed_bytes);
+        self.counters.payload_bytes.add(replayed_bytes);
+        let timestamp = CommitTimestamp::new(lsn.get());
+        claims.commit(&self.visibility.intents, timestamp);
+        self.visibility.publish(timestamp);
+        if !ranges.is_empty() {
+            self.backlog.wake_flushers();
+        }
+        self.counters.commits.add(1);
+        self.counters.writes.add((sorted.len() + ranges.len()) as u64);
+        self.counters.write_bytes.add((writes.bytes() + range_bytes) as u64);
+        if lsn.get().is_multiple_of(HORIZON_COMMITS) {
+            self.visibility.refresh();
+        }
+        if durability == Durability::Logged {
+            self.gate.log().write_through(lsn)?;
+        }
+        Ok(CommitReceipt { timestamp, lsn })
     }
-    let payload = payload_of(ranges, &groups, writes.bytes() + range_bytes + sorted.len() * 8);
-    // Replay takes as long as what has to be applied again, however few bytes that is in the log.
-    let replayed_bytes = payload.len() as u64;
-    let packed = Packed::of(payload, core.options.log_compression);
-    if core.left() >= HORIZON_LEFT {
-        // Not behind the last commit, whose transaction was still live and had a snapshot before it.
-        core.refresh_horizon();
+
+    fn append_and_apply(
+        &self,
+        ranges: &[DeletedRange],
+        groups: &[(TreeId, Vec<KeyWrite<'_>>)],
+        packed: &Packed,
+    ) -> Result<Lsn, BetreeError> {
+        let _gate = self.gate.pass(ranges);
+        self.gate.check_open()?;
+        let trees = groups.iter().map(|(tree, _)| self.trees.live(*tree)).collect::<Result<Vec<_>, _>>()?;
+        ranges.iter().try_for_each(|range| self.trees.check_live(range.tree))?;
+        let kind = if ranges.is_empty() { Kind::Commit } else { Kind::RangeCommit };
+        let lsn = self.gate.log().append_packed(kind.into(), packed)?.lsn;
+        self.range_deletes.record(ranges, CommitTimestamp::new(lsn.get()), lsn);
+        for (tree, (_, group)) in trees.iter().zip(groups) {
+            self.buffers.apply(tree, lsn, CommitTimestamp::new(lsn.get()), group);
+        }
+        Ok(lsn)
     }
-    let blind_merges = sorted.iter().filter(|write| is_blind_merge(write));
-    let lsn = if blind_merges.clone().next().is_some() {
-        let keys = blind_merges.map(|write| (write.tree, write.key));
-        core.large.merge_beside(&core.intents, keys, || append_and_apply(core, ranges, &groups, &packed))?
-    } else {
-        append_and_apply(core, ranges, &groups, &packed)?
-    };
-    core.checkpoint.add_log_bytes(replayed_bytes);
-    core.counters.payload_bytes.add(replayed_bytes);
-    let timestamp = CommitTimestamp::new(lsn.get());
-    claims.commit(&core.intents, timestamp);
-    core.publisher.publish(timestamp);
-    if !ranges.is_empty() {
-        core.wake_mergers();
-    }
-    core.counters.commits.add(1);
-    core.counters.writes.add((sorted.len() + ranges.len()) as u64);
-    core.counters.write_bytes.add((writes.bytes() + range_bytes) as u64);
-    if lsn.get().is_multiple_of(HORIZON_COMMITS) {
-        core.refresh_horizon();
-    }
-    if durability == Durability::Logged {
-        core.log().write_through(lsn)?;
-    }
-    Ok(CommitReceipt { timestamp, lsn })
 }
 
 fn is_blind_merge(write: &Write<'_>) -> bool {
@@ -94,23 +155,4 @@ fn payload_of(ranges: &[DeletedRange], groups: &[(TreeId, Vec<KeyWrite<'_>>)], b
         }
     }
     writer.finish()
-}
-
-fn append_and_apply(
-    core: &Core,
-    ranges: &[DeletedRange],
-    groups: &[(TreeId, Vec<KeyWrite<'_>>)],
-    packed: &Packed,
-) -> Result<Lsn, BetreeError> {
-    let _gate = core.pass_gate(ranges);
-    core.check_open()?;
-    let trees = groups.iter().map(|(tree, _)| core.live_tree(*tree)).collect::<Result<Vec<_>, _>>()?;
-    ranges.iter().try_for_each(|range| core.check_live(range.tree))?;
-    let kind = if ranges.is_empty() { Kind::Commit } else { Kind::RangeCommit };
-    let lsn = core.log().append_packed(kind.into(), packed)?.lsn;
-    core.delete_ranges(ranges, CommitTimestamp::new(lsn.get()), lsn);
-    for (tree, (_, group)) in trees.iter().zip(groups) {
-        core.apply(tree, lsn, CommitTimestamp::new(lsn.get()), group);
-    }
-    Ok(lsn)
 }

@@ -15,15 +15,15 @@ use pando_storage::{
 };
 
 use crate::backup::{BackupJob, BackupProgress};
-use crate::base::WaitFor;
-use crate::core::Core;
+use crate::commit_order::Live;
 use crate::error::BetreeError;
 use crate::format::record::{Kind, write_create_tree, write_drop_tree, write_lay_out_tree};
 use crate::log::LogError;
 use crate::options::Options;
 use crate::recovery;
 use crate::space::Shutdown;
-use crate::transaction::{BetreeTransaction, Live};
+use crate::store::Store;
+use crate::transaction::BetreeTransaction;
 use crate::tree::estimate::estimate_all;
 use crate::tree::node::Child;
 use crate::tree::tree_state::Tree;
@@ -39,7 +39,7 @@ const PENDING_KEPT_BYTES_MAX: u64 = 1 << 20;
 
 /// An open store. See the crate's head.
 pub struct Betree {
-    pub(crate) core: Arc<Core>,
+    pub(crate) store: Arc<Store>,
     /// Background work; gone once the store is closed.
     tasks: Mutex<Vec<Task>>,
 }
@@ -55,7 +55,7 @@ impl Betree {
         options: Options,
     ) -> Result<Arc<Betree>, StorageError> {
         let opened = recovery::open(environment, folder, options)?;
-        Ok(Arc::new(Betree { core: opened.core, tasks: Mutex::new(opened.tasks) }))
+        Ok(Arc::new(Betree { store: opened.store, tasks: Mutex::new(opened.tasks) }))
     }
 
     /// Whether a folder holds a store of this engine.
@@ -72,88 +72,82 @@ impl Betree {
     /// # Errors
     /// As for [`Engine::backup`].
     pub fn begin_backup(&self, request: &BackupRequest<'_>) -> Result<BackupJob, StorageError> {
-        Ok(BackupJob::begin(&self.core, request)?)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
+        Ok(BackupJob::begin(&self.store, request)?)
     }
 
     fn create(&self, name: &str, options: &TreeOptions) -> Result<TreeId, BetreeError> {
         if name.len() > NAME_BYTES_MAX {
             return Err(BetreeError::NameTooLong { bytes: name.len(), limit: NAME_BYTES_MAX });
         }
-        let core = &self.core;
-        let settings = core.options.tree.with_options(&options.entries)?;
-        let mut naming = core.waits.lock(WaitFor::Naming, &core.naming);
+        let store = &self.store;
+        let settings = store.options.tree.with_options(&options.entries)?;
+        let mut naming = store.trees.lock_naming();
         if naming.by_name.contains_key(name) {
             return Err(BetreeError::NameTaken(name.to_owned()));
         }
         let id = TreeId::new(naming.next);
         let payload = write_create_tree(id, name, &options.entries);
         let lsn = {
-            let _gate = core.gate.read();
-            core.check_open()?;
-            let lsn = core.log().append(Kind::CreateTree.into(), &[&payload])?;
+            let _gate = store.gate.enter();
+            store.gate.check_open()?;
+            let lsn = store.gate.log().append(Kind::CreateTree.into(), &[&payload])?;
             let view = TreeView::empty(lsn);
             let tree = Arc::new(Tree::new(id, name.to_owned(), options.entries.clone(), settings, view));
-            core.change_trees(|trees| {
-                trees.insert(id.get(), tree);
-            });
+            store.trees.add(&mut naming, [tree]);
             lsn
         };
         naming.next += 1;
         naming.by_name.insert(name.to_owned(), id);
-        core.publisher.publish(CommitTimestamp::new(lsn.get()));
+        store.visibility.publish(CommitTimestamp::new(lsn.get()));
         Ok(id)
     }
 
     fn change_layout(&self, id: TreeId, options: &TreeOptions) -> Result<(), BetreeError> {
-        let core = &self.core;
-        let settings = core.options.tree.with_options(&options.entries)?;
-        let _naming = core.waits.lock(WaitFor::Naming, &core.naming);
+        let store = &self.store;
+        let settings = store.options.tree.with_options(&options.entries)?;
+        let _naming = store.trees.lock_naming();
         let lsn = {
-            let _gate = core.gate.read();
-            core.check_open()?;
-            let tree = core.live_tree(id)?;
+            let _gate = store.gate.enter();
+            store.gate.check_open()?;
+            let tree = store.trees.live(id)?;
             let payload = write_lay_out_tree(id, &options.entries);
-            let lsn = core.log().append(Kind::LayOutTree.into(), &[&payload])?;
+            let lsn = store.gate.log().append(Kind::LayOutTree.into(), &[&payload])?;
             tree.change_layout(options.entries.clone(), settings);
             lsn
         };
-        core.publisher.publish(CommitTimestamp::new(lsn.get()));
+        store.visibility.publish(CommitTimestamp::new(lsn.get()));
         Ok(())
     }
 
     fn drop(&self, id: TreeId) -> Result<(), BetreeError> {
-        let core = &self.core;
-        let mut naming = core.naming.lock();
+        let store = &self.store;
+        let mut naming = store.trees.lock_naming();
         let lsn = {
-            let _gate = core.gate.read();
-            core.check_open()?;
-            let tree = core.live_tree(id)?;
-            let lsn = core.log().append(Kind::DropTree.into(), &[&write_drop_tree(id)])?;
+            let _gate = store.gate.enter();
+            store.gate.check_open()?;
+            let tree = store.trees.live(id)?;
+            let lsn = store.gate.log().append(Kind::DropTree.into(), &[&write_drop_tree(id)])?;
             tree.set_dropped(CommitTimestamp::new(lsn.get()));
             naming.by_name.remove(&tree.name);
             lsn
         };
-        core.publisher.publish(CommitTimestamp::new(lsn.get()));
+        store.visibility.publish(CommitTimestamp::new(lsn.get()));
         Ok(())
     }
 
     fn shut_down(&self) -> Result<(), BetreeError> {
-        let core = &self.core;
+        let store = &self.store;
         {
             // Commits that are under way end first, later ones are refused.
-            let _gate = core.gate.write();
-            if !core.set_closed() {
+            let _gate = store.gate.close();
+            if !store.gate.set_closed() {
                 return Ok(());
             }
         }
-        let outcome = core.merge_everything().and_then(|()| core.checkpoint_at_end());
+        let outcome =
+            store.checkpointer.flush_everything().and_then(|()| store.checkpointer.checkpoint_at_end());
         self.tasks.lock().clear();
-        let closed = core.log().close();
+        let closed = store.gate.log().close();
         outcome?;
         Ok(closed?)
     }
@@ -184,25 +178,30 @@ impl Engine for Betree {
     }
 
     fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
-        self.core.check_open()?;
-        let trees = self.core.trees_in_order();
+        self.store.gate.check_open()?;
+        let trees = self.store.trees.in_order();
         let live = trees.iter().filter(|tree| !tree.is_dropped());
         Ok(live.map(|tree| TreeDescription { id: tree.id, name: tree.name.clone() }).collect())
     }
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
-        let core = &self.core;
-        core.check_open()?;
-        let now = core.environment.clock().monotonic();
+        let store = &self.store;
+        store.gate.check_open()?;
+        let now = store.environment.clock().monotonic();
         let live = match begin.at {
-            None => core.snapshots.begin(&core.publisher, now),
-            Some(at) => core.snapshots.begin_at(&core.publisher, now, at).ok_or_else(|| {
-                let retained = core.snapshots.retained(&core.publisher);
-                let (oldest, newest) = (retained.oldest().get(), core.publisher.newest().get());
-                BetreeError::NoSnapshot { asked: at.get(), oldest, newest }
-            })?,
+            None => store.visibility.snapshots.begin(&store.visibility.publisher, now),
+            Some(at) => {
+                store.visibility.snapshots.begin_at(&store.visibility.publisher, now, at).ok_or_else(
+                    || {
+                        let retained = store.visibility.snapshots.retained(&store.visibility.publisher);
+                        let (oldest, newest) =
+                            (retained.oldest().get(), store.visibility.publisher.newest().get());
+                        BetreeError::NoSnapshot { asked: at.get(), oldest, newest }
+                    },
+                )?
+            }
         };
-        Ok(Box::new(BetreeTransaction::new(Arc::clone(core), live, begin.mode)))
+        Ok(Box::new(BetreeTransaction::new(Arc::clone(store), live, begin.mode)))
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {
@@ -211,8 +210,8 @@ impl Engine for Betree {
         }
         let waker = Box::new(move |outcome: Result<(), LogError>| waker(outcome.map_err(StorageError::from)));
         match durability {
-            Durability::None | Durability::Logged => self.core.log().on_logged(receipt.lsn, waker),
-            Durability::Synced => self.core.log().on_durable(receipt.lsn, waker),
+            Durability::None | Durability::Logged => self.store.gate.log().on_logged(receipt.lsn, waker),
+            Durability::Synced => self.store.gate.log().on_durable(receipt.lsn, waker),
         }
     }
 
@@ -222,84 +221,84 @@ impl Engine for Betree {
         }
         match durability {
             Durability::None => {}
-            Durability::Logged => self.core.log().write_through(receipt.lsn)?,
-            Durability::Synced => self.core.log().sync(receipt.lsn)?,
+            Durability::Logged => self.store.gate.log().write_through(receipt.lsn)?,
+            Durability::Synced => self.store.gate.log().sync(receipt.lsn)?,
         }
         Ok(())
     }
 
     fn durable_to(&self, durability: Durability) -> Lsn {
         match durability {
-            Durability::None => Lsn::new(self.core.publisher.newest().get()),
-            Durability::Logged => self.core.log().logged_lsn(),
-            Durability::Synced => self.core.log().durable_lsn(),
+            Durability::None => Lsn::new(self.store.visibility.publisher.newest().get()),
+            Durability::Logged => self.store.gate.log().logged_lsn(),
+            Durability::Synced => self.store.gate.log().durable_lsn(),
         }
     }
 
     fn checkpoint(&self) -> Result<(), StorageError> {
-        self.core.check_open()?;
-        self.core.merge_everything()?;
-        self.core.log().sync(self.core.log().appended_lsn())?;
+        self.store.gate.check_open()?;
+        self.store.checkpointer.flush_everything()?;
+        self.store.gate.log().sync(self.store.gate.log().appended_lsn())?;
         // Where others write, the log goes on as it is. What is wrong with it, the next commit is told.
-        let is_shorter = matches!(self.core.log().shorten(), Ok(true));
-        self.core.checkpoint(Shutdown::Running)?;
-        let space = self.core.blocks.store().statistics();
-        let is_log_long = self.core.log().live_bytes() > LOG_KEPT_BYTES_MAX;
+        let is_shorter = matches!(self.store.gate.log().shorten(), Ok(true));
+        self.store.checkpointer.checkpoint(Shutdown::Running)?;
+        let space = self.store.blocks.store().statistics();
+        let is_log_long = self.store.gate.log().live_bytes() > LOG_KEPT_BYTES_MAX;
         if is_shorter || is_log_long || space.pending_bytes > PENDING_KEPT_BYTES_MAX {
             // The older superblock still wants the log since then, and what was freed; once both are new it can go.
-            self.core.checkpoint(Shutdown::Running)?;
-            let _tried = self.core.log().shorten();
+            self.store.checkpointer.checkpoint(Shutdown::Running)?;
+            let _tried = self.store.gate.log().shorten();
         }
-        self.core.give_all_room_back();
+        self.store.space_return.return_all();
         Ok(())
     }
 
     fn compact(&self, trees: &[TreeId]) -> Result<(), StorageError> {
-        self.core.check_open()?;
-        self.core.send_all_down(trees)?;
+        self.store.gate.check_open()?;
+        self.store.compaction.compact(trees)?;
         self.checkpoint()
     }
 
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
-        self.core.check_open()?;
-        let tree = self.core.live_tree(tree)?;
+        self.store.gate.check_open()?;
+        let tree = self.store.trees.live(tree)?;
         Ok(estimate_all(&tree.view(), &tree.growth))
     }
 
     fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
-        self.core.check_open()?;
-        let space = self.core.blocks.store().statistics();
+        self.store.gate.check_open()?;
+        let space = self.store.blocks.store().statistics();
         let used = space.file_bytes.saturating_sub(space.free_bytes);
-        let Some(tree) = tree else { return Ok(used + self.core.log().live_bytes()) };
+        let Some(tree) = tree else { return Ok(used + self.store.gate.log().live_bytes()) };
         // Its share of what is in use, by content: exact figures would read every directory.
         let bytes_of = |tree: &Tree| tree.view().version.root.as_ref().map_or(0, Child::content_bytes);
-        let own = bytes_of(&*self.core.live_tree(tree)?);
-        let all: u64 = self.core.trees().values().map(|tree| bytes_of(tree)).sum();
+        let own = bytes_of(&*self.store.trees.live(tree)?);
+        let all: u64 = self.store.trees.all().values().map(|tree| bytes_of(tree)).sum();
         Ok((u128::from(used) * u128::from(own) / u128::from(all.max(1))) as u64)
     }
 
     fn statistics(&self) -> Statistics {
-        self.core.statistics()
+        crate::statistics::statistics(&self.store)
     }
 
     fn tree_statistics(&self, tree: TreeId) -> Result<Statistics, StorageError> {
-        Ok(self.core.tree_statistics(tree)?)
+        Ok(crate::statistics::tree_statistics(&self.store, tree)?)
     }
 
     fn waits(&self) -> Vec<Wait> {
-        self.core.all_waits()
+        crate::statistics::all_waits(&self.store)
     }
 
     fn settings(&self) -> Vec<(&'static str, String)> {
-        self.core.settings()
+        crate::store::settings::settings(&self.store)
     }
 
     fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), StorageError> {
-        Ok(self.core.change_settings(changes)?)
+        Ok(crate::store::settings::change_settings(&self.store, changes)?)
     }
 
     fn lend_memory(&self, wanted: usize) -> HeldMemory {
-        self.core.lend_memory(wanted)
+        self.store.memory.lend(wanted)
     }
 
     fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {
@@ -307,7 +306,7 @@ impl Engine for Betree {
     }
 
     fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
-        Ok(crate::verify::check_open(&self.core, request)?)
+        Ok(crate::verify::check_open(&self.store, request)?)
     }
 
     fn load(
@@ -316,13 +315,13 @@ impl Engine for Betree {
         entries: &mut dyn SortedEntries,
         durability: LoadDurability,
     ) -> Result<u64, StorageError> {
-        self.core.load(tree, entries, durability)
+        bulk_load::load(&self.store, tree, entries, durability)
     }
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {
-        let now = self.core.environment.clock().monotonic();
+        let now = self.store.environment.clock().monotonic();
         let mut live: Vec<LiveTransaction> =
-            self.core.snapshots.all().iter().map(|live| describe(live, now)).collect();
+            self.store.visibility.snapshots.all().iter().map(|live| describe(live, now)).collect();
         live.sort_by_key(|transaction| std::cmp::Reverse(transaction.age));
         live
     }

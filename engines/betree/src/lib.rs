@@ -43,13 +43,13 @@ mod backup;
 mod base;
 mod cache;
 pub(crate) mod commit;
-pub(crate) mod core;
+mod commit_order;
+mod counters;
 mod engine;
 mod error;
 pub(crate) mod format;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-pub(crate) mod large_commit;
 pub(crate) mod log;
 mod memory;
 mod options;
@@ -57,9 +57,9 @@ mod range_deletes;
 pub(crate) mod recovery;
 #[cfg(all(test, shuttle))]
 mod schedules;
-mod skeleton;
 pub(crate) mod space;
 mod statistics;
+mod store;
 pub(crate) mod transaction;
 pub(crate) mod tree;
 mod verify;

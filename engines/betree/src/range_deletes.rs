@@ -10,5 +10,6 @@
 
 pub(crate) mod encoding;
 mod list;
+pub(crate) mod own_ranges;
 
 pub(crate) use list::{DeletedRanges, STRETCHES_MAX, Stretch, floor_of};

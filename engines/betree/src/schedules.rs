@@ -179,7 +179,7 @@ fn every_blind_merge_counts_once_while_buffers_are_frozen_swept_and_flushed() {
                     for round in 0..3 {
                         count(&engine, tree, &[b"\0", b"zz"], 10 * writer + round);
                         if round == 1 {
-                            engine.core.refresh_horizon();
+                            engine.store.visibility.refresh();
                         }
                     }
                 })
@@ -200,7 +200,7 @@ fn every_blind_merge_counts_once_while_buffers_are_frozen_swept_and_flushed() {
             thread::yield_now();
         }
         writers.into_iter().for_each(|writer| writer.join().expect("it does not panic"));
-        engine.core.merge_everything().expect("the disk is sound");
+        engine.store.checkpointer.flush_everything().expect("the disk is sound");
         let reader = engine.begin(Begin::READ).expect("a reader begins");
         assert_eq!([b"\0".as_slice(), b"zz"].map(|key| number(&*reader, tree, key)), [9, 9]);
     });
@@ -243,7 +243,7 @@ fn blind_merges_beside_a_large_commit_find_their_place_before_it_or_behind_it() 
             assert_eq!(number(&*reader, tree, &[2]), 1_000 + behind);
             assert_eq!(number(&*reader, tree, b"both"), 15 + 4);
             drop(reader);
-            engine.core.merge_everything().expect("the disk is sound");
+            engine.store.checkpointer.flush_everything().expect("the disk is sound");
         }
     });
 }

@@ -1,4 +1,7 @@
-//! Statistics of an open store.
+//! The statistics of an open store: every counter and gauge, traffic by cause and by tree, and who waited for what.
 
 mod engine_statistics;
 mod traffic;
+
+pub(crate) use engine_statistics::statistics;
+pub(crate) use traffic::{all_waits, tree_statistics};

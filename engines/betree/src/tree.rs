@@ -33,6 +33,7 @@ pub(crate) mod path;
 pub(crate) mod pending_children;
 pub(crate) mod pending_slices;
 pub(crate) mod range_delete_step;
+pub(crate) mod registry;
 pub(crate) mod resident_nodes;
 pub(crate) mod run_writer;
 pub(crate) mod scan;

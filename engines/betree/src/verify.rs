@@ -23,7 +23,6 @@ use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, StorageError, Tr
 
 use crate::base::{Extent, Pointer, extents_of};
 use crate::cache::{Blocks, PageCache};
-use crate::core::Core;
 use crate::error::{BetreeError, KeyText};
 use crate::format::catalog::{self, StoredTree};
 use crate::format::directory::Directory;
@@ -32,6 +31,7 @@ use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::log::Log;
 use crate::space::{BlockStore, PinnedGeneration, SpaceOptions};
+use crate::store::Store;
 use crate::tree::node::Totals;
 use crate::verify::throttle::Throttle;
 use large_values::LargeFound;
@@ -166,15 +166,15 @@ struct Walk<'b> {
 }
 
 /// Checks an open store as of its newest durable generation, which is kept meanwhile.
-pub(crate) fn check_open(core: &Core, request: &CheckRequest<'_>) -> Result<CheckReport, BetreeError> {
-    core.check_open()?;
-    let pin = PinnedGeneration::newest(core.blocks.store());
-    let throttle = Throttle::new(&core.environment, request.bytes_per_second);
+pub(crate) fn check_open(store: &Store, request: &CheckRequest<'_>) -> Result<CheckReport, BetreeError> {
+    store.gate.check_open()?;
+    let pin = PinnedGeneration::newest(store.blocks.store());
+    let throttle = Throttle::new(&store.environment, request.bytes_per_second);
     let mut walk = Walk::new(pin.store(), request.trees, throttle);
     if let Some(pointer) = pin.superblock().catalog() {
         walk.catalog(&pointer);
     }
-    core.check_open()?;
+    store.gate.check_open()?;
     let Walk { mut report, reached, bytes, .. } = walk;
     if request.trees.is_empty()
         && report.is_sound()

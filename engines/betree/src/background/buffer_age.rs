@@ -12,13 +12,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pando_environment::Monotonic;
 use pando_environment::sync::Mutex;
+use pando_environment::{Clock, Monotonic};
 use pando_storage::Lsn;
 
-use crate::background::flush::Progress;
-use crate::core::Core;
+use super::backlog::Backlog;
+use super::buffer_flush::{BufferFlusher, Progress};
+use crate::commit_order::CommitGate;
+use crate::counters::Counters;
 use crate::error::BetreeError;
+use crate::options::live_options::LiveOptions;
+use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::Partition;
 
@@ -36,71 +40,81 @@ struct Sample {
     at: Monotonic,
 }
 
-/// See the module's head.
+/// Samples of the log's end, and how far what is buffered has grown old.
 #[derive(Default)]
 pub(crate) struct Ages {
     /// Oldest first.
     samples: Mutex<VecDeque<Sample>>,
-    /// What is buffered of records up to this one is to be merged.
+    /// Buffered writes of records up to this one are to be flushed.
     aged: AtomicU64,
-    /// Trees that may have some of it; the last is the next.
-    trees: Mutex<VecDeque<Arc<Tree>>>,
 }
 
-impl Core {
+/// See the module's head.
+pub(crate) struct AgedBuffers {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: Arc<LiveOptions>,
+    pub(crate) trees: Arc<TreeRegistry>,
+    pub(crate) gate: Arc<CommitGate>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) flusher: Arc<BufferFlusher>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) ages: Ages,
+}
+
+impl AgedBuffers {
     /// Takes a sample, and has what has grown old merged. Called now and then.
-    pub(crate) fn look_for_aged(&self) {
+    pub(crate) fn look_for_old(&self) {
         let now = Sample {
-            lsn: self.last_lsn(),
-            logged: self.log().appended_bytes(),
-            at: self.environment.clock().monotonic(),
+            lsn: self.gate.last_lsn(),
+            logged: self.gate.log().appended_bytes(),
+            at: self.clock.monotonic(),
         };
         let Some(aged) = self.ages.add(now, self.options.log_budget_bytes) else { return };
         let is_old =
             |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= aged);
-        let trees = self.trees();
+        let trees = self.trees.all();
         let old = trees.values().filter(|tree| tree.view().partitions.iter().any(is_old));
-        let old: VecDeque<Arc<Tree>> = old.cloned().collect();
+        let old: Vec<Arc<Tree>> = old.cloned().collect();
         if !old.is_empty() {
-            *self.ages.trees.lock() = old;
-            self.wake_mergers();
+            self.backlog.aged.replace(old);
+            self.backlog.wake_flushers();
         }
     }
 
     /// Has the mergers merge what is buffered of records up to `target`, beside the caller, who does the same.
-    pub(crate) fn share_merges_up_to(&self, target: Lsn) {
+    pub(crate) fn share_flushes_up_to(&self, target: Lsn) {
         self.ages.aged.fetch_max(target.get(), Ordering::Relaxed);
-        *self.ages.trees.lock() = self.trees_in_order().into();
-        self.wake_mergers();
+        self.backlog.aged.replace(self.trees.in_order());
+        self.backlog.wake_flushers();
     }
 
     /// Merges a partition that has grown old, if there is one.
-    pub(crate) fn merge_one_aged(&self) -> Result<Progress, BetreeError> {
+    pub(crate) fn flush_one(&self) -> Result<Progress, BetreeError> {
         let aged = Lsn::new(self.ages.aged.load(Ordering::Relaxed));
         let is_old =
             |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= aged);
         let mut busy = Vec::new();
         let mut outcome = Ok(Progress::Nothing);
-        while let Some(tree) = self.ages.take() {
-            let Some(merging) = tree.try_lock_merging() else {
+        while let Some(tree) = self.backlog.aged.take() {
+            let Some(flushing) = tree.try_lock_flush() else {
                 busy.push(tree);
                 continue;
             };
             let view = tree.view_to_keep();
             let Some(at) = view.partitions.iter().position(is_old) else { continue };
-            let merged = self.merge_partition(&tree, &merging, &view, at);
-            drop(merging);
+            let merged = self.flusher.flush_partition(&tree, &flushing, &view, at);
+            drop(flushing);
             // One that failed comes last from now on; another may be able to.
             if merged.is_err() {
-                self.ages.put_last(tree)
+                self.backlog.aged.add(&tree)
             } else {
-                self.ages.put_back(tree)
+                self.backlog.aged.put_first(tree)
             }
-            outcome = merged.map(|()| Progress::Merged);
+            outcome = merged.map(|()| Progress::Made);
             break;
         }
-        busy.into_iter().for_each(|tree| self.ages.put_last(tree));
-        if matches!(outcome, Ok(Progress::Merged)) {
+        busy.into_iter().for_each(|tree| self.backlog.aged.add(&tree));
+        if matches!(outcome, Ok(Progress::Made)) {
             self.counters.aged_merges.add(1);
         }
         outcome
@@ -108,20 +122,6 @@ impl Core {
 }
 
 impl Ages {
-    fn take(&self) -> Option<Arc<Tree>> {
-        self.trees.lock().pop_back()
-    }
-
-    /// The next that is taken is this one.
-    fn put_back(&self, tree: Arc<Tree>) {
-        self.trees.lock().push_back(tree);
-    }
-
-    /// All others are taken before this one.
-    fn put_last(&self, tree: Arc<Tree>) {
-        self.trees.lock().push_front(tree);
-    }
-
     /// Adds a sample; the record up to which everything is too old now, if that is a newer one than before.
     fn add(&self, now: Sample, log_budget: u64) -> Option<Lsn> {
         let mut samples = self.samples.lock();

@@ -1,10 +1,10 @@
 //! Checkpoints: a durable image of all trees that no client waits for.
 //!
-//! 1. Behind the gate, for an instant: the last LSN. Every record up to it is in some tree's buffers or leaves.
+//! 1. FlushDebt the gate, for an instant: the last LSN. Every record up to it is in some tree's buffers or leaves.
 //! 2. Tree by tree: take its view, write the inner nodes that are not on disk yet, take its space change. What a partition has
 //!    buffered stays there; the log will be replayed from the oldest such record.
 //! 3. Sync the log: nothing of what the image contains may be missing from it. Where replay would begin within a large commit it
-//!    begins at its first part ([`crate::large_commit`]).
+//!    begins at its first part ([`crate::commit::large_commit`]).
 //! 4. Write the catalog, the space map and the superblock ([`Checkpoint::commit`](crate::space::Checkpoint::commit)).
 //! 5. Release the log before the position from which *either* superblock replays, and free the old catalog.
 //!
@@ -18,34 +18,37 @@
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pando_environment::sync::{Mutex, MutexGuard};
-use pando_environment::{Monotonic, Step};
+use pando_environment::{Clock, Monotonic};
 use pando_storage::{CommitTimestamp, Lsn, TreeId};
 
-use crate::background::relocation::{MoveLimits, relocate};
-use crate::base::WaitFor;
+use super::buffer_age::AgedBuffers;
+use super::buffer_flush::BufferFlusher;
+use super::dropped_trees::DroppedTrees;
+use super::flush_monitor::FlushMonitor;
+use super::partial_flush::PartialFlushes;
+use super::space_return::SpaceReturn;
+use super::write_buffers::WriteBuffers;
 use crate::base::{BlockKind, Pointer, extents_of};
-use crate::core::Core;
+use crate::base::{LockWaits, WaitFor};
+use crate::cache::Blocks;
+use crate::commit_order::{CommitGate, LargeCommits, Visibility};
+use crate::counters::Counters;
 use crate::error::BetreeError;
 use crate::format::catalog::{self, StoredPartition, StoredRoot, StoredState, StoredTree};
+use crate::options::live_options::LiveOptions;
 use crate::range_deletes::DeletedRanges;
 use crate::space::{CheckpointContents, Compression, ExtentWriter, Shutdown, SpaceChange};
 use crate::tree::node::{Child, NodeSlot};
+use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 
 /// The catalog belongs to no tree.
 const NO_TREE: TreeId = TreeId::new(0);
-/// How often the task looks around when nothing wakes it.
-const TICK: Duration = Duration::from_secs(1);
-/// Bytes that are moved at once, to make the file shorter.
-const MOVE_BYTES: u64 = 8 << 20;
 /// So many freed bytes are worth a checkpoint of an idle store.
 const PENDING_BYTES_MIN: u64 = 1 << 20;
-/// How long it rests after a failure.
-const RETRY: Duration = Duration::from_secs(2);
 
 /// What checkpoints remember from one to the next.
 #[derive(Default)]
@@ -56,10 +59,6 @@ pub(crate) struct CheckpointState {
     /// The log was replayed, and no checkpoint has been made since: the next opening would replay all of it again, and a
     /// process that is killed again and again would start more slowly each time. The first checkpoint merges what was replayed.
     replayed: AtomicBool,
-    /// Blocks were moved since the last checkpoint, to make the file shorter.
-    moved: AtomicBool,
-    /// Why and when the last merge failed, if it did.
-    merge_failure: Mutex<Option<(BetreeError, Monotonic)>>,
     /// Why the last checkpoint failed, if it did.
     failure: Mutex<Option<BetreeError>>,
 }
@@ -120,95 +119,53 @@ impl CheckpointState {
     }
 }
 
-impl Core {
-    /// One step of the checkpointing task.
-    pub(crate) fn checkpoint_step(&self) -> Step {
-        self.refresh_horizon();
-        self.share_out_memory();
-        self.reclaim();
-        self.look_for_aged();
-        self.look_for_ranges();
-        self.look_for_idle();
-        self.give_room_back();
-        self.shorten_log();
-        if !self.is_checkpoint_due() {
-            return Step::Wait(TICK.min(self.options.checkpoint_period));
-        }
-        match self.checkpoint(Shutdown::Running) {
-            Ok(()) => Step::Wait(TICK.min(self.options.checkpoint_period)),
-            Err(_) => Step::Wait(RETRY),
-        }
-    }
+/// See the module's head.
+pub(crate) struct Checkpointer {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: Arc<LiveOptions>,
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) trees: Arc<TreeRegistry>,
+    pub(crate) gate: Arc<CommitGate>,
+    pub(crate) visibility: Arc<Visibility>,
+    pub(crate) large: Arc<LargeCommits>,
+    pub(crate) buffers: Arc<WriteBuffers>,
+    pub(crate) monitor: Arc<FlushMonitor>,
+    pub(crate) flusher: Arc<BufferFlusher>,
+    pub(crate) partial_flushes: Arc<PartialFlushes>,
+    pub(crate) aged_buffers: Arc<AgedBuffers>,
+    pub(crate) space_return: Arc<SpaceReturn>,
+    pub(crate) dropped_trees: DroppedTrees,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) waits: Arc<LockWaits>,
+    pub(crate) state: CheckpointState,
+}
 
-    /// Gives a little of the free room back to the device, and moves a little of what keeps the file long. Where that fails, the
-    /// store is as it was.
-    fn give_room_back(&self) {
-        let store = self.blocks.store();
-        match self.move_inward() {
-            Ok(0) => {}
-            Ok(bytes) => {
-                self.counters.moved_bytes.add(bytes);
-                self.checkpoint.moved.store(true, Ordering::Relaxed);
-            }
-            Err(_) => self.counters.failed_returns.add(1),
-        }
-        match store.cut_free_end().and_then(|cut| Ok(cut + store.punch_next()?)) {
-            Ok(bytes) => self.counters.returned_bytes.add(bytes),
-            Err(_) => self.counters.failed_returns.add(1),
-        }
-    }
-
+impl Checkpointer {
     /// Where nobody writes, and the last image contains everything, a short segment takes the place of long ones, which the next two
     /// checkpoints release. Where that fails, the log goes on as it was, or says to the next commit what is wrong with it.
-    fn shorten_log(&self) {
+    pub(crate) fn shorten_log(&self) {
         if self.is_at_rest() {
-            let _tried = self.log().shorten();
+            let _tried = self.gate.log().shorten();
         }
     }
 
     /// Whether nobody writes, and no buffer has anything that is not in its final place.
     fn is_at_rest(&self) -> bool {
-        self.is_quiet() && self.buffered_bytes() == 0
+        self.partial_flushes.is_quiet() && self.buffers.bytes() == 0
     }
 
-    /// Gives all of the free room back to the device that can be given back without moving anything.
-    pub(crate) fn give_all_room_back(&self) {
-        match self.blocks.store().give_back_all() {
-            Ok(bytes) => self.counters.returned_bytes.add(bytes),
-            Err(_) => self.counters.failed_returns.add(1),
-        }
-    }
-
-    /// Moves blocks that lie far out in the file, if much of it is free and nobody waits for merges; bytes moved.
-    fn move_inward(&self) -> Result<u64, BetreeError> {
-        let Some(ceiling) = self.blocks.store().plan_ceiling() else { return Ok(0) };
-        let mut moved = 0;
-        for tree in self.trees_in_order() {
-            if moved >= MOVE_BYTES || self.buffered_bytes() > self.merge_from() {
-                break;
-            }
-            if !tree.is_dropped()
-                && let Some(_merging) = tree.try_lock_merging()
-            {
-                let limits = MoveLimits { ceiling, bytes: MOVE_BYTES - moved };
-                moved += relocate(&self.blocks, &tree, limits)?;
-            }
-        }
-        Ok(moved)
-    }
-
-    fn is_checkpoint_due(&self) -> bool {
-        let replayed = self.checkpoint.replayed.load(Ordering::Relaxed);
+    pub(crate) fn is_due(&self) -> bool {
+        let replayed = self.state.replayed.load(Ordering::Relaxed);
         if replayed || self.log_bytes_since_checkpoint() >= self.checkpoint_log_bytes() {
             return true;
         }
-        let Some(last) = self.checkpoint.last.try_lock() else { return false };
-        let age = self.environment.clock().monotonic().since(last.at);
+        let Some(last) = self.state.last.try_lock() else { return false };
+        let age = self.clock.monotonic().since(last.at);
         // What was freed can be used again, or given back, only after two further checkpoints.
         let waits = self.blocks.store().statistics().pending_bytes >= PENDING_BYTES_MIN;
-        let moves = self.checkpoint.moved.load(Ordering::Relaxed) || self.blocks.store().wants_checkpoint();
-        let changed = last.lsn < self.last_lsn() || last.steps != self.background_steps();
-        let log_is_long = self.is_at_rest() && self.log().has_older_segments();
+        let moves = self.space_return.has_moved() || self.blocks.store().wants_checkpoint();
+        let changed = last.lsn < self.gate.last_lsn() || last.steps != self.background_steps();
+        let log_is_long = self.is_at_rest() && self.gate.log().has_older_segments();
         age >= self.options.checkpoint_period && (changed || waits || moves || log_is_long)
     }
 
@@ -218,39 +175,54 @@ impl Core {
     }
 
     pub(crate) fn log_bytes_since_checkpoint(&self) -> u64 {
-        self.checkpoint.log_bytes.load(Ordering::Relaxed)
+        self.state.log_bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn checkpoint_log_bytes(&self) -> u64 {
         self.options.log_budget_bytes / 8
     }
 
+    /// Whether the log may be near its budget: cheap, since it is asked by every commit.
+    pub(crate) fn is_log_long(&self) -> bool {
+        self.log_bytes_since_checkpoint() >= self.options.log_budget_bytes / 2
+    }
+
+    /// Whether commits have to wait for a checkpoint.
+    pub(crate) fn is_log_full(&self) -> bool {
+        self.is_log_long() && self.gate.log().live_bytes() >= self.log_budget()
+    }
+
+    /// Bytes that the log may have. What it holds of large commits comes on top: no checkpoint could let go of it.
+    pub(crate) fn log_budget(&self) -> u64 {
+        self.options.log_budget_bytes + self.large.log_bytes()
+    }
+
     /// Makes a checkpoint; waits for one that is under way. Says `Clean` only after all buffers are merged.
     pub(crate) fn checkpoint(&self, shutdown: Shutdown) -> Result<(), BetreeError> {
-        let mut last = self.waits.lock(WaitFor::Checkpoint, &self.checkpoint.last);
+        let mut last = self.waits.lock(WaitFor::Checkpoint, &self.state.last);
         self.checkpoint_locked(&mut last, shutdown)
     }
 
     /// Makes the last checkpoint, after all buffers are merged. The log of a closed store is short.
     pub(crate) fn checkpoint_at_end(&self) -> Result<(), BetreeError> {
-        self.log().sync(self.log().appended_lsn())?;
+        self.gate.log().sync(self.gate.log().appended_lsn())?;
         // Where there is no room for another segment, the old ones stay.
-        let is_shorter = matches!(self.log().shorten(), Ok(true));
+        let is_shorter = matches!(self.gate.log().shorten(), Ok(true));
         let waits = self.blocks.store().statistics().pending_bytes >= PENDING_BYTES_MIN;
-        if is_shorter || waits || self.log().has_older_segments() {
+        if is_shorter || waits || self.gate.log().has_older_segments() {
             // The older superblock leads to the old segments, and to what was freed since, until both are new.
             self.checkpoint(Shutdown::Running)?;
         }
         self.checkpoint(Shutdown::Clean)?;
-        self.give_all_room_back();
+        self.space_return.return_all();
         // What the checkpoints released was kept to be used again.
-        let _tried = self.log().shorten();
+        let _tried = self.gate.log().shorten();
         Ok(())
     }
 
     /// Makes a checkpoint, unless the log is short enough by the time that no other is under way.
     pub(crate) fn checkpoint_of_full_log(&self) -> Result<(), BetreeError> {
-        let mut last = self.waits.lock(WaitFor::Checkpoint, &self.checkpoint.last);
+        let mut last = self.waits.lock(WaitFor::Checkpoint, &self.state.last);
         if !self.is_log_full() {
             return Ok(());
         }
@@ -258,72 +230,72 @@ impl Core {
     }
 
     fn checkpoint_locked(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
-        let began = self.environment.clock().monotonic();
-        let merged = if self.checkpoint.replayed.load(Ordering::Relaxed) {
-            self.merge_everything()
+        let began = self.clock.monotonic();
+        let merged = if self.state.replayed.load(Ordering::Relaxed) {
+            self.flush_everything()
         } else {
-            self.merge_aged(last.lsn)
+            self.flush_before(last.lsn)
         };
         let outcome = merged.and_then(|()| self.make_image(last, shutdown));
         match &outcome {
             Ok(()) => self.counters.checkpoints.add(1),
             Err(_) => self.counters.failed_checkpoints.add(1),
         }
-        let nanos = self.environment.clock().monotonic().since(began).as_nanos();
+        let nanos = self.clock.monotonic().since(began).as_nanos();
         self.counters.checkpoint_nanos.add(nanos as u64);
-        *self.checkpoint.failure.lock() = outcome.as_ref().err().cloned();
-        self.announce_room();
+        *self.state.failure.lock() = outcome.as_ref().err().cloned();
+        self.monitor.announce_room();
         outcome
     }
 
     /// Merges everything that has been committed so far.
-    pub(crate) fn merge_everything(&self) -> Result<(), BetreeError> {
+    pub(crate) fn flush_everything(&self) -> Result<(), BetreeError> {
         let target = {
-            let _gate = self.gate.write();
-            self.last_lsn()
+            let _gate = self.gate.close();
+            self.gate.last_lsn()
         };
-        self.share_merges_up_to(target);
-        self.merge_all_up_to(target)
+        self.aged_buffers.share_flushes_up_to(target);
+        self.flush_all_up_to(target)
     }
 
     /// Merges what all trees have buffered of records up to `target`. A tree that fails keeps no other from it; dropped ones that
     /// nobody reads any more need not be merged.
-    fn merge_all_up_to(&self, target: Lsn) -> Result<(), BetreeError> {
-        let oldest = self.snapshots.oldest(&self.publisher);
+    fn flush_all_up_to(&self, target: Lsn) -> Result<(), BetreeError> {
+        let oldest = self.visibility.oldest_now();
         let mut outcome = Ok(());
-        for tree in self.trees_in_order() {
+        for tree in self.trees.in_order() {
             if !tree.is_dropped() || tree.is_usable_at(oldest) {
-                outcome = outcome.and(self.merge_up_to(&tree, target));
+                outcome = outcome.and(self.flusher.flush_up_to(&tree, target));
             }
         }
         outcome
     }
 
     /// Where the log has grown long, merges what was buffered before the last checkpoint.
-    fn merge_aged(&self, before: Lsn) -> Result<(), BetreeError> {
-        if self.log().live_bytes() < self.options.log_budget_bytes / 2 {
+    fn flush_before(&self, before: Lsn) -> Result<(), BetreeError> {
+        if self.gate.log().live_bytes() < self.options.log_budget_bytes / 2 {
             return Ok(());
         }
-        self.merge_all_up_to(before)
+        self.flush_all_up_to(before)
     }
 
     fn make_image(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
         let log_bytes = self.log_bytes_since_checkpoint();
-        let moved = self.checkpoint.moved.swap(false, Ordering::Relaxed);
+        let moved = self.space_return.take_moved();
         // Read before any tree is captured: what comes later may be in the image, and costs another at worst.
         let steps = self.background_steps();
         let end = {
-            let _gate = self.gate.write();
-            self.last_lsn()
+            let _gate = self.gate.close();
+            self.gate.last_lsn()
         };
-        let oldest = self.snapshots.oldest(&self.publisher);
-        let next_tree = self.naming.lock().next;
+        let oldest = self.visibility.oldest_now();
+        let next_tree = self.trees.lock_naming().next;
         let mut change = std::mem::take(&mut last.change);
         let mut captured = Vec::new();
         let generation = self.blocks.store().generation();
         let outcome = self.capture_all(&mut captured, &mut change, last).and_then(|()| {
             let from = self.large.keep_whole(replay_from(end, &captured));
-            self.log().sync(self.log().appended_lsn())?;
+            self.gate.log().sync(self.gate.log().appended_lsn())?;
             let image = Image { end, from, oldest, next_tree, shutdown };
             self.commit_image(last, &captured, &mut change, image)
         });
@@ -337,35 +309,33 @@ impl Core {
             Ok(()) => {
                 last.lsn = end;
                 last.steps = steps;
-                last.at = self.environment.clock().monotonic();
-                self.checkpoint.log_bytes.fetch_sub(log_bytes, Ordering::Relaxed);
-                self.checkpoint.replayed.store(false, Ordering::Relaxed);
+                last.at = self.clock.monotonic();
+                self.state.log_bytes.fetch_sub(log_bytes, Ordering::Relaxed);
+                self.state.replayed.store(false, Ordering::Relaxed);
                 Ok(())
             }
             Err(error) => {
-                self.checkpoint.moved.fetch_or(moved, Ordering::Relaxed);
+                self.space_return.restore_moved(moved);
                 last.change = change;
                 Err(error)
             }
         }
     }
 
-    /// Captures every tree; dropped ones that nobody reads any more are taken apart. What was captured before an error counts.
+    /// Captures every tree; dropped ones that nobody reads any more are reclaimed. What was captured before an error counts.
     fn capture_all(
         &self,
         all: &mut Vec<Captured>,
         change: &mut SpaceChange,
         last: &mut Last,
     ) -> Result<(), BetreeError> {
-        let oldest = self.snapshots.oldest(&self.publisher);
-        for tree in self.trees_in_order() {
+        let oldest = self.visibility.oldest_now();
+        for tree in self.trees.in_order() {
             if tree.is_dropped() && !tree.is_usable_at(oldest) && !last.damaged.contains(&tree.id) {
-                match self.take_apart(&tree) {
+                match self.dropped_trees.reclaim(&tree) {
                     Ok(freed) => {
                         change.merge(freed);
-                        self.change_trees_locked(|trees| {
-                            trees.remove(&tree.id.get());
-                        });
+                        self.trees.remove(tree.id);
                         last.graveyard.push(tree);
                         continue;
                     }
@@ -373,7 +343,7 @@ impl Core {
                     Err(_) => {
                         self.counters.failed_drops.add(1);
                         last.damaged.insert(tree.id);
-                        self.forget_buffered(&tree);
+                        self.dropped_trees.forget_buffered(&tree);
                     }
                 }
             }
@@ -382,11 +352,6 @@ impl Core {
             all.push(captured);
         }
         Ok(())
-    }
-
-    fn change_trees_locked(&self, change: impl FnOnce(&mut crate::core::Trees)) {
-        let _naming = self.naming.lock();
-        self.change_trees(change);
     }
 
     fn capture(&self, tree: &Tree) -> Result<Captured, BetreeError> {
@@ -443,7 +408,7 @@ impl Core {
         image: Image,
     ) -> Result<(), BetreeError> {
         let store = self.blocks.store();
-        let position = self.log().position_of(image.from);
+        let position = self.gate.log().position_of(image.from);
         let checkpoint = store.begin_checkpoint();
         let stored: Vec<StoredTree> = captured.iter().map(|captured| captured.stored.clone()).collect();
         let raw = catalog::encode(&stored);
@@ -454,7 +419,7 @@ impl Core {
         let contents = CheckpointContents {
             catalog: Some(pointer),
             log_position: position,
-            log_synced_to: self.log().durable_lsn(),
+            log_synced_to: self.gate.log().durable_lsn(),
             last_commit: CommitTimestamp::new(image.end.get()),
             oldest: image.oldest,
             next_tree: image.next_tree,
@@ -475,41 +440,25 @@ impl Core {
         if let Some(old) = last.catalog.replace(pointer) {
             extents_of([&old]).into_iter().for_each(|extent| store.free(extent, old.birth()));
         }
-        self.log().release_before(outcome.log_keep_from)?;
+        self.gate.log().release_before(outcome.log_keep_from)?;
         self.large.forget_before(image.from);
         Ok(())
     }
 
     /// Frees what readers held when it was replaced, if they are gone.
-    fn reclaim(&self) {
-        for tree in self.trees().values() {
+    pub(crate) fn reclaim(&self) {
+        for tree in self.trees.all().values() {
             if let Some(mut installed) = tree.installed.try_lock() {
                 installed.reclaim(&self.blocks);
             }
         }
-        if let Some(mut last) = self.checkpoint.last.try_lock() {
+        if let Some(mut last) = self.state.last.try_lock() {
             last.graveyard.retain(|tree| {
                 let mut installed = tree.installed.lock();
                 installed.reclaim(&self.blocks);
                 installed.has_retired()
             });
         }
-    }
-
-    /// Remembers how the last merge ended.
-    pub(crate) fn set_merge_failure(&self, error: Option<&BetreeError>) {
-        let failure = error.map(|error| (error.clone(), self.environment.clock().monotonic()));
-        *self.checkpoint.merge_failure.lock() = failure;
-    }
-
-    /// Why the last merge failed, if it did.
-    pub(crate) fn merge_failure(&self) -> Option<BetreeError> {
-        self.checkpoint.merge_failure.lock().as_ref().map(|(error, _)| error.clone())
-    }
-
-    /// When the last merge failed, if it did.
-    pub(crate) fn last_merge_failure(&self) -> Option<Monotonic> {
-        self.checkpoint.merge_failure.lock().as_ref().map(|(_, at)| *at)
     }
 }
 

@@ -60,7 +60,7 @@ struct Achieved {
 
 /// See the module's head.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct CommitPace {
     achieved: Mutex<Achieved>,
     /// Bytes that one merger empties per second.
     rate: AtomicU64,
@@ -68,11 +68,11 @@ pub(crate) struct Pace {
     taken_until: AtomicU64,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
+impl Default for CommitPace {
+    fn default() -> CommitPace {
         // What is assumed counts as much as a tenth of a second of merging.
         let achieved = Achieved { bytes: FIRST_RATE / 10.0, nanos: 1e8 };
-        Pace {
+        CommitPace {
             achieved: Mutex::new(achieved),
             rate: AtomicU64::new(FIRST_RATE as u64),
             taken_until: AtomicU64::new(0),
@@ -80,9 +80,9 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl CommitPace {
     /// Notes that a merge has emptied a buffer of so many bytes in this time.
-    pub(crate) fn note_merge(&self, bytes: usize, time: Duration) {
+    pub(crate) fn note_flush(&self, bytes: usize, time: Duration) {
         let mut achieved = self.achieved.lock();
         // A machine that stood still for seconds has not become slow: one merge says only so much.
         let usual = bytes as f64 * achieved.nanos / achieved.bytes.max(1.0);
@@ -95,15 +95,15 @@ impl Pace {
     }
 
     /// Bytes that one merger empties per second.
-    pub(crate) fn merge_rate(&self) -> u64 {
+    pub(crate) fn flush_rate(&self) -> u64 {
         self.rate.load(Ordering::Relaxed)
     }
 
-    /// Takes a slot for a commit of so many bytes at the time `now`, where so many mergers work; how long the commit has to
+    /// Takes a slot for a commit of so many bytes at the time `now`, where so many flushers work; how long the commit has to
     /// sleep first.
-    pub(crate) fn take_slot(&self, now: Duration, bytes: u64, mergers: usize, debt: Debt) -> Duration {
+    pub(crate) fn take_slot(&self, now: Duration, bytes: u64, flushers: usize, debt: Debt) -> Duration {
         let now = now.as_nanos() as u64;
-        let slot = self.slot_nanos(bytes, mergers, debt);
+        let slot = self.slot_nanos(bytes, flushers, debt);
         let limit = now + AHEAD_MAX.as_nanos() as u64;
         let mut before = self.taken_until.load(Ordering::Relaxed);
         loop {
@@ -117,8 +117,8 @@ impl Pace {
         }
     }
 
-    fn slot_nanos(&self, bytes: u64, mergers: usize, debt: Debt) -> u64 {
-        let rate = u128::from(self.merge_rate()) * mergers.max(1) as u128;
+    fn slot_nanos(&self, bytes: u64, flushers: usize, debt: Debt) -> u64 {
+        let rate = u128::from(self.flush_rate()) * flushers.max(1) as u128;
         let merging = u128::from(bytes) * 1_000_000_000 / rate;
         let slot = merging * u128::from(debt.0) / (Debt::WHOLE - u128::from(debt.0));
         let longest = merging.max(SLOT_MAX.as_nanos());
@@ -134,11 +134,11 @@ mod tests {
 
     #[test]
     fn slots_grow_without_a_step_from_nothing_and_last_as_long_as_merging_at_half_the_slack() {
-        let pace = Pace::default();
-        (0..200).for_each(|_| pace.note_merge(1 << 20, Duration::from_millis(200)));
+        let pace = CommitPace::default();
+        (0..200).for_each(|_| pace.note_flush(1 << 20, Duration::from_millis(200)));
         let slot = |used| pace.slot_nanos(10_000, 1, Debt::of(used, 1024));
         assert_eq!(slot(0), 0);
-        let merging = 10_000 * 1_000_000_000 / pace.merge_rate();
+        let merging = 10_000 * 1_000_000_000 / pace.flush_rate();
         assert!(slot(512).abs_diff(merging) <= 1, "{} and {merging}", slot(512));
         let slots: Vec<u64> = (0..2000).map(slot).collect();
         assert!(slots.is_sorted());
@@ -148,30 +148,30 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_second_of_merging_whatever_the_size_of_merges() {
-        let pace = Pace::default();
-        (0..100).for_each(|_| pace.note_merge((4 * MB) as usize, Duration::from_millis(100)));
-        assert!((39 * MB..41 * MB).contains(&pace.merge_rate()), "{}", pace.merge_rate());
+        let pace = CommitPace::default();
+        (0..100).for_each(|_| pace.note_flush((4 * MB) as usize, Duration::from_millis(100)));
+        assert!((39 * MB..41 * MB).contains(&pace.flush_rate()), "{}", pace.flush_rate());
         for _ in 0..7_000 {
-            pace.note_merge((MB / 100) as usize, Duration::from_millis(1));
+            pace.note_flush((MB / 100) as usize, Duration::from_millis(1));
         }
-        assert!((9 * MB..11 * MB).contains(&pace.merge_rate()), "{}", pace.merge_rate());
+        assert!((9 * MB..11 * MB).contains(&pace.flush_rate()), "{}", pace.flush_rate());
     }
 
     #[test]
     fn a_merge_during_which_the_machine_stood_still_does_not_count_for_its_time() {
-        let pace = Pace::default();
-        (0..100).for_each(|_| pace.note_merge((4 * MB) as usize, Duration::from_millis(100)));
-        pace.note_merge((4 * MB) as usize, Duration::from_secs(100));
-        assert!(pace.merge_rate() > 20 * MB, "{}", pace.merge_rate());
-        (0..100).for_each(|_| pace.note_merge((4 * MB) as usize, Duration::from_secs(4)));
-        assert!(pace.merge_rate() < 2 * MB, "but many such merges do: {}", pace.merge_rate());
+        let pace = CommitPace::default();
+        (0..100).for_each(|_| pace.note_flush((4 * MB) as usize, Duration::from_millis(100)));
+        pace.note_flush((4 * MB) as usize, Duration::from_secs(100));
+        assert!(pace.flush_rate() > 20 * MB, "{}", pace.flush_rate());
+        (0..100).for_each(|_| pace.note_flush((4 * MB) as usize, Duration::from_secs(4)));
+        assert!(pace.flush_rate() < 2 * MB, "but many such merges do: {}", pace.flush_rate());
     }
 
     #[test]
     fn many_threads_together_get_what_one_gets() {
         let debt = Debt::of(1, 2);
         let admitted = |threads: u64| {
-            let pace = Pace::default();
+            let pace = CommitPace::default();
             let mut free_at = vec![0_u64; threads as usize];
             let mut bytes = 0_u64;
             // Each thread commits again as soon as it has slept, for a second.
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_commit_that_comes_after_its_slot_does_not_sleep() {
-        let pace = Pace::default();
+        let pace = CommitPace::default();
         let debt = Debt::of(1, 2);
         assert_eq!(pace.take_slot(Duration::from_secs(1), 50_000, 1, debt), Duration::ZERO);
         assert!(pace.take_slot(Duration::from_secs(1), 50_000, 1, debt) > Duration::ZERO);

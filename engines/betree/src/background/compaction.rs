@@ -14,46 +14,61 @@ use std::sync::Arc;
 
 use pando_storage::TreeId;
 
-use crate::core::Core;
+use super::buffer_flush::BufferFlusher;
+use super::partial_flush::PartialFlushes;
+use super::range_deletes::RangeDeletes;
+use crate::cache::Blocks;
+use crate::commit_order::CommitGate;
 use crate::error::BetreeError;
 use crate::tree::flush_debt::Payment;
 use crate::tree::node::Child;
 use crate::tree::partial_flush::{Digest, Place};
 use crate::tree::pending_children::next_waiting;
+use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 
-impl Core {
+/// See the module's head.
+pub(crate) struct Compaction {
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) trees: Arc<TreeRegistry>,
+    pub(crate) gate: Arc<CommitGate>,
+    pub(crate) flusher: Arc<BufferFlusher>,
+    pub(crate) partial_flushes: Arc<PartialFlushes>,
+    pub(crate) range_deletes: Arc<RangeDeletes>,
+}
+
+impl Compaction {
     /// Sends all that waits in these trees down to leaves; in all trees if none is named.
-    pub(crate) fn send_all_down(&self, trees: &[TreeId]) -> Result<(), BetreeError> {
+    pub(crate) fn compact(&self, trees: &[TreeId]) -> Result<(), BetreeError> {
         let trees: Vec<Arc<Tree>> = match trees {
-            [] => self.trees_in_order().into_iter().filter(|tree| !tree.is_dropped()).collect(),
-            named => named.iter().map(|tree| self.live_tree(*tree)).collect::<Result<_, _>>()?,
+            [] => self.trees.in_order().into_iter().filter(|tree| !tree.is_dropped()).collect(),
+            named => named.iter().map(|tree| self.trees.live(*tree)).collect::<Result<_, _>>()?,
         };
         for tree in trees {
-            self.merge_up_to(&tree, self.last_lsn())?;
-            self.work_in_all(&tree)?;
+            self.flusher.flush_up_to(&tree, self.gate.last_lsn())?;
+            self.range_deletes.apply_all(&tree)?;
             let Some(Child::Inner(root)) = tree.view().version.root.clone() else { continue };
             for height in (1..=root.height()).rev() {
-                self.send_level_down(&tree, height)?;
+                self.compact_level(&tree, height)?;
             }
         }
         Ok(())
     }
 
     /// Sends down what waits in the nodes of a height.
-    fn send_level_down(&self, tree: &Arc<Tree>, height: u8) -> Result<(), BetreeError> {
+    fn compact_level(&self, tree: &Arc<Tree>, height: u8) -> Result<(), BetreeError> {
         let mut from = Vec::new();
         loop {
-            self.check_open()?;
+            self.gate.check_open()?;
             if tree.is_dropped() {
                 return Ok(());
             }
-            let merging = tree.lock_merging();
+            let flushing = tree.lock_flush();
             let view = tree.view_to_keep();
             let Some(key) = next_waiting(&view.version, &self.blocks, height, &from)? else { return Ok(()) };
             drop(view);
             let place = Place { key: &key, height };
-            self.digest_at(tree, &merging, place, Digest::Child, Payment::Free)?;
+            self.partial_flushes.flush_at(tree, &flushing, place, Digest::Child, Payment::Free)?;
             // The next key that there can be.
             from = [&key, &[0][..]].concat();
         }

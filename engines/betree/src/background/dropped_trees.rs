@@ -7,17 +7,26 @@
 
 use std::sync::Arc;
 
-use crate::core::Core;
+use super::write_buffers::WriteBuffers;
+use crate::cache::Blocks;
+use crate::commit_order::CommitGate;
 use crate::error::BetreeError;
 use crate::space::SpaceChange;
 use crate::tree::owned_extents::Owners;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 
-impl Core {
+/// Reclaims dropped trees.
+pub(crate) struct DroppedTrees {
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) gate: Arc<CommitGate>,
+    pub(crate) buffers: Arc<WriteBuffers>,
+}
+
+impl DroppedTrees {
     /// Frees everything that a dropped tree has. After an error it is whole, and tried again.
-    pub(crate) fn take_apart(&self, tree: &Tree) -> Result<SpaceChange, BetreeError> {
-        let merging = tree.lock_merging();
+    pub(crate) fn reclaim(&self, tree: &Tree) -> Result<SpaceChange, BetreeError> {
+        let flushing = tree.lock_flush();
         let view = tree.view_to_keep();
         let mut owners = Owners::default();
         if let Some(root) = &view.version.root {
@@ -27,10 +36,10 @@ impl Core {
         installed.retire_extents(&view.version, owners.extents);
         installed.retire_extents(&view.version, owners.values);
         let bytes = view.buffered_bytes();
-        tree.set_view(&mut installed, TreeView::empty(self.last_lsn()));
-        self.remove_buffered(bytes);
+        tree.set_view(&mut installed, TreeView::empty(self.gate.last_lsn()));
+        self.buffers.remove(bytes);
         let change = std::mem::take(&mut installed.change);
-        drop((view, merging));
+        drop((view, flushing));
         installed.reclaim(&self.blocks);
         self.blocks.store().traffic().forget(tree.id);
         Ok(change)
@@ -38,11 +47,11 @@ impl Core {
 
     /// Empties the buffers of a dropped tree that nobody reads any more: they keep no log, and are not merged.
     pub(crate) fn forget_buffered(&self, tree: &Tree) {
-        let _merging = tree.lock_merging();
+        let _flushing = tree.lock_flush();
         let mut installed = tree.installed.lock();
         let view = tree.view_to_keep();
-        let empty = TreeView::empty(self.last_lsn());
+        let empty = TreeView::empty(self.gate.last_lsn());
         tree.set_view(&mut installed, TreeView::new(empty.partitions, Arc::clone(&view.version)));
-        self.remove_buffered(view.buffered_bytes());
+        self.buffers.remove(view.buffered_bytes());
     }
 }

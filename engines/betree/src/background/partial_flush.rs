@@ -12,20 +12,24 @@ use std::sync::Arc;
 
 use pando_environment::sync::{Mutex, MutexGuard};
 
-use crate::background::flush::Progress;
-use crate::core::Core;
+use super::backlog::Backlog;
+use super::buffer_flush::{BufferFlusher, Progress};
+use crate::cache::Blocks;
+use crate::commit_order::Visibility;
+use crate::counters::Counters;
 use crate::error::BetreeError;
 use crate::tree::buffer::SharedBuffer;
 use crate::tree::flush::FlushInput;
 use crate::tree::flush_debt::{Moved, Payment, Wanted, wanted_by_reads};
 use crate::tree::messages::Messages;
 use crate::tree::partial_flush::{Digest, Place, digest};
+use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 
 /// Something to do when nothing else is.
-enum Drain {
+enum WantedFlush {
     /// All that is late in a tree.
-    Late(Arc<Tree>),
+    Overdue(Arc<Tree>),
     Child(Arc<Tree>, Wanted),
     Buffer(Arc<Tree>, Arc<SharedBuffer>),
 }
@@ -38,12 +42,23 @@ pub(crate) struct Idle {
     reads: AtomicU64,
     is_quiet: AtomicBool,
     /// The last first.
-    wanted: Mutex<Vec<Drain>>,
+    wanted: Mutex<Vec<WantedFlush>>,
     /// Held by the merger that is at it: one at a time, so that readers have the other processors.
-    draining: Mutex<()>,
+    flushing: Mutex<()>,
 }
 
-impl Core {
+/// See the module's head.
+pub(crate) struct PartialFlushes {
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) trees: Arc<TreeRegistry>,
+    pub(crate) visibility: Arc<Visibility>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) flusher: Arc<BufferFlusher>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) idle: Idle,
+}
+
+impl PartialFlushes {
     /// Looks whether nobody has committed since the last look, and what is to be done then.
     pub(crate) fn look_for_idle(&self) {
         let idle = &self.idle;
@@ -56,26 +71,27 @@ impl Core {
             return;
         }
         let mut wanted = Vec::new();
-        for tree in self.trees().values() {
+        for tree in self.trees.all().values() {
             if was_read {
                 let view = tree.view();
                 wanted.extend(
                     wanted_by_reads(&view)
                         .into_iter()
                         .rev()
-                        .map(|child| Drain::Child(Arc::clone(tree), child)),
+                        .map(|child| WantedFlush::Child(Arc::clone(tree), child)),
                 );
                 let buffers = view.partitions.iter().map(|partition| &partition.active);
                 let buffers = buffers.filter(|buffer| buffer.is_wanted() && !buffer.is_empty());
-                wanted.extend(buffers.map(|buffer| Drain::Buffer(Arc::clone(tree), Arc::clone(buffer))));
+                wanted
+                    .extend(buffers.map(|buffer| WantedFlush::Buffer(Arc::clone(tree), Arc::clone(buffer))));
             }
-            if tree.behind.lock().bytes() > 0 {
-                wanted.push(Drain::Late(Arc::clone(tree)));
+            if tree.flush_debt.lock().bytes() > 0 {
+                wanted.push(WantedFlush::Overdue(Arc::clone(tree)));
             }
         }
         if !wanted.is_empty() {
             *idle.wanted.lock() = wanted;
-            self.wake_mergers();
+            self.backlog.wake_flushers();
         }
     }
 
@@ -86,91 +102,85 @@ impl Core {
     }
 
     /// Does something that is wanted, if it is quiet.
-    pub(crate) fn drain_one(&self) -> Result<Progress, BetreeError> {
+    pub(crate) fn flush_wanted(&self) -> Result<Progress, BetreeError> {
         let idle = &self.idle;
-        let Some(_alone) = idle.draining.try_lock() else { return Ok(Progress::Nothing) };
+        let Some(_alone) = idle.flushing.try_lock() else { return Ok(Progress::Nothing) };
         while self.is_quiet() {
             let Some(wanted) = idle.wanted.lock().pop() else { return Ok(Progress::Nothing) };
-            let digested = match &wanted {
-                Drain::Late(tree) => self.digest_late(tree, Payment::Free),
-                Drain::Child(tree, wanted) => match tree.try_lock_merging() {
-                    Some(merging) => {
+            let flushed = match &wanted {
+                WantedFlush::Overdue(tree) => self.flush_next_overdue(tree, Payment::Free),
+                WantedFlush::Child(tree, wanted) => match tree.try_lock_flush() {
+                    Some(flushing) => {
                         let place = Place { key: &wanted.key, height: wanted.height };
-                        self.digest_at(tree, &merging, place, Digest::Child, Payment::Free)
+                        self.flush_at(tree, &flushing, place, Digest::Child, Payment::Free)
                     }
                     None => Ok(Progress::Nothing),
                 },
-                Drain::Buffer(tree, buffer) => Ok(self.drain_buffer(tree, buffer)?),
+                WantedFlush::Buffer(tree, buffer) => Ok(self.flush_wanted_buffer(tree, buffer)?),
             };
             // Nobody waits for it: after a failure it is left until the next look.
-            let Ok(progress) = digested else { break };
-            if progress == Progress::Merged && matches!(wanted, Drain::Late(_)) {
+            let Ok(progress) = flushed else { break };
+            if progress == Progress::Made && matches!(wanted, WantedFlush::Overdue(_)) {
                 idle.wanted.lock().push(wanted);
             }
-            if progress == Progress::Merged {
+            if progress == Progress::Made {
                 self.counters.drains.add(1);
-                return Ok(Progress::Merged);
+                return Ok(Progress::Made);
             }
         }
         idle.wanted.lock().clear();
         Ok(Progress::Nothing)
     }
 
-    fn drain_buffer(&self, tree: &Arc<Tree>, buffer: &Arc<SharedBuffer>) -> Result<Progress, BetreeError> {
-        let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
+    fn flush_wanted_buffer(
+        &self,
+        tree: &Arc<Tree>,
+        buffer: &Arc<SharedBuffer>,
+    ) -> Result<Progress, BetreeError> {
+        let Some(flushing) = tree.try_lock_flush() else { return Ok(Progress::Nothing) };
         let view = tree.view_to_keep();
         let Some(at) = view.partitions.iter().position(|partition| Arc::ptr_eq(&partition.active, buffer))
         else {
             return Ok(Progress::Nothing);
         };
-        self.merge_partition(tree, &merging, &view, at)?;
-        Ok(Progress::Merged)
-    }
-
-    /// Remembers a tree in which something is late that flushes have paid for.
-    pub(crate) fn note_behind(&self, tree: &Arc<Tree>) {
-        if tree.behind.lock().is_due() {
-            let mut behind = self.behind.lock();
-            if !behind.iter().any(|other| Arc::ptr_eq(other, tree)) {
-                behind.push_back(Arc::clone(tree));
-            }
-        }
+        self.flusher.flush_partition(tree, &flushing, &view, at)?;
+        Ok(Progress::Made)
     }
 
     /// Sends down something that is late and paid for, if there is any.
-    pub(crate) fn digest_one(&self) -> Result<Progress, BetreeError> {
-        let Some(tree) = self.behind.lock().pop_front() else { return Ok(Progress::Nothing) };
-        let progress = self.digest_late(&tree, Payment::Credit);
-        self.note_behind(&tree);
+    pub(crate) fn flush_overdue(&self) -> Result<Progress, BetreeError> {
+        let Some(tree) = self.backlog.overdue.take() else { return Ok(Progress::Nothing) };
+        let progress = self.flush_next_overdue(&tree, Payment::Credit);
+        self.backlog.note_overdue(&tree);
         progress
     }
 
     /// A step at the next place where there is something to send down: flushes have done so at many, since they were noted.
-    fn digest_late(&self, tree: &Arc<Tree>, payment: Payment) -> Result<Progress, BetreeError> {
+    fn flush_next_overdue(&self, tree: &Arc<Tree>, payment: Payment) -> Result<Progress, BetreeError> {
         // Whoever is merging it now will ask again for what is late.
-        let Some(merging) = tree.try_lock_merging() else { return Ok(Progress::Nothing) };
-        let places = tree.behind.lock().places();
+        let Some(flushing) = tree.try_lock_flush() else { return Ok(Progress::Nothing) };
+        let places = tree.flush_debt.lock().places();
         for _ in 0..places {
-            let next = tree.behind.lock().take(payment);
+            let next = tree.flush_debt.lock().take(payment);
             let Some(late) = next else { break };
             let place = Place { key: &late.key, height: late.height };
-            if self.digest_at(tree, &merging, place, Digest::Due, payment)? == Progress::Merged {
-                return Ok(Progress::Merged);
+            if self.flush_at(tree, &flushing, place, Digest::Due, payment)? == Progress::Made {
+                return Ok(Progress::Made);
             }
         }
         Ok(Progress::Nothing)
     }
 
-    pub(crate) fn digest_at(
+    pub(crate) fn flush_at(
         &self,
         tree: &Tree,
-        _merging: &MutexGuard<'_, ()>,
+        _flushing: &MutexGuard<'_, ()>,
         place: Place<'_>,
         what: Digest,
         payment: Payment,
     ) -> Result<Progress, BetreeError> {
         let before = tree.view_to_keep();
-        let retained = self.snapshots.retained(&self.publisher);
+        let retained = self.visibility.retained();
         let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
         let input = FlushInput {
             blocks: &self.blocks,
@@ -188,14 +198,14 @@ impl Core {
             Payment::Credit => flushed.figures.moved,
             Payment::Free => Moved::default(),
         };
-        tree.behind.lock().note(0, paid, late);
+        tree.flush_debt.lock().note(0, paid, late);
         if flushed.replaced_nodes.is_empty() {
             return Ok(Progress::Nothing);
         }
         self.counters.digests.add(1);
-        self.count_flush(flushed.figures);
+        self.flusher.count_flush(flushed.figures);
         tree.growth.note(flushed.figures.leaves);
         tree.install(&self.blocks, None, flushed);
-        Ok(Progress::Merged)
+        Ok(Progress::Made)
     }
 }

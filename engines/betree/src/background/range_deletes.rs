@@ -14,30 +14,26 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pando_environment::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+use pando_environment::sync::MutexGuard;
 use pando_storage::{CommitTimestamp, Lsn};
 
-use crate::background::flush::Progress;
+use super::backlog::Backlog;
+use super::buffer_flush::{BufferFlusher, Progress};
 use crate::base::KeySpan;
-use crate::base::WaitFor;
-use crate::core::Core;
+use crate::cache::Blocks;
+use crate::commit_order::{CommitGate, Visibility};
+use crate::counters::Counters;
 use crate::error::BetreeError;
 use crate::range_deletes::encoding::DeletedRange;
 use crate::tree::flush::FlushInput;
 use crate::tree::messages::Messages;
 use crate::tree::range_delete_step::{Work, WorkedIn, work_in};
+use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 
 /// So many leaves are rewritten in one step at most, about.
 const STEP_LEAVES: usize = 8;
-
-/// A side of the gate.
-#[allow(dead_code, reason = "they are held, not looked at")]
-pub(crate) enum GatePass<'g> {
-    Read(RwLockReadGuard<'g, ()>),
-    Write(RwLockWriteGuard<'g, ()>),
-}
 
 /// What is to be worked in next.
 struct Due {
@@ -45,78 +41,69 @@ struct Due {
     time: CommitTimestamp,
 }
 
-impl Core {
-    /// Passes the gate for a commit. One that deletes ranges is alone behind it, so that lists of ranges grow in the order of the log.
-    pub(crate) fn pass_gate(&self, ranges: &[DeletedRange]) -> GatePass<'_> {
-        if ranges.is_empty() {
-            GatePass::Read(self.waits.read(WaitFor::Gate, &self.gate))
-        } else {
-            GatePass::Write(self.gate.write())
-        }
-    }
+/// See the module's head.
+pub(crate) struct RangeDeletes {
+    pub(crate) blocks: Arc<Blocks>,
+    pub(crate) trees: Arc<TreeRegistry>,
+    pub(crate) gate: Arc<CommitGate>,
+    pub(crate) visibility: Arc<Visibility>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) flusher: Arc<BufferFlusher>,
+    pub(crate) counters: Arc<Counters>,
+}
 
+impl RangeDeletes {
     /// Enters the ranges of a record into the lists of their trees; those that have it already leave it out. The caller is behind the
     /// gate, or replays.
-    pub(crate) fn delete_ranges(&self, ranges: &[DeletedRange], time: CommitTimestamp, lsn: Lsn) {
+    pub(crate) fn record(&self, ranges: &[DeletedRange], time: CommitTimestamp, lsn: Lsn) {
         let mut trees: Vec<_> = ranges.iter().map(|range| range.tree).collect();
         trees.sort_unstable();
         trees.dedup();
         for id in trees {
-            let Some(tree) = self.trees().get(&id.get()).cloned() else { continue };
+            let Some(tree) = self.trees.get(id) else { continue };
             let of_tree = ranges.iter().filter(|range| range.tree == id);
             self.counters.range_deletes.add(of_tree.clone().count() as u64);
             tree.delete_ranges(of_tree.map(|range| &range.span), time, lsn);
-            self.note_ranges(&tree);
-        }
-    }
-
-    fn note_ranges(&self, tree: &Arc<Tree>) {
-        let mut noted = self.with_ranges.lock();
-        if !noted.iter().any(|other| Arc::ptr_eq(other, tree)) {
-            noted.push_back(Arc::clone(tree));
+            self.backlog.range_deletes.add(&tree);
         }
     }
 
     /// Lists the trees that have a range delete which every snapshot sees by now.
-    pub(crate) fn look_for_ranges(&self) {
+    pub(crate) fn look_for_due(&self) {
         let mut is_any = false;
-        for tree in self.trees().values() {
+        for tree in self.trees.all().values() {
             if !tree.is_dropped() && self.due(&tree.view()).is_some() {
-                self.note_ranges(tree);
+                self.backlog.range_deletes.add(tree);
                 is_any = true;
             }
         }
         if is_any {
-            self.wake_mergers();
+            self.backlog.wake_flushers();
         }
     }
 
     /// Works in a part of a range delete, if one is due in a tree that nobody is merging.
-    pub(crate) fn work_in_one(&self) -> Result<Progress, BetreeError> {
-        while let Some(tree) = self.take_with_ranges() {
-            let Some(merging) = tree.try_lock_merging() else { continue };
-            if self.work_in(&tree, &merging)? == Progress::Merged {
-                drop(merging);
-                self.note_ranges(&tree);
-                return Ok(Progress::Merged);
+    pub(crate) fn apply_one(&self) -> Result<Progress, BetreeError> {
+        while let Some(tree) = self.backlog.range_deletes.take() {
+            let Some(flushing) = tree.try_lock_flush() else { continue };
+            if self.apply_step(&tree, &flushing)? == Progress::Made {
+                drop(flushing);
+                self.backlog.range_deletes.add(&tree);
+                return Ok(Progress::Made);
             }
         }
         Ok(Progress::Nothing)
     }
 
     /// Works in all range deletes of a tree that every snapshot sees.
-    pub(crate) fn work_in_all(&self, tree: &Arc<Tree>) -> Result<(), BetreeError> {
+    pub(crate) fn apply_all(&self, tree: &Arc<Tree>) -> Result<(), BetreeError> {
         loop {
-            self.check_open()?;
-            let merging = tree.lock_merging();
-            if self.work_in(tree, &merging)? == Progress::Nothing {
+            self.gate.check_open()?;
+            let flushing = tree.lock_flush();
+            if self.apply_step(tree, &flushing)? == Progress::Nothing {
                 return Ok(());
             }
         }
-    }
-
-    fn take_with_ranges(&self) -> Option<Arc<Tree>> {
-        self.with_ranges.lock().pop_front()
     }
 
     /// The first range delete of a view that can be worked in.
@@ -124,15 +111,15 @@ impl Core {
         if view.ranges.is_empty() {
             return None;
         }
-        let replayed = CommitTimestamp::new(self.last_lsn().get());
-        let oldest = self.snapshots.oldest(&self.publisher);
+        let replayed = CommitTimestamp::new(self.gate.last_lsn().get());
+        let oldest = self.visibility.oldest_now();
         view.ranges.stretches().iter().find_map(|stretch| {
             let time = stretch.times.iter().copied().find(|time| oldest.sees(*time) && *time <= replayed)?;
             Some(Due { span: stretch.span.clone(), time })
         })
     }
 
-    fn work_in(&self, tree: &Arc<Tree>, merging: &MutexGuard<'_, ()>) -> Result<Progress, BetreeError> {
+    fn apply_step(&self, tree: &Arc<Tree>, flushing: &MutexGuard<'_, ()>) -> Result<Progress, BetreeError> {
         let view = tree.view_to_keep();
         let Some(due) = self.due(&view).filter(|_| !tree.is_dropped()) else { return Ok(Progress::Nothing) };
         let has_older = |at: usize| {
@@ -141,22 +128,22 @@ impl Core {
                 && partition.first_unmerged().is_some_and(|first| first.get() <= due.time.get())
         };
         if let Some(at) = (0..view.partitions.len()).find(|at| has_older(*at)) {
-            self.merge_partition(tree, merging, &view, at)?;
-            return Ok(Progress::Merged);
+            self.flusher.flush_partition(tree, flushing, &view, at)?;
+            return Ok(Progress::Made);
         }
         // Nobody waits for it: after a failure it is left until the next look.
-        let reached = self.work_into_nodes(tree, &view, &due);
+        let reached = self.apply_to_nodes(tree, &view, &due);
         let Ok(reached) = reached.inspect_err(|_| self.counters.failed_merges.add(1)) else {
             return Ok(Progress::Nothing);
         };
         let done = KeySpan { start: due.span.start, end: reached.or(due.span.end) };
         tree.change_ranges(|ranges| ranges.without(&done, due.time));
         self.counters.range_steps.add(1);
-        Ok(Progress::Merged)
+        Ok(Progress::Made)
     }
 
     /// Does a step in the nodes; how far it came, `None` for all.
-    fn work_into_nodes(
+    fn apply_to_nodes(
         &self,
         tree: &Tree,
         before: &TreeView,
@@ -164,7 +151,7 @@ impl Core {
     ) -> Result<Option<Bytes>, BetreeError> {
         let settings = tree.settings();
         // As of after the snapshots: a range that is deleted meanwhile is newer than all of them.
-        let retained = self.snapshots.retained(&self.publisher);
+        let retained = self.visibility.retained();
         let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
         let input = FlushInput {
             blocks: &self.blocks,
@@ -180,7 +167,7 @@ impl Core {
         self.counters.unread_leaves.add(leaves);
         self.counters.unread_slices.add(slices);
         if !flushed.replaced.is_empty() || !flushed.replaced_nodes.is_empty() {
-            self.count_flush(flushed.figures);
+            self.flusher.count_flush(flushed.figures);
             tree.install(&self.blocks, None, flushed);
         }
         Ok(reached)

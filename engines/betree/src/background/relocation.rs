@@ -7,7 +7,7 @@
 //! behind the ceiling moves as well, with those values: their references are in its pages. A leaf or slice that is damaged stays where it is,
 //! and stops no other.
 //!
-//! The caller holds the tree's `merging` lock.
+//! The caller holds the tree's `flush` lock.
 
 mod values;
 

@@ -15,7 +15,7 @@
 //! 4. Within each tier `quick_cache` chooses what goes (S3-FIFO: a page read once by a scan leaves before one that was read
 //!    twice). A page for which another had to leave the decoded tier stays in the compressed one, too, where it grows old unused.
 //!
-//! All that counts against the limit and is not here comes first ([`crate::skeleton`]). Then directories: without them a point query
+//! All that counts against the limit and is not here comes first ([`crate::background::memory_sharing`]). Then directories: without them a point query
 //! costs two device reads instead of one. They may take up to [`DIRECTORY_SHARE`] of the limit, and [`DIRECTORY_SHARE_OF_REST`] of what is
 //! left. Then come pages of runs, as they stand on disk, up to [`RUN_SHARE`] and [`RUN_SHARE_OF_REST`]: they are a small part of a
 //! tree, and every scan of a range reads those above it. Pages of leaves have what both leave.

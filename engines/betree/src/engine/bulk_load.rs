@@ -10,69 +10,67 @@
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{LoadDurability, SortedEntries, StorageError, TreeId};
 
-use crate::core::Core;
 use crate::error::BetreeError;
 use crate::range_deletes::DeletedRanges;
 use crate::space::Shutdown;
+use crate::store::Store;
 use crate::tree::load::TreeLoad;
 use crate::tree::tree_state::Tree;
 
 /// How many entries pass between two looks whether the engine and the tree are still there.
 const LOOK_ENTRIES: u64 = 1024;
 
-impl Core {
-    /// See the module's head; the number of entries.
-    pub(crate) fn load(
-        &self,
-        id: TreeId,
-        entries: &mut dyn SortedEntries,
-        durability: LoadDurability,
-    ) -> Result<u64, StorageError> {
-        self.check_open()?;
-        let tree = self.live_tree(id)?;
-        check_empty(&tree)?;
-        let mut load = TreeLoad::new(&self.blocks, id, tree.settings());
-        while let Some((key, value)) = entries.next()? {
-            check_key(key)?;
-            check_value(value)?;
-            load.push(key, value)?;
-            if load.entries().is_multiple_of(LOOK_ENTRIES) {
-                self.check_open()?;
-                self.live_tree(id)?;
-            }
+/// See the module's head; the number of entries.
+pub(crate) fn load(
+    store: &Store,
+    id: TreeId,
+    entries: &mut dyn SortedEntries,
+    durability: LoadDurability,
+) -> Result<u64, StorageError> {
+    store.gate.check_open()?;
+    let tree = store.trees.live(id)?;
+    check_empty(&tree)?;
+    let mut load = TreeLoad::new(&store.blocks, id, tree.settings());
+    while let Some((key, value)) = entries.next()? {
+        check_key(key)?;
+        check_value(value)?;
+        load.push(key, value)?;
+        if load.entries().is_multiple_of(LOOK_ENTRIES) {
+            store.gate.check_open()?;
+            store.trees.live(id)?;
         }
-        let count = load.entries();
-        if count > 0 {
-            self.install_load(&tree, load)?;
-        }
-        if durability == LoadDurability::Durable {
-            for _ in 0..2 {
-                self.check_open()?;
-                self.checkpoint(Shutdown::Running)?;
-            }
-        }
-        Ok(count)
     }
+    let count = load.entries();
+    if count > 0 {
+        install_load(store, &tree, load)?;
+    }
+    if durability == LoadDurability::Durable {
+        for _ in 0..2 {
+            store.gate.check_open()?;
+            store.checkpointer.checkpoint(Shutdown::Running)?;
+        }
+    }
+    Ok(count)
+}
 
-    fn install_load(&self, tree: &Tree, load: TreeLoad<'_>) -> Result<(), BetreeError> {
-        let entries = load.entries();
-        // From here to the installation no flush gives the tree a root.
-        let merging = tree.lock_merging();
-        self.check_open()?;
-        self.live_tree(tree.id)?;
-        check_empty(tree)?;
-        let flushed = load.into_flushed()?;
-        // Nothing lies under them, and entries without times would.
-        tree.change_ranges(DeletedRanges::cleared);
-        self.counters.loaded_entries.add(entries);
-        self.counters.loaded_leaves.add(flushed.figures.leaves.leaves);
-        self.counters.loaded_bytes.add(flushed.figures.leaf_bytes);
-        self.counters.large_values.add(flushed.figures.large_values);
-        self.counters.large_bytes.add(flushed.figures.large_bytes);
-        tree.install(&self.blocks, None, flushed);
-        drop(merging);
-        Ok(())
-    }
+fn install_load(store: &Store, tree: &Tree, load: TreeLoad<'_>) -> Result<(), BetreeError> {
+    let entries = load.entries();
+    // From here to the installation no flush gives the tree a root.
+    let merging = tree.lock_flush();
+    store.gate.check_open()?;
+    store.trees.live(tree.id)?;
+    check_empty(tree)?;
+    let flushed = load.into_flushed()?;
+    // Nothing lies under them, and entries without times would.
+    tree.change_ranges(DeletedRanges::cleared);
+    store.counters.loaded_entries.add(entries);
+    store.counters.loaded_leaves.add(flushed.figures.leaves.leaves);
+    store.counters.loaded_bytes.add(flushed.figures.leaf_bytes);
+    store.counters.large_values.add(flushed.figures.large_values);
+    store.counters.large_bytes.add(flushed.figures.large_bytes);
+    tree.install(&store.blocks, None, flushed);
+    drop(merging);
+    Ok(())
 }
 
 /// Refuses a tree that has anything.

@@ -6,7 +6,7 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom};
 use pando_storage::{Begin, Durability, Engine, TreeOptions};
 
-use crate::background::flush::Progress;
+use crate::background::buffer_flush::Progress;
 use crate::engine::Betree;
 use crate::options::Options;
 use crate::tree::flush::Late;
@@ -21,47 +21,47 @@ fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
     let simulation = Environment::simulated(7);
     let engine = Betree::open(&simulation.environment, Path::new("/store"), options).expect("it opens");
     let id = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
-    let core = &engine.core;
-    let tree = core.live_tree(id).expect("the tree is there");
+    let store = &engine.store;
+    let tree = store.trees.live(id).expect("the tree is there");
     let random = SeededRandom::new(3);
     let make_late = || {
-        while tree.behind.lock().bytes() == 0 {
+        while tree.flush_debt.lock().bytes() == 0 {
             let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
             for _ in 0..100 {
                 let key = [random.next_u64(), 0, 0].map(u64::to_be_bytes).concat();
                 writer.put_blind(id, &key, &[7; 20]).expect("a write succeeds");
             }
             writer.commit(Durability::Logged).expect("the commit succeeds");
-            core.merge_one().expect("the disk has room");
+            store.scheduler.flush_one().expect("the disk has room");
         }
-        tree.behind.lock().note(1 << 20, Moved::default(), Vec::new());
-        core.note_behind(&tree);
+        tree.flush_debt.lock().note(1 << 20, Moved::default(), Vec::new());
+        store.backlog.note_overdue(&tree);
     };
 
     // Some places have nothing to send down any more: then nothing is written, and nothing fails.
     let error = loop {
         make_late();
         simulation.disk.inject(FaultRule::new(Operation::Write, Fault::NoSpace).on("data").always());
-        let outcome = core.digest_one();
+        let outcome = store.scheduler.partial_flushes.flush_overdue();
         simulation.disk.clear_faults();
         if let Err(error) = outcome {
             break error;
         }
     };
-    assert_eq!(core.counters.failed_merges.get(), 1);
-    assert!(core.merge_failure().is_none(), "commits wait for flushes only");
+    assert_eq!(store.counters.failed_merges.get(), 1);
+    assert!(store.monitor.failure().is_none(), "commits wait for flushes only");
 
     loop {
         make_late();
         // In front of all others a place where there is nothing.
-        let late: Vec<Late> = std::iter::from_fn(|| tree.behind.lock().take(Payment::Free)).collect();
+        let late: Vec<Late> = std::iter::from_fn(|| tree.flush_debt.lock().take(Payment::Free)).collect();
         let nothing = Late { key: Box::default(), height: 0, bytes: 1 };
-        tree.behind.lock().note(0, Moved::default(), [nothing].into_iter().chain(late).collect());
-        core.set_merge_failure(Some(&error));
-        if core.digest_one().expect("there is room again") == Progress::Merged {
+        tree.flush_debt.lock().note(0, Moved::default(), [nothing].into_iter().chain(late).collect());
+        store.monitor.note_flush(&Err(error.clone()), std::time::Duration::ZERO);
+        if store.scheduler.partial_flushes.flush_overdue().expect("there is room again") == Progress::Made {
             break;
         }
-        assert!(!tree.behind.lock().is_due(), "a place that has nothing is passed by");
+        assert!(!tree.flush_debt.lock().is_due(), "a place that has nothing is passed by");
     }
-    assert!(core.merge_failure().is_some(), "no flush has succeeded since");
+    assert!(store.monitor.failure().is_some(), "no flush has succeeded since");
 }

@@ -13,7 +13,7 @@
 //! kind 4, lay out tree: varint number, varint options; per option: name, value: these from now on
 //! kind 5, commit that deletes ranges: ranges (see `deleted_ranges`), then groups as of a commit; what these write is there afterwards
 //!
-//! A large commit ([`crate::large_commit`]); it goes by the LSN of its first part:
+//! A large commit ([`crate::commit::large_commit`]); it goes by the LSN of its first part:
 //! kind 16, part:    varint first part (0: it is this one), then groups as of a commit
 //! kind 17, end:     varint first part, varint parts, varint timestamp, varint 1 if the last part is merges, else 0: from here on it
 //!                   counts; then the ranges that it deletes

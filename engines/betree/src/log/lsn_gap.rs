@@ -1,5 +1,5 @@
 //! Leaps of the log: a large commit's last record has an LSN that was reserved when its end was logged
-//! ([`crate::large_commit`]).
+//! ([`crate::commit::large_commit`]).
 //!
 //! An LSN is a *group* of 2³² and a number within it. A leap goes to the first LSN of the second group after the current one, so that
 //! at least 2³² other records have room before it. With 2⁶¹ LSNs a store has 2²⁸ leaps.

@@ -10,6 +10,7 @@ use pando_storage::Lsn;
 
 use super::*;
 use crate::base::StoreId;
+use crate::base::{LogPosition, RecordKind};
 
 const FOLDER: &str = "/store";
 const STORE: StoreId = StoreId::new(*b"the log's store!");

@@ -28,7 +28,7 @@ fn small_options() -> LogOptions {
 }
 
 impl Log {
-    /// Behind the last record.
+    /// FlushDebt the last record.
     fn end(&self) -> LogPosition {
         self.appender.lock().end()
     }

@@ -2,161 +2,157 @@
 
 use std::sync::Arc;
 
-use pando_environment::sync::atomic::Ordering;
-
 use pando_storage::Statistics;
 
-use crate::core::Core;
 use crate::memory::page_memory;
+use crate::store::Store;
 use crate::tree::tree_state::Tree;
 
-impl Core {
-    /// Every counter and gauge. Times are in nanoseconds, sizes in bytes, both since the store was opened.
-    pub(crate) fn statistics(&self) -> Statistics {
-        let mut figures = Statistics::new();
-        let counters = &self.counters;
-        for (name, counter) in [
-            ("commits.count", &counters.commits),
-            ("commits.large", &counters.large_commits),
-            ("commits.large_parts", &counters.large_parts),
-            ("commits.writes", &counters.writes),
-            ("commits.conflicts", &counters.conflicts),
-            ("commits.delays", &counters.delays),
-            ("commits.delay_nanos", &counters.delay_nanos),
-            ("commits.stalls", &counters.stalls),
-            ("reads.gets", &counters.gets),
-            ("reads.scans", &counters.scans),
-            ("reads.scan_rows", &counters.scan_rows),
-            ("merges.count", &counters.merges),
-            ("buffers.swept_bytes", &counters.swept_bytes),
-            ("merges.failed", &counters.failed_merges),
-            ("merges.digests", &counters.digests),
-            ("merges.drains", &counters.drains),
-            ("merges.aged", &counters.aged_merges),
-            ("ranges.deleted", &counters.range_deletes),
-            ("ranges.steps", &counters.range_steps),
-            ("ranges.unread_leaves", &counters.unread_leaves),
-            ("ranges.unread_slices", &counters.unread_slices),
-            ("merges.entries", &counters.merged_entries),
-            ("merges.leaves", &counters.merged_leaves),
-            ("merges.leaf_splits", &counters.leaf_splits),
-            ("merges.node_splits", &counters.node_splits),
-            ("merges.leaf_entries", &counters.leaf_entries),
-            ("merges.leaf_bytes", &counters.leaf_bytes),
-            ("merges.slices", &counters.slices),
-            ("merges.slice_entries", &counters.slice_entries),
-            ("merges.run_bytes", &counters.run_bytes),
-            ("merges.nanos", &counters.merge_nanos),
-            ("merges.large_values", &counters.large_values),
-            ("merges.large_value_bytes", &counters.large_bytes),
-            ("loads.entries", &counters.loaded_entries),
-            ("loads.leaves", &counters.loaded_leaves),
-            ("loads.leaf_bytes", &counters.loaded_bytes),
-            ("checkpoints.count", &counters.checkpoints),
-            ("checkpoints.failed", &counters.failed_checkpoints),
-            ("checkpoints.failed_drops", &counters.failed_drops),
-            ("checkpoints.nanos", &counters.checkpoint_nanos),
-            ("data.returned_bytes", &counters.returned_bytes),
-            ("data.moved_bytes", &counters.moved_bytes),
-            ("data.failed_returns", &counters.failed_returns),
-            ("recovery.records", &counters.replayed_records),
-            ("recovery.writes", &counters.replayed_writes),
-        ] {
-            figures.set(name, counter.get());
-        }
-        self.add_memory(&mut figures);
-        self.add_devices(&mut figures);
-        self.add_traffic(&mut figures);
-        figures.set("snapshots.newest", self.publisher.newest().get());
-        figures.set("snapshots.oldest", self.snapshots.oldest(&self.publisher).get());
-        figures.set("transactions.live", self.snapshots.all().len() as u64);
-        figures.set("trees.count", self.trees().len() as u64);
-        let stretches = |tree: &Arc<Tree>| tree.view().ranges.stretches().len() as u64;
-        figures.set("ranges.waiting", self.trees().values().map(stretches).sum());
-        figures
+/// Every counter and gauge. Times are in nanoseconds, sizes in bytes, both since the store was opened.
+pub(crate) fn statistics(store: &Store) -> Statistics {
+    let mut figures = Statistics::new();
+    let counters = &store.counters;
+    for (name, counter) in [
+        ("commits.count", &counters.commits),
+        ("commits.large", &counters.large_commits),
+        ("commits.large_parts", &counters.large_parts),
+        ("commits.writes", &counters.writes),
+        ("commits.conflicts", &counters.conflicts),
+        ("commits.delays", &counters.delays),
+        ("commits.delay_nanos", &counters.delay_nanos),
+        ("commits.stalls", &counters.stalls),
+        ("reads.gets", &counters.gets),
+        ("reads.scans", &counters.scans),
+        ("reads.scan_rows", &counters.scan_rows),
+        ("merges.count", &counters.merges),
+        ("buffers.swept_bytes", &counters.swept_bytes),
+        ("merges.failed", &counters.failed_merges),
+        ("merges.digests", &counters.digests),
+        ("merges.drains", &counters.drains),
+        ("merges.aged", &counters.aged_merges),
+        ("ranges.deleted", &counters.range_deletes),
+        ("ranges.steps", &counters.range_steps),
+        ("ranges.unread_leaves", &counters.unread_leaves),
+        ("ranges.unread_slices", &counters.unread_slices),
+        ("merges.entries", &counters.merged_entries),
+        ("merges.leaves", &counters.merged_leaves),
+        ("merges.leaf_splits", &counters.leaf_splits),
+        ("merges.node_splits", &counters.node_splits),
+        ("merges.leaf_entries", &counters.leaf_entries),
+        ("merges.leaf_bytes", &counters.leaf_bytes),
+        ("merges.slices", &counters.slices),
+        ("merges.slice_entries", &counters.slice_entries),
+        ("merges.run_bytes", &counters.run_bytes),
+        ("merges.nanos", &counters.merge_nanos),
+        ("merges.large_values", &counters.large_values),
+        ("merges.large_value_bytes", &counters.large_bytes),
+        ("loads.entries", &counters.loaded_entries),
+        ("loads.leaves", &counters.loaded_leaves),
+        ("loads.leaf_bytes", &counters.loaded_bytes),
+        ("checkpoints.count", &counters.checkpoints),
+        ("checkpoints.failed", &counters.failed_checkpoints),
+        ("checkpoints.failed_drops", &counters.failed_drops),
+        ("checkpoints.nanos", &counters.checkpoint_nanos),
+        ("data.returned_bytes", &counters.returned_bytes),
+        ("data.moved_bytes", &counters.moved_bytes),
+        ("data.failed_returns", &counters.failed_returns),
+        ("recovery.records", &counters.replayed_records),
+        ("recovery.writes", &counters.replayed_writes),
+    ] {
+        figures.set(name, counter.get());
     }
+    add_memory(store, &mut figures);
+    add_devices(store, &mut figures);
+    super::traffic::add_traffic(store, &mut figures);
+    figures.set("snapshots.newest", store.visibility.publisher.newest().get());
+    figures.set("snapshots.oldest", store.visibility.snapshots.oldest(&store.visibility.publisher).get());
+    figures.set("transactions.live", store.visibility.snapshots.all().len() as u64);
+    figures.set("trees.count", store.trees.all().len() as u64);
+    let stretches = |tree: &Arc<Tree>| tree.view().ranges.stretches().len() as u64;
+    figures.set("ranges.waiting", store.trees.all().values().map(stretches).sum());
+    figures
+}
 
-    fn add_memory(&self, figures: &mut Statistics) {
-        let cache = self.blocks.cache();
-        let (decoded, compressed) = cache.pages();
-        let (decoded_bytes, compressed_bytes) = (cache.decoded_bytes(), cache.compressed_bytes());
-        let (decoded_hits, compressed_hits) = (cache.decoded_hits.get(), cache.compressed_hits.get());
-        figures.set("cache.page_bytes", decoded_bytes + compressed_bytes);
-        figures.set("cache.decoded_page_bytes", decoded_bytes);
-        figures.set("cache.compressed_page_bytes", compressed_bytes);
-        figures.set("cache.run_page_bytes", cache.run_bytes());
-        figures.set("cache.between_pages_bytes", page_memory::bytes().0 as u64);
-        figures.set("cache.pages", decoded + compressed);
-        figures.set("cache.decoded_pages", decoded);
-        figures.set("cache.compressed_pages", compressed);
-        figures.set("cache.directory_bytes", cache.directory_bytes());
-        figures.set("cache.hits", decoded_hits + compressed_hits);
-        figures.set("cache.decoded_hits", decoded_hits);
-        figures.set("cache.compressed_hits", compressed_hits);
-        figures.set("cache.misses", cache.misses.get());
-        figures.set("cache.merge_reads", cache.merge_reads.get());
-        figures.set("reads.scan_device_reads", cache.scan_reads.get());
-        figures.set("reads.scan_device_bytes", cache.scan_read_bytes.get());
-        let ahead = &self.blocks.scan_ahead;
-        figures.set("cache.scan_ahead_bytes", ahead.bytes() as u64);
-        figures.set("scans.portions_brought", ahead.brought.get());
-        figures.set("scans.portions_helped", ahead.helped.get());
-        figures.set("scans.streams_abandoned", ahead.abandoned.get());
-        figures.set("filters.leaf_negatives", cache.leaf_negatives.get());
-        figures.set("filters.spared_reads", cache.spared_reads.get());
-        figures.set("cache.limit_bytes", self.options.cache_bytes);
-        let pages = decoded_bytes + compressed_bytes + cache.directory_bytes();
-        figures.set("cache.counted_bytes", pages + self.bytes_beside_pages() as u64);
-        let accounts = &self.blocks.accounts;
-        figures.set("cache.work_bytes", accounts.work_bytes() as u64);
-        figures.set("cache.batch_bytes", accounts.batches.bytes() as u64);
-        figures.set("cache.lent_bytes", accounts.lent_bytes() as u64);
-        figures.set("buffers.bytes", self.buffered_bytes() as u64);
-        figures.set("buffers.budget_bytes", self.buffer_budget() as u64);
-        figures.set("merges.bytes_per_second", self.pace.merge_rate());
-        figures.set("nodes.bytes", self.node_bytes() as u64);
-        figures.set("nodes.shed_bytes", self.shed_bytes() as u64);
-        figures.set("runs.probes", self.blocks.probes.get());
-        figures.set("runs.vain_probes", self.blocks.vain_probes.get());
-        figures.set("runs.spared_probes", self.blocks.spared_probes.get());
-        figures.set("runs.index_bytes", self.blocks.index_memory.bytes() as u64);
-        figures.set("intents.count", self.intents.len() as u64);
-        figures.set("intents.bytes", self.intents.memory() as u64);
-        let spill = self.spill.figures();
-        figures.set("transactions.memory_bytes", spill.memory_bytes);
-        figures.set("transactions.layer_memory_bytes", spill.layer_memory_bytes);
-        figures.set("transactions.memory_budget_bytes", self.spill.budget() as u64);
-        figures.set("transactions.spilled_bytes", spill.spilled_bytes);
-        figures.set("transactions.spilled_layers", spill.layers);
-        figures.set("transactions.spill_write_bytes", spill.written_bytes);
-        figures.set("transactions.spill_read_bytes", spill.read_bytes);
-        figures.set("merges.longest_nanos", self.longest_merge_nanos.load(Ordering::Relaxed));
-        figures.set("debt.permille", self.debt().permille());
-        let over = self.buffered_bytes().saturating_sub(self.merge_from());
-        figures.set("debt.buffer_bytes", over as u64);
-        let late: usize = self.trees().values().map(|tree| tree.behind.lock().bytes()).sum();
-        figures.set("debt.node_bytes", late as u64);
-    }
+fn add_memory(store: &Store, figures: &mut Statistics) {
+    let cache = store.blocks.cache();
+    let (decoded, compressed) = cache.pages();
+    let (decoded_bytes, compressed_bytes) = (cache.decoded_bytes(), cache.compressed_bytes());
+    let (decoded_hits, compressed_hits) = (cache.decoded_hits.get(), cache.compressed_hits.get());
+    figures.set("cache.page_bytes", decoded_bytes + compressed_bytes);
+    figures.set("cache.decoded_page_bytes", decoded_bytes);
+    figures.set("cache.compressed_page_bytes", compressed_bytes);
+    figures.set("cache.run_page_bytes", cache.run_bytes());
+    figures.set("cache.between_pages_bytes", page_memory::bytes().0 as u64);
+    figures.set("cache.pages", decoded + compressed);
+    figures.set("cache.decoded_pages", decoded);
+    figures.set("cache.compressed_pages", compressed);
+    figures.set("cache.directory_bytes", cache.directory_bytes());
+    figures.set("cache.hits", decoded_hits + compressed_hits);
+    figures.set("cache.decoded_hits", decoded_hits);
+    figures.set("cache.compressed_hits", compressed_hits);
+    figures.set("cache.misses", cache.misses.get());
+    figures.set("cache.merge_reads", cache.merge_reads.get());
+    figures.set("reads.scan_device_reads", cache.scan_reads.get());
+    figures.set("reads.scan_device_bytes", cache.scan_read_bytes.get());
+    let ahead = &store.blocks.scan_ahead;
+    figures.set("cache.scan_ahead_bytes", ahead.bytes() as u64);
+    figures.set("scans.portions_brought", ahead.brought.get());
+    figures.set("scans.portions_helped", ahead.helped.get());
+    figures.set("scans.streams_abandoned", ahead.abandoned.get());
+    figures.set("filters.leaf_negatives", cache.leaf_negatives.get());
+    figures.set("filters.spared_reads", cache.spared_reads.get());
+    figures.set("cache.limit_bytes", store.options.cache_bytes);
+    let pages = decoded_bytes + compressed_bytes + cache.directory_bytes();
+    figures.set("cache.counted_bytes", pages + store.memory.bytes_beside_pages() as u64);
+    let accounts = &store.blocks.accounts;
+    figures.set("cache.work_bytes", accounts.work_bytes() as u64);
+    figures.set("cache.batch_bytes", accounts.batches.bytes() as u64);
+    figures.set("cache.lent_bytes", accounts.lent_bytes() as u64);
+    figures.set("buffers.bytes", store.buffers.bytes() as u64);
+    figures.set("buffers.budget_bytes", store.buffers.budget() as u64);
+    figures.set("merges.bytes_per_second", store.monitor.pace.flush_rate());
+    figures.set("nodes.bytes", store.memory.resident.node_bytes() as u64);
+    figures.set("nodes.shed_bytes", store.memory.resident.released_bytes() as u64);
+    figures.set("runs.probes", store.blocks.probes.get());
+    figures.set("runs.vain_probes", store.blocks.vain_probes.get());
+    figures.set("runs.spared_probes", store.blocks.spared_probes.get());
+    figures.set("runs.index_bytes", store.blocks.index_memory.bytes() as u64);
+    figures.set("intents.count", store.visibility.intents.len() as u64);
+    figures.set("intents.bytes", store.visibility.intents.memory() as u64);
+    let spill = store.spill.figures();
+    figures.set("transactions.memory_bytes", spill.memory_bytes);
+    figures.set("transactions.layer_memory_bytes", spill.layer_memory_bytes);
+    figures.set("transactions.memory_budget_bytes", store.spill.budget() as u64);
+    figures.set("transactions.spilled_bytes", spill.spilled_bytes);
+    figures.set("transactions.spilled_layers", spill.layers);
+    figures.set("transactions.spill_write_bytes", spill.written_bytes);
+    figures.set("transactions.spill_read_bytes", spill.read_bytes);
+    figures.set("merges.longest_nanos", store.monitor.longest_nanos());
+    figures.set("debt.permille", store.back_pressure.debt().permille());
+    let over = store.buffers.bytes().saturating_sub(store.buffers.flush_from());
+    figures.set("debt.buffer_bytes", over as u64);
+    let late: usize = store.trees.all().values().map(|tree| tree.flush_debt.lock().bytes()).sum();
+    figures.set("debt.node_bytes", late as u64);
+}
 
-    fn add_devices(&self, figures: &mut Statistics) {
-        let space = self.blocks.store().statistics();
-        figures.set("data.file_bytes", space.file_bytes);
-        figures.set("data.free_bytes", space.free_bytes);
-        figures.set("data.pending_bytes", space.pending_bytes);
-        figures.set("data.reads", space.reads);
-        figures.set("data.read_bytes", space.read_bytes);
-        figures.set("data.writes", space.writes);
-        figures.set("data.write_bytes", space.write_bytes);
-        figures.set("data.hole_bytes", space.hole_bytes);
-        figures.set("backup.pinned_generations", space.pins);
-        let log = self.log().statistics();
-        figures.set("log.writes", log.writes);
-        figures.set("log.write_bytes", log.write_bytes);
-        figures.set("log.payload_bytes", self.counters.payload_bytes.get());
-        figures.set("log.syncs", log.syncs);
-        figures.set("log.sync_nanos", log.sync_nanos);
-        figures.set("log.live_bytes", log.live_bytes);
-        figures.set("log.file_bytes", log.file_bytes);
-        figures.set("log.appended_bytes", self.log().appended_bytes());
-    }
+fn add_devices(store: &Store, figures: &mut Statistics) {
+    let space = store.blocks.store().statistics();
+    figures.set("data.file_bytes", space.file_bytes);
+    figures.set("data.free_bytes", space.free_bytes);
+    figures.set("data.pending_bytes", space.pending_bytes);
+    figures.set("data.reads", space.reads);
+    figures.set("data.read_bytes", space.read_bytes);
+    figures.set("data.writes", space.writes);
+    figures.set("data.write_bytes", space.write_bytes);
+    figures.set("data.hole_bytes", space.hole_bytes);
+    figures.set("backup.pinned_generations", space.pins);
+    let log = store.gate.log().statistics();
+    figures.set("log.writes", log.writes);
+    figures.set("log.write_bytes", log.write_bytes);
+    figures.set("log.payload_bytes", store.counters.payload_bytes.get());
+    figures.set("log.syncs", log.syncs);
+    figures.set("log.sync_nanos", log.sync_nanos);
+    figures.set("log.live_bytes", log.live_bytes);
+    figures.set("log.file_bytes", log.file_bytes);
+    figures.set("log.appended_bytes", store.gate.log().appended_bytes());
 }

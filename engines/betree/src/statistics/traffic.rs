@@ -2,9 +2,9 @@
 
 use pando_storage::{Statistics, TreeId, Wait};
 
-use crate::core::Core;
 use crate::error::BetreeError;
 use crate::space::{Cause, Flow};
+use crate::store::Store;
 use crate::tree::estimate::estimate_all;
 use crate::tree::node::Child;
 
@@ -47,65 +47,65 @@ fn set_flow(figures: &mut Statistics, cause: Cause, flow: Flow) {
     }
 }
 
-impl Core {
-    /// Traffic of the whole store, what is written for each byte committed, and what snapshots keep.
-    pub(crate) fn add_traffic(&self, figures: &mut Statistics) {
-        let store = self.blocks.store();
-        for cause in Cause::ALL {
-            set_flow(figures, cause, store.traffic().of_cause(cause));
-        }
-        let committed = self.counters.write_bytes.get();
-        let written = store.statistics().write_bytes + self.log().statistics().write_bytes;
-        figures.set("commits.bytes", committed);
-        figures.set("write_amplification.permille", written.saturating_mul(1_000) / committed.max(1));
-        let held = self
-            .trees_in_order()
-            .iter()
-            .filter_map(|tree| Some(tree.installed.try_lock()?.retired_bytes()))
-            .sum();
-        figures.set("history.held_bytes", held);
-        let now = self.environment.clock().monotonic();
-        let oldest = self.snapshots.all().iter().map(|live| now.since(live.began)).max().unwrap_or_default();
-        figures.set("history.oldest_snapshot_millis", u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX));
+/// Traffic of the whole store, what is written for each byte committed, and what snapshots keep.
+pub(crate) fn add_traffic(store: &Store, figures: &mut Statistics) {
+    let blocks = store.blocks.store();
+    for cause in Cause::ALL {
+        set_flow(figures, cause, blocks.traffic().of_cause(cause));
     }
+    let committed = store.counters.write_bytes.get();
+    let written = blocks.statistics().write_bytes + store.gate.log().statistics().write_bytes;
+    figures.set("commits.bytes", committed);
+    figures.set("write_amplification.permille", written.saturating_mul(1_000) / committed.max(1));
+    let held = store
+        .trees
+        .in_order()
+        .iter()
+        .filter_map(|tree| Some(tree.installed.try_lock()?.retired_bytes()))
+        .sum();
+    figures.set("history.held_bytes", held);
+    let now = store.environment.clock().monotonic();
+    let oldest =
+        store.visibility.snapshots.all().iter().map(|live| now.since(live.began)).max().unwrap_or_default();
+    figures.set("history.oldest_snapshot_millis", u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX));
+}
 
-    /// What is known of one tree.
-    pub(crate) fn tree_statistics(&self, id: TreeId) -> Result<Statistics, BetreeError> {
-        self.check_open()?;
-        let tree = self.live_tree(id)?;
-        let mut figures = Statistics::new();
-        for cause in Cause::OF_TREES {
-            set_flow(&mut figures, cause, self.blocks.store().traffic().of_tree(id, cause));
-        }
-        let view = tree.view();
-        let height = view.version.root.as_ref().map_or(0, |root| match root {
-            Child::Leaf(_) => 1,
-            Child::Inner(slot) => u64::from(slot.height()) + 1,
-        });
-        let estimate = estimate_all(&view, &tree.growth);
-        figures.set("height", height);
-        figures.set("entries", estimate.entries);
-        figures.set("content_bytes", estimate.bytes);
-        figures.set("buffered_bytes", view.buffered_bytes() as u64);
-        figures.set("partitions", view.partitions.len() as u64);
-        if let Some(installed) = tree.installed.try_lock() {
-            figures.set("history.held_bytes", installed.retired_bytes());
-        }
-        Ok(figures)
+/// What is known of one tree.
+pub(crate) fn tree_statistics(store: &Store, id: TreeId) -> Result<Statistics, BetreeError> {
+    store.gate.check_open()?;
+    let tree = store.trees.live(id)?;
+    let mut figures = Statistics::new();
+    for cause in Cause::OF_TREES {
+        set_flow(&mut figures, cause, store.blocks.store().traffic().of_tree(id, cause));
     }
+    let view = tree.view();
+    let height = view.version.root.as_ref().map_or(0, |root| match root {
+        Child::Leaf(_) => 1,
+        Child::Inner(slot) => u64::from(slot.height()) + 1,
+    });
+    let estimate = estimate_all(&view, &tree.growth);
+    figures.set("height", height);
+    figures.set("entries", estimate.entries);
+    figures.set("content_bytes", estimate.bytes);
+    figures.set("buffered_bytes", view.buffered_bytes() as u64);
+    figures.set("partitions", view.partitions.len() as u64);
+    if let Some(installed) = tree.installed.try_lock() {
+        figures.set("history.held_bytes", installed.retired_bytes());
+    }
+    Ok(figures)
+}
 
-    /// Who waited for what, the longest first.
-    pub(crate) fn all_waits(&self) -> Vec<Wait> {
-        let room = Wait {
-            name: "commit.room",
-            count: self.counters.delays.get(),
-            micros: self.counters.delay_nanos.get() / 1_000,
-        };
-        let log = self.log();
-        let mut waits: Vec<Wait> = self.waits.all().chain(self.blocks.store().waits().all()).collect();
-        waits.extend(log.waits().all());
-        waits.extend((room.count > 0).then_some(room));
-        waits.sort_by_key(|wait| std::cmp::Reverse(wait.micros));
-        waits
-    }
+/// Who waited for what, the longest first.
+pub(crate) fn all_waits(store: &Store) -> Vec<Wait> {
+    let room = Wait {
+        name: "commit.room",
+        count: store.counters.delays.get(),
+        micros: store.counters.delay_nanos.get() / 1_000,
+    };
+    let log = store.gate.log();
+    let mut waits: Vec<Wait> = store.waits.all().chain(store.blocks.store().waits().all()).collect();
+    waits.extend(log.waits().all());
+    waits.extend((room.count > 0).then_some(room));
+    waits.sort_by_key(|wait| std::cmp::Reverse(wait.micros));
+    waits
 }

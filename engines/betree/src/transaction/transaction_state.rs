@@ -10,14 +10,14 @@ use pando_storage::{
     StorageError, Transaction, TreeId, Write, emulate,
 };
 
-use super::{Live, OWN_RANGES_MAX, OwnRanges};
 use crate::base::KeySpan;
-use crate::commit::commit;
-use crate::core::Core;
+use crate::commit::large_commit::SMALL_BYTES_MAX;
+use crate::commit_order::Live;
 use crate::error::{BetreeError, KeyText};
 use crate::format::content::Content;
-use crate::large_commit::{SMALL_BYTES_MAX, commit_large};
 use crate::range_deletes::STRETCHES_MAX;
+use crate::range_deletes::own_ranges::{OWN_RANGES_MAX, OwnRanges};
+use crate::store::Store;
 use crate::tree::buffer::OwnedChange;
 use crate::tree::estimate::estimate;
 use crate::tree::lookup::{self, Damaged};
@@ -27,7 +27,7 @@ use crate::tree::value_merge::Gathered;
 
 /// See the module's head. Dropping it rolls it back.
 pub(crate) struct BetreeTransaction {
-    core: Arc<Core>,
+    store: Arc<Store>,
     live: Arc<Live>,
     mode: Mode,
     writes: SpillingWrites,
@@ -37,10 +37,10 @@ pub(crate) struct BetreeTransaction {
 }
 
 impl BetreeTransaction {
-    pub(crate) fn new(core: Arc<Core>, live: Arc<Live>, mode: Mode) -> BetreeTransaction {
-        let writes = SpillingWrites::new(&core.spill);
+    pub(crate) fn new(store: Arc<Store>, live: Arc<Live>, mode: Mode) -> BetreeTransaction {
+        let writes = SpillingWrites::new(&store.spill);
         let claims = Claims::new(live.id, live.snapshot);
-        BetreeTransaction { core, live, mode, writes, ranges: OwnRanges::default(), claims }
+        BetreeTransaction { store, live, mode, writes, ranges: OwnRanges::default(), claims }
     }
 
     fn show_writes(&self) {
@@ -55,10 +55,10 @@ impl BetreeTransaction {
         value_bytes: usize,
         claim: Claim,
     ) -> Result<(), StorageError> {
-        self.core.check_open()?;
+        self.store.gate.check_open()?;
         let (bytes, limit) = (
             self.writes.bytes() + self.ranges.bytes() + key.len() + value_bytes,
-            self.core.options.transaction_bytes_max(),
+            self.store.options.transaction_bytes_max(),
         );
         if bytes > limit && !self.writes.is_empty() {
             return Err(BetreeError::TransactionTooLarge { bytes, limit }.into());
@@ -67,11 +67,11 @@ impl BetreeTransaction {
             return Err(BetreeError::ReadOnly.into());
         }
         check_key(key)?;
-        self.core.check_live(tree)?;
+        self.store.trees.check_live(tree)?;
         if claim == Claim::Intent {
             self.claims
-                .claim(&self.core.intents, tree, key)
-                .inspect_err(|_| self.core.counters.conflicts.add(1))?;
+                .claim(&self.store.visibility.intents, tree, key)
+                .inspect_err(|_| self.store.counters.conflicts.add(1))?;
         }
         Ok(())
     }
@@ -99,15 +99,15 @@ impl BetreeTransaction {
         span: &KeySpan,
         blocking: BlockingMode,
     ) -> Result<bool, StorageError> {
-        let least = self.core.options.range_delete_entries;
+        let least = self.store.options.range_delete_entries;
         if self.ranges.len() >= OWN_RANGES_MAX || !span.is_storable() {
             return Ok(false);
         }
-        let is_worth = self.core.with_view(tree, self.live.snapshot, |_, view| {
+        let is_worth = self.store.trees.with_view(tree, self.live.snapshot, |_, view| {
             if view.ranges.stretches().len() >= STRETCHES_MAX || least == 0 {
                 return Ok(least == 0 && view.ranges.stretches().len() < STRETCHES_MAX);
             }
-            Ok(estimate(view, &self.core.blocks, range, blocking)?.entries >= least)
+            Ok(estimate(view, &self.store.blocks, range, blocking)?.entries >= least)
         });
         Ok(is_worth?)
     }
@@ -174,18 +174,18 @@ impl Transaction for BetreeTransaction {
 
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         check_key(key)?;
-        self.core.check_open()?;
-        self.core.counters.gets.add(1);
+        self.store.gate.check_open()?;
+        self.store.counters.gets.add(1);
         let snapshot = self.live.snapshot;
         let mut merges = Gathered::default();
         let own = self.writes.latest(tree, key, blocking, |own| OwnedChange::new(own).shared_content())?;
         let own = own.and_then(|own| merges.take(own));
-        let found = self.core.with_view(tree, snapshot, |tree, view| {
+        let found = self.store.trees.with_view(tree, snapshot, |tree, view| {
             let below = || {
                 if self.ranges.contain(tree.id, key) {
                     return Ok(None);
                 }
-                lookup::get(view, &self.core.blocks, key, snapshot, blocking)
+                lookup::get(view, &self.store.blocks, key, snapshot, blocking)
                     .map_err(|damaged| read_error(tree, damaged))
             };
             match own {
@@ -244,29 +244,29 @@ impl Transaction for BetreeTransaction {
         blocking: BlockingMode,
         batch: &mut Batch,
     ) -> Result<ScanEnd, StorageError> {
-        self.core.check_open()?;
-        self.core.counters.scans.add(1);
+        self.store.gate.check_open()?;
+        self.store.counters.scans.add(1);
         let snapshot = self.live.snapshot;
-        let accounts = &self.core.blocks.accounts;
+        let accounts = &self.store.blocks.accounts;
         let pace = pace_of(limits, batch);
-        let limits = accounts.batch_limits(limits, self.core.options.cache_bytes as usize, batch);
+        let limits = accounts.batch_limits(limits, self.store.options.cache_bytes as usize, batch);
         if range.is_empty() {
             // The tree must be there even if nothing is read.
-            self.core.with_view(tree, snapshot, |_, _| Ok(()))?;
+            self.store.trees.with_view(tree, snapshot, |_, _| Ok(()))?;
         }
         let end =
             self.writes.scan_over(tree, range, direction, limits, blocking, batch, &mut |range, batch| {
                 self.ranges.scan_beside(tree, range, direction, batch, &mut |range, batch| {
                     batch.clear();
                     let request = ScanRequest { range, direction, limits, pace, blocking, snapshot };
-                    let end = self.core.with_view(tree, snapshot, |tree, view| {
-                        scan(view, &self.core.blocks, request, batch)
+                    let end = self.store.trees.with_view(tree, snapshot, |tree, view| {
+                        scan(view, &self.store.blocks, request, batch)
                             .map_err(|damaged| read_error(tree, damaged))
                     });
                     Ok(end?)
                 })
             })?;
-        self.core.counters.scan_rows.add(batch.len() as u64);
+        self.store.counters.scan_rows.add(batch.len() as u64);
         batch.count_in(&accounts.batches);
         Ok(end)
     }
@@ -277,9 +277,9 @@ impl Transaction for BetreeTransaction {
         range: &KeyRange,
         blocking: BlockingMode,
     ) -> Result<Estimate, StorageError> {
-        self.core.check_open()?;
-        let estimate = self.core.with_view(tree, self.live.snapshot, |_, view| {
-            estimate(view, &self.core.blocks, range, blocking)
+        self.store.gate.check_open()?;
+        let estimate = self.store.trees.with_view(tree, self.live.snapshot, |_, view| {
+            estimate(view, &self.store.blocks, range, blocking)
         });
         Ok(estimate?)
     }
@@ -290,17 +290,17 @@ impl Transaction for BetreeTransaction {
         range: &KeyRange,
         blocking: BlockingMode,
     ) -> Result<(), StorageError> {
-        self.core.check_open()?;
+        self.store.gate.check_open()?;
         if self.mode == Mode::Read {
             return Err(BetreeError::ReadOnly.into());
         }
-        self.core.check_live(tree)?;
+        self.store.trees.check_live(tree)?;
         let Some(span) = KeySpan::of(range) else { return Ok(()) };
         if !self.is_worth_a_message(tree, range, &span, blocking)? {
             return emulate::delete_range(self, tree, range, blocking);
         }
-        let is_claimed = self.claims.claim_range(&self.core.intents, tree, range);
-        if !is_claimed.inspect_err(|_| self.core.counters.conflicts.add(1))? {
+        let is_claimed = self.claims.claim_range(&self.store.visibility.intents, tree, range);
+        if !is_claimed.inspect_err(|_| self.store.counters.conflicts.add(1))? {
             return emulate::delete_range(self, tree, range, blocking);
         }
         let before = self.savepoint();
@@ -324,17 +324,16 @@ impl Transaction for BetreeTransaction {
     }
 
     fn commit(self: Box<Self>, durability: Durability) -> Result<CommitReceipt, StorageError> {
-        self.core.check_open()?;
+        self.store.gate.check_open()?;
         if self.writes.is_empty() && self.ranges.is_empty() {
             let timestamp = CommitTimestamp::new(self.live.snapshot.get());
             return Ok(CommitReceipt { timestamp, lsn: Lsn::ZERO });
         }
         let receipt = match self.writes.in_memory() {
             Some(writes) if writes.bytes() <= SMALL_BYTES_MAX || writes.len() == 1 => {
-                commit(&self.core, writes, self.ranges.as_slice(), &self.claims, durability)
+                self.store.committer.commit(writes, self.ranges.as_slice(), &self.claims, durability)
             }
-            _ => commit_large(
-                &self.core,
+            _ => self.store.committer.commit_large(
                 self.live.id,
                 &self.writes,
                 self.ranges.as_slice(),
@@ -359,7 +358,7 @@ impl Transaction for BetreeTransaction {
 impl Drop for BetreeTransaction {
     /// The end of every transaction. After a commit there are no claims left to release.
     fn drop(&mut self) {
-        self.claims.release(&self.core.intents);
-        self.core.snapshots.end(&self.live);
+        self.claims.release(&self.store.visibility.intents);
+        self.store.visibility.snapshots.end(&self.live);
     }
 }

@@ -94,7 +94,7 @@ pub(crate) enum Payment {
 
 /// See the module's head. Guarded by a lock of its own, which nothing is done under.
 #[derive(Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct FlushDebt {
     /// The lowest first.
     levels: [Level; LEVELS],
 }
@@ -108,7 +108,7 @@ struct Level {
     credit: isize,
 }
 
-impl Behind {
+impl FlushDebt {
     /// Notes what a flush brought, what of it (or of what waited) went down, and what it left; nothing where it has left nothing.
     pub(crate) fn note(&mut self, arrived: usize, moved: Moved, late: Vec<Late>) {
         for (at, (level, moved)) in self.levels.iter_mut().zip(moved.0).enumerate() {
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_is_late_goes_down_as_far_as_what_comes_pays_for_it() {
-        let mut behind = Behind::default();
+        let mut behind = FlushDebt::default();
         behind.note(1_000, moved(0), vec![late(1, 700), late(2, 300)]);
         assert!(behind.is_due());
         assert_eq!(behind.bytes(), 1_000);
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_flush_may_send_down_what_there_is_credit_for_but_no_more_than_it_brings() {
-        let mut behind = Behind::default();
+        let mut behind = FlushDebt::default();
         assert_eq!(behind.allowed_to_leaves(1_000), 700);
         behind.note(1_000, moved(900), Vec::new());
         assert_eq!(behind.allowed_to_leaves(1_000), 500);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_came_while_nothing_was_late_pays_only_for_a_few_steps() {
-        let mut behind = Behind::default();
+        let mut behind = FlushDebt::default();
         behind.note(1 << 30, moved(0), Vec::new());
         behind.note(0, moved(0), (0..9).map(|key| late(key, 100 << 10)).collect());
         let mut steps = 0;
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn each_level_is_paid_for_what_goes_through_it() {
-        let mut behind = Behind::default();
+        let mut behind = FlushDebt::default();
         let mut upper = moved(3_000);
         upper.add(2, 100);
         let high = Late { height: 2, ..late(1, 50) };
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn waves_of_what_is_due_are_held_back_and_go_down_evenly() {
         // What becomes due goes up and down by half around what comes, for eight flushes each; a step sends down a place.
-        let (mut behind, mut waiting, mut most) = (Behind::default(), 0_usize, 0);
+        let (mut behind, mut waiting, mut most) = (FlushDebt::default(), 0_usize, 0);
         let mut sent_by_flush = Vec::new();
         for flush in 0..4_000_usize {
             let arrived = 512 << 10;

@@ -1,64 +1,66 @@
-//! Letting go of what the tree's inner structure takes in memory, where that is more than its part.
+//! Releases resident inner nodes and filters of a tree, where they take more memory than their limit
+//! ([`crate::memory::ResidentLimit`]).
 //!
 //! # Terms
-//! - *Skeleton*: the inner nodes that are in memory, and the indexes of slices: what leads to pages. It is loaded as it is visited.
-//! - *Used*: visited since the last time it was looked through, as a clock's hand finds it.
+//! - *Resident*: inner nodes that are in memory, and indexes of slices with their filters. They are loaded as they are visited.
+//! - *Used*: visited since the last look, as with the hand of a clock.
 //!
 //! # Steps
-//! 1. From the root down, a node that a checkpoint has written becomes one that is on disk only; so does the index of a slice, which
-//!    always is on disk, too. Which of them: see [`Choice`].
+//! 1. From the root down, a node that a checkpoint has written is replaced by its pointer; so is the index of a slice, which is
+//!    always on disk, too. [`Releasable`] says which of them.
 //! 2. A node above one that has changed is made anew in memory, with the same content: it stays as clean or as dirty as it was.
-//! 3. The caller puts the new root in the place of the old one. Who still reads the old one keeps its memory until then.
+//! 3. The new root takes the place of the old one. Who still reads the old one keeps its memory until then.
 //!
 //! # Invariants
-//! - A dirty node is never let go, and nothing on disk changes.
-//! - The caller keeps merges and checkpoints of the tree away: a node that became clean meanwhile would be written twice.
+//! - A dirty node is never released, and nothing on disk changes.
+//! - Flushes and checkpoints of the tree are kept away: a node that became clean meanwhile would be written twice.
 
 use std::sync::Arc;
 
+use crate::memory::{Releasable, ResidentBytes, ResidentTree};
 use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
 use crate::tree::slice::Slice;
+use crate::tree::tree_state::Tree;
+use crate::tree::view::Version;
 
-/// What may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// What has not been used lately.
-    Unused,
-    /// Nodes up to a height with all that belongs to them, used or not: the lower, the more there are, and the fewer reads come by each.
-    UpTo(u8),
+/// What a subtree has in memory.
+pub(crate) fn resident_bytes_of(child: &Child) -> ResidentBytes {
+    let Child::Inner(slot) = child else { return ResidentBytes::default() };
+    let Some(node) = slot.loaded() else { return ResidentBytes::default() };
+    let own = ResidentBytes {
+        nodes: node.heap_bytes(),
+        indexes: node.all_slices().map(|slice| slice.index_bytes()).sum::<usize>(),
+    };
+    node.children().iter().map(resident_bytes_of).fold(own, ResidentBytes::and)
 }
 
-/// Memory of the skeleton, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SkeletonBytes {
-    pub(crate) nodes: usize,
-    pub(crate) indexes: usize,
-}
-
-impl SkeletonBytes {
-    /// Of a subtree.
-    pub(crate) fn of(child: &Child) -> SkeletonBytes {
-        let mut sum = SkeletonBytes::default();
-        sum.add(child);
-        sum
+impl ResidentTree for Tree {
+    fn resident_bytes(&self) -> ResidentBytes {
+        self.view().version.root.as_ref().map_or_else(ResidentBytes::default, resident_bytes_of)
     }
 
-    fn add(&mut self, child: &Child) {
-        let Child::Inner(slot) = child else { return };
-        let Some(node) = slot.loaded() else { return };
-        self.nodes += node.heap_bytes();
-        self.indexes += node.all_slices().map(|slice| slice.index_bytes()).sum::<usize>();
-        node.children().iter().for_each(|child| self.add(child));
+    fn height(&self) -> u8 {
+        match &self.view().version.root {
+            Some(Child::Inner(slot)) => slot.height(),
+            _ => 0,
+        }
     }
 
-    /// These and others together.
-    #[must_use]
-    pub(crate) fn and(self, other: SkeletonBytes) -> SkeletonBytes {
-        SkeletonBytes { nodes: self.nodes + other.nodes, indexes: self.indexes + other.indexes }
-    }
-
-    pub(crate) fn total(self) -> usize {
-        self.nodes + self.indexes
+    fn release(&self, releasable: Releasable, wanted: usize, turn: usize) -> ResidentBytes {
+        let Some(_flushing) = self.try_lock_flush() else { return ResidentBytes::default() };
+        // A checkpoint writes nodes under this lock.
+        let mut installed = self.installed.lock();
+        let before = self.view_to_keep();
+        let mut release = Release::new(releasable, wanted, turn);
+        let root = before.version.root.as_ref().and_then(|root| release.root(root));
+        if let Some(root) = root {
+            let version = Arc::new(Version { root: Some(root) });
+            let view = before.with_version(before.partitions.clone(), version);
+            // Whoever reads the old version needs what the new one will free: versions are reclaimed in order.
+            installed.retire(&before.version, &[]);
+            self.set_view(&mut installed, view);
+        }
+        release.released
     }
 }
 
@@ -71,30 +73,25 @@ enum Lighter {
 
 /// Lets go of so many bytes, tree by tree, until there are so many or nothing is left that may go.
 #[derive(Debug)]
-pub(crate) struct Shedding {
-    choice: Choice,
+struct Release {
+    releasable: Releasable,
     wanted: usize,
-    shed: SkeletonBytes,
+    released: ResidentBytes,
     /// At which child each node is begun with, so that not always the same keys have to wait for the device.
     turn: usize,
 }
 
-impl Shedding {
-    pub(crate) fn new(choice: Choice, wanted: usize, turn: usize) -> Shedding {
-        Shedding { choice, wanted, shed: SkeletonBytes::default(), turn }
+impl Release {
+    fn new(releasable: Releasable, wanted: usize, turn: usize) -> Release {
+        Release { releasable, wanted, released: ResidentBytes::default(), turn }
     }
 
-    /// What was let go.
-    pub(crate) fn shed(&self) -> SkeletonBytes {
-        self.shed
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        self.shed.total() >= self.wanted
+    fn is_done(&self) -> bool {
+        self.released.total() >= self.wanted
     }
 
     /// The root in place of this one; `None` if nothing is let go. The root itself stays.
-    pub(crate) fn root(&mut self, root: &Child) -> Option<Child> {
+    fn root(&mut self, root: &Child) -> Option<Child> {
         let Child::Inner(slot) = root else { return None };
         slot.take_used();
         self.within(slot).map(Child::Inner)
@@ -103,15 +100,15 @@ impl Shedding {
     fn child(&mut self, slot: &Arc<NodeSlot>) -> Option<Arc<NodeSlot>> {
         slot.loaded()?;
         let was_used = slot.take_used();
-        let may_go = match self.choice {
-            Choice::Unused => !was_used,
-            Choice::UpTo(height) => slot.height() <= height,
+        let may_go = match self.releasable {
+            Releasable::Unused => !was_used,
+            Releasable::UpTo(height) => slot.height() <= height,
         };
         if may_go
             && !self.is_done()
             && let Some(bare) = slot.without_content()
         {
-            self.shed = self.shed.and(SkeletonBytes::of(&Child::Inner(Arc::clone(slot))));
+            self.released = self.released.and(resident_bytes_of(&Child::Inner(Arc::clone(slot))));
             return Some(Arc::new(bare));
         }
         self.within(slot)
@@ -133,7 +130,7 @@ impl Shedding {
             }
             for (place, slice) in node.slices(at).iter().enumerate() {
                 if self.may_go_without_index(slice, node) {
-                    self.shed.indexes += slice.index_bytes();
+                    self.released.indexes += slice.index_bytes();
                     lighter.push((at, Lighter::Slice(place)));
                 }
             }
@@ -156,9 +153,9 @@ impl Shedding {
 
     fn may_go_without_index(&self, slice: &Slice, node: &InnerNode) -> bool {
         let was_used = slice.take_used();
-        let may_go = match self.choice {
-            Choice::Unused => !was_used,
-            Choice::UpTo(height) => node.height() <= height,
+        let may_go = match self.releasable {
+            Releasable::Unused => !was_used,
+            Releasable::UpTo(height) => node.height() <= height,
         };
         may_go && !self.is_done() && slice.index().is_some()
     }

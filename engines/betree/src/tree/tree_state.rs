@@ -1,9 +1,9 @@
 //! A tree while its store is open: its view, and what a checkpoint must know about it.
 //!
 //! # Locks
-//! - `merging`: held by whoever flushes a buffer of this tree, so that one flush is under way at a time.
+//! - `flush`: held by whoever flushes a buffer of this tree, so that one flush is under way at a time.
 //! - `installed`: held while the view is replaced, and while a checkpoint writes the tree's inner nodes; readers and commits
-//!   never wait for it. Who holds both took `merging` first; the engine's gate comes after both.
+//!   never wait for it. Who holds both took `flush` first; the engine's gate comes after both.
 //! - `exchange`: held for the instant in which one view takes the place of another, since commits that delete a range put a view
 //!   in place, too. Nothing else is locked under it.
 
@@ -24,7 +24,7 @@ use crate::cache::Blocks;
 use crate::options::tree_settings::TreeSettings;
 use crate::range_deletes::DeletedRanges;
 use crate::space::SpaceChange;
-use crate::tree::flush_debt::Behind;
+use crate::tree::flush_debt::FlushDebt;
 use crate::tree::leaf_growth::Growth;
 
 /// See the module's head.
@@ -33,12 +33,12 @@ pub(crate) struct Tree {
     pub(crate) name: String,
     layout: ArcSwap<Layout>,
     pub(crate) growth: Growth,
-    pub(crate) behind: Mutex<Behind>,
+    pub(crate) flush_debt: Mutex<FlushDebt>,
     /// Heads of leaves and slices that could not be read when they were to be moved.
     pub(crate) unmovable: LeafMutex<HashSet<BlockAddress>>,
     view: ArcSwap<TreeView>,
     exchange: Mutex<()>,
-    merging: Mutex<()>,
+    flush: Mutex<()>,
     pub(crate) installed: Mutex<Installed>,
     /// When it was dropped; 0 while it is live.
     dropped_at: AtomicU64,
@@ -123,11 +123,11 @@ impl Tree {
             name,
             layout: ArcSwap::from_pointee(Layout { options, settings }),
             growth: Growth::default(),
-            behind: Mutex::default(),
+            flush_debt: Mutex::default(),
             unmovable: LeafMutex::default(),
             view: ArcSwap::from_pointee(view),
             exchange: Mutex::new(()),
-            merging: Mutex::new(()),
+            flush: Mutex::new(()),
             installed: Mutex::default(),
             dropped_at: AtomicU64::new(0),
         }
@@ -185,12 +185,12 @@ impl Tree {
         });
     }
 
-    pub(crate) fn lock_merging(&self) -> MutexGuard<'_, ()> {
-        self.merging.lock()
+    pub(crate) fn lock_flush(&self) -> MutexGuard<'_, ()> {
+        self.flush.lock()
     }
 
-    pub(crate) fn try_lock_merging(&self) -> Option<MutexGuard<'_, ()>> {
-        self.merging.try_lock()
+    pub(crate) fn try_lock_flush(&self) -> Option<MutexGuard<'_, ()>> {
+        self.flush.try_lock()
     }
 
     /// Whether a transaction of this snapshot may use it: those that began before it was dropped may.

@@ -18,7 +18,7 @@ use crate::cache::PageCache;
 use crate::format::content::{Content, merges_of};
 use crate::range_deletes::DeletedRanges;
 use crate::space::{BlockStore, Compression, SpaceOptions};
-use crate::tree::flush_debt::{Behind, Payment};
+use crate::tree::flush_debt::{FlushDebt, Payment};
 use crate::tree::flush_policy::{HEAVY_SHARES, SLICES_MAX};
 use crate::tree::owned_extents::Owners;
 use crate::tree::partial_flush::{Digest, Place, digest};
@@ -31,7 +31,7 @@ struct World {
     blocks: Blocks,
     settings: TreeSettings,
     version: Arc<Version>,
-    behind: Behind,
+    flush_debt: FlushDebt,
     /// Every key that was ever written, with its newest value.
     model: BTreeMap<Vec<u8>, Option<Bytes>>,
     time: u64,
@@ -58,8 +58,8 @@ impl World {
         let store = BlockStore::create(&simulation.environment, Path::new("/store"), SpaceOptions::default())
             .unwrap();
         let blocks = Blocks::new(Arc::new(store), PageCache::new(16 << 10, 128));
-        let (version, behind, model) = (Arc::default(), Behind::default(), BTreeMap::new());
-        World { simulation, blocks, settings, version, behind, model, time: 0 }
+        let (version, flush_debt, model) = (Arc::default(), FlushDebt::default(), BTreeMap::new());
+        World { simulation, blocks, settings, version, flush_debt, model, time: 0 }
     }
 
     fn retained(&self) -> Retained {
@@ -85,7 +85,7 @@ impl World {
 
     fn flushed(&self, messages: &mut Messages) -> Result<Flushed, BetreeError> {
         let (large, retained) = (self.put_out(messages)?, self.retained());
-        let to_leaves = self.behind.allowed_to_leaves(messages.span().bytes());
+        let to_leaves = self.flush_debt.allowed_to_leaves(messages.span().bytes());
         flush_with(self.input(messages, &retained), large, to_leaves)
     }
 
@@ -108,7 +108,7 @@ impl World {
         for blocks in &flushed.replaced {
             extents_of(blocks).into_iter().for_each(|extent| self.blocks.store().abandon(extent));
         }
-        self.behind.note(arrived, flushed.figures.moved, flushed.late);
+        self.flush_debt.note(arrived, flushed.figures.moved, flushed.late);
         self.version = Arc::new(Version { root: flushed.root });
         flushed.figures
     }
@@ -124,8 +124,8 @@ impl World {
 
     /// Sends down what is late, as far as it is paid for.
     fn catch_up(&mut self) {
-        while self.behind.is_due() {
-            let late = self.behind.take(Payment::Credit).unwrap();
+        while self.flush_debt.is_due() {
+            let late = self.flush_debt.take(Payment::Credit).unwrap();
             self.digest(&late.key, late.height, Digest::Due);
         }
     }
@@ -191,7 +191,7 @@ impl World {
         };
         // A node that was just divided may be over its budget, by what one child may have; where its neighbour was united with
         // it, the two are known as one place where something is late.
-        let late = self.behind.bytes();
+        let late = self.flush_debt.bytes();
         assert!(pending <= 2 * share * (node.children().len() + 2) + late, "{pending} bytes wait in a node");
         for (at, child) in node.children().iter().enumerate() {
             assert!(node.slices(at).len() <= SLICES_MAX);
@@ -383,7 +383,7 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
     for _ in 0..150 {
         let wanted = writes(&random, 2_000, 30, 0);
         let mut messages = world.messages(&wanted);
-        let allowed = world.behind.allowed_to_leaves(messages.span().bytes());
+        let allowed = world.flush_debt.allowed_to_leaves(messages.span().bytes());
         let figures = world.try_flush(&mut messages).unwrap();
         world.note(&wanted);
         // The heaviest child in any case: it weighs at most what it may have, and what arrived for it.
@@ -395,9 +395,9 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
             figures.moved.to_leaves(),
             messages.span().bytes()
         );
-        late = late.max(world.behind.bytes());
-        while world.behind.is_due() {
-            let place = world.behind.take(Payment::Credit).unwrap();
+        late = late.max(world.flush_debt.bytes());
+        while world.flush_debt.is_due() {
+            let place = world.flush_debt.take(Payment::Credit).unwrap();
             steps += u32::from(world.digest(&place.key, place.height, Digest::Due));
         }
     }

@@ -7,9 +7,9 @@ use pando_environment::Environment;
 use pando_environment::sync::{explore, thread};
 use pando_storage::{Begin, BlockingMode, Durability, Engine, Lsn, TreeId, TreeOptions};
 
-use crate::core::Core;
 use crate::engine::Betree;
 use crate::schedules::quiet_options;
+use crate::store::Store;
 use crate::tree::buffer::SharedBuffer;
 use crate::tree::view::TreeView;
 
@@ -30,11 +30,11 @@ fn lsns(buffer: &SharedBuffer) -> Vec<Lsn> {
     versions.collect()
 }
 
-fn freeze(core: &Core, tree: TreeId) {
-    let tree = core.live_tree(tree).expect("the tree is there");
-    let merging = tree.lock_merging();
+fn freeze(store: &Store, tree: TreeId) {
+    let tree = store.trees.live(tree).expect("the tree is there");
+    let merging = tree.lock_flush();
     let view = tree.view_to_keep();
-    core.freeze(&tree, &view, 0).expect("nothing is read for it");
+    store.scheduler.flusher.freeze(&tree, &view, 0).expect("nothing is read for it");
     drop(merging);
 }
 
@@ -70,12 +70,12 @@ fn a_freeze_cuts_between_two_records_whatever_is_being_committed() {
                 })
             })
             .collect();
-        freeze(&engine.core, tree);
+        freeze(&engine.store, tree);
         let committed = writers.into_iter().flat_map(|writer| writer.join().expect("it does not panic"));
         let committed: Vec<_> = committed.collect();
-        let view = engine.core.live_tree(tree).expect("the tree is there").view_to_keep();
+        let view = engine.store.trees.live(tree).expect("the tree is there").view_to_keep();
         check_cut(&view, &committed);
-        assert_eq!(engine.core.buffered_bytes(), view.buffered_bytes(), "every byte is counted once");
+        assert_eq!(engine.store.buffers.bytes(), view.buffered_bytes(), "every byte is counted once");
     });
 }
 
@@ -97,10 +97,14 @@ fn a_reader_finds_every_entry_while_a_flush_takes_its_buffer_down() {
                 }
             })
         };
-        let core = &engine.core;
-        let tree = core.live_tree(tree).expect("the tree is there");
-        let merging = tree.lock_merging();
-        core.merge_partition(&tree, &merging, &tree.view_to_keep(), 0).expect("the disk is sound");
+        let store = &engine.store;
+        let tree = store.trees.live(tree).expect("the tree is there");
+        let merging = tree.lock_flush();
+        store
+            .scheduler
+            .flusher
+            .flush_partition(&tree, &merging, &tree.view_to_keep(), 0)
+            .expect("the disk is sound");
         drop(merging);
         assert!(tree.view().partitions[0].frozen.is_none(), "it is down");
         reader.join().expect("it does not panic");

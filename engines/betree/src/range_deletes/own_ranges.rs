@@ -174,7 +174,7 @@ mod tests {
 
     use pando_environment::SeededRandom;
 
-    use super::*;
+    use crate::range_deletes::own_ranges::*;
 
     const TREE: TreeId = TreeId::new(1);
 

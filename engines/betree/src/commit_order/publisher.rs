@@ -97,7 +97,7 @@ impl Publisher {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
+    use crate::commit_order::publisher::*;
 
     #[test]
     fn commits_become_visible_in_order_whatever_order_they_end_in() {

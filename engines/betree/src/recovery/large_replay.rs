@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use pando_storage::Lsn;
 
-use super::{Decided, LoggedParts, Stage};
 use crate::base::FormatError;
 use crate::base::LogPosition;
-use crate::core::Core;
+use crate::commit::large_commit::{Decided, LoggedParts, Stage};
 use crate::error::BetreeError;
 use crate::format::record::{Kind, LargeEnd, read_end, read_numbers, read_part};
 use crate::log::{LogRecord, ReadBack, is_leap};
 use crate::recovery::replay_writes;
+use crate::store::Store;
 
 /// See the module's head. A commit whose first part lies before the beginning of the replay is in the image whole: its records, of
 /// which replay may meet some, are passed over.
@@ -30,15 +30,15 @@ pub(crate) struct LargeReplay {
 }
 
 impl LargeReplay {
-    pub(crate) fn new(core: &Core, start: Lsn) -> LargeReplay {
-        let log = ReadBack::new(&core.environment, core.blocks.store().folder());
+    pub(crate) fn new(store: &Store, start: Lsn) -> LargeReplay {
+        let log = ReadBack::new(&store.environment, store.blocks.store().folder());
         LargeReplay { start, open: HashMap::new(), decided: None, log }
     }
 
     /// Replays a record of one.
     pub(crate) fn replay(
         &mut self,
-        core: &Arc<Core>,
+        store: &Arc<Store>,
         kind: Kind,
         record: &LogRecord<'_>,
     ) -> Result<(), BetreeError> {
@@ -47,7 +47,7 @@ impl LargeReplay {
         let (first, _) = read_part(record.payload).map_err(damaged)?;
         let first = first.unwrap_or(lsn);
         if first < self.start {
-            core.set_replayed(lsn);
+            store.gate.set_replayed(lsn);
             return Ok(());
         }
         match kind {
@@ -68,14 +68,14 @@ impl LargeReplay {
                 {
                     return Err(damaged(disorder("end")));
                 }
-                core.large.begin(first);
+                store.large.begin(first);
                 let merges = if has_merges { parts.places.pop() } else { None };
                 let (places, at) = (parts.places, Stage::Replay);
                 self.decided = Some(Decided { first, timestamp, places, merges, next: 0, ranges, at });
             }
             Kind::LargeApplied => {
                 let numbers = read_numbers(record.payload).map_err(damaged)?;
-                return self.apply(core, lsn, numbers);
+                return self.apply(store, lsn, numbers);
             }
             _ => {
                 let [first] = read_numbers(record.payload).map_err(damaged)?;
@@ -85,19 +85,19 @@ impl LargeReplay {
                         && decided.timestamp.get() == lsn.get()
                 });
                 let whole = whole.ok_or_else(|| damaged(disorder("last record")))?;
-                core.delete_ranges(&whole.ranges, whole.timestamp, lsn);
+                store.range_deletes.record(&whole.ranges, whole.timestamp, lsn);
                 if let Some(place) = whole.merges {
                     let (_, writes) = read_part(self.log.payload(place)?).map_err(damaged)?;
-                    replay_writes(core, lsn, whole.timestamp, &[], writes)?;
+                    replay_writes(store, lsn, whole.timestamp, &[], writes)?;
                 }
-                core.large.set_whole(whole.first, lsn);
+                store.large.set_whole(whole.first, lsn);
             }
         }
-        core.set_replayed(lsn);
+        store.gate.set_replayed(lsn);
         Ok(())
     }
 
-    fn apply(&mut self, core: &Arc<Core>, lsn: Lsn, [first, index]: [u64; 2]) -> Result<(), BetreeError> {
+    fn apply(&mut self, store: &Arc<Store>, lsn: Lsn, [first, index]: [u64; 2]) -> Result<(), BetreeError> {
         let damaged = |source| BetreeError::Record { lsn, source };
         let decided = self.decided.as_mut();
         let expected = decided.filter(|one| one.first.get() == first && one.next as u64 == index);
@@ -109,17 +109,17 @@ impl LargeReplay {
         };
         let payload = self.log.payload(place)?;
         let (_, writes) = read_part(payload).map_err(damaged)?;
-        core.large.add_bytes(decided.first, payload.len() as u64);
-        replay_writes(core, lsn, decided.timestamp, &[], writes)?;
+        store.large.add_bytes(decided.first, payload.len() as u64);
+        replay_writes(store, lsn, decided.timestamp, &[], writes)?;
         decided.next += 1;
         Ok(())
     }
 
     /// Completes the one that has its end and is not whole, now that the log can be written.
-    pub(crate) fn finish(self, core: &Arc<Core>) -> Result<(), BetreeError> {
+    pub(crate) fn finish(self, store: &Arc<Store>) -> Result<(), BetreeError> {
         let Some(mut decided) = self.decided else { return Ok(()) };
-        core.counters.large_commits.add(1);
-        core.complete(&mut decided, |_nobody_has_claims| ())
+        store.counters.large_commits.add(1);
+        store.committer.complete(&mut decided, |_nobody_has_claims| ())
     }
 }
 

@@ -7,7 +7,7 @@ use pando_environment::Monotonic;
 use pando_environment::sync::{explore, thread};
 use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
-use super::{Publisher, Snapshots};
+use crate::commit_order::{Publisher, Snapshots};
 
 #[test]
 fn commits_become_visible_in_order_and_without_holes() {

@@ -14,8 +14,8 @@ use pando_environment::Monotonic;
 use pando_environment::sync::Mutex;
 use pando_storage::{SnapshotTimestamp, TransactionId};
 
-use super::Publisher;
 use crate::base::stripe;
+use crate::commit_order::Publisher;
 use crate::tree::version_retention::Retained;
 
 const SHARDS: usize = 16;
@@ -143,7 +143,7 @@ impl Live {
 mod tests {
     use pando_storage::CommitTimestamp;
 
-    use super::*;
+    use crate::commit_order::snapshots::*;
 
     #[test]
     fn a_past_snapshot_can_be_begun_at_while_somebody_holds_it() {

@@ -6,30 +6,9 @@ use std::sync::Arc;
 use pando_environment::{Environment, Simulation};
 use pando_storage::{Begin, BlockingMode, Claim, Engine, Merge, TreeOptions, Write};
 
-use super::*;
+use crate::commit::large_commit::*;
 use crate::space::Shutdown;
 use crate::{Betree, Options, verify};
-
-#[test]
-fn replay_begins_before_the_first_part_of_what_is_not_in_an_image_and_is_forgotten_two_images_later() {
-    let large = LargeCommits::default();
-    let lsn = Lsn::new;
-    large.begin(lsn(10));
-    large.begin(lsn(14));
-    large.add_bytes(lsn(10), 700);
-    large.add_bytes(lsn(14), 50);
-    assert_eq!((large.keep_whole(lsn(5)), large.keep_whole(lsn(30))), (lsn(5), lsn(9)));
-    large.set_whole(lsn(10), lsn(1_000));
-    assert_eq!(large.keep_whole(lsn(1_000)), lsn(13), "the other has no end yet");
-    large.give_up(lsn(14));
-    assert_eq!((large.keep_whole(lsn(999)), large.keep_whole(lsn(1_000))), (lsn(9), lsn(1_000)));
-    large.forget_before(lsn(9));
-    assert_eq!(large.log_bytes(), 700);
-    large.forget_before(lsn(1_000));
-    assert_eq!(large.log_bytes(), 700, "the image before this one may be needed still");
-    large.forget_before(lsn(1_001));
-    assert_eq!((large.log_bytes(), large.logged.lock().len()), (0, 0));
-}
 
 const FOLDER: &str = "/store";
 const KEYS: u32 = 24;
@@ -80,8 +59,8 @@ fn carry_out(
     let engine = open(&simulation);
     let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");
     (0..KEYS).for_each(|key| commit_small(&engine, tree, &key.to_be_bytes(), b"old"));
-    let core = engine.core();
-    let mut writes = SpillingWrites::new(&core.spill);
+    let store = &engine.store;
+    let mut writes = SpillingWrites::new(&store.spill);
     for key in 0..KEYS {
         let (key, value) = (key.to_be_bytes(), b"new".repeat(30));
         writes.write(Write::put(tree, &key, &value, Claim::Intent)).expect("there is room");
@@ -89,7 +68,7 @@ fn carry_out(
         writes.merge(tree, COUNTER, thousand, Claim::Blind, BlockingMode::MayBlock).expect("there is room");
     }
     let mut parts = LoggedParts::default();
-    let trees = core.log_parts(&writes, &mut parts).expect("the log has room");
+    let trees = store.committer.log_parts(&writes, &mut parts).expect("the log has room");
     let count = parts.places.len();
     let mut left = steps;
     let mut go_on = |step: usize| {
@@ -101,24 +80,24 @@ fn carry_out(
         if !go_on(0) {
             return;
         }
-        let mut decided = core.decide(&mut parts, &trees, &[]).expect("the log has room");
+        let mut decided = store.committer.decide(&mut parts, &trees, &[]).expect("the log has room");
         if !go_on(1) {
             return;
         }
-        core.log().write_through(core.log().appended_lsn()).expect("the log is written");
-        let mut log = ReadBack::new(&core.environment, Path::new(FOLDER));
+        store.gate.log().write_through(store.gate.log().appended_lsn()).expect("the log is written");
+        let mut log = ReadBack::new(&store.environment, Path::new(FOLDER));
         for step in 0..count {
-            core.apply_part(&mut decided, &mut log).expect("it is put in");
+            store.committer.apply_part(&mut decided, &mut log).expect("it is put in");
             if !go_on(2 + step) {
                 return;
             }
         }
-        core.end_large(&decided, &mut log, |_| ()).expect("the log has room");
+        store.committer.end_large(&decided, &mut log, |_| ()).expect("the log has room");
         go_on(2 + count);
     };
     carry();
     let before = found(&engine, tree);
-    core.log().write_through(core.log().appended_lsn()).expect("the log is written");
+    store.gate.log().write_through(store.gate.log().appended_lsn()).expect("the log is written");
     ending(&simulation);
     drop((writes, engine));
     simulation.tasks.forget_all();
@@ -142,13 +121,13 @@ fn at_every_step_of_a_large_commit_others_commit_and_a_kill_leaves_all_of_it_or_
     };
     let checkpoints = |engine: &Betree, tree: TreeId, step: u8| {
         between(engine, tree, step);
-        engine.core().checkpoint(Shutdown::Running).expect("it succeeds");
+        engine.store.checkpointer.checkpoint(Shutdown::Running).expect("it succeeds");
     };
     let merges = |engine: &Betree, tree: TreeId, step: u8| {
         between(engine, tree, step);
-        engine.core().merge_everything().expect("it succeeds");
-        engine.core().checkpoint(Shutdown::Running).expect("it succeeds");
-        engine.core().checkpoint(Shutdown::Running).expect("it succeeds");
+        engine.store.checkpointer.flush_everything().expect("it succeeds");
+        engine.store.checkpointer.checkpoint(Shutdown::Running).expect("it succeeds");
+        engine.store.checkpointer.checkpoint(Shutdown::Running).expect("it succeeds");
     };
     let every: [&dyn Fn(&Betree, TreeId, u8); 3] = [&between, &checkpoints, &merges];
     for between in every {
@@ -172,7 +151,7 @@ fn a_power_cut_at_any_step_of_a_large_commit_leaves_all_of_it_or_nothing_and_all
             commit_small(engine, tree, &[b's', step], b"small");
         }
         if step.is_multiple_of(5) {
-            engine.core().checkpoint(Shutdown::Running).expect("it succeeds");
+            engine.store.checkpointer.checkpoint(Shutdown::Running).expect("it succeeds");
         }
     };
     let count = carry_out(1, |simulation| simulation.disk.kill(), between).0;

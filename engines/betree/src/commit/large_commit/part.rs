@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use pando_storage::{Change, Lsn, MergedWrites, StorageError, TreeId, Write};
 
-use super::SMALL_BYTES_MAX;
+use crate::commit::large_commit::SMALL_BYTES_MAX;
 use crate::format::content::merges_of;
 use crate::format::record::CommitWriter;
 
 /// See the module's head. Its memory is used again.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(crate) struct Part {
     bytes: Vec<u8>,
     writes: Vec<PartWrite>,
 }
@@ -33,7 +33,7 @@ enum WriteKind {
 
 impl Part {
     /// Takes the next writes, until it has so many bytes; false if there were none. Merges go to a part of their own.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &mut self,
         merged: &mut MergedWrites<'_>,
         bytes_max: usize,
@@ -63,27 +63,27 @@ impl Part {
     }
 
     /// Whether it has no writes.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
     /// Bytes of keys and values.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// Writes in it.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.writes.len()
     }
 
     /// The trees of the writes.
-    pub(super) fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
+    pub(crate) fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
         self.groups().map(|group| group[0].tree)
     }
 
     /// The payload of its record.
-    pub(super) fn payload(&self, first: Option<Lsn>) -> Vec<u8> {
+    pub(crate) fn payload(&self, first: Option<Lsn>) -> Vec<u8> {
         let mut writer = CommitWriter::of_part(first, self.bytes.len() + self.writes.len() * 8);
         for group in self.groups() {
             writer.group(group[0].tree, group.len());

@@ -1,4 +1,4 @@
-//! The skeleton stays within its part, whatever is read and written meanwhile, and nothing else changes.
+//! Resident inner nodes and filters stay within their limit, whatever is read and written meanwhile, and nothing else changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,15 +8,20 @@ use pando_storage::{
     Begin, BlockingMode, Cursor, Direction, Durability, Engine, KeyRange, Transaction, TreeId, TreeOptions,
 };
 
-use super::*;
+use std::sync::Arc;
+
 use crate::engine::Betree;
+use crate::memory::{RESIDENT_PERCENT, Releasable, ResidentBytes, ResidentTree};
 use crate::options::Options;
+use crate::store::Store;
+use crate::tree::node::Child;
+use crate::tree::resident_nodes::resident_bytes_of;
 
 const FOLDER: &str = "/store";
 const CACHE_BYTES: u64 = 128 << 10;
-const LIMIT: usize = (CACHE_BYTES * SKELETON_SHARE / 100) as usize;
+const LIMIT: usize = (CACHE_BYTES * RESIDENT_PERCENT / 100) as usize;
 
-struct Store {
+struct LoadedStore {
     simulation: Simulation,
     engine: Arc<Betree>,
     tree: TreeId,
@@ -24,8 +29,8 @@ struct Store {
     model: BTreeMap<Vec<u8>, u64>,
 }
 
-impl Store {
-    fn new() -> Store {
+impl LoadedStore {
+    fn new() -> LoadedStore {
         let entries = [
             ("pageSize", "256B"),
             ("leafSize", "2KB"),
@@ -39,11 +44,11 @@ impl Store {
         let simulation = Environment::simulated(7);
         let engine = Betree::open(&simulation.environment, Path::new(FOLDER), options).expect("it opens");
         let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
-        Store { simulation, engine, tree, random: SeededRandom::new(3), model: BTreeMap::new() }
+        LoadedStore { simulation, engine, tree, random: SeededRandom::new(3), model: BTreeMap::new() }
     }
 
-    fn core(&self) -> &Core {
-        &self.engine.core
+    fn parts(&self) -> &Store {
+        &self.engine.store
     }
 
     fn write(&mut self, count: u64) {
@@ -65,9 +70,9 @@ impl Store {
     }
 
     /// As it is now, measured anew.
-    fn skeleton(&self) -> SkeletonBytes {
-        let view = self.core().live_tree(self.tree).expect("the tree is there").view_to_keep();
-        view.version.root.as_ref().map_or_else(SkeletonBytes::default, SkeletonBytes::of)
+    fn resident(&self) -> ResidentBytes {
+        let view = self.parts().trees.live(self.tree).expect("the tree is there").view_to_keep();
+        view.version.root.as_ref().map_or_else(ResidentBytes::default, resident_bytes_of)
     }
 
     fn check_gets(&self) {
@@ -90,18 +95,18 @@ impl Store {
 }
 
 #[test]
-fn the_skeleton_stays_within_its_part_and_everything_is_found() {
-    let mut store = Store::new();
+fn resident_nodes_stay_within_their_limit_and_everything_is_found() {
+    let mut store = LoadedStore::new();
     store.write(30_000);
     store.checkpoint();
     store.check_gets();
-    assert!(store.skeleton().total() > 2 * LIMIT, "all of it was visited: {:?}", store.skeleton());
+    assert!(store.resident().total() > 2 * LIMIT, "all of it was visited: {:?}", store.resident());
     for round in 0..6 {
-        store.core().share_out_memory();
-        let skeleton = store.skeleton();
-        assert!(skeleton.total() <= LIMIT, "{skeleton:?} of {LIMIT}");
-        assert_eq!(store.core().node_bytes(), skeleton.nodes);
-        assert_eq!(store.core().blocks.index_memory.bytes(), skeleton.indexes);
+        store.parts().memory.share_out();
+        let resident = store.resident();
+        assert!(resident.total() <= LIMIT, "{resident:?} of {LIMIT}");
+        assert_eq!(store.parts().memory.resident.node_bytes(), resident.nodes);
+        assert_eq!(store.parts().blocks.index_memory.bytes(), resident.indexes);
         if round % 2 == 0 {
             store.check_gets();
         } else {
@@ -109,10 +114,10 @@ fn the_skeleton_stays_within_its_part_and_everything_is_found() {
             store.checkpoint();
         }
     }
-    assert!(store.core().shed_bytes() > LIMIT);
+    assert!(store.parts().memory.resident.released_bytes() > LIMIT);
     store.check_gets();
-    store.core().share_out_memory();
-    let Store { simulation, engine, .. } = store;
+    store.parts().memory.share_out();
+    let LoadedStore { simulation, engine, .. } = store;
     engine.close().expect("it is closed");
     drop(engine);
     let report = crate::verify(&simulation.environment, Path::new(FOLDER)).expect("it can be read");
@@ -121,22 +126,18 @@ fn the_skeleton_stays_within_its_part_and_everything_is_found() {
 
 #[test]
 fn what_was_used_lately_stays_when_all_else_goes() {
-    let mut store = Store::new();
+    let mut store = LoadedStore::new();
     store.write(30_000);
     store.checkpoint();
     store.check_gets();
-    let tree = store.core().live_tree(store.tree).expect("the tree is there");
-    let shed_unused = || {
-        let mut shedding = Shedding::new(Choice::Unused, usize::MAX, 3);
-        tree.shed(&mut shedding);
-        shedding.shed().total()
-    };
-    assert_eq!(shed_unused(), 0, "all of it was used");
-    let whole = store.skeleton().total();
+    let tree = store.parts().trees.live(store.tree).expect("the tree is there");
+    let release_unused = || tree.release(Releasable::Unused, usize::MAX, 3).total();
+    assert_eq!(release_unused(), 0, "all of it was used");
+    let whole = store.resident().total();
     let (hot, cold) = (20_000_u64.to_be_bytes(), 3_000_u64.to_be_bytes());
     let reader = store.engine.begin(Begin::READ).expect("a reader begins");
     reader.get(store.tree, &hot, BlockingMode::MayBlock).expect("a get succeeds");
-    assert!(shed_unused() > whole / 2);
+    assert!(release_unused() > whole / 2);
     let is_loaded = |key: &[u8]| {
         let view = tree.view_to_keep();
         let mut child = view.version.root.as_ref();
@@ -153,16 +154,15 @@ fn what_was_used_lately_stays_when_all_else_goes() {
 
 #[test]
 fn nodes_that_no_checkpoint_has_written_stay() {
-    let mut store = Store::new();
+    let mut store = LoadedStore::new();
     store.write(30_000);
-    let before = store.skeleton();
+    let before = store.resident();
     assert!(before.total() > LIMIT, "{before:?}");
-    let mut shedding = Shedding::new(Choice::UpTo(u8::MAX), usize::MAX, 0);
-    let tree = store.core().live_tree(store.tree).expect("the tree is there");
-    tree.shed(&mut shedding);
-    let after = store.skeleton();
+    let tree = store.parts().trees.live(store.tree).expect("the tree is there");
+    let released = tree.release(Releasable::UpTo(u8::MAX), usize::MAX, 0);
+    let after = store.resident();
     assert!(after.nodes > 0 && after.indexes == 0, "no checkpoint was made since the last merges");
-    assert_eq!(before.indexes - after.indexes, shedding.shed().indexes);
+    assert_eq!(before.indexes - after.indexes, released.indexes);
     store.check_gets();
     store.checkpoint();
     store.check_gets();
@@ -170,7 +170,7 @@ fn nodes_that_no_checkpoint_has_written_stay() {
 
 #[test]
 fn a_reader_of_the_version_before_keeps_what_it_reads() {
-    let mut store = Store::new();
+    let mut store = LoadedStore::new();
     store.write(30_000);
     store.checkpoint();
     let model = store.model.clone();
@@ -181,24 +181,24 @@ fn a_reader_of_the_version_before_keeps_what_it_reads() {
         cursor.next(&*reader, BlockingMode::MayBlock).expect("a scan goes on").expect("there is more");
     }
     for _ in 0..4 {
-        store.core().share_out_memory();
+        store.parts().memory.share_out();
         store.write(4_000);
         store.checkpoint();
     }
-    Store::scan(&*reader, &mut cursor, &model, 500);
+    LoadedStore::scan(&*reader, &mut cursor, &model, 500);
 }
 
 #[test]
 fn what_only_an_older_version_holds_makes_the_newest_let_go_of_nothing() {
-    let mut store = Store::new();
+    let mut store = LoadedStore::new();
     store.write(30_000);
     store.checkpoint();
     store.check_gets();
-    let held = store.core().live_tree(store.tree).expect("the tree is there").view_to_keep();
-    store.core().share_out_memory();
-    assert!(store.core().blocks.index_memory.bytes() > LIMIT, "the older version has all of it");
-    let (shed, skeleton) = (store.core().shed_bytes(), store.skeleton());
-    store.core().share_out_memory();
-    assert_eq!((store.core().shed_bytes(), store.skeleton()), (shed, skeleton));
+    let held = store.parts().trees.live(store.tree).expect("the tree is there").view_to_keep();
+    store.parts().memory.share_out();
+    assert!(store.parts().blocks.index_memory.bytes() > LIMIT, "the older version has all of it");
+    let (released, resident) = (store.parts().memory.resident.released_bytes(), store.resident());
+    store.parts().memory.share_out();
+    assert_eq!((store.parts().memory.resident.released_bytes(), store.resident()), (released, resident));
     drop(held);
 }

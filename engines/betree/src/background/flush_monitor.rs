@@ -1,0 +1,103 @@
+//! The flush monitor: how fast flushes empty buffers, whether the last one failed, and the signal for who waits for room.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
+use pando_environment::sync::{Condvar, Mutex};
+use pando_environment::{Clock, Monotonic};
+
+use super::commit_pace::CommitPace;
+use crate::error::BetreeError;
+
+/// How long a commit waits for others' work before it looks again.
+const ROOM_WAIT: Duration = Duration::from_millis(5);
+/// How long flush tasks rest after a failure: a full disk does not get room by being asked at once again.
+pub(crate) const RETRY: Duration = Duration::from_millis(500);
+
+/// See the module's head.
+pub(crate) struct FlushMonitor {
+    clock: Arc<dyn Clock>,
+    /// How fast commits may go.
+    pub(crate) pace: CommitPace,
+    /// The time that the longest flush took.
+    longest_nanos: AtomicU64,
+    /// Why and when the last flush failed, if it did.
+    failure: Mutex<Option<(BetreeError, Monotonic)>>,
+    /// Told whenever a flush or a checkpoint has made room.
+    room: Condvar,
+    room_lock: Mutex<()>,
+}
+
+impl FlushMonitor {
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> FlushMonitor {
+        FlushMonitor {
+            clock: Arc::clone(clock),
+            pace: CommitPace::default(),
+            longest_nanos: AtomicU64::new(0),
+            failure: Mutex::default(),
+            room: Condvar::new(),
+            room_lock: Mutex::new(()),
+        }
+    }
+
+    /// Notes how a flush ended: the bytes that its buffer had, or the error.
+    pub(crate) fn note_flush(&self, outcome: &Result<usize, BetreeError>, time: Duration) {
+        if let Ok(bytes) = outcome {
+            self.pace.note_flush(*bytes, time);
+        }
+        self.longest_nanos.fetch_max(time.as_nanos() as u64, Ordering::Relaxed);
+        let failure = outcome.as_ref().err().map(|error| (error.clone(), self.clock.monotonic()));
+        *self.failure.lock() = failure;
+    }
+
+    pub(crate) fn longest_nanos(&self) -> u64 {
+        self.longest_nanos.load(Ordering::Relaxed)
+    }
+
+    /// Why the last flush failed, if it did.
+    pub(crate) fn failure(&self) -> Option<BetreeError> {
+        self.failure.lock().as_ref().map(|(error, _)| error.clone())
+    }
+
+    /// How long flush tasks still rest after a failure.
+    pub(crate) fn rest(&self) -> Duration {
+        let failed = self.failure.lock().as_ref().map(|(_, at)| *at);
+        failed.map_or(Duration::ZERO, |at| RETRY.saturating_sub(self.clock.monotonic().since(at)))
+    }
+
+    /// Waits a little for a flush or a checkpoint that others are at.
+    pub(crate) fn wait_for_room(&self) {
+        let mut lock = self.room_lock.lock();
+        let _timed_out = self.room.wait_for(&mut lock, ROOM_WAIT);
+    }
+
+    /// Tells all that wait for room that there may be some.
+    pub(crate) fn announce_room(&self) {
+        let _lock = self.room_lock.lock();
+        self.room.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_environment::MockClock;
+
+    use super::*;
+
+    #[test]
+    fn flush_tasks_rest_after_a_failure_and_a_success_ends_it() {
+        let clock = Arc::new(MockClock::new());
+        let monitor = FlushMonitor::new(&(Arc::clone(&clock) as Arc<dyn Clock>));
+        assert_eq!(monitor.rest(), Duration::ZERO);
+        monitor.note_flush(&Err(BetreeError::Closed), Duration::from_millis(7));
+        assert!(matches!(monitor.failure(), Some(BetreeError::Closed)));
+        clock.advance(Duration::from_millis(200));
+        assert_eq!(monitor.rest(), Duration::from_millis(300));
+        clock.advance(Duration::from_millis(400));
+        assert_eq!(monitor.rest(), Duration::ZERO);
+        monitor.note_flush(&Ok(100), Duration::from_millis(2));
+        assert!(monitor.failure().is_none());
+        assert_eq!(monitor.longest_nanos(), 7_000_000);
+    }
+}

@@ -1,0 +1,60 @@
+//! The counters of an open store. Each only grows; statistics show them.
+
+use crate::base::Counter;
+
+/// What the engine has done since it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) commits: Counter,
+    pub(crate) large_commits: Counter,
+    pub(crate) large_parts: Counter,
+    pub(crate) writes: Counter,
+    pub(crate) write_bytes: Counter,
+    /// Of commits' records, before they were compressed.
+    pub(crate) payload_bytes: Counter,
+    pub(crate) gets: Counter,
+    pub(crate) scans: Counter,
+    pub(crate) scan_rows: Counter,
+    pub(crate) conflicts: Counter,
+    pub(crate) merges: Counter,
+    /// Of versions that were dropped from active buffers because nobody could see them any more.
+    pub(crate) swept_bytes: Counter,
+    pub(crate) merged_entries: Counter,
+    pub(crate) merged_leaves: Counter,
+    /// Leaves and inner nodes that were divided, by one for each that was added.
+    pub(crate) leaf_splits: Counter,
+    pub(crate) node_splits: Counter,
+    pub(crate) leaf_entries: Counter,
+    pub(crate) leaf_bytes: Counter,
+    pub(crate) slices: Counter,
+    pub(crate) slice_entries: Counter,
+    pub(crate) run_bytes: Counter,
+    pub(crate) large_values: Counter,
+    pub(crate) large_bytes: Counter,
+    pub(crate) loaded_entries: Counter,
+    pub(crate) loaded_leaves: Counter,
+    pub(crate) loaded_bytes: Counter,
+    pub(crate) failed_merges: Counter,
+    pub(crate) digests: Counter,
+    pub(crate) drains: Counter,
+    pub(crate) range_deletes: Counter,
+    /// Steps that worked range deletes in, and the leaves and slices that thereby went unread.
+    pub(crate) range_steps: Counter,
+    pub(crate) unread_leaves: Counter,
+    pub(crate) unread_slices: Counter,
+    pub(crate) aged_merges: Counter,
+    pub(crate) merge_nanos: Counter,
+    pub(crate) delays: Counter,
+    pub(crate) delay_nanos: Counter,
+    pub(crate) stalls: Counter,
+    pub(crate) checkpoints: Counter,
+    pub(crate) failed_checkpoints: Counter,
+    /// Dropped trees that could not be read, so that their room could not be freed.
+    pub(crate) failed_drops: Counter,
+    pub(crate) returned_bytes: Counter,
+    pub(crate) moved_bytes: Counter,
+    pub(crate) failed_returns: Counter,
+    pub(crate) checkpoint_nanos: Counter,
+    pub(crate) replayed_records: Counter,
+    pub(crate) replayed_writes: Counter,
+}

@@ -1,0 +1,168 @@
+//! The limit on resident inner nodes and filters: what leads to pages, as far as it is in memory.
+//!
+//! Inner nodes, and indexes of slices with their filters, are loaded as they are visited and then stay. Together they may take
+//! [`RESIDENT_PERCENT`] of the limit of memory. Beyond that, once a second:
+//!
+//! 1. What was not used since the last time is released, tree by tree.
+//! 2. If that is not enough, nodes with all that belongs to them are released, used or not, from the lowest height up.
+//!
+//! Not here: how a tree releases them ([`ResidentTree`] is implemented by `tree`).
+
+use std::sync::Arc;
+
+use pando_environment::sync::atomic::{AtomicUsize, Ordering};
+
+/// Hundredths of the limit of memory for resident inner nodes and filters. Pages get less: what leads to pages spares a read to every
+/// reader that comes by, a page only to those that want it.
+pub(crate) const RESIDENT_PERCENT: u64 = 40;
+/// A release goes below the limit by this part of it, so that it is not done again at once.
+const SLACK_SHARE: usize = 16;
+
+/// Memory of resident inner nodes, and of indexes of slices with their filters, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ResidentBytes {
+    pub(crate) nodes: usize,
+    pub(crate) indexes: usize,
+}
+
+impl ResidentBytes {
+    /// These and others together.
+    #[must_use]
+    pub(crate) fn and(self, other: ResidentBytes) -> ResidentBytes {
+        ResidentBytes { nodes: self.nodes + other.nodes, indexes: self.indexes + other.indexes }
+    }
+
+    pub(crate) fn total(self) -> usize {
+        self.nodes + self.indexes
+    }
+}
+
+/// Which inner nodes and filters may be released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Releasable {
+    /// What has not been used since it was last asked.
+    Unused,
+    /// Nodes up to a height with all that belongs to them, used or not: the lower they are, the more there are, and the fewer reads
+    /// come by each.
+    UpTo(u8),
+}
+
+/// A tree whose inner nodes and filters are in memory in part.
+pub(crate) trait ResidentTree {
+    /// What the newest version has in memory. What only readers of older versions hold goes with them.
+    fn resident_bytes(&self) -> ResidentBytes;
+
+    /// Levels of inner nodes.
+    fn height(&self) -> u8;
+
+    /// Releases up to `wanted` bytes, or nothing where the tree is being flushed; what was released. Each node is begun with another
+    /// child at another `turn`, so that not always the same keys have to wait for the device.
+    fn release(&self, releasable: Releasable, wanted: usize, turn: usize) -> ResidentBytes;
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct ResidentLimit {
+    /// Bytes of inner nodes at the last look.
+    node_bytes: AtomicUsize,
+    /// Bytes released since the store was opened.
+    released_bytes: AtomicUsize,
+    turn: AtomicUsize,
+}
+
+impl ResidentLimit {
+    /// Bytes of inner nodes at the last look.
+    pub(crate) fn node_bytes(&self) -> usize {
+        self.node_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes released since the store was opened.
+    pub(crate) fn released_bytes(&self) -> usize {
+        self.released_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Measures the trees, and releases what is more than these hundredths of `cache_bytes` allow.
+    pub(crate) fn enforce<T: ResidentTree>(&self, mut trees: Vec<Arc<T>>, cache_bytes: u64) {
+        let bytes =
+            trees.iter().map(|tree| tree.resident_bytes()).fold(ResidentBytes::default(), ResidentBytes::and);
+        let limit = usize::try_from(cache_bytes * RESIDENT_PERCENT / 100).unwrap_or(usize::MAX);
+        let over = bytes.total().saturating_sub(limit);
+        let released = if over > 0 {
+            self.release(&mut trees, over + limit / SLACK_SHARE)
+        } else {
+            ResidentBytes::default()
+        };
+        self.node_bytes.store(bytes.nodes.saturating_sub(released.nodes), Ordering::Relaxed);
+    }
+
+    /// Releases so many bytes, or as many as may go; what was released.
+    fn release<T: ResidentTree>(&self, trees: &mut [Arc<T>], wanted: usize) -> ResidentBytes {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let count = trees.len().max(1);
+        trees.rotate_left(turn % count);
+        let mut released = ResidentBytes::default();
+        let height = trees.iter().map(|tree| tree.height()).max().unwrap_or(0);
+        for releasable in std::iter::once(Releasable::Unused).chain((1..=height).map(Releasable::UpTo)) {
+            for tree in trees.iter() {
+                if released.total() >= wanted {
+                    break;
+                }
+                released = released.and(tree.release(releasable, wanted - released.total(), turn));
+            }
+        }
+        self.released_bytes.fetch_add(released.total(), Ordering::Relaxed);
+        released
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Bytes that were not used, and bytes that were.
+    struct Toy(Mutex<(usize, usize)>);
+
+    impl ResidentTree for Toy {
+        fn resident_bytes(&self) -> ResidentBytes {
+            let (unused, used) = *self.0.lock().unwrap();
+            ResidentBytes { nodes: used, indexes: unused }
+        }
+
+        fn height(&self) -> u8 {
+            2
+        }
+
+        fn release(&self, releasable: Releasable, wanted: usize, _turn: usize) -> ResidentBytes {
+            let mut bytes = self.0.lock().unwrap();
+            match releasable {
+                Releasable::Unused => {
+                    let indexes = bytes.0.min(wanted);
+                    bytes.0 -= indexes;
+                    ResidentBytes { nodes: 0, indexes }
+                }
+                Releasable::UpTo(_) => {
+                    let nodes = bytes.1.min(wanted);
+                    bytes.1 -= nodes;
+                    ResidentBytes { nodes, indexes: 0 }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn used_nodes_are_released_only_where_unused_ones_are_not_enough() {
+        let limit = ResidentLimit::default();
+        let trees: Vec<Arc<Toy>> =
+            [(100, 200), (100, 200)].map(|bytes| Arc::new(Toy(Mutex::new(bytes)))).into();
+        limit.enforce(trees.clone(), 2_000);
+        assert_eq!((limit.released_bytes(), limit.node_bytes()), (0, 400), "600 of 800 bytes");
+        limit.enforce(trees.clone(), 1_250);
+        assert_eq!(limit.released_bytes(), 100 + 500 / 16);
+        assert_eq!(limit.node_bytes(), 400, "unused indexes were enough");
+        limit.enforce(trees.clone(), 500);
+        let left: usize = trees.iter().map(|tree| tree.resident_bytes().total()).sum();
+        assert_eq!((left, limit.node_bytes()), (200 - 200 / 16, 200 - 200 / 16));
+    }
+}

@@ -1,0 +1,90 @@
+//! The settings that can be changed while the store is open.
+
+use pando_environment::Access;
+
+use crate::error::BetreeError;
+use crate::options::{DirectIo, Options};
+use crate::space::{BlockStore, SpaceError};
+use crate::store::Store;
+
+/// What can be changed while the store is open.
+const CHANGEABLE: [&str; 7] = [
+    "bufferBudget",
+    "cache",
+    "checkpointPeriod",
+    "directIo",
+    "logBudget",
+    "transactionLimit",
+    "transactionMemory",
+];
+
+/// The settings that can be changed, with what they are.
+pub(crate) fn settings(store: &Store) -> Vec<(&'static str, String)> {
+    let options = &*store.options;
+    let value = |name| match name {
+        "bufferBudget" => match options.buffer_bytes {
+            0 => "auto".to_owned(),
+            bytes => bytes.to_string(),
+        },
+        "cache" => options.cache_bytes.to_string(),
+        "checkpointPeriod" => options.checkpoint_period.as_secs().to_string(),
+        "directIo" => match options.direct_io {
+            DirectIo::Auto => "auto".to_owned(),
+            DirectIo::On => "on".to_owned(),
+            DirectIo::Off => "off".to_owned(),
+        },
+        "transactionLimit" => match options.transaction_bytes {
+            0 => "auto".to_owned(),
+            bytes => bytes.to_string(),
+        },
+        "transactionMemory" => match options.transaction_memory_bytes {
+            0 => "auto".to_owned(),
+            bytes => bytes.to_string(),
+        },
+        _ => options.log_budget_bytes.to_string(),
+    };
+    CHANGEABLE.iter().map(|name| (*name, value(*name))).collect()
+}
+
+/// Changes settings, all or none; what follows from it, such as a smaller cache, has happened when this returns.
+pub(crate) fn change_settings(store: &Store, changes: &[(&str, &str)]) -> Result<(), BetreeError> {
+    store.gate.check_open()?;
+    if let Some((name, _)) = changes.iter().find(|(name, _)| !CHANGEABLE.contains(name)) {
+        let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), logBudget, transactionLimit, transactionMemory";
+        return Err(BetreeError::UnknownOption { name: (*name).to_owned(), known });
+    }
+    let _turn = store.options.lock();
+    let entries: Vec<_> =
+        changes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let before = Options::clone(&store.options);
+    let wanted = before.clone().with_entries(&entries)?;
+    store.options.replace(wanted.clone())?;
+    if wanted.direct_io != before.direct_io
+        && let Err(refused) = change_access(store.blocks.store(), wanted.direct_io)
+    {
+        store.options.replace(before).expect("what was set before has its place");
+        return Err(refused);
+    }
+    store.spill.set_budget(store.options.transaction_memory());
+    if changes.iter().any(|(name, _)| matches!(*name, "cache" | "bufferBudget")) {
+        store.blocks.cache().change_limit(store.options.cache_bytes);
+        store.memory.share_out();
+        store.backlog.wake_flushers();
+    }
+    store.backlog.wake_checkpointer();
+    Ok(())
+}
+
+/// Has the data file read and written as is wanted; refuses buffered access where direct access was demanded.
+pub(crate) fn change_access(store: &BlockStore, wanted: DirectIo) -> Result<(), BetreeError> {
+    let access = match wanted {
+        DirectIo::Auto | DirectIo::On => Access::Direct,
+        DirectIo::Off => Access::Buffered,
+    };
+    let granted = store.shared_file().change_access(access).map_err(SpaceError::from)?;
+    if wanted == DirectIo::On && granted != Access::Direct {
+        let expected = "auto or off: the file system of the data folder has no direct I/O";
+        return Err(BetreeError::BadOption { name: "directIo", value: "on".to_owned(), expected });
+    }
+    Ok(())
+}
