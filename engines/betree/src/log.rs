@@ -53,7 +53,7 @@ mod writer;
 
 pub(crate) use copy::{CopiedSegment, CopyProblem, LogHold, adopt};
 pub use error::{LogError, RecordProblem};
-pub(crate) use lsn_gap::{is_leap, leap_from};
+pub(crate) use lsn_gap::{is_gap, lsn_after_gap};
 pub use packed::LogCompression;
 pub(crate) use packed::Packed;
 pub(crate) use read_back::ReadBack;

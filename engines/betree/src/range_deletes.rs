@@ -12,4 +12,4 @@ pub(crate) mod encoding;
 mod list;
 pub(crate) mod own_ranges;
 
-pub(crate) use list::{DeletedRanges, STRETCHES_MAX, Stretch, floor_of};
+pub(crate) use list::{DeletedRanges, FRAGMENTS_MAX, RangeFragment, floor_of};

@@ -250,7 +250,7 @@ impl Walk<'_> {
     fn tree(&mut self, stored: &StoredTree) {
         let mut report =
             TreeReport { number: stored.id.get(), name: stored.name.clone(), ..TreeReport::default() };
-        report.deleted_ranges = stored.ranges.stretches().len() as u64;
+        report.deleted_ranges = stored.ranges.fragments().len() as u64;
         if let Some(root) = stored.root {
             report.height = root.height;
             let everything = Range { lower: None, upper: None };

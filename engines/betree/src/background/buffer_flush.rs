@@ -79,8 +79,8 @@ impl BufferFlusher {
     pub(crate) fn sweep(&self, tree: &Tree, partition: &Partition) -> bool {
         let before = partition.active.bytes();
         self.visibility.refresh();
-        let horizon = self.visibility.oldest_known();
-        let dropped = partition.active.sweep(horizon, &tree.view().ranges);
+        let oldest = self.visibility.oldest_known();
+        let dropped = partition.active.sweep(oldest, &tree.view().ranges);
         self.counters.swept_bytes.add(dropped as u64);
         self.buffers.hot_set.note(0, -(dropped as i64));
         self.buffers.remove(dropped);
@@ -138,8 +138,8 @@ impl BufferFlusher {
         self.counters.merged_entries.add(messages.span().len() as u64);
         self.count_flush(flushed.figures);
         tree.growth.note(flushed.figures.leaves);
-        let late = std::mem::take(&mut flushed.late);
-        tree.flush_debt.lock().note(messages.span().bytes(), flushed.figures.moved, late);
+        let overdue = std::mem::take(&mut flushed.overdue);
+        tree.flush_debt.lock().note(messages.span().bytes(), flushed.figures.moved, overdue);
         tree.install(&self.blocks, Some(&frozen), flushed);
         self.backlog.note_overdue(tree);
         self.buffers.remove(bytes);

@@ -22,7 +22,7 @@ use crate::commit_order::CommitGate;
 use crate::error::BetreeError;
 use crate::tree::flush_debt::Payment;
 use crate::tree::node::Child;
-use crate::tree::partial_flush::{Digest, Place};
+use crate::tree::partial_flush::{PartialFlush, Place};
 use crate::tree::pending_children::next_waiting;
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
@@ -68,7 +68,7 @@ impl Compaction {
             let Some(key) = next_waiting(&view.version, &self.blocks, height, &from)? else { return Ok(()) };
             drop(view);
             let place = Place { key: &key, height };
-            self.partial_flushes.flush_at(tree, &flushing, place, Digest::Child, Payment::Free)?;
+            self.partial_flushes.flush_at(tree, &flushing, place, PartialFlush::Child, Payment::Free)?;
             // The next key that there can be.
             from = [&key, &[0][..]].concat();
         }

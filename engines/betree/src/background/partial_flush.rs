@@ -22,7 +22,7 @@ use crate::tree::buffer::SharedBuffer;
 use crate::tree::flush::FlushInput;
 use crate::tree::flush_debt::{Moved, Payment, Wanted, wanted_by_reads};
 use crate::tree::messages::Messages;
-use crate::tree::partial_flush::{Digest, Place, digest};
+use crate::tree::partial_flush::{PartialFlush, Place, partial_flush};
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 
@@ -112,7 +112,7 @@ impl PartialFlushes {
                 WantedFlush::Child(tree, wanted) => match tree.try_lock_flush() {
                     Some(flushing) => {
                         let place = Place { key: &wanted.key, height: wanted.height };
-                        self.flush_at(tree, &flushing, place, Digest::Child, Payment::Free)
+                        self.flush_at(tree, &flushing, place, PartialFlush::Child, Payment::Free)
                     }
                     None => Ok(Progress::Nothing),
                 },
@@ -150,7 +150,7 @@ impl PartialFlushes {
     /// Sends down something that is late and paid for, if there is any.
     pub(crate) fn flush_overdue(&self) -> Result<Progress, BetreeError> {
         let Some(tree) = self.backlog.overdue.take() else { return Ok(Progress::Nothing) };
-        let progress = self.flush_next_overdue(&tree, Payment::Credit);
+        let progress = self.flush_next_overdue(&tree, Payment::Quota);
         self.backlog.note_overdue(&tree);
         progress
     }
@@ -162,9 +162,9 @@ impl PartialFlushes {
         let places = tree.flush_debt.lock().places();
         for _ in 0..places {
             let next = tree.flush_debt.lock().take(payment);
-            let Some(late) = next else { break };
-            let place = Place { key: &late.key, height: late.height };
-            if self.flush_at(tree, &flushing, place, Digest::Due, payment)? == Progress::Made {
+            let Some(overdue) = next else { break };
+            let place = Place { key: &overdue.key, height: overdue.height };
+            if self.flush_at(tree, &flushing, place, PartialFlush::Due, payment)? == Progress::Made {
                 return Ok(Progress::Made);
             }
         }
@@ -176,7 +176,7 @@ impl PartialFlushes {
         tree: &Tree,
         _flushing: &MutexGuard<'_, ()>,
         place: Place<'_>,
-        what: Digest,
+        what: PartialFlush,
         payment: Payment,
     ) -> Result<Progress, BetreeError> {
         let before = tree.view_to_keep();
@@ -191,14 +191,15 @@ impl PartialFlushes {
             retained: &retained,
         };
         // How it ends says nothing about flushes: what commits wait for is neither failed nor mended by it.
-        let mut flushed = digest(input, place, what).inspect_err(|_| self.counters.failed_merges.add(1))?;
+        let mut flushed =
+            partial_flush(input, place, what).inspect_err(|_| self.counters.failed_merges.add(1))?;
         drop(before);
-        let late = std::mem::take(&mut flushed.late);
+        let overdue = std::mem::take(&mut flushed.overdue);
         let paid = match payment {
-            Payment::Credit => flushed.figures.moved,
+            Payment::Quota => flushed.figures.moved,
             Payment::Free => Moved::default(),
         };
-        tree.flush_debt.lock().note(0, paid, late);
+        tree.flush_debt.lock().note(0, paid, overdue);
         if flushed.replaced_nodes.is_empty() {
             return Ok(Progress::Nothing);
         }

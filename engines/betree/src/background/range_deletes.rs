@@ -27,7 +27,7 @@ use crate::error::BetreeError;
 use crate::range_deletes::encoding::DeletedRange;
 use crate::tree::flush::FlushInput;
 use crate::tree::messages::Messages;
-use crate::tree::range_delete_step::{Work, WorkedIn, work_in};
+use crate::tree::range_delete_step::{RangeDeleteStep, Work, work_in};
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
@@ -113,9 +113,9 @@ impl RangeDeletes {
         }
         let replayed = CommitTimestamp::new(self.gate.last_lsn().get());
         let oldest = self.visibility.oldest_now();
-        view.ranges.stretches().iter().find_map(|stretch| {
-            let time = stretch.times.iter().copied().find(|time| oldest.sees(*time) && *time <= replayed)?;
-            Some(Due { span: stretch.span.clone(), time })
+        view.ranges.fragments().iter().find_map(|fragment| {
+            let time = fragment.times.iter().copied().find(|time| oldest.sees(*time) && *time <= replayed)?;
+            Some(Due { span: fragment.span.clone(), time })
         })
     }
 
@@ -162,7 +162,7 @@ impl RangeDeletes {
             retained: &retained,
         };
         let budget = STEP_LEAVES * settings.leaf_bytes;
-        let WorkedIn { flushed, reached, leaves, slices } =
+        let RangeDeleteStep { flushed, reached, leaves, slices } =
             work_in(input, Work { span: &due.span, time: due.time, budget })?;
         self.counters.unread_leaves.add(leaves);
         self.counters.unread_slices.add(slices);

@@ -49,7 +49,7 @@ use super::Committer;
 use crate::base::LogPosition;
 use crate::error::BetreeError;
 use crate::format::record::{Kind, LargeEnd, read_part, write_end, write_numbers};
-use crate::log::{Appended, Packed, ReadBack, leap_from};
+use crate::log::{Appended, Packed, ReadBack, lsn_after_gap};
 use crate::range_deletes::encoding::DeletedRange;
 
 /// Bytes of keys and values up to which a commit is one record.
@@ -196,7 +196,7 @@ impl Committer {
             self.gate.check_open()?;
             let of_ranges = ranges.iter().map(|range| &range.tree);
             trees.iter().chain(of_ranges).try_for_each(|tree| self.trees.check_live(*tree))?;
-            let timestamp = CommitTimestamp::new(leap_from(self.gate.log().appended_lsn()).get());
+            let timestamp = CommitTimestamp::new(lsn_after_gap(self.gate.log().appended_lsn()).get());
             let count = parts.places.len() + usize::from(parts.merges.is_some());
             let has_merges = parts.merges.is_some();
             let (parts, ranges) = (count as u64, ranges.to_vec());
@@ -291,7 +291,7 @@ impl Committer {
             let _gate = self.gate.pass(&decided.ranges);
             self.gate.check_open()?;
             let to = Lsn::new(timestamp.get());
-            let whole = log.append_leaping(Kind::LargeWhole.into(), &payload, to)?;
+            let whole = log.append_after_gap(Kind::LargeWhole.into(), &payload, to)?;
             self.range_deletes.record(&decided.ranges, timestamp, to);
             let applied = self.buffers.apply_payload(whole.lsn, timestamp, merges);
             Ok((whole, applied))
@@ -300,7 +300,7 @@ impl Committer {
         self.large.set_whole(decided.first, whole.lsn);
         settle(timestamp);
         // Even where the sync has failed: what comes behind waits for it.
-        self.visibility.publisher.publish_leap(whole.before, timestamp);
+        self.visibility.publisher.publish_after_gap(whole.before, timestamp);
         synced?;
         applied.map(|_| ())
     }

@@ -67,7 +67,7 @@ impl Publisher {
     }
 
     /// As [`publish`](Publisher::publish), for a commit whose timestamp does not follow the one `before` it without a gap.
-    pub(crate) fn publish_leap(&self, before: Lsn, timestamp: CommitTimestamp) {
+    pub(crate) fn publish_after_gap(&self, before: Lsn, timestamp: CommitTimestamp) {
         let (before, timestamp) = (before.get(), timestamp.get());
         let mut waiting = self.waiting.lock();
         assert!(timestamp > before, "commits leap forward only");
@@ -133,7 +133,7 @@ mod tests {
             std::thread::spawn(move || {
                 let timestamp = CommitTimestamp::new(timestamp);
                 match before {
-                    Some(before) => publisher.publish_leap(Lsn::new(before), timestamp),
+                    Some(before) => publisher.publish_after_gap(Lsn::new(before), timestamp),
                     None => publisher.publish(timestamp),
                 }
                 assert!(publisher.newest().sees(timestamp));

@@ -9,7 +9,7 @@ use pando_storage::{Begin, Durability, Engine, TreeOptions};
 use crate::background::buffer_flush::Progress;
 use crate::engine::Betree;
 use crate::options::Options;
-use crate::tree::flush::Late;
+use crate::tree::flush::Overdue;
 use crate::tree::flush_debt::{Moved, Payment};
 
 #[test]
@@ -54,9 +54,10 @@ fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
     loop {
         make_late();
         // In front of all others a place where there is nothing.
-        let late: Vec<Late> = std::iter::from_fn(|| tree.flush_debt.lock().take(Payment::Free)).collect();
-        let nothing = Late { key: Box::default(), height: 0, bytes: 1 };
-        tree.flush_debt.lock().note(0, Moved::default(), [nothing].into_iter().chain(late).collect());
+        let overdue: Vec<Overdue> =
+            std::iter::from_fn(|| tree.flush_debt.lock().take(Payment::Free)).collect();
+        let nothing = Overdue { key: Box::default(), height: 0, bytes: 1 };
+        tree.flush_debt.lock().note(0, Moved::default(), [nothing].into_iter().chain(overdue).collect());
         store.monitor.note_flush(&Err(error.clone()), std::time::Duration::ZERO);
         if store.scheduler.partial_flushes.flush_overdue().expect("there is room again") == Progress::Made {
             break;

@@ -124,7 +124,7 @@ impl Appender {
 
     /// Appends a record that fits. `durable` is what is known to be on the device.
     pub(super) fn append(&mut self, record: Stored<'_>, durable: Lsn) -> Lsn {
-        let lsn = record.leap_to.unwrap_or(self.end.lsn());
+        let lsn = record.gap_to.unwrap_or(self.end.lsn());
         assert!(lsn >= self.end.lsn(), "the log leaps forward only");
         let offset = self.end.offset();
         let is_continued =

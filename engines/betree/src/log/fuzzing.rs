@@ -49,7 +49,7 @@ pub(crate) fn write_records(environment: &Environment, folder: &Path, mut bytes:
         bytes = after;
         let Some(encoding) = Encoding::from_flags(*flags) else { continue };
         let kind = RecordKind::new((*kind).max(1));
-        let record = Stored { kind, encoding, payload: &[payload], leap_to: None };
+        let record = Stored { kind, encoding, payload: &[payload], gap_to: None };
         chain = write_record(&mut records, header.salt, chain, lsn, Lsn::new(lsn.get() - 1), record);
         lsn = lsn.next();
     }

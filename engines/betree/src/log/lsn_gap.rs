@@ -9,7 +9,7 @@ use pando_storage::Lsn;
 const GROUP_BITS: u32 = 32;
 
 /// Groups that a leap goes on.
-pub(crate) const LEAP_GROUPS: u64 = 2;
+pub(crate) const GAP_GROUPS: u64 = 2;
 
 /// No log gets so far.
 const LSN_LIMIT: u64 = 1 << 61;
@@ -31,11 +31,11 @@ impl Groups for Lsn {
 }
 
 /// Where the log leaps to that has this last record.
-pub(crate) fn leap_from(last: Lsn) -> Lsn {
-    Lsn::new((last.group() + LEAP_GROUPS) << GROUP_BITS)
+pub(crate) fn lsn_after_gap(last: Lsn) -> Lsn {
+    Lsn::new((last.group() + GAP_GROUPS) << GROUP_BITS)
 }
 
 /// Whether the log may leap so far behind a record.
-pub(crate) fn is_leap(from: Lsn, to: Lsn) -> bool {
+pub(crate) fn is_gap(from: Lsn, to: Lsn) -> bool {
     to > from && to.in_group() == 0 && to.get() < LSN_LIMIT
 }

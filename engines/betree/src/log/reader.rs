@@ -9,7 +9,7 @@ use super::packed::Encoding;
 use super::record::{ALIGNMENT, HEADER_BYTES, RecordHeader, record_bytes};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, SegmentHeader};
 use crate::base::RecordKind;
-use crate::log::lsn_gap::{Groups, LEAP_GROUPS};
+use crate::log::lsn_gap::{GAP_GROUPS, Groups};
 
 /// Bytes that are read at once; more where one record needs more.
 const WINDOW_BYTES: usize = 1024 * 1024;
@@ -86,7 +86,7 @@ impl SegmentReader {
         let records = (self.length - offset.min(self.length)) / HEADER_BYTES as u64;
         let is_possible = |later: Lsn| {
             later.get() <= lsn.get().saturating_add(records)
-                || later.in_group() <= records && later.group() - lsn.group() <= LEAP_GROUPS * records
+                || later.in_group() <= records && later.group() - lsn.group() <= GAP_GROUPS * records
         };
         let mut at = offset + ALIGNMENT as u64;
         while at + HEADER_BYTES as u64 <= self.length {

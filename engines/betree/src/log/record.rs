@@ -120,7 +120,7 @@ pub(super) struct Stored<'a> {
     /// The payload as it is stored, in parts one behind the other.
     pub(super) payload: &'a [&'a [u8]],
     /// The record's LSN, if it is not to be the next.
-    pub(super) leap_to: Option<Lsn>,
+    pub(super) gap_to: Option<Lsn>,
 }
 
 /// Appends a record to `out` and returns its checksum, the chain of the next one.
@@ -132,8 +132,8 @@ pub(super) fn write_record(
     durable: Lsn,
     record: Stored<'_>,
 ) -> u32 {
-    let Stored { kind, encoding, payload, leap_to } = record;
-    let advance = if leap_to.is_some() { Advance::Leap } else { Advance::Next };
+    let Stored { kind, encoding, payload, gap_to } = record;
+    let advance = if gap_to.is_some() { Advance::Leap } else { Advance::Next };
     let length: usize = payload.iter().map(|part| part.len()).sum();
     let not_durable = (lsn.get() - 1).saturating_sub(durable.get());
     let mut header = RecordHeader {
@@ -166,7 +166,7 @@ mod tests {
         let (lsn, durable) = (Lsn::new(0x0102), Lsn::new(0x0100));
         let payload: [&[u8]; 2] = [b"hel", b"lo"];
         let kind = RecordKind::new(3);
-        let record = Stored { kind, encoding: Encoding::Plain, payload: &payload, leap_to: None };
+        let record = Stored { kind, encoding: Encoding::Plain, payload: &payload, gap_to: None };
         write_record(&mut out, Salt::new(7), 0xaabb_ccdd, lsn, durable, record);
         out
     }

@@ -166,25 +166,25 @@ impl Log {
     /// Appends a record, whose payload is the parts one behind the other, and returns its LSN. Only memory is touched,
     /// unless a segment must be made or too much is unwritten.
     pub(crate) fn append(&self, kind: RecordKind, payload: &[&[u8]]) -> Result<Lsn, LogError> {
-        let record = Stored { kind, encoding: Encoding::Plain, payload, leap_to: None };
+        let record = Stored { kind, encoding: Encoding::Plain, payload, gap_to: None };
         Ok(self.append_stored(record)?.lsn)
     }
 
     /// Appends a record whose LSN is not the next but one further on, behind the last that anybody was given.
-    pub(crate) fn append_leaping(
+    pub(crate) fn append_after_gap(
         &self,
         kind: RecordKind,
         payload: &[u8],
         to: Lsn,
     ) -> Result<Appended, LogError> {
         let payload = [payload];
-        self.append_stored(Stored { kind, encoding: Encoding::Plain, payload: &payload, leap_to: Some(to) })
+        self.append_stored(Stored { kind, encoding: Encoding::Plain, payload: &payload, gap_to: Some(to) })
     }
 
     /// Appends a record as [`append`](Log::append) does, its payload as it was packed.
     pub(crate) fn append_packed(&self, kind: RecordKind, packed: &Packed) -> Result<Appended, LogError> {
         let payload: [&[u8]; 1] = [&packed.bytes];
-        self.append_stored(Stored { kind, encoding: packed.encoding, payload: &payload, leap_to: None })
+        self.append_stored(Stored { kind, encoding: packed.encoding, payload: &payload, gap_to: None })
     }
 
     fn append_stored(&self, record: Stored<'_>) -> Result<Appended, LogError> {

@@ -13,12 +13,12 @@
 //! - A page takes what [`footprint`] says, so that the cache can count what it really takes.
 //! - What lies between pages counts against the limit, too, up to a part of them ([`between_bytes`]).
 //! - Nobody waits for another to get a plot, unless all locks are taken. No region is added while one under a lock that is free has a gap.
-//! - Sizes above [`PLOT_BYTES_MAX`] and below half of [`STEP_BYTES`], which few pages have, are allocated for each.
+//! - Sizes above [`SLOT_BYTES_MAX`] and below half of [`STEP_BYTES`], which few pages have, are allocated for each.
 
 use bytes::{Bytes, BytesMut};
 use pando_environment::sync::LeafMutex;
 
-use crate::memory::page_memory::regions::{Held, PLOT_BYTES_MAX, Regions, STEP_BYTES};
+use crate::memory::page_memory::regions::{Held, Regions, SLOT_BYTES_MAX, STEP_BYTES};
 
 mod regions;
 
@@ -35,7 +35,7 @@ pub(crate) fn footprint(length: usize) -> usize {
 }
 
 fn is_in_regions(length: usize) -> bool {
-    (STEP_BYTES / 2..=PLOT_BYTES_MAX).contains(&length)
+    (STEP_BYTES / 2..=SLOT_BYTES_MAX).contains(&length)
 }
 
 /// Bytes between pages that count against the limit of a store with so many bytes of pages. Of all there are it has as large a part as of all
@@ -90,8 +90,8 @@ pub(crate) fn filled(length: usize, fill: impl FnOnce(&mut [u8]) -> bool) -> Opt
         let mut memory = vec![0; length];
         return fill(&mut memory).then(|| Bytes::from(memory));
     }
-    let mut plot = Plot::take(length);
-    fill(&mut plot.held.memory[..length]).then(|| Bytes::from_owner(plot))
+    let mut slot = Plot::take(length);
+    fill(&mut slot.held.memory[..length]).then(|| Bytes::from_owner(slot))
 }
 
 /// What a page has of a region. Dropped, it goes back.
@@ -139,17 +139,17 @@ mod tests {
 
     #[test]
     fn a_page_wastes_less_than_a_step() {
-        for length in STEP_BYTES / 2..=PLOT_BYTES_MAX {
+        for length in STEP_BYTES / 2..=SLOT_BYTES_MAX {
             let footprint = footprint(length);
             assert!(footprint >= length && footprint - length < STEP_BYTES, "{length} in {footprint}");
         }
-        assert_eq!((footprint(100), footprint(PLOT_BYTES_MAX + 1)), (100, PLOT_BYTES_MAX + 1));
+        assert_eq!((footprint(100), footprint(SLOT_BYTES_MAX + 1)), (100, SLOT_BYTES_MAX + 1));
         assert_eq!(footprint(16 * 1024), 16 * 1024);
     }
 
     #[test]
     fn pages_are_what_was_written_and_outlive_others() {
-        let lengths = (0..200).map(|at| at * 700).chain([1, PLOT_BYTES_MAX, PLOT_BYTES_MAX + 1]);
+        let lengths = (0..200).map(|at| at * 700).chain([1, SLOT_BYTES_MAX, SLOT_BYTES_MAX + 1]);
         let texts: Vec<Vec<u8>> = lengths.map(|length| vec![length as u8; length]).collect();
         for _ in 0..3 {
             let pages: Vec<Bytes> = texts.iter().map(|text| copy(text)).collect();

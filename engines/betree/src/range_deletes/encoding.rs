@@ -19,7 +19,7 @@ use pando_storage::{CommitTimestamp, Lsn, TreeId};
 
 use crate::base::{BOUND_BYTES_MAX, KeySpan};
 use crate::base::{Fields, FormatError, write_bytes, write_varint};
-use crate::range_deletes::{DeletedRanges, Stretch};
+use crate::range_deletes::{DeletedRanges, RangeFragment};
 
 fn write_span(out: &mut Vec<u8>, span: &KeySpan) {
     write_bytes(out, &span.start);
@@ -47,12 +47,12 @@ fn read_span(fields: &mut Fields<'_>, block: &'static str, at: usize) -> Result<
 /// Writes the list of a tree.
 pub(crate) fn write_list(out: &mut Vec<u8>, ranges: &DeletedRanges) {
     write_varint(out, ranges.seen().get());
-    write_varint(out, ranges.stretches().len() as u64);
-    for stretch in ranges.stretches() {
-        write_span(out, &stretch.span);
-        write_varint(out, stretch.times.len() as u64);
+    write_varint(out, ranges.fragments().len() as u64);
+    for fragment in ranges.fragments() {
+        write_span(out, &fragment.span);
+        write_varint(out, fragment.times.len() as u64);
         let mut before = None;
-        for time in stretch.times.iter().map(|time| time.get()) {
+        for time in fragment.times.iter().map(|time| time.get()) {
             write_varint(out, before.map_or(time, |before: u64| before - time));
             before = Some(time);
         }
@@ -62,20 +62,20 @@ pub(crate) fn write_list(out: &mut Vec<u8>, ranges: &DeletedRanges) {
 /// Reads the list of a tree.
 pub(crate) fn read_list(fields: &mut Fields<'_>, block: &'static str) -> Result<DeletedRanges, FormatError> {
     let seen = Lsn::new(fields.varint("last range delete")?);
-    let mut stretches = Vec::<Stretch>::new();
+    let mut fragments = Vec::<RangeFragment>::new();
     for at in 0..fields.count("range count", fields.remaining())? {
         let span = read_span(fields, block, at)?;
         let times = read_times(fields, block, at)?;
-        if let Some(last) = stretches.last() {
+        if let Some(last) = fragments.last() {
             let is_behind = last.span.end.as_ref().is_some_and(|end| *end <= span.start);
             let is_same = last.span.end.as_ref() == Some(&span.start) && *last.times == *times;
             if !is_behind || is_same {
                 return Err(FormatError::Disorder { block, field: "range", at });
             }
         }
-        stretches.push(Stretch { span, times: times.into() });
+        fragments.push(RangeFragment { span, times: times.into() });
     }
-    Ok(DeletedRanges::from_stored(stretches, seen))
+    Ok(DeletedRanges::from_stored(fragments, seen))
 }
 
 fn read_times(

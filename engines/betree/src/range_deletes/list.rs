@@ -26,11 +26,11 @@ use pando_storage::{CommitTimestamp, Direction, KeyRange, Lsn, SnapshotTimestamp
 use crate::base::KeySpan;
 
 /// Stretches of one tree at most, about: beyond that ranges are deleted key by key.
-pub(crate) const STRETCHES_MAX: usize = 1_024;
+pub(crate) const FRAGMENTS_MAX: usize = 1_024;
 
 /// Keys over which the same range deletes lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct RangeFragment {
     pub(crate) span: KeySpan,
     /// Newest first, at least one.
     pub(crate) times: Arc<[CommitTimestamp]>,
@@ -39,22 +39,22 @@ pub(crate) struct Stretch {
 /// See the module's head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeletedRanges {
-    stretches: Vec<Stretch>,
+    fragments: Vec<RangeFragment>,
     seen: Lsn,
 }
 
 impl DeletedRanges {
     /// A list that was stored, whose stretches are in order.
-    pub(crate) fn from_stored(stretches: Vec<Stretch>, seen: Lsn) -> DeletedRanges {
-        DeletedRanges { stretches, seen }
+    pub(crate) fn from_stored(fragments: Vec<RangeFragment>, seen: Lsn) -> DeletedRanges {
+        DeletedRanges { fragments, seen }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.stretches.is_empty()
+        self.fragments.is_empty()
     }
 
-    pub(crate) fn stretches(&self) -> &[Stretch] {
-        &self.stretches
+    pub(crate) fn fragments(&self) -> &[RangeFragment] {
+        &self.fragments
     }
 
     /// The last record of the log that brought a range delete of the tree; the list has it, or it has been worked in.
@@ -64,9 +64,9 @@ impl DeletedRanges {
 
     /// The times of all range deletes over a key, the newest first.
     pub(crate) fn over(&self, key: &[u8]) -> &[CommitTimestamp] {
-        let at = self.stretches.partition_point(|stretch| *stretch.span.start <= *key);
-        match at.checked_sub(1).map(|at| &self.stretches[at]) {
-            Some(stretch) if stretch.span.contains(key) => &stretch.times,
+        let at = self.fragments.partition_point(|fragment| *fragment.span.start <= *key);
+        match at.checked_sub(1).map(|at| &self.fragments[at]) {
+            Some(fragment) if fragment.span.contains(key) => &fragment.times,
             _ => &[],
         }
     }
@@ -91,35 +91,35 @@ impl DeletedRanges {
             Included(key) | Excluded(key) => key.as_slice(),
             Unbounded => &[],
         };
-        let after = self.stretches.partition_point(|stretch| *stretch.span.start <= *from);
+        let after = self.fragments.partition_point(|fragment| *fragment.span.start <= *from);
         if let Some(at) = after.checked_sub(1)
-            && self.stretches[at].span.contains(from)
+            && self.fragments[at].span.contains(from)
         {
-            let stretch = &self.stretches[at];
-            return (&stretch.times, stretch.span.end.as_deref());
+            let fragment = &self.fragments[at];
+            return (&fragment.times, fragment.span.end.as_deref());
         }
-        (&[], self.stretches.get(after).map(|next| &*next.span.start))
+        (&[], self.fragments.get(after).map(|next| &*next.span.start))
     }
 
     fn next_backward(&self, rest: &KeyRange) -> (&[CommitTimestamp], Option<&[u8]>) {
         use std::ops::Bound::{Excluded, Included, Unbounded};
-        let begins = |stretch: &Stretch| match &rest.upper {
-            Included(key) => *stretch.span.start <= **key,
-            Excluded(key) => *stretch.span.start < **key,
+        let begins = |fragment: &RangeFragment| match &rest.upper {
+            Included(key) => *fragment.span.start <= **key,
+            Excluded(key) => *fragment.span.start < **key,
             Unbounded => true,
         };
-        let Some(at) = self.stretches.partition_point(begins).checked_sub(1) else { return (&[], None) };
-        let stretch = &self.stretches[at];
-        let reaches = match (&stretch.span.end, &rest.upper) {
+        let Some(at) = self.fragments.partition_point(begins).checked_sub(1) else { return (&[], None) };
+        let fragment = &self.fragments[at];
+        let reaches = match (&fragment.span.end, &rest.upper) {
             (None, _) => true,
             (Some(_), Unbounded) => false,
             (Some(end), Included(key)) => **end > **key,
             (Some(end), Excluded(key)) => **end >= **key,
         };
         if reaches {
-            return (&stretch.times, Some(&stretch.span.start));
+            return (&fragment.times, Some(&fragment.span.start));
         }
-        (&[], stretch.span.end.as_deref())
+        (&[], fragment.span.end.as_deref())
     }
 
     /// The list with those of one more record.
@@ -130,13 +130,13 @@ impl DeletedRanges {
         lsn: Lsn,
     ) -> DeletedRanges {
         assert!(lsn > self.seen, "range deletes come in the order of their records");
-        spans.fold(DeletedRanges { stretches: self.stretches.clone(), seen: lsn }, |list, span| {
+        spans.fold(DeletedRanges { fragments: self.fragments.clone(), seen: lsn }, |list, span| {
             list.with(span, time)
         })
     }
 
     fn with(&self, span: &KeySpan, time: CommitTimestamp) -> DeletedRanges {
-        let stretches = self.changed(span, |times| {
+        let fragments = self.changed(span, |times| {
             let newer = times.partition_point(|other| *other > time);
             let mut times = times.to_vec();
             if times.get(newer) != Some(&time) {
@@ -144,19 +144,19 @@ impl DeletedRanges {
             }
             times
         });
-        DeletedRanges { stretches, seen: self.seen }
+        DeletedRanges { fragments, seen: self.seen }
     }
 
     /// The list without those up to a time, over the keys of a span.
     pub(crate) fn without(&self, span: &KeySpan, up_to: CommitTimestamp) -> DeletedRanges {
-        let stretches =
+        let fragments =
             self.changed(span, |times| times[..times.partition_point(|time| *time > up_to)].to_vec());
-        DeletedRanges { stretches, seen: self.seen }
+        DeletedRanges { fragments, seen: self.seen }
     }
 
     /// The list without any.
     pub(crate) fn cleared(&self) -> DeletedRanges {
-        DeletedRanges { stretches: Vec::new(), seen: self.seen }
+        DeletedRanges { fragments: Vec::new(), seen: self.seen }
     }
 
     /// The stretches, with other times over the keys of a span.
@@ -164,26 +164,26 @@ impl DeletedRanges {
         &self,
         span: &KeySpan,
         change: impl Fn(&[CommitTimestamp]) -> Vec<CommitTimestamp>,
-    ) -> Vec<Stretch> {
-        let mut out = Joined::default();
+    ) -> Vec<RangeFragment> {
+        let mut out = MergeOutcome::default();
         // Where what remains of the span begins; `None` once nothing does.
         let mut rest = Some(span.start.clone());
-        for stretch in &self.stretches {
-            let before = KeySpan { start: stretch.span.start.clone(), end: Some(span.start.clone()) };
+        for fragment in &self.fragments {
+            let before = KeySpan { start: fragment.span.start.clone(), end: Some(span.start.clone()) };
             let behind = span.end.as_ref().map(|end| KeySpan { start: end.clone(), end: None });
-            out.push(stretch.span.meet(&before), &stretch.times);
+            out.push(fragment.span.meet(&before), &fragment.times);
             if let Some(from) = rest.clone()
-                && stretch.span.start > from
+                && fragment.span.start > from
             {
-                let gap = KeySpan { start: from, end: Some(stretch.span.start.clone()) };
+                let gap = KeySpan { start: from, end: Some(fragment.span.start.clone()) };
                 out.push(span.meet(&gap), &change(&[]));
-                rest = Some(stretch.span.start.clone());
+                rest = Some(fragment.span.start.clone());
             }
-            if let Some(both) = span.meet(&stretch.span) {
+            if let Some(both) = span.meet(&fragment.span) {
                 rest = both.end.clone();
-                out.push(Some(both), &change(&stretch.times));
+                out.push(Some(both), &change(&fragment.times));
             }
-            out.push(behind.and_then(|behind| stretch.span.meet(&behind)), &stretch.times);
+            out.push(behind.and_then(|behind| fragment.span.meet(&behind)), &fragment.times);
         }
         if let Some(from) = rest {
             out.push(span.meet(&KeySpan { start: from, end: None }), &change(&[]));
@@ -199,16 +199,16 @@ pub(crate) fn floor_of(times: &[CommitTimestamp], snapshot: SnapshotTimestamp) -
 
 /// Stretches in order; those that touch and have the same times become one.
 #[derive(Default)]
-struct Joined(Vec<Stretch>);
+struct MergeOutcome(Vec<RangeFragment>);
 
-impl Joined {
+impl MergeOutcome {
     fn push(&mut self, span: Option<KeySpan>, times: &[CommitTimestamp]) {
         let Some(span) = span.filter(|_| !times.is_empty()) else { return };
         match self.0.last_mut() {
             Some(last) if last.span.end.as_ref() == Some(&span.start) && *last.times == *times => {
                 last.span.end = span.end;
             }
-            _ => self.0.push(Stretch { span, times: times.into() }),
+            _ => self.0.push(RangeFragment { span, times: times.into() }),
         }
     }
 }

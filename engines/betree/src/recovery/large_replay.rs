@@ -13,7 +13,7 @@ use crate::base::LogPosition;
 use crate::commit::large_commit::{Decided, LoggedParts, Stage};
 use crate::error::BetreeError;
 use crate::format::record::{Kind, LargeEnd, read_end, read_numbers, read_part};
-use crate::log::{LogRecord, ReadBack, is_leap};
+use crate::log::{LogRecord, ReadBack, is_gap};
 use crate::recovery::replay_writes;
 use crate::store::Store;
 
@@ -64,7 +64,7 @@ impl LargeReplay {
                 if self.decided.is_some()
                     || !is_first_there
                     || parts.places.len() as u64 != count
-                    || !is_leap(lsn, Lsn::new(timestamp.get()))
+                    || !is_gap(lsn, Lsn::new(timestamp.get()))
                 {
                     return Err(damaged(disorder("end")));
                 }

@@ -15,7 +15,7 @@ pub(crate) struct IntervalSet {
 
 /// The intervals that an insertion joined to itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Joined {
+pub(crate) struct MergeOutcome {
     pub(crate) left: Option<Range<u64>>,
     pub(crate) right: Option<Range<u64>>,
 }
@@ -55,7 +55,7 @@ impl IntervalSet {
     }
 
     /// Adds a range of which nothing is in the set yet. Otherwise nothing changes, and the overlap is the error.
-    pub(crate) fn insert(&mut self, range: Range<u64>) -> Result<Joined, Range<u64>> {
+    pub(crate) fn insert(&mut self, range: Range<u64>) -> Result<MergeOutcome, Range<u64>> {
         assert!(range.start < range.end, "an empty range {range:?} cannot be inserted");
         if let Some(overlap) = self.overlap(&range) {
             return Err(overlap);
@@ -67,7 +67,7 @@ impl IntervalSet {
         let end = right.as_ref().map_or(range.end, |right| right.end);
         self.intervals.remove(&range.end);
         self.intervals.insert(start, end);
-        Ok(Joined { left, right })
+        Ok(MergeOutcome { left, right })
     }
 
     /// Removes a range that is wholly in the set, and returns the interval it lay in. Otherwise nothing changes.
@@ -147,7 +147,7 @@ mod tests {
         set.insert(4..6).unwrap();
         set.insert(8..9).unwrap();
         let joined = set.insert(6..8).unwrap();
-        assert_eq!(joined, Joined { left: Some(4..6), right: Some(8..9) });
+        assert_eq!(joined, MergeOutcome { left: Some(4..6), right: Some(8..9) });
         assert_eq!((set.iter().next(), set.len()), (Some(4..9), 1));
         assert_eq!(set.insert(0..5), Err(4..5));
         assert_eq!(set.remove(&(5..7)), Some(4..9));

@@ -68,8 +68,8 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
     figures.set("snapshots.oldest", store.visibility.snapshots.oldest(&store.visibility.publisher).get());
     figures.set("transactions.live", store.visibility.snapshots.all().len() as u64);
     figures.set("trees.count", store.trees.all().len() as u64);
-    let stretches = |tree: &Arc<Tree>| tree.view().ranges.stretches().len() as u64;
-    figures.set("ranges.waiting", store.trees.all().values().map(stretches).sum());
+    let fragments = |tree: &Arc<Tree>| tree.view().ranges.fragments().len() as u64;
+    figures.set("ranges.waiting", store.trees.all().values().map(fragments).sum());
     figures
 }
 

@@ -15,7 +15,7 @@ use crate::commit::large_commit::SMALL_BYTES_MAX;
 use crate::commit_order::Live;
 use crate::error::{BetreeError, KeyText};
 use crate::format::content::Content;
-use crate::range_deletes::STRETCHES_MAX;
+use crate::range_deletes::FRAGMENTS_MAX;
 use crate::range_deletes::own_ranges::{OWN_RANGES_MAX, OwnRanges};
 use crate::store::Store;
 use crate::tree::buffer::OwnedChange;
@@ -23,7 +23,7 @@ use crate::tree::estimate::estimate;
 use crate::tree::lookup::{self, Damaged};
 use crate::tree::scan::{ScanRequest, pace_of, scan};
 use crate::tree::tree_state::Tree;
-use crate::tree::value_merge::Gathered;
+use crate::tree::value_merge::MergeOperands;
 
 /// See the module's head. Dropping it rolls it back.
 pub(crate) struct BetreeTransaction {
@@ -104,8 +104,8 @@ impl BetreeTransaction {
             return Ok(false);
         }
         let is_worth = self.store.trees.with_view(tree, self.live.snapshot, |_, view| {
-            if view.ranges.stretches().len() >= STRETCHES_MAX || least == 0 {
-                return Ok(least == 0 && view.ranges.stretches().len() < STRETCHES_MAX);
+            if view.ranges.fragments().len() >= FRAGMENTS_MAX || least == 0 {
+                return Ok(least == 0 && view.ranges.fragments().len() < FRAGMENTS_MAX);
             }
             Ok(estimate(view, &self.store.blocks, range, blocking)?.entries >= least)
         });
@@ -177,7 +177,7 @@ impl Transaction for BetreeTransaction {
         self.store.gate.check_open()?;
         self.store.counters.gets.add(1);
         let snapshot = self.live.snapshot;
-        let mut merges = Gathered::default();
+        let mut merges = MergeOperands::default();
         let own = self.writes.latest(tree, key, blocking, |own| OwnedChange::new(own).shared_content())?;
         let own = own.and_then(|own| merges.take(own));
         let found = self.store.trees.with_view(tree, snapshot, |tree, view| {

@@ -4,7 +4,7 @@
 //! - *Chain*: the versions of one key in a buffer, newest first.
 //! - *Horizon*: the oldest snapshot that any transaction, present or future, can have. Of the versions at or before it
 //!   only the newest can ever be seen, which merges say together with those below them.
-//! - *Joining*: making one of merges and the version below them, where nobody can tell the two apart ([`joining`](crate::tree::value_merge)). Below the
+//! - *BufferedMessages*: making one of merges and the version below them, where nobody can tell the two apart ([`joining`](crate::tree::value_merge)). Below the
 //!   horizon only: above it commits that wrote a key blindly may come here in another order than to the log, also from below.
 //! - *Left*: a commit that overwrites a key must leave the version before, which snapshots may see until the commit is published. Of the next
 //!   commits to the same buffer the first that knows of a horizon which sees the newer version drops it, whatever its own keys are: so memory is
@@ -61,9 +61,9 @@ struct Sizes {
 
 impl Sizes {
     /// Prunes a chain.
-    fn prune(&mut self, chain: &mut Chain, horizon: SnapshotTimestamp, deletes: &[CommitTimestamp]) {
+    fn prune(&mut self, chain: &mut Chain, oldest: SnapshotTimestamp, deletes: &[CommitTimestamp]) {
         self.content -= chain.newest.content_bytes();
-        let (newest, older) = chain.prune(horizon, deletes);
+        let (newest, older) = chain.prune(oldest, deletes);
         self.content += chain.newest.content_bytes();
         self.older = self.older.strict_add_signed(older);
         self.all = self.all.strict_add_signed(newest + older);
@@ -83,7 +83,7 @@ impl Buffer {
         &mut self,
         key: &[u8],
         version: Version,
-        horizon: SnapshotTimestamp,
+        oldest: SnapshotTimestamp,
         ranges: &DeletedRanges,
     ) -> Option<ChainNumber> {
         let Some(number) = self.chains.find(key) else {
@@ -98,7 +98,7 @@ impl Buffer {
         self.sizes.content = self.sizes.content - content + chain.newest.content_bytes();
         self.sizes.older += older;
         self.sizes.all = self.sizes.all + chain.newest.heap_bytes() + older - newest;
-        self.sizes.prune(chain, horizon, ranges.over(key));
+        self.sizes.prune(chain, oldest, ranges.over(key));
         chain.older.is_some().then_some(number)
     }
 
@@ -111,21 +111,21 @@ impl Buffer {
     }
 
     /// Drops what commits have left that the horizon sees.
-    fn drop_left(&mut self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) {
+    fn drop_left(&mut self, oldest: SnapshotTimestamp, ranges: &DeletedRanges) {
         while let Some((timestamp, number)) = self.left.front()
-            && horizon.sees(*timestamp)
+            && oldest.sees(*timestamp)
         {
             let (key, chain) = self.chains.get_mut(*number);
-            self.sizes.prune(chain, horizon, ranges.over(key));
+            self.sizes.prune(chain, oldest, ranges.over(key));
             self.left.pop_front();
         }
     }
 
     /// Drops all versions that no snapshot can see any more; by how much the bytes become fewer.
-    fn sweep(&mut self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
+    fn sweep(&mut self, oldest: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
         let before = self.sizes.all;
         for (key, chain) in self.chains.all_mut() {
-            self.sizes.prune(chain, horizon, ranges.over(key));
+            self.sizes.prune(chain, oldest, ranges.over(key));
         }
         before.strict_sub(self.sizes.all)
     }
@@ -216,17 +216,17 @@ impl SharedBuffer {
         &self,
         lsn: Lsn,
         timestamp: CommitTimestamp,
-        (horizon, ranges): (SnapshotTimestamp, &DeletedRanges),
+        (oldest, ranges): (SnapshotTimestamp, &DeletedRanges),
         writes: impl Iterator<Item = (&'w [u8], OwnedChange)>,
     ) -> Applied {
         let mut buffer = self.buffer.write();
         let before = buffer.bytes();
-        buffer.drop_left(horizon, ranges);
+        buffer.drop_left(oldest, ranges);
         let left = buffer.left.len();
         // A part of a large commit has the time of the whole, which nobody sees for long: the commits between would have to wait for it.
         let is_small = timestamp.get() == lsn.get();
         for (key, change) in writes {
-            let left = buffer.push(key, Version { timestamp, change }, horizon, ranges);
+            let left = buffer.push(key, Version { timestamp, change }, oldest, ranges);
             if let Some(number) = left.filter(|_| is_small) {
                 buffer.note_left(number);
             }
@@ -242,12 +242,12 @@ impl SharedBuffer {
     }
 
     /// Drops what no snapshot can see any more, if there may be enough of it; the bytes that were dropped. The buffer is not frozen.
-    pub(crate) fn sweep(&self, horizon: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
+    pub(crate) fn sweep(&self, oldest: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
         let mut buffer = self.buffer.write();
         if buffer.sizes.older < buffer.sizes.all / SWEEP_SHARE {
             return 0;
         }
-        let dropped = buffer.sweep(horizon, ranges);
+        let dropped = buffer.sweep(oldest, ranges);
         self.bytes.store(buffer.bytes(), Ordering::Relaxed);
         dropped
     }

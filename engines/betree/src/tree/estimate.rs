@@ -15,7 +15,7 @@ use super::view::{Frozen, TreeView};
 use crate::base::KeySpan;
 use crate::cache::Blocks;
 use crate::error::BetreeError;
-use crate::range_deletes::{DeletedRanges, Stretch};
+use crate::range_deletes::{DeletedRanges, RangeFragment};
 use crate::tree::leaf_growth::Growth;
 
 /// Entries of a buffer that are counted one by one; what lies beyond is guessed from the buffer's size.
@@ -85,8 +85,8 @@ pub(crate) fn estimate_all(view: &TreeView, growth: &Growth) -> Estimate {
 /// What nodes and leaves have under range deletes, within a span if one is given.
 fn gone(view: &TreeView, root: &Child, within: Option<&KeySpan>) -> Estimate {
     let mut sum = Estimate::default();
-    for stretch in view.ranges.stretches() {
-        let span = within.map_or_else(|| Some(stretch.span.clone()), |within| stretch.span.meet(within));
+    for fragment in view.ranges.fragments() {
+        let span = within.map_or_else(|| Some(fragment.span.clone()), |within| fragment.span.meet(within));
         if let Some(span) = span {
             add_gone(root, &[], None, &span, &mut sum);
         }
@@ -96,13 +96,13 @@ fn gone(view: &TreeView, root: &Child, within: Option<&KeySpan>) -> Estimate {
 
 /// Keys of a buffer under range deletes that are newer than all that it has of them.
 fn deleted_in(buffer: &Buffer, ranges: &DeletedRanges) -> usize {
-    let of_stretch = |stretch: &Stretch| {
-        let upper = stretch.span.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let is_older = |chain: &Chain| chain.versions().all(|version| version.timestamp < stretch.times[0]);
-        let within = buffer.range(Bound::Included(&*stretch.span.start), upper);
+    let of_stretch = |fragment: &RangeFragment| {
+        let upper = fragment.span.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let is_older = |chain: &Chain| chain.versions().all(|version| version.timestamp < fragment.times[0]);
+        let within = buffer.range(Bound::Included(&*fragment.span.start), upper);
         within.filter(|(_, chain)| is_older(chain)).count()
     };
-    ranges.stretches().iter().map(of_stretch).sum()
+    ranges.fragments().iter().map(of_stretch).sum()
 }
 
 /// What a subtree has within a span; of what lies across its ends half, where no node in memory says more.

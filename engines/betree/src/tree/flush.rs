@@ -37,8 +37,8 @@ use crate::cache::{Blocks, SlicePages};
 use crate::error::BetreeError;
 use crate::options::tree_settings::TreeSettings;
 use crate::tree::flush_debt::Moved;
-use crate::tree::flush_policy::{Fate, Fates, HEAVY_SHARES, Load, StepLimit, decide};
-use crate::tree::pending_slices::{Joining, pending_bytes};
+use crate::tree::flush_policy::{ChildAction, ChildActions, LARGE_SHARES, Load, StepLimit, decide};
+use crate::tree::pending_slices::{BufferedMessages, pending_bytes};
 use crate::tree::version_retention::{Dropped, Retained};
 
 /// What a flush works on.
@@ -54,7 +54,7 @@ pub(crate) struct FlushInput<'f> {
 
 /// Nodes of a height in which so many bytes are late, or none: those that cover a key from this one on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Late {
+pub(crate) struct Overdue {
     pub(crate) key: Box<[u8]>,
     pub(crate) height: u8,
     pub(crate) bytes: usize,
@@ -71,7 +71,7 @@ pub(crate) struct Flushed {
     /// Inner nodes that it does without. A checkpoint may be writing them just now.
     pub(crate) replaced_nodes: Vec<Arc<NodeSlot>>,
     /// What is left to later steps.
-    pub(crate) late: Vec<Late>,
+    pub(crate) overdue: Vec<Overdue>,
     pub(crate) figures: FlushFigures,
 }
 
@@ -135,7 +135,7 @@ pub(super) struct Flush<'f> {
     pub(super) replaced: Vec<Vec<Pointer>>,
     pub(super) replaced_nodes: Vec<Arc<NodeSlot>>,
     pub(super) run_extents: Vec<Extent>,
-    late: Vec<Late>,
+    overdue: Vec<Overdue>,
     /// Large values that merged slices had and nothing refers to any more.
     pub(super) dropped: Dropped,
     /// What is about to be taken along.
@@ -163,7 +163,7 @@ impl<'f> Flush<'f> {
             replaced: Vec::new(),
             replaced_nodes: Vec::new(),
             run_extents: Vec::new(),
-            late: Vec::new(),
+            overdue: Vec::new(),
             dropped: Dropped::new(),
             pages_ahead: SlicePages::default(),
             figures: FlushFigures::default(),
@@ -234,7 +234,14 @@ impl<'f> Flush<'f> {
         written.extend(large.written);
         replaced.extend(self.replaced);
         replaced.extend(dropped.iter().chain(&self.dropped).map(|value| value.pieces().collect()));
-        Flushed { root, written, replaced, replaced_nodes: self.replaced_nodes, late: self.late, figures }
+        Flushed {
+            root,
+            written,
+            replaced,
+            replaced_nodes: self.replaced_nodes,
+            overdue: self.overdue,
+            figures,
+        }
     }
 
     fn root_leaf(&mut self, leaf: &LeafChild, messages: Span<'_>) -> Result<Vec<Part>, BetreeError> {
@@ -273,8 +280,8 @@ impl<'f> Flush<'f> {
     ) -> Result<Vec<Part>, BetreeError> {
         let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
         let arriving = divide(node, messages);
-        let fates = self.fates(node, lower, &arriving, at_end)?;
-        let mut parts = self.changed(slot, node, lower, &arriving, &fates, at_end)?;
+        let actions = self.actions(node, lower, &arriving, at_end)?;
+        let mut parts = self.changed(slot, node, lower, &arriving, &actions, at_end)?;
         if node.height() > 1 {
             self.unite_small(&mut parts)?;
         }
@@ -288,22 +295,22 @@ impl<'f> Flush<'f> {
         node: &InnerNode,
         lower: &[u8],
         arriving: &[Span<'_>],
-        fates: &[Fate],
+        actions: &[ChildAction],
         at_end: BlockingMode,
     ) -> Result<Vec<Part>, BetreeError> {
-        self.read_ahead(node, arriving, fates)?;
-        let (mut parts, mut joining) = (Vec::with_capacity(fates.len() + 4), Vec::new());
+        self.read_ahead(node, arriving, actions)?;
+        let (mut parts, mut joining) = (Vec::with_capacity(actions.len() + 4), Vec::new());
         let mut at = 0;
-        while at < fates.len() {
+        while at < actions.len() {
             let mut part = node.part(at, lower);
-            match fates[at] {
-                Fate::Stays => parts.push(part),
-                Fate::Joins => {
+            match actions[at] {
+                ChildAction::Stays => parts.push(part),
+                ChildAction::Joins => {
                     let messages = self.joined(&mut part.slices, arriving[at], node.height())?;
-                    joining.push(Joining { part: parts.len(), messages });
+                    joining.push(BufferedMessages { part: parts.len(), messages });
                     parts.push(part);
                 }
-                Fate::GoesDown => match &part.child {
+                ChildAction::GoesDown => match &part.child {
                     Child::Leaf(leaf) => {
                         let below = self.merge_leaves(node, at, &part.lower, leaf, arriving)?;
                         parts.extend(leaf_parts(below.leaves));
@@ -311,8 +318,8 @@ impl<'f> Flush<'f> {
                         continue;
                     }
                     Child::Inner(below) => {
-                        let waiting = self.take_along(&part.slices, arriving[at])?;
-                        let blocking = blocking_at(at, fates.len(), at_end);
+                        let waiting = self.merge_with_slices(&part.slices, arriving[at])?;
+                        let blocking = blocking_at(at, actions.len(), at_end);
                         parts.extend(self.node(below, &part.lower, blocking, waiting.span())?);
                     }
                 },
@@ -328,13 +335,13 @@ impl<'f> Flush<'f> {
         Ok(parts)
     }
 
-    pub(super) fn fates(
+    pub(super) fn actions(
         &mut self,
         node: &InnerNode,
         lower: &[u8],
         arriving: &[Span<'_>],
         at_end: BlockingMode,
-    ) -> Result<Vec<Fate>, BetreeError> {
+    ) -> Result<Vec<ChildAction>, BetreeError> {
         let share = self.share(node.height());
         let mut loads = Vec::with_capacity(arriving.len());
         for (at, span) in arriving.iter().enumerate() {
@@ -359,7 +366,7 @@ impl<'f> Flush<'f> {
                 bytes: self.to_leaves,
                 // A lone child is never sent down by a step of its own.
                 at_least_one: self.to_leaves > 0 || loads.len() == 1,
-                heavy_from: share.saturating_mul(HEAVY_SHARES),
+                heavy_from: share.saturating_mul(LARGE_SHARES),
                 heavy_bytes: self.to_heavy_leaves,
             },
             // To inner nodes goes as much as comes; more in further steps.
@@ -370,15 +377,15 @@ impl<'f> Flush<'f> {
                 heavy_bytes: 0,
             },
         };
-        let Fates { fates, moved, late } = decide(&loads, share, limit);
+        let ChildActions { actions, moved, overdue } = decide(&loads, share, limit);
         if node.height() == 1 {
             self.to_leaves = self.to_leaves.saturating_sub(moved);
             self.to_heavy_leaves = self.to_heavy_leaves.saturating_sub(moved);
         }
         self.figures.moved.add(node.height(), moved);
         // Where nothing is late any more that is news, too.
-        self.late.push(Late { key: lower.into(), height: node.height(), bytes: late });
-        Ok(fates)
+        self.overdue.push(Overdue { key: lower.into(), height: node.height(), bytes: overdue });
+        Ok(actions)
     }
 
     /// What was to go down from a node of this height stays after all.
@@ -431,7 +438,7 @@ impl<'f> Flush<'f> {
         leaf: &LeafChild,
         arriving: &[Span<'_>],
     ) -> Result<Below, BetreeError> {
-        let waiting = self.take_along(node.slices(at), arriving[at])?;
+        let waiting = self.merge_with_slices(node.slices(at), arriving[at])?;
         if let Some(leaves) = self.leaves.append(lower, leaf, waiting.span())? {
             return Ok(Below { leaves, taken: 1 });
         }
@@ -441,7 +448,7 @@ impl<'f> Flush<'f> {
         while let Some(Child::Leaf(next)) = node.children().get(at + taken)
             && self.leaves.can_take(next)?
         {
-            let waiting = self.take_along(node.slices(at + taken), arriving[at + taken])?;
+            let waiting = self.merge_with_slices(node.slices(at + taken), arriving[at + taken])?;
             self.leaves.add(next, waiting.span())?;
             taken += 1;
         }

@@ -17,7 +17,7 @@
 
 use std::collections::VecDeque;
 
-use crate::tree::flush::Late;
+use crate::tree::flush::Overdue;
 use crate::tree::node::{Child, InnerNode};
 use crate::tree::view::TreeView;
 
@@ -71,15 +71,15 @@ fn level_of(height: u8) -> usize {
 }
 
 /// What may go down to leaves for so many bytes that a flush brings, where so many are late: as many, if as many are late as usual.
-fn credit_to_leaves(arrived: usize, late: usize) -> usize {
+fn quota_to_leaves(arrived: usize, overdue: usize) -> usize {
     let usual = arrived.saturating_mul(USUAL_FLUSHES).clamp(1, USUAL_MAX);
-    let part = (PART_LEAST + PART_MORE * late as u128 / usual as u128).min(PART_MOST);
+    let part = (PART_LEAST + PART_MORE * overdue as u128 / usual as u128).min(PART_MOST);
     (arrived as u128 * part / 1_000) as usize
 }
 
 /// The same from node to node.
-fn credit_to_nodes(arrived: usize, late: usize) -> usize {
-    let haste = arrived as u128 * late.min(LATE_MUCH) as u128 / (2 * LATE_MUCH as u128);
+fn quota_to_nodes(arrived: usize, overdue: usize) -> usize {
+    let haste = arrived as u128 * overdue.min(LATE_MUCH) as u128 / (2 * LATE_MUCH as u128);
     arrived + (arrived / 16).max(haste as usize)
 }
 
@@ -87,7 +87,7 @@ fn credit_to_nodes(arrived: usize, late: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payment {
     /// What flushes brought.
-    Credit,
+    Quota,
     /// Nobody: there is nothing else to do, or somebody waits for it.
     Free,
 }
@@ -101,35 +101,35 @@ pub(crate) struct FlushDebt {
 
 #[derive(Debug, Default)]
 struct Level {
-    late: VecDeque<Late>,
+    overdue: VecDeque<Overdue>,
     /// Bytes that are due at these places.
     bytes: usize,
     /// Less than nothing where a flush sent down more than came.
-    credit: isize,
+    quota: isize,
 }
 
 impl FlushDebt {
     /// Notes what a flush brought, what of it (or of what waited) went down, and what it left; nothing where it has left nothing.
-    pub(crate) fn note(&mut self, arrived: usize, moved: Moved, late: Vec<Late>) {
+    pub(crate) fn note(&mut self, arrived: usize, moved: Moved, overdue: Vec<Overdue>) {
         for (at, (level, moved)) in self.levels.iter_mut().zip(moved.0).enumerate() {
-            let credit_for = if at == level_of(1) { credit_to_leaves } else { credit_to_nodes };
-            let credit = level.credit.saturating_add_unsigned(credit_for(arrived, level.bytes));
-            level.credit = credit.saturating_sub_unsigned(moved);
+            let quota_for = if at == level_of(1) { quota_to_leaves } else { quota_to_nodes };
+            let quota = level.quota.saturating_add_unsigned(quota_for(arrived, level.bytes));
+            level.quota = quota.saturating_sub_unsigned(moved);
         }
-        for late in late {
-            self.levels[level_of(late.height)].remember(late);
+        for overdue in overdue {
+            self.levels[level_of(overdue.height)].remember(overdue);
         }
         for level in &mut self.levels {
-            let most = if level.late.is_empty() { CREDIT_MAX } else { CREDIT_LATE_MAX };
-            level.credit = level.credit.clamp(-(OWED_MAX as isize), most as isize);
+            let most = if level.overdue.is_empty() { CREDIT_MAX } else { CREDIT_LATE_MAX };
+            level.quota = level.quota.clamp(-(OWED_MAX as isize), most as isize);
         }
     }
 
     /// What a flush that brings so many bytes may send down to leaves: what there is credit for with it, and no more than it brings.
     pub(crate) fn allowed_to_leaves(&self, arriving: usize) -> usize {
         let leaves = &self.levels[level_of(1)];
-        let credit = leaves.credit.saturating_add_unsigned(credit_to_leaves(arriving, leaves.bytes));
-        arriving.min(credit.max(0).unsigned_abs())
+        let quota = leaves.quota.saturating_add_unsigned(quota_to_leaves(arriving, leaves.bytes));
+        arriving.min(quota.max(0).unsigned_abs())
     }
 
     /// Bytes that are late.
@@ -144,11 +144,11 @@ impl FlushDebt {
 
     /// Places that are remembered.
     pub(crate) fn places(&self) -> usize {
-        self.levels.iter().map(|level| level.late.len()).sum()
+        self.levels.iter().map(|level| level.overdue.len()).sum()
     }
 
     /// The place for the next step: the lowest, so that what comes from above finds room, and of those that are paid for, if it has to be.
-    pub(crate) fn take(&mut self, payment: Payment) -> Option<Late> {
+    pub(crate) fn take(&mut self, payment: Payment) -> Option<Overdue> {
         let is_next = |level: &&mut Level| payment == Payment::Free || level.is_due();
         self.levels.iter_mut().filter(is_next).find_map(Level::take)
     }
@@ -156,28 +156,29 @@ impl FlushDebt {
 
 impl Level {
     fn is_due(&self) -> bool {
-        self.credit > 0 && !self.late.is_empty()
+        self.quota > 0 && !self.overdue.is_empty()
     }
 
-    fn take(&mut self) -> Option<Late> {
-        let late = self.late.pop_front()?;
-        self.bytes -= late.bytes;
-        Some(late)
+    fn take(&mut self) -> Option<Overdue> {
+        let overdue = self.overdue.pop_front()?;
+        self.bytes -= overdue.bytes;
+        Some(overdue)
     }
 
-    fn remember(&mut self, late: Late) {
-        let known = self.late.iter().position(|known| known.height == late.height && known.key == late.key);
+    fn remember(&mut self, overdue: Overdue) {
+        let known =
+            self.overdue.iter().position(|known| known.height == overdue.height && known.key == overdue.key);
         match known {
             Some(at) => {
-                self.bytes = self.bytes - self.late[at].bytes + late.bytes;
-                self.late[at].bytes = late.bytes;
-                if late.bytes == 0 {
-                    self.late.remove(at);
+                self.bytes = self.bytes - self.overdue[at].bytes + overdue.bytes;
+                self.overdue[at].bytes = overdue.bytes;
+                if overdue.bytes == 0 {
+                    self.overdue.remove(at);
                 }
             }
-            None if late.bytes > 0 && self.late.len() < PLACES_MAX => {
-                self.bytes += late.bytes;
-                self.late.push_back(late);
+            None if overdue.bytes > 0 && self.overdue.len() < PLACES_MAX => {
+                self.bytes += overdue.bytes;
+                self.overdue.push_back(overdue);
             }
             None => {}
         }
@@ -225,8 +226,8 @@ fn collect_wanted(node: &InnerNode, lower: &[u8], wanted: &mut Vec<Wanted>) {
 mod tests {
     use crate::tree::flush_debt::*;
 
-    fn late(key: u8, bytes: usize) -> Late {
-        Late { key: [key].into(), height: 1, bytes }
+    fn overdue(key: u8, bytes: usize) -> Overdue {
+        Overdue { key: [key].into(), height: 1, bytes }
     }
 
     fn moved(bytes: usize) -> Moved {
@@ -238,34 +239,34 @@ mod tests {
     #[test]
     fn what_is_late_goes_down_as_far_as_what_comes_pays_for_it() {
         let mut behind = FlushDebt::default();
-        behind.note(1_000, moved(0), vec![late(1, 700), late(2, 300)]);
+        behind.note(1_000, moved(0), vec![overdue(1, 700), overdue(2, 300)]);
         assert!(behind.is_due());
         assert_eq!(behind.bytes(), 1_000);
-        assert_eq!(behind.take(Payment::Credit), Some(late(1, 700)));
+        assert_eq!(behind.take(Payment::Quota), Some(overdue(1, 700)));
         behind.note(0, moved(700), Vec::new());
         assert!(!behind.is_due(), "the credit is used up");
         assert_eq!(behind.bytes(), 300);
-        behind.note(1_000, moved(0), vec![late(2, 400)]);
+        behind.note(1_000, moved(0), vec![overdue(2, 400)]);
         assert_eq!(behind.bytes(), 400, "a place is known once");
-        assert_eq!(behind.take(Payment::Credit), Some(late(2, 400)));
-        behind.note(0, moved(0), vec![late(3, 50), late(4, 60)]);
-        behind.note(0, moved(0), vec![late(3, 0), late(5, 0)]);
+        assert_eq!(behind.take(Payment::Quota), Some(overdue(2, 400)));
+        behind.note(0, moved(0), vec![overdue(3, 50), overdue(4, 60)]);
+        behind.note(0, moved(0), vec![overdue(3, 0), overdue(5, 0)]);
         assert_eq!((behind.bytes(), behind.places()), (60, 1), "a flush has been there meanwhile");
     }
 
     #[test]
     fn the_more_is_late_the_more_goes_down() {
-        assert_eq!(credit_to_leaves(1_600, 0), 1_120);
-        assert_eq!(credit_to_leaves(1_600, 16 * 1_600), 1_600);
-        assert_eq!(credit_to_leaves(1_600, 32 * 1_600), 2_080);
-        assert_eq!(credit_to_leaves(1_600, usize::MAX), 2_400);
-        assert_eq!(credit_to_leaves(1 << 29, usize::MAX), (1 << 29) + (1 << 28));
-        assert_eq!(credit_to_leaves(1 << 22, 8 << 20), 1 << 22, "however large flushes are");
-        assert_eq!(credit_to_leaves(0, 0), 0);
-        assert_eq!(credit_to_nodes(1_600, 0), 1_700);
-        assert_eq!(credit_to_nodes(1_600, LATE_MUCH / 2), 2_000);
-        assert_eq!(credit_to_nodes(1_600, LATE_MUCH), 2_400);
-        assert_eq!(credit_to_nodes(1 << 29, usize::MAX), (1 << 29) + (1 << 28));
+        assert_eq!(quota_to_leaves(1_600, 0), 1_120);
+        assert_eq!(quota_to_leaves(1_600, 16 * 1_600), 1_600);
+        assert_eq!(quota_to_leaves(1_600, 32 * 1_600), 2_080);
+        assert_eq!(quota_to_leaves(1_600, usize::MAX), 2_400);
+        assert_eq!(quota_to_leaves(1 << 29, usize::MAX), (1 << 29) + (1 << 28));
+        assert_eq!(quota_to_leaves(1 << 22, 8 << 20), 1 << 22, "however large flushes are");
+        assert_eq!(quota_to_leaves(0, 0), 0);
+        assert_eq!(quota_to_nodes(1_600, 0), 1_700);
+        assert_eq!(quota_to_nodes(1_600, LATE_MUCH / 2), 2_000);
+        assert_eq!(quota_to_nodes(1_600, LATE_MUCH), 2_400);
+        assert_eq!(quota_to_nodes(1 << 29, usize::MAX), (1 << 29) + (1 << 28));
     }
 
     #[test]
@@ -276,20 +277,20 @@ mod tests {
         assert_eq!(behind.allowed_to_leaves(1_000), 500);
         behind.note(0, moved(10_000), Vec::new());
         assert_eq!(behind.allowed_to_leaves(1_000), 0, "something is owed");
-        behind.note(100_000, moved(0), vec![late(1, 1 << 20)]);
+        behind.note(100_000, moved(0), vec![overdue(1, 1 << 20)]);
         assert_eq!(behind.allowed_to_leaves(1_000), 1_000);
         behind.note(0, moved(1 << 30), Vec::new());
-        assert_eq!(behind.allowed_to_leaves(64 << 20), credit_to_leaves(64 << 20, 1 << 20) - OWED_MAX);
+        assert_eq!(behind.allowed_to_leaves(64 << 20), quota_to_leaves(64 << 20, 1 << 20) - OWED_MAX);
     }
 
     #[test]
     fn what_came_while_nothing_was_late_pays_only_for_a_few_steps() {
         let mut behind = FlushDebt::default();
         behind.note(1 << 30, moved(0), Vec::new());
-        behind.note(0, moved(0), (0..9).map(|key| late(key, 100 << 10)).collect());
+        behind.note(0, moved(0), (0..9).map(|key| overdue(key, 100 << 10)).collect());
         let mut steps = 0;
         while behind.is_due() {
-            let step = behind.take(Payment::Credit).expect("something is due");
+            let step = behind.take(Payment::Quota).expect("something is due");
             behind.note(0, moved(step.bytes), Vec::new());
             steps += 1;
         }
@@ -301,13 +302,13 @@ mod tests {
         let mut behind = FlushDebt::default();
         let mut upper = moved(3_000);
         upper.add(2, 100);
-        let high = Late { height: 2, ..late(1, 50) };
-        behind.note(1_000, upper, vec![late(1, 700), high.clone()]);
-        assert_eq!(behind.take(Payment::Credit), Some(high), "only the upper level has credit");
-        assert_eq!((behind.take(Payment::Credit), behind.places()), (None, 1));
+        let high = Overdue { height: 2, ..overdue(1, 50) };
+        behind.note(1_000, upper, vec![overdue(1, 700), high.clone()]);
+        assert_eq!(behind.take(Payment::Quota), Some(high), "only the upper level has credit");
+        assert_eq!((behind.take(Payment::Quota), behind.places()), (None, 1));
         assert!(!behind.is_due());
-        assert_eq!(behind.take(Payment::Free), Some(late(1, 700)), "who wants all that is late gets it");
-        behind.note(16, Moved::default(), vec![Late { height: 200, ..late(9, 1) }]);
+        assert_eq!(behind.take(Payment::Free), Some(overdue(1, 700)), "who wants all that is late gets it");
+        behind.note(16, Moved::default(), vec![Overdue { height: 200, ..overdue(9, 1) }]);
         assert!(behind.is_due(), "however high");
     }
 
@@ -321,10 +322,10 @@ mod tests {
             waiting += if flush / 8 % 2 == 0 { arrived / 2 } else { arrived / 2 * 3 };
             let mut sent = waiting.min(behind.allowed_to_leaves(arrived));
             let places = (waiting - sent) / (80 << 10);
-            let left = (0..places.min(PLACES_MAX)).map(|place| late(place as u8, 80 << 10));
+            let left = (0..places.min(PLACES_MAX)).map(|place| overdue(place as u8, 80 << 10));
             behind.note(arrived, moved(sent), left.collect());
             while behind.is_due() {
-                let step = behind.take(Payment::Credit).expect("something is due");
+                let step = behind.take(Payment::Quota).expect("something is due");
                 sent += step.bytes;
                 behind.note(0, moved(step.bytes), Vec::new());
             }

@@ -25,7 +25,7 @@ use crate::format::content::{Content, merges_of};
 use crate::format::directory::Directory;
 use crate::format::page::Page;
 use crate::options::tree_settings::TreeSettings;
-use crate::tree::value_merge::{Joined, apply, join};
+use crate::tree::value_merge::{MergeOutcome, apply, join};
 use crate::tree::version_retention::{
     Dropped, MergedVersion, Retained, add_range_deletes, retain_needed, settle,
 };
@@ -316,16 +316,16 @@ impl<'m> LeafMerge<'m> {
             let merges = merges_of(merges);
             let below = self.versions.get(at + 1).map_or(Content::Deleted, |below| below.content.as_ref());
             let joined = match (join(merges, &below), below) {
-                (Joined::Apart, Content::Large(reference)) => {
+                (MergeOutcome::Apart, Content::Large(reference)) => {
                     apply(merges, &self.blocks.large_value(&reference.to_owned(), BlockingMode::MayBlock)?)
                 }
                 (joined, _) => joined,
             };
             match joined {
-                Joined::One(content) => self.versions[at].content = self.put_out(content)?,
+                MergeOutcome::One(content) => self.versions[at].content = self.put_out(content)?,
                 // Whoever sees the merges sees the version below them, which says the same.
-                Joined::Below => drop(self.versions.remove(at)),
-                Joined::Apart => unreachable!("what is below has been applied"),
+                MergeOutcome::Below => drop(self.versions.remove(at)),
+                MergeOutcome::Apart => unreachable!("what is below has been applied"),
             }
         }
         Ok(())

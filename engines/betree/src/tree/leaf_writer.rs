@@ -108,7 +108,7 @@ impl<'s> LeafWriter<'s> {
     pub(crate) fn begin(&mut self, lower: &[u8], target_bytes: usize) {
         assert!(
             self.leaf.is_none() && self.page.is_empty(),
-            "a stretch begins after the one before has ended"
+            "a fragment begins after the one before has ended"
         );
         self.separator = lower.to_vec();
         self.target_bytes = target_bytes;

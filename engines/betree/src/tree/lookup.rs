@@ -17,7 +17,7 @@ use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
 use crate::format::filter::KeyHash;
 use crate::format::page::Found;
-use crate::tree::value_merge::Gathered;
+use crate::tree::value_merge::MergeOperands;
 
 /// The value of a key at a snapshot. An error of a leaf carries the range of keys that it concerns.
 pub(crate) fn get(
@@ -27,7 +27,7 @@ pub(crate) fn get(
     snapshot: SnapshotTimestamp,
     blocking: BlockingMode,
 ) -> Result<Option<Bytes>, Damaged> {
-    let mut gathered = Gathered::default();
+    let mut gathered = MergeOperands::default();
     let below = below_merges(view, blocks, key, snapshot, blocking, &mut gathered)?;
     Ok(if gathered.is_empty() { below } else { gathered.over(below) })
 }
@@ -39,7 +39,7 @@ fn below_merges(
     key: &[u8],
     snapshot: SnapshotTimestamp,
     blocking: BlockingMode,
-    gathered: &mut Gathered,
+    gathered: &mut MergeOperands,
 ) -> Result<Option<Bytes>, Damaged> {
     let floor = view.ranges.floor(key, snapshot);
     let partition = &view.partitions[view.partition_of(key)];
@@ -182,7 +182,7 @@ fn in_buffer(
     buffer: &SharedBuffer,
     key: &[u8],
     seen: (SnapshotTimestamp, CommitTimestamp),
-    gathered: &mut Gathered,
+    gathered: &mut MergeOperands,
 ) -> Option<Option<Bytes>> {
     if buffer.is_empty() {
         return None;
@@ -195,7 +195,7 @@ fn in_buffer(
 fn in_chain(
     chain: &Chain,
     (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
-    gathered: &mut Gathered,
+    gathered: &mut MergeOperands,
 ) -> Option<Option<Bytes>> {
     let found = chain.visible(snapshot).find_map(|version| gathered.take(version.content_above(floor)))?;
     match found {

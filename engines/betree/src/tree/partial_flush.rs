@@ -19,14 +19,14 @@ use pando_storage::BlockingMode;
 
 use crate::error::BetreeError;
 use crate::tree::flush::{Division, Flush, FlushInput, Flushed, gather};
-use crate::tree::flush_policy::Fate;
+use crate::tree::flush_policy::ChildAction;
 use crate::tree::messages::Span;
 use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
 use crate::tree::pending_slices::pending_bytes;
 
 /// What goes down in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Digest {
+pub(crate) enum PartialFlush {
     /// What is due in the node, the heaviest first.
     Due,
     /// All that waits for the child that covers the key.
@@ -41,29 +41,33 @@ pub(crate) struct Place<'p> {
 }
 
 /// Runs a step. Where there is no such node any more, or nothing to do, nothing changes, and the root is the old one.
-pub(crate) fn digest(input: FlushInput<'_>, place: Place<'_>, what: Digest) -> Result<Flushed, BetreeError> {
+pub(crate) fn partial_flush(
+    input: FlushInput<'_>,
+    place: Place<'_>,
+    what: PartialFlush,
+) -> Result<Flushed, BetreeError> {
     // A step above the lowest nodes may bring a leaf's worth on to leaves, whatever leaves have credit for: that is little of what it moves.
     let to_leaves = 2 * input.settings.leaf_share();
-    Flush::new(input, to_leaves)?.into_flushed(|step| step.digest(place, what))
+    Flush::new(input, to_leaves)?.into_flushed(|step| step.partial_flush(place, what))
 }
 
 impl Flush<'_> {
-    fn digest(&mut self, place: Place<'_>, what: Digest) -> Result<Option<Child>, BetreeError> {
+    fn partial_flush(&mut self, place: Place<'_>, what: PartialFlush) -> Result<Option<Child>, BetreeError> {
         let root = self.input.version.root.as_ref();
         let Some(Child::Inner(slot)) = root else { return Ok(root.cloned()) };
-        match self.digested(slot, &[], place, what, Division::AsNeeded)? {
+        match self.partly_flushed(slot, &[], place, what, Division::AsNeeded)? {
             Some(top) => self.root_over(top, slot.height()),
             None => Ok(root.cloned()),
         }
     }
 
     /// What takes the place of a node; `None` if nothing does.
-    fn digested(
+    fn partly_flushed(
         &mut self,
         slot: &Arc<NodeSlot>,
         lower: &[u8],
         place: Place<'_>,
-        what: Digest,
+        what: PartialFlush,
         division: Division,
     ) -> Result<Option<Vec<Part>>, BetreeError> {
         let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
@@ -74,7 +78,7 @@ impl Flush<'_> {
             // What waits for the child waits for all of it: then it must stay one.
             let below_division =
                 if node.slices(at).is_empty() { Division::AsNeeded } else { Division::Forbidden };
-            let Some(new) = self.digested(below, &below_lower, place, what, below_division)? else {
+            let Some(new) = self.partly_flushed(below, &below_lower, place, what, below_division)? else {
                 return Ok(None);
             };
             self.replaced_nodes.push(Arc::clone(slot));
@@ -84,14 +88,14 @@ impl Flush<'_> {
                 return Ok(None);
             }
             let arriving = vec![Span::empty(); node.children().len()];
-            let fates = match what {
-                Digest::Due => self.due(node, lower, &arriving)?,
-                Digest::Child => only(node, at),
+            let actions = match what {
+                PartialFlush::Due => self.due(node, lower, &arriving)?,
+                PartialFlush::Child => only(node, at),
             };
-            if !fates.contains(&Fate::GoesDown) {
+            if !actions.contains(&ChildAction::GoesDown) {
                 return Ok(None);
             }
-            self.changed(slot, node, lower, &arriving, &fates, BlockingMode::CachedOnly)?
+            self.changed(slot, node, lower, &arriving, &actions, BlockingMode::CachedOnly)?
         };
         assert!(!parts.is_empty(), "one child stays, so that there is a node");
         Ok(Some(match division {
@@ -110,26 +114,26 @@ impl Flush<'_> {
         node: &InnerNode,
         lower: &[u8],
         arriving: &[Span<'_>],
-    ) -> Result<Vec<Fate>, BetreeError> {
-        let mut fates = self.fates(node, lower, arriving, BlockingMode::CachedOnly)?;
-        if fates.iter().all(|fate| *fate == Fate::GoesDown) {
+    ) -> Result<Vec<ChildAction>, BetreeError> {
+        let mut actions = self.actions(node, lower, arriving, BlockingMode::CachedOnly)?;
+        if actions.iter().all(|action| *action == ChildAction::GoesDown) {
             let weight =
                 |at: &usize| node.slices(*at).iter().map(|slice| pending_bytes(slice)).sum::<usize>();
-            let lightest = (0..fates.len()).min_by_key(weight).expect("a node has a child");
-            fates[lightest] = Fate::Stays;
+            let lightest = (0..actions.len()).min_by_key(weight).expect("a node has a child");
+            actions[lightest] = ChildAction::Stays;
             self.take_back(node.height(), weight(&lightest));
         }
-        Ok(fates)
+        Ok(actions)
     }
 }
 
 /// One child goes down, if something waits for it and it is not the only one.
-fn only(node: &InnerNode, at: usize) -> Vec<Fate> {
-    let mut fates = vec![Fate::Stays; node.children().len()];
-    if fates.len() > 1 && !node.slices(at).is_empty() {
-        fates[at] = Fate::GoesDown;
+fn only(node: &InnerNode, at: usize) -> Vec<ChildAction> {
+    let mut actions = vec![ChildAction::Stays; node.children().len()];
+    if actions.len() > 1 && !node.slices(at).is_empty() {
+        actions[at] = ChildAction::GoesDown;
     }
-    fates
+    actions
 }
 
 /// A node's parts, with others in the place of one child. What waits for the child waits for the one that takes its place.

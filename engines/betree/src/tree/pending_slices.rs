@@ -11,7 +11,7 @@ use pando_storage::BlockingMode;
 use crate::cache::Ahead;
 use crate::error::BetreeError;
 use crate::tree::flush::Flush;
-use crate::tree::flush_policy::{Fate, united_with};
+use crate::tree::flush_policy::{ChildAction, united_with};
 use crate::tree::messages::{ENTRY_BYTES, Messages, Span};
 use crate::tree::node::{Child, InnerNode, Part};
 use crate::tree::run_writer::RunWriter;
@@ -26,22 +26,22 @@ const AHEAD_SHARE: usize = 16;
 const SMALL_SLICE_BYTES: usize = 8 << 10;
 
 /// What joins the slices of a child, and the part that the child will be.
-pub(crate) struct Joining<'m> {
+pub(crate) struct BufferedMessages<'m> {
     pub(crate) part: usize,
-    pub(crate) messages: Waiting<'m>,
+    pub(crate) messages: PendingMessages<'m>,
 }
 
 /// Messages that go somewhere: as they came, or merged with slices.
-pub(crate) enum Waiting<'m> {
+pub(crate) enum PendingMessages<'m> {
     AsTheyCame(Span<'m>),
     Merged(Messages),
 }
 
-impl Waiting<'_> {
+impl PendingMessages<'_> {
     pub(crate) fn span(&self) -> Span<'_> {
         match self {
-            Waiting::AsTheyCame(span) => *span,
-            Waiting::Merged(messages) => messages.span(),
+            PendingMessages::AsTheyCame(span) => *span,
+            PendingMessages::Merged(messages) => messages.span(),
         }
     }
 }
@@ -52,17 +52,17 @@ impl Flush<'_> {
         &mut self,
         node: &InnerNode,
         arriving: &[Span<'_>],
-        fates: &[Fate],
+        actions: &[ChildAction],
     ) -> Result<(), BetreeError> {
         let blocks = self.input.blocks;
         let (mut ahead, mut bytes) = (Ahead::default(), 0);
         let bytes_max = AHEAD_BYTES_MAX.min(blocks.cache().limit() as usize / AHEAD_SHARE);
-        for (at, fate) in fates.iter().enumerate() {
+        for (at, action) in actions.iter().enumerate() {
             let slices = node.slices(at);
-            let taken = match fate {
-                Fate::Stays => 0,
-                Fate::Joins => self.united(slices, arriving[at], node.height()),
-                Fate::GoesDown => slices.len(),
+            let taken = match action {
+                ChildAction::Stays => 0,
+                ChildAction::Joins => self.united(slices, arriving[at], node.height()),
+                ChildAction::GoesDown => slices.len(),
             };
             for slice in &slices[..taken] {
                 bytes += pending_bytes(slice);
@@ -71,8 +71,10 @@ impl Flush<'_> {
                 }
             }
             match &node.children()[at] {
-                Child::Leaf(leaf) if *fate == Fate::GoesDown => ahead.directories.push(leaf.directory),
-                Child::Inner(slot) if *fate == Fate::GoesDown => ahead.nodes.push(slot),
+                Child::Leaf(leaf) if *action == ChildAction::GoesDown => {
+                    ahead.directories.push(leaf.directory)
+                }
+                Child::Inner(slot) if *action == ChildAction::GoesDown => ahead.nodes.push(slot),
                 _ => {}
             }
         }
@@ -81,13 +83,13 @@ impl Flush<'_> {
     }
 
     /// What goes down to a child: what arrives, and all that waits.
-    pub(crate) fn take_along<'m>(
+    pub(crate) fn merge_with_slices<'m>(
         &mut self,
         slices: &[Arc<Slice>],
         arriving: Span<'m>,
-    ) -> Result<Waiting<'m>, BetreeError> {
+    ) -> Result<PendingMessages<'m>, BetreeError> {
         if slices.is_empty() {
-            return Ok(Waiting::AsTheyCame(arriving));
+            return Ok(PendingMessages::AsTheyCame(arriving));
         }
         let blocks = self.input.blocks;
         let ahead = &mut self.pages_ahead;
@@ -97,7 +99,7 @@ impl Flush<'_> {
             let index = blocks.slice_index(slice, BlockingMode::MayBlock)?;
             self.replaced.push(blocks_of_slice(slice, index));
         }
-        Ok(Waiting::Merged(merged))
+        Ok(PendingMessages::Merged(merged))
     }
 
     /// What becomes a new slice of a child; slices that become one with it are taken out.
@@ -106,10 +108,10 @@ impl Flush<'_> {
         slices: &mut Slices,
         arriving: Span<'m>,
         height: u8,
-    ) -> Result<Waiting<'m>, BetreeError> {
+    ) -> Result<PendingMessages<'m>, BetreeError> {
         let older = slices.split_off(self.united(slices, arriving, height));
         let united = std::mem::replace(slices, older);
-        self.take_along(&united, arriving)
+        self.merge_with_slices(&united, arriving)
     }
 
     /// How many of a child's slices become one with what arrives.
@@ -123,7 +125,7 @@ impl Flush<'_> {
     pub(crate) fn write_run(
         &mut self,
         parts: &mut [Part],
-        joining: Vec<Joining<'_>>,
+        joining: Vec<BufferedMessages<'_>>,
     ) -> Result<(), BetreeError> {
         if joining.is_empty() {
             return Ok(());

@@ -28,7 +28,7 @@ use crate::tree::leaf_merge::blocks_of_leaf;
 use crate::tree::messages::Span;
 use crate::tree::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
 use crate::tree::owned_extents::values_of;
-use crate::tree::pending_slices::{Joining, Waiting, pending_bytes};
+use crate::tree::pending_slices::{BufferedMessages, PendingMessages, pending_bytes};
 use crate::tree::slice::{Slice, blocks_of_slice};
 
 /// What a leaf costs that goes unread, as a part of one that is rewritten.
@@ -46,7 +46,7 @@ pub(crate) struct Work<'w> {
 
 /// What a step did.
 #[derive(Debug, Default)]
-pub(crate) struct WorkedIn {
+pub(crate) struct RangeDeleteStep {
     pub(crate) flushed: Flushed,
     /// Where it ended; `None` if all is done.
     pub(crate) reached: Option<Bytes>,
@@ -76,11 +76,11 @@ impl Progress<'_> {
 }
 
 /// Does a step.
-pub(crate) fn work_in(input: FlushInput<'_>, work: Work<'_>) -> Result<WorkedIn, BetreeError> {
+pub(crate) fn work_in(input: FlushInput<'_>, work: Work<'_>) -> Result<RangeDeleteStep, BetreeError> {
     let mut progress = Progress { work, spent: 0, is_begun: false, reached: None, leaves: 0, slices: 0 };
     let flushed = Flush::new(input, 0)?.into_flushed(|step| step.work_in(&mut progress))?;
     let Progress { reached, leaves, slices, .. } = progress;
-    Ok(WorkedIn { flushed, reached, leaves, slices })
+    Ok(RangeDeleteStep { flushed, reached, leaves, slices })
 }
 
 impl Flush<'_> {
@@ -161,7 +161,7 @@ impl Flush<'_> {
             let node = NodeSlot::dirty(InnerNode::new(height, children));
             return Ok(vec![Part { child: Child::Inner(Arc::new(node)), ..part }]);
         }
-        let waiting = self.take_along(&part.slices, Span::empty())?;
+        let waiting = self.merge_with_slices(&part.slices, Span::empty())?;
         let mut parts = leaf_parts(self.leaves.grow_from_nothing(&part.lower, waiting.span())?);
         for height in 1..=height {
             parts = self.nodes_over(height, parts);
@@ -180,7 +180,7 @@ impl Flush<'_> {
         progress.is_begun = true;
         let blocks = self.input.blocks;
         let directory = blocks.directory(&leaf.directory, BlockingMode::MayBlock)?;
-        let waiting = self.take_along(&part.slices, Span::empty())?;
+        let waiting = self.merge_with_slices(&part.slices, Span::empty())?;
         let leaf_bytes = self.input.settings.leaf_bytes;
         let is_older = directory.pages().iter().all(|page| page.newest < progress.work.time);
         if is_older && progress.work.span.covers(&part.lower, upper) {
@@ -230,10 +230,10 @@ impl Flush<'_> {
         }
         progress.spent += part.slices.iter().map(|slice| pending_bytes(slice)).sum::<usize>();
         let slices = std::mem::take(&mut part.slices);
-        let messages: Waiting<'_> = self.take_along(&slices, Span::empty())?;
+        let messages: PendingMessages<'_> = self.merge_with_slices(&slices, Span::empty())?;
         if !messages.span().is_empty() {
             let mut parts = [part.clone()];
-            self.write_run(&mut parts, vec![Joining { part: 0, messages }])?;
+            self.write_run(&mut parts, vec![BufferedMessages { part: 0, messages }])?;
             let [cleaned] = parts;
             *part = cleaned;
         }

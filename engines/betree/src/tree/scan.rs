@@ -40,7 +40,7 @@ use super::view::{Partition, TreeView};
 use crate::cache::{Blocks, ScanPace};
 use crate::format::content::Content;
 use crate::range_deletes::floor_of;
-use crate::tree::value_merge::Gathered;
+use crate::tree::value_merge::MergeOperands;
 use batch_fill::Filling;
 use page_cursor::{PageCursor, Until};
 use scan_path::Way;
@@ -290,7 +290,7 @@ fn merge(
             return ScanEnd::More;
         }
         if let Content::Merge(_) = content {
-            let mut gathered = Gathered::default();
+            let mut gathered = MergeOperands::default();
             let mut holders =
                 std::iter::once(&*source).chain(&*below).filter(|other| other.key() == Some(key));
             let found = holders.find_map(|holder| holder.gather(&mut gathered));
@@ -378,7 +378,7 @@ impl Source<'_> {
     }
 
     /// Gathers the merges of the next key; what they are applied to, if it is here.
-    fn gather(&self, gathered: &mut Gathered) -> Option<Content<Bytes>> {
+    fn gather(&self, gathered: &mut MergeOperands) -> Option<Content<Bytes>> {
         match self {
             Source::Buffer(entries) => {
                 let versions = entries.next.map(|next| next.chain.visible(entries.snapshot));

@@ -3,7 +3,7 @@
 //! # Who joins
 //! - A buffer, below the horizon; a flush, where no snapshot lies between two versions ([`retain`](crate::tree::version_retention)). Nothing is read for it.
 //! - A leaf, below which there is nothing: there all are applied, whatever has to be read ([`leaf_merge`](crate::tree::leaf_merge)).
-//! - Whoever reads a key ([`Gathered`]), for himself.
+//! - Whoever reads a key ([`MergeOperands`]), for himself.
 //!
 //! # The rules
 //! Over merges they become merges, over a value or a deletion a value. Where the value stays as it is, so does its version: nobody can
@@ -17,7 +17,7 @@ use crate::format::content::{Content, merges_of};
 
 /// What becomes of merges and the version below them, where no snapshot lies between the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Joined {
+pub(crate) enum MergeOutcome {
     /// They are one version, which says this.
     One(Content<Bytes>),
     /// The one below, as it is.
@@ -27,37 +27,41 @@ pub(crate) enum Joined {
 }
 
 /// Joins merges with the version below them, reading nothing.
-pub(crate) fn join(merges: Merges<'_>, below: &Content<&[u8]>) -> Joined {
+pub(crate) fn join(merges: Merges<'_>, below: &Content<&[u8]>) -> MergeOutcome {
     match below {
-        Content::Deleted => Joined::One(Content::Value(merges.apply(None).into_owned().into())),
+        Content::Deleted => MergeOutcome::One(Content::Value(merges.apply(None).into_owned().into())),
         Content::Value(value) => apply(merges, value),
         Content::Merge(older) => {
             let both = merges.after(merges_of(older));
             if both.len() > MERGES_BYTES_MAX {
-                Joined::Apart
+                MergeOutcome::Apart
             } else {
-                Joined::One(Content::Merge(both.into()))
+                MergeOutcome::One(Content::Merge(both.into()))
             }
         }
-        Content::Large(reference) if merges.pass_over(reference.length()) => Joined::Below,
-        Content::Large(_) => Joined::Apart,
+        Content::Large(reference) if merges.pass_over(reference.length()) => MergeOutcome::Below,
+        Content::Large(_) => MergeOutcome::Apart,
     }
 }
 
 /// Joins merges with a value below them.
-pub(crate) fn apply(merges: Merges<'_>, value: &[u8]) -> Joined {
+pub(crate) fn apply(merges: Merges<'_>, value: &[u8]) -> MergeOutcome {
     let after = merges.apply(Some(value));
-    if *after == *value { Joined::Below } else { Joined::One(Content::Value(after.into_owned().into())) }
+    if *after == *value {
+        MergeOutcome::Below
+    } else {
+        MergeOutcome::One(Content::Value(after.into_owned().into()))
+    }
 }
 
 /// The merges that a reader has met on the way down to what they are applied to.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct MergeOperands {
     /// The newest first.
     merges: Vec<Bytes>,
 }
 
-impl Gathered {
+impl MergeOperands {
     /// Takes merges in; whatever else ends the search, and comes back.
     pub(crate) fn take(&mut self, content: Content<Bytes>) -> Option<Content<Bytes>> {
         match content {
@@ -98,27 +102,27 @@ mod tests {
         Merge::Add(number).to_bytes()
     }
 
-    fn joined(merges: &[u8], below: Content<&[u8]>) -> Joined {
+    fn joined(merges: &[u8], below: Content<&[u8]>) -> MergeOutcome {
         join(merges_of(merges), &below)
     }
 
-    fn value(bytes: &[u8]) -> Joined {
-        Joined::One(Content::Value(Bytes::copy_from_slice(bytes)))
+    fn value(bytes: &[u8]) -> MergeOutcome {
+        MergeOutcome::One(Content::Value(Bytes::copy_from_slice(bytes)))
     }
 
     #[test]
     fn merges_over_anything_but_merges_become_a_value() {
         assert_eq!(joined(&add(2), Content::Deleted), value(&2_i64.to_le_bytes()));
         assert_eq!(joined(&add(2), Content::Value(&40_i64.to_le_bytes())), value(&42_i64.to_le_bytes()));
-        let both = Joined::One(Content::Merge(add(5).into()));
+        let both = MergeOutcome::One(Content::Merge(add(5).into()));
         assert_eq!(joined(&add(2), Content::Merge(&add(3))), both);
     }
 
     #[test]
     fn where_the_value_stays_its_version_does() {
-        assert_eq!(joined(&add(2), Content::Value(b"no counter")), Joined::Below);
-        assert_eq!(joined(&Merge::Max(b"a").to_bytes(), Content::Value(b"b")), Joined::Below);
-        assert_eq!(joined(&add(0), Content::Value(&1_i64.to_le_bytes())), Joined::Below);
+        assert_eq!(joined(&add(2), Content::Value(b"no counter")), MergeOutcome::Below);
+        assert_eq!(joined(&Merge::Max(b"a").to_bytes(), Content::Value(b"b")), MergeOutcome::Below);
+        assert_eq!(joined(&add(0), Content::Value(&1_i64.to_le_bytes())), MergeOutcome::Below);
         // Without the key there would be nothing to see.
         assert_eq!(joined(&add(0), Content::Deleted), value(&0_i64.to_le_bytes()));
     }
@@ -135,10 +139,10 @@ mod tests {
             }
             merges
         };
-        assert_eq!(joined(&long(1), Content::Merge(&long(2))), Joined::Apart);
+        assert_eq!(joined(&long(1), Content::Merge(&long(2))), MergeOutcome::Apart);
     }
 
-    /// Joined in any order they say what they say one by one to a reader.
+    /// MergeOutcome in any order they say what they say one by one to a reader.
     #[test]
     fn a_reader_has_the_same_value_however_merges_below_it_were_joined() {
         let random = SeededRandom::new(3);
@@ -158,7 +162,7 @@ mod tests {
                 versions.insert(0, Content::Merge(merge.to_bytes().into()));
             }
             let seen = |versions: &[Content<Bytes>]| {
-                let mut gathered = Gathered::default();
+                let mut gathered = MergeOperands::default();
                 let found = versions.iter().find_map(|content| gathered.take(content.clone()));
                 gathered.over(match found {
                     Some(Content::Value(value)) => Some(value),
@@ -171,9 +175,9 @@ mod tests {
                 let Content::Merge(merges) = &versions[at] else { panic!("only the last is none") };
                 let joined = join(merges_of(merges), &versions[at + 1].as_ref());
                 match joined {
-                    Joined::One(content) => versions[at + 1] = content,
-                    Joined::Below => {}
-                    Joined::Apart => panic!("nothing is that long"),
+                    MergeOutcome::One(content) => versions[at + 1] = content,
+                    MergeOutcome::Below => {}
+                    MergeOutcome::Apart => panic!("nothing is that long"),
                 }
                 versions.remove(at);
                 assert_eq!(seen(&versions), before);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::LogPosition;
-use crate::log::leap_from;
+use crate::log::lsn_after_gap;
 
 #[test]
 fn a_log_that_leaps_is_read_as_it_was_written_across_segments_and_lives() {
@@ -13,7 +13,8 @@ fn a_log_that_leaps_is_read_as_it_was_written_across_segments_and_lives() {
         let payload = vec![round as u8; 700];
         let lsn = match round % 7 {
             3 => {
-                let appended = log.append_leaping(KIND, &payload, leap_from(log.appended_lsn())).unwrap();
+                let appended =
+                    log.append_after_gap(KIND, &payload, lsn_after_gap(log.appended_lsn())).unwrap();
                 assert_eq!(Some(appended.before), written.last().map(|(lsn, _)| *lsn));
                 appended.lsn
             }
@@ -44,8 +45,8 @@ fn a_record_that_is_damaged_before_a_leap_is_no_end_of_the_log() {
     let log = create(&simulation);
     let first = log.append(KIND, &[b"one that is to be damaged"]).unwrap();
     log.sync(first).unwrap();
-    let to = leap_from(first);
-    log.append_leaping(KIND, b"the leap", to).unwrap();
+    let to = lsn_after_gap(first);
+    log.append_after_gap(KIND, b"the leap", to).unwrap();
     log.sync(to).unwrap();
     let last = log.append(KIND, &[b"behind"]).unwrap();
     log.sync(last).unwrap();

@@ -25,7 +25,7 @@ use bytes::BytesMut;
 /// Plots are multiples of so many bytes: half of it is what one wastes on average, 4 % of a compressed page.
 pub(crate) const STEP_BYTES: usize = 512;
 /// The largest plot.
-pub(crate) const PLOT_BYTES_MAX: usize = 128 * 1024;
+pub(crate) const SLOT_BYTES_MAX: usize = 128 * 1024;
 const REGION_STEPS: usize = 2_048;
 /// Empty regions that are kept for the next plot.
 const EMPTY_KEPT: usize = 1;
@@ -91,7 +91,7 @@ impl Regions {
 
     /// A plot of so many steps, where there is a gap for it.
     pub(crate) fn take(&mut self, steps: usize) -> Option<Held> {
-        assert!((1..=PLOT_BYTES_MAX / STEP_BYTES).contains(&steps), "{steps} steps are no plot");
+        assert!((1..=SLOT_BYTES_MAX / STEP_BYTES).contains(&steps), "{steps} steps are no plot");
         if let Some(at) = self.recent.iter().rposition(|held| steps_of(&held.memory) == steps) {
             self.unused_steps -= steps;
             return self.recent.remove(at);
@@ -204,11 +204,11 @@ impl Region {
         let fitting = self.gaps.iter().filter(|(_, gap)| steps_of(gap) >= steps);
         let at = *fitting.min_by_key(|(_, gap)| gap.len()).expect("the region has a gap that will do").0;
         let mut gap = self.gaps.remove(&at).expect("it was just found");
-        let plot = gap.split_to(steps * STEP_BYTES);
+        let slot = gap.split_to(steps * STEP_BYTES);
         if !gap.is_empty() {
             self.gaps.insert(at + steps as u16, gap);
         }
-        (at, plot)
+        (at, slot)
     }
 
     fn give_back(&mut self, at: u16, memory: BytesMut) {
@@ -285,24 +285,24 @@ mod tests {
             let is_growing = round % 4_000 < 2_400;
             if held.is_empty() || random.next_u64() % 10 < if is_growing { 7 } else { 2 } {
                 let steps = 1 + random.next_u64() as usize % if round % 50 == 0 { 256 } else { 32 };
-                let mut plot = taken(&mut regions, steps);
-                assert_eq!(plot.memory.len(), steps * STEP_BYTES);
-                plot.memory.fill(round as u8);
+                let mut slot = taken(&mut regions, steps);
+                assert_eq!(slot.memory.len(), steps * STEP_BYTES);
+                slot.memory.fill(round as u8);
                 used += steps;
-                held.push((plot, round as u8));
+                held.push((slot, round as u8));
             } else {
-                let (plot, filling) = held.swap_remove(random.next_u64() as usize % held.len());
-                assert!(plot.memory.iter().all(|byte| *byte == filling), "somebody else wrote here");
-                used -= steps_of(&plot.memory);
-                drop(regions.give_back(plot));
+                let (slot, filling) = held.swap_remove(random.next_u64() as usize % held.len());
+                assert!(slot.memory.iter().all(|byte| *byte == filling), "somebody else wrote here");
+                used -= steps_of(&slot.memory);
+                drop(regions.give_back(slot));
             }
             assert_eq!(regions.used_bytes(), used * STEP_BYTES);
             if round % 100 == 0 {
                 check(&regions);
             }
         }
-        for (plot, _) in held {
-            drop(regions.give_back(plot));
+        for (slot, _) in held {
+            drop(regions.give_back(slot));
         }
         check(&regions);
         assert_eq!(regions.used_bytes(), 0);

@@ -25,12 +25,12 @@ fn added(list: &DeletedRanges, start: &str, end: Option<&str>, at: u64) -> Delet
 /// The stretches as text: `a-c 5 3`.
 fn shown(list: &DeletedRanges) -> Vec<String> {
     let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
-    let show = |stretch: &Stretch| {
-        let times: Vec<String> = stretch.times.iter().map(|time| time.get().to_string()).collect();
-        let end = stretch.span.end.as_ref().map_or("…".to_owned(), text);
-        format!("{}-{end} {}", text(&stretch.span.start), times.join(" "))
+    let show = |fragment: &RangeFragment| {
+        let times: Vec<String> = fragment.times.iter().map(|time| time.get().to_string()).collect();
+        let end = fragment.span.end.as_ref().map_or("…".to_owned(), text);
+        format!("{}-{end} {}", text(&fragment.span.start), times.join(" "))
     };
-    list.stretches().iter().map(show).collect()
+    list.fragments().iter().map(show).collect()
 }
 
 #[test]
@@ -116,12 +116,12 @@ fn random_lists_agree_with_a_plain_one() {
 }
 
 fn check_order(list: &DeletedRanges) {
-    for pair in list.stretches().windows(2) {
+    for pair in list.fragments().windows(2) {
         let end = pair[0].span.end.as_ref().expect("only the last reaches to the end");
         assert!(*end <= pair[1].span.start);
         assert!(*end < pair[1].span.start || pair[0].times != pair[1].times);
     }
-    assert!(list.stretches().iter().all(|stretch| !stretch.times.is_empty()));
+    assert!(list.fragments().iter().all(|fragment| !fragment.times.is_empty()));
 }
 
 /// Piece by piece in either direction the same times lie over each key as are told of it alone.

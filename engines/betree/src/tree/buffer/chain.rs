@@ -5,7 +5,7 @@ use pando_storage::{Change, CommitTimestamp, SnapshotTimestamp};
 
 use super::ALLOCATION_BYTES;
 use crate::format::content::{Content, merges_of};
-use crate::tree::value_merge::{Joined, join};
+use crate::tree::value_merge::{MergeOutcome, join};
 
 /// A change in memory of its own. No larger than a value alone, for there are very many: a value leaves room to tell it from one other
 /// thing, not from two.
@@ -87,9 +87,9 @@ impl Version {
     fn take_in(&mut self, below: &Version) -> bool {
         let OwnedChange::Other(NoPut::Merge(merges)) = &self.change else { return true };
         match join(merges_of(merges), &below.change.content()) {
-            Joined::One(content) => self.change = OwnedChange::of_content(content),
-            Joined::Below => self.change = below.change.clone(),
-            Joined::Apart => return false,
+            MergeOutcome::One(content) => self.change = OwnedChange::of_content(content),
+            MergeOutcome::Below => self.change = below.change.clone(),
+            MergeOutcome::Apart => return false,
         }
         true
     }
@@ -161,16 +161,12 @@ impl Chain {
     /// Drops the versions that no snapshot can see any more, once merges above them have been joined with them; by how much the bytes
     /// of the newest and of the older ones change. Range deletes at these times lie over the key: what is below one is not there for
     /// merges above it.
-    pub(super) fn prune(
-        &mut self,
-        horizon: SnapshotTimestamp,
-        deletes: &[CommitTimestamp],
-    ) -> (isize, isize) {
+    pub(super) fn prune(&mut self, oldest: SnapshotTimestamp, deletes: &[CommitTimestamp]) -> (isize, isize) {
         // The newest that all see: it stays, and takes in what is below as far as that counts.
         let mut stays = &mut self.newest;
         let mut place = &mut self.older;
         let mut is_newest = true;
-        while !horizon.sees(stays.timestamp) {
+        while !oldest.sees(stays.timestamp) {
             let Some(older) = place else { return (0, 0) };
             let Older { version, before } = &mut **older;
             (stays, place, is_newest) = (version, before, false);

@@ -8,7 +8,7 @@ use super::chain::Older;
 use super::*;
 use crate::base::KeySpan;
 use crate::format::content::Content;
-use crate::tree::value_merge::Gathered;
+use crate::tree::value_merge::MergeOperands;
 
 fn none() -> DeletedRanges {
     DeletedRanges::default()
@@ -63,8 +63,8 @@ fn a_change_is_no_larger_than_a_value() {
 #[test]
 fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() {
     let mut buffer = Buffer::default();
-    let mut push = |version, horizon| {
-        buffer.push(b"key", version, SnapshotTimestamp::new(horizon), &none());
+    let mut push = |version, oldest| {
+        buffer.push(b"key", version, SnapshotTimestamp::new(oldest), &none());
         check_bytes(&buffer);
         versions(&buffer)
     };
@@ -75,8 +75,8 @@ fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() 
     let joined = vec![(8, add(8, 80).change), (6, add(6, 40).change), (4, add(4, 30).change)];
     assert_eq!(push(add(8, 80), 4), joined);
     // One that comes late finds its place between the others.
-    let late = vec![(8, add(8, 80).change), (7, counter(1)), (6, add(6, 70).change)];
-    assert_eq!(push(Version { change: counter(1), ..add(7, 0) }, 6), late);
+    let overdue = vec![(8, add(8, 80).change), (7, counter(1)), (6, add(6, 70).change)];
+    assert_eq!(push(Version { change: counter(1), ..add(7, 0) }, 6), overdue);
     let joined = vec![(9, add(9, 1).change), (8, counter(81))];
     assert_eq!(push(add(9, 1), 8), joined);
     push(Version { change: OwnedChange::Other(NoPut::Delete), ..add(11, 0) }, 8);
@@ -88,13 +88,13 @@ fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() 
 fn merges_do_not_join_what_lies_below_a_range_delete() {
     let at = |time| CommitTimestamp::new(time);
     let deleted = none().with_all([KeySpan::all()].iter(), at(5), Lsn::new(5));
-    let pushed = |ranges: &DeletedRanges, horizon: u64, versions: &[Version]| {
+    let pushed = |ranges: &DeletedRanges, oldest: u64, versions: &[Version]| {
         let mut buffer = Buffer::default();
         let (last, before) = versions.split_last().expect("there is one");
         before
             .iter()
             .for_each(|version| _ = buffer.push(b"key", version.clone(), SnapshotTimestamp::ZERO, ranges));
-        buffer.push(b"key", last.clone(), SnapshotTimestamp::new(horizon), ranges);
+        buffer.push(b"key", last.clone(), SnapshotTimestamp::new(oldest), ranges);
         check_bytes(&buffer);
         super::tests::versions(&buffer)
     };
@@ -222,10 +222,10 @@ fn keys_are_ordered_as_their_bytes_are() {
 #[test]
 fn what_a_commit_left_goes_with_the_next_one_unless_somebody_may_see_it() {
     let shared = SharedBuffer::new();
-    let apply = |time: u64, horizon: u64, keys: &[&[u8]]| {
+    let apply = |time: u64, oldest: u64, keys: &[&[u8]]| {
         let writes = keys.iter().map(|key| (*key, OwnedChange::Put(Bytes::from_static(b"value"))));
-        let horizon = SnapshotTimestamp::new(horizon);
-        shared.apply(Lsn::new(time), CommitTimestamp::new(time), (horizon, &none()), writes).left
+        let oldest = SnapshotTimestamp::new(oldest);
+        shared.apply(Lsn::new(time), CommitTimestamp::new(time), (oldest, &none()), writes).left
     };
     let count = |key: &[u8]| shared.read().get(key).map_or(0, |chain| chain.versions().count());
     assert_eq!(apply(1, 0, &[b"a", b"b"]), 0);
@@ -251,7 +251,7 @@ fn what_a_commit_left_goes_with_the_next_one_unless_somebody_may_see_it() {
 
 /// What a snapshot reads of a key over a value that the buffer has not got.
 fn read_over(buffer: &Buffer, key: &[u8], snapshot: u64) -> Option<Bytes> {
-    let mut merges = Gathered::default();
+    let mut merges = MergeOperands::default();
     let below = Some(Bytes::copy_from_slice(&1_000_i64.to_le_bytes()));
     let Some(chain) = buffer.get(key) else { return below };
     let mut visible = chain.visible(SnapshotTimestamp::new(snapshot));
@@ -274,10 +274,10 @@ fn dropping_what_was_left_changes_no_answer_whatever_comes_in_whatever_order() {
             let end = (at + 1 + draw(4) as usize).min(commits.len());
             commits[at..end].reverse();
         }
-        let (mut horizon, mut grown) = (0, 0);
+        let (mut oldest, mut grown) = (0, 0);
         for (at, time) in commits.iter().enumerate() {
             let published = commits[at..].iter().min().expect("this one") - 1;
-            horizon = horizon.max(published.saturating_sub(draw(12)));
+            oldest = oldest.max(published.saturating_sub(draw(12)));
             let writes: Vec<([u8; 1], OwnedChange)> = (0..1 + draw(6) as u8 * 3)
                 .step_by(3)
                 .map(|key| match draw(4) {
@@ -286,16 +286,16 @@ fn dropping_what_was_left_changes_no_answer_whatever_comes_in_whatever_order() {
                     _ => ([key], add(*time, draw(50) as i64).change),
                 })
                 .collect();
-            for (buffer, horizon) in [(&dropping, horizon), (&keeping, 0)] {
+            for (buffer, oldest) in [(&dropping, oldest), (&keeping, 0)] {
                 let writes = writes.iter().map(|(key, change)| (key.as_slice(), change.clone()));
-                let horizon = (SnapshotTimestamp::new(horizon), &none());
-                let applied = buffer.apply(Lsn::new(*time), CommitTimestamp::new(*time), horizon, writes);
+                let oldest = (SnapshotTimestamp::new(oldest), &none());
+                let applied = buffer.apply(Lsn::new(*time), CommitTimestamp::new(*time), oldest, writes);
                 grown += if std::ptr::eq(buffer, &dropping) { applied.growth } else { 0 };
             }
             assert_eq!(usize::try_from(grown), Ok(dropping.bytes()));
             check_bytes(&dropping.read());
             let published = commits[at + 1..].iter().min().map_or(200, |first| first - 1);
-            for snapshot in horizon..=published {
+            for snapshot in oldest..=published {
                 for key in (0..18).step_by(3).map(|key| [key]) {
                     let (read, kept) =
                         [&dropping, &keeping].map(|buffer| read_over(&buffer.read(), &key, snapshot)).into();

@@ -19,9 +19,9 @@ use crate::format::content::{Content, merges_of};
 use crate::range_deletes::DeletedRanges;
 use crate::space::{BlockStore, Compression, SpaceOptions};
 use crate::tree::flush_debt::{FlushDebt, Payment};
-use crate::tree::flush_policy::{HEAVY_SHARES, SLICES_MAX};
+use crate::tree::flush_policy::{LARGE_SHARES, SLICES_MAX};
 use crate::tree::owned_extents::Owners;
-use crate::tree::partial_flush::{Digest, Place, digest};
+use crate::tree::partial_flush::{PartialFlush, Place, partial_flush};
 
 /// What is done to a key.
 type KeyChange = (Vec<u8>, OwnedChange);
@@ -108,15 +108,15 @@ impl World {
         for blocks in &flushed.replaced {
             extents_of(blocks).into_iter().for_each(|extent| self.blocks.store().abandon(extent));
         }
-        self.flush_debt.note(arrived, flushed.figures.moved, flushed.late);
+        self.flush_debt.note(arrived, flushed.figures.moved, flushed.overdue);
         self.version = Arc::new(Version { root: flushed.root });
         flushed.figures
     }
 
     /// A step between flushes; whether it did anything.
-    fn digest(&mut self, key: &[u8], height: u8, what: Digest) -> bool {
+    fn partial_flush(&mut self, key: &[u8], height: u8, what: PartialFlush) -> bool {
         let (messages, retained) = (Messages::default(), self.retained());
-        let flushed = digest(self.input(&messages, &retained), Place { key, height }, what).unwrap();
+        let flushed = partial_flush(self.input(&messages, &retained), Place { key, height }, what).unwrap();
         let changed = !flushed.replaced_nodes.is_empty();
         self.install(0, flushed);
         changed
@@ -125,8 +125,8 @@ impl World {
     /// Sends down what is late, as far as it is paid for.
     fn catch_up(&mut self) {
         while self.flush_debt.is_due() {
-            let late = self.flush_debt.take(Payment::Credit).unwrap();
-            self.digest(&late.key, late.height, Digest::Due);
+            let overdue = self.flush_debt.take(Payment::Quota).unwrap();
+            self.partial_flush(&overdue.key, overdue.height, PartialFlush::Due);
         }
     }
 
@@ -191,8 +191,11 @@ impl World {
         };
         // A node that was just divided may be over its budget, by what one child may have; where its neighbour was united with
         // it, the two are known as one place where something is late.
-        let late = self.flush_debt.bytes();
-        assert!(pending <= 2 * share * (node.children().len() + 2) + late, "{pending} bytes wait in a node");
+        let overdue = self.flush_debt.bytes();
+        assert!(
+            pending <= 2 * share * (node.children().len() + 2) + overdue,
+            "{pending} bytes wait in a node"
+        );
         for (at, child) in node.children().iter().enumerate() {
             assert!(node.slices(at).len() <= SLICES_MAX);
             let upper = (at + 1 < node.children().len()).then(|| node.pivots().get(at + 1));
@@ -362,8 +365,8 @@ fn steps_at_any_place_between_flushes_keep_entries_shape_and_room() {
             world.flush(&writes(&random, 2_000, 1 + random.below(60), deletes));
             for _ in 0..random.below(6) {
                 let (place, height) = (key(&random, 2_000), 1 + random.below(3) as u8);
-                let what = [Digest::Due, Digest::Child][random.below(2) as usize];
-                changes += u32::from(world.digest(&place, height, what));
+                let what = [PartialFlush::Due, PartialFlush::Child][random.below(2) as usize];
+                changes += u32::from(world.partial_flush(&place, height, what));
             }
             if round % 10 == 0 {
                 world.check();
@@ -379,7 +382,7 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
     let random = SeededRandom::new(15);
     let mut world = World::new(tiny());
     let share = world.settings.leaf_share();
-    let (mut late, mut steps) = (0, 0);
+    let (mut overdue, mut steps) = (0, 0);
     for _ in 0..150 {
         let wanted = writes(&random, 2_000, 30, 0);
         let mut messages = world.messages(&wanted);
@@ -387,7 +390,7 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
         let figures = world.try_flush(&mut messages).unwrap();
         world.note(&wanted);
         // The heaviest child in any case: it weighs at most what it may have, and what arrived for it.
-        let heaviest = HEAVY_SHARES * share + messages.span().bytes();
+        let heaviest = LARGE_SHARES * share + messages.span().bytes();
         let most = allowed.max(heaviest);
         assert!(
             figures.moved.to_leaves() <= most,
@@ -395,14 +398,14 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
             figures.moved.to_leaves(),
             messages.span().bytes()
         );
-        late = late.max(world.flush_debt.bytes());
+        overdue = overdue.max(world.flush_debt.bytes());
         while world.flush_debt.is_due() {
-            let place = world.flush_debt.take(Payment::Credit).unwrap();
-            steps += u32::from(world.digest(&place.key, place.height, Digest::Due));
+            let place = world.flush_debt.take(Payment::Quota).unwrap();
+            steps += u32::from(world.partial_flush(&place.key, place.height, PartialFlush::Due));
         }
     }
     world.check();
-    assert!(late > 0 && steps > 10, "{late} bytes were late, {steps} steps followed");
+    assert!(overdue > 0 && steps > 10, "{overdue} bytes were overdue, {steps} steps followed");
 }
 
 #[test]
@@ -410,7 +413,7 @@ fn what_comes_for_a_few_leaves_only_does_not_pile_up() {
     for leaves in [1, 4] {
         let random = SeededRandom::new(17);
         let settings = TreeSettings { leaf_bytes: 20_000, buffer_percent: 3, ..tiny() };
-        let heavy = HEAVY_SHARES * settings.leaf_share();
+        let heavy = LARGE_SHARES * settings.leaf_share();
         let mut world = World::new(settings);
         for _ in 0..20 {
             world.flush(&writes(&random, 20_000, 1_000, 0));
@@ -440,15 +443,15 @@ fn what_comes_for_a_few_leaves_only_does_not_pile_up() {
 fn without_anything_to_do_a_step_changes_nothing() {
     let random = SeededRandom::new(16);
     let mut world = World::new(tiny());
-    assert!(!world.digest(b"key", 1, Digest::Child), "no tree");
+    assert!(!world.partial_flush(b"key", 1, PartialFlush::Child), "no tree");
     world.flush(&writes(&random, 5, 5, 0));
-    assert!(!world.digest(b"key", 1, Digest::Due), "a single leaf");
+    assert!(!world.partial_flush(b"key", 1, PartialFlush::Due), "a single leaf");
     for _ in 0..60 {
         world.flush(&writes(&random, 2_000, 40, 0));
     }
     let before = (world.used_bytes(), Arc::clone(&world.version));
-    assert!(!world.digest(b"key", 200, Digest::Child), "no such height");
-    assert!(!world.digest(b"key", 0, Digest::Due), "leaves are no nodes");
+    assert!(!world.partial_flush(b"key", 200, PartialFlush::Child), "no such height");
+    assert!(!world.partial_flush(b"key", 0, PartialFlush::Due), "leaves are no nodes");
     assert_eq!(world.used_bytes(), before.0);
     world.check();
 }

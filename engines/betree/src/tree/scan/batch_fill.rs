@@ -11,7 +11,7 @@ use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
 use crate::tree::lookup::{Damaged, damaged_value};
 use crate::tree::scan::ScanRequest;
-use crate::tree::value_merge::Gathered;
+use crate::tree::value_merge::MergeOperands;
 
 /// See the module's head.
 pub(crate) struct Filling<'b> {
@@ -24,7 +24,7 @@ struct LargeEntry {
     place: usize,
     reference: LargeReference<Bytes>,
     /// What is to be done to it once it is read.
-    merges: Gathered,
+    merges: MergeOperands,
 }
 
 impl<'b> Filling<'b> {
@@ -38,20 +38,20 @@ impl<'b> Filling<'b> {
             Content::Deleted => {}
             Content::Value(value) => self.batch.push(key, value),
             Content::Merge(_) => unreachable!("merges are gathered, and come with what they are applied to"),
-            Content::Large(reference) => self.push_large(key, reference.to_owned(), Gathered::default()),
+            Content::Large(reference) => self.push_large(key, reference.to_owned(), MergeOperands::default()),
         }
     }
 
-    fn push_large(&mut self, key: &[u8], reference: LargeReference<Bytes>, merges: Gathered) {
+    fn push_large(&mut self, key: &[u8], reference: LargeReference<Bytes>, merges: MergeOperands) {
         self.batch.push_blank(key, reference.length() as usize);
         self.large.push(LargeEntry { place: self.batch.len() - 1, reference, merges });
     }
 
     /// Adds what merges make of what was found below them, if anything was.
-    pub(crate) fn push_merged(&mut self, key: &[u8], merges: Gathered, below: Option<Content<Bytes>>) {
+    pub(crate) fn push_merged(&mut self, key: &[u8], merges: MergeOperands, below: Option<Content<Bytes>>) {
         let below = match below {
             Some(Content::Large(reference)) if merges.pass_over(reference.length()) => {
-                return self.push_large(key, reference, Gathered::default());
+                return self.push_large(key, reference, MergeOperands::default());
             }
             Some(Content::Large(reference)) => return self.push_large(key, reference, merges),
             Some(Content::Value(value)) => Some(value),
