@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A unique index keeps the primary key in the value, so that the engine's own rule "the first to update a key wins" is the
-//! rule of uniqueness, and the check is one `get` (see docs/decisions/0005-unique-index-entries.md).
+//! rule of uniqueness, and the check is one `get` (see docs/decisions/0004-unique-index-entries.md).
 //!
 //! Each part of the field bytes ends where its encoding ends ([`pando_keyorder::parts_length`]), which is how an entry is taken
 //! apart again.

@@ -1,6 +1,6 @@
 //! The thread that accepts connections and gives each to the I/O thread that has the fewest.
 //!
-//! One thread for all listeners, which sleeps nearly always. Why not a listener per I/O thread: docs/decisions/0003.
+//! One thread for all listeners, which sleeps nearly always. Why not a listener per I/O thread: docs/decisions/0002-network-side.md.
 
 use std::io;
 use std::sync::Arc;
