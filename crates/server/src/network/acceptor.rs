@@ -1,6 +1,7 @@
 //! The thread that accepts connections and gives each to the I/O thread that has the fewest.
 //!
-//! One thread for all listeners, which sleeps nearly always. Why not a listener per I/O thread: docs/decisions/0002-network-side.md.
+//! One thread for all listeners, which sleeps nearly always. docs/decisions/0002-network-side.md says why there is no
+//! listener for each I/O thread.
 
 use std::io;
 use std::sync::Arc;
