@@ -52,7 +52,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "data",
         shape: Shape::Value("DIR"),
         default: "data",
-        help: "Folder that holds the data; made if it is not there. The memory engine needs none.",
+        help: "Folder of the data; created if it is missing. The memory engine needs none.",
         apply: |configuration, text| {
             configuration.data = path(text)?;
             Ok(())
@@ -86,7 +86,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "engine",
         shape: Shape::Value("ENGINE"),
         default: "betree",
-        help: "Storage engine: 'betree' keeps the data on disk, 'memory' forgets it at the end.",
+        help: "Storage engine: 'betree' keeps the data on disk, 'memory' loses it when the server stops.",
         apply: |configuration, text| {
             configuration.engine = text.parse().map_err(|_| ValueError::Engine)?;
             Ok(())
@@ -96,7 +96,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "cache",
         shape: Shape::Value("SIZE"),
         default: "256MB",
-        help: "Memory for cached pages, such as 256MB or 4GiB; at least 16MiB.",
+        help: "Memory limit of the storage engine: pages, write buffers, inner nodes, filters; such as 256MB or 4GiB, at least 16MiB.",
         apply: |configuration, text| {
             configuration.cache = text.parse()?;
             if configuration.cache < CACHE_BYTES_MIN {
@@ -109,7 +109,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "engine-option",
         shape: Shape::List("NAME=VALUE"),
         default: "",
-        help: "An option of the engine by its name, such as logBudget=2GB, checkpointPeriod=120, directIo=off or bufferPercent=4; several are possible. A wrong name is answered with all there are.",
+        help: "An option of the storage engine, such as logBudget=2GB, checkpointPeriod=120, directIo=off or bufferPercent=4; several are possible. The error for an unknown name lists all names.",
         apply: |configuration, text| {
             let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
             configuration.engine_options = entries.map(named_value).collect::<Result<_, _>>()?;
@@ -120,7 +120,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "allow-unauthenticated",
         shape: Shape::Switch,
         default: "false",
-        help: "Allow addresses that other machines can reach. There are no users and passwords yet: whoever reaches the port may do everything.",
+        help: "Allow addresses that other machines can reach. There are no users and passwords yet: every client that reaches the port has full access.",
         apply: |configuration, text| {
             let allowed = switch(text)?;
             configuration.open_to_others =
@@ -132,7 +132,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "max-connections",
         shape: Shape::Value("COUNT"),
         default: "20000",
-        help: "Connections at one time; more are closed as they come.",
+        help: "Connections at the same time; the server closes further ones at once.",
         apply: |configuration, text| {
             configuration.max_connections = count(text, 1, CONNECTIONS_MAX)?;
             Ok(())
@@ -142,7 +142,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "io-threads",
         shape: Shape::Value("COUNT"),
         default: "auto",
-        help: "Threads that serve connections; 'auto' is one per core, each of which it keeps to.",
+        help: "Threads that serve connections; 'auto' is one for each core, pinned to it.",
         apply: |configuration, text| {
             configuration.io_threads = match text {
                 "auto" => None,
@@ -165,7 +165,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "queued-reads",
         shape: Shape::Value("COUNT"),
         default: "128",
-        help: "Disk reads that each I/O thread has under way by itself through io_uring, where the kernel allows it; 0 leaves them to blocking threads.",
+        help: "Disk reads that each I/O thread has under way through io_uring, where the kernel allows it; with 0 blocking threads make all reads.",
         apply: |configuration, text| {
             configuration.queued_reads = count(text, 0, QUEUED_READS_MAX)?;
             Ok(())
@@ -185,7 +185,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "log-level",
         shape: Shape::Value("LEVEL"),
         default: "info",
-        help: "What is logged: error, warn, info, debug, trace, or a filter such as 'info,pando_server=debug'.",
+        help: "Level of the log: error, warn, info, debug, trace, or a filter such as 'info,pando_server=debug'.",
         apply: |configuration, text| {
             EnvFilter::try_new(text).map_err(|_| ValueError::LogLevel)?;
             configuration.log_level = text.to_owned();
@@ -196,7 +196,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         name: "log-format",
         shape: Shape::Value("FORMAT"),
         default: "text",
-        help: "How log lines look on standard error: 'text', or 'json' with one object per line.",
+        help: "Form of the log lines on standard error: 'text', or 'json' with one object per line.",
         apply: |configuration, text| {
             configuration.log_format = match text {
                 "text" => LogFormat::Text,
