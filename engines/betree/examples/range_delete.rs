@@ -92,7 +92,7 @@ fn delete_half(folder: &Path, cache_bytes: u64, entries: u64, way: Way) -> Resul
     }
     let committed = began.elapsed();
     Figures::of(&engine, tree)?.print("committed", &before, committed);
-    while engine.statistics().get("ranges.waiting").unwrap_or(0) > 0 {
+    while engine.statistics().get("range_deletes.pending").unwrap_or(0) > 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
     engine.checkpoint()?;

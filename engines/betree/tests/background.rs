@@ -106,7 +106,7 @@ fn what_reads_had_to_merge_goes_down_once_nobody_commits() {
         store.pass_seconds(2);
         store.get_all(&numbers);
     }
-    assert!(store.figure("merges.drains") > 50, "{}", store.figure("merges.drains"));
+    assert!(store.figure("flushes.idle") > 50, "{}", store.figure("flushes.idle"));
     let before = store.figure("runs.probes");
     store.get_all(&numbers);
     assert_eq!(store.figure("runs.probes"), before, "nothing waits in nodes any more");
@@ -119,19 +119,19 @@ fn without_reads_nothing_goes_down_early_and_commits_end_it() {
     let store = Store::new();
     let numbers = store.load(10_000);
     store.pass_seconds(5);
-    let (buffered, slices) = (store.figure("buffers.bytes"), store.figure("merges.slices"));
+    let (buffered, slices) = (store.figure("buffers.bytes"), store.figure("flushes.slices"));
     assert!(buffered > 10_000, "{buffered} bytes in buffers");
     store.pass_seconds(5);
     assert_eq!(store.figure("buffers.bytes"), buffered, "nobody reads: what is buffered stays");
-    assert_eq!(store.figure("merges.slices"), slices, "and so does what waits in nodes");
+    assert_eq!(store.figure("flushes.slices"), slices, "and so does what waits in nodes");
     store.get_all(&numbers);
-    let drains = store.figure("merges.drains");
+    let drains = store.figure("flushes.idle");
     for round in 0..5 {
         // A commit every second: it is never quiet.
         store.simulation.clock.advance(SECOND);
         store.put(store.tree, &[round]);
     }
-    assert_eq!(store.figure("merges.drains"), drains);
+    assert_eq!(store.figure("flushes.idle"), drains);
     assert_eq!(store.figure("debt.node_bytes"), 0, "but what was late went down when it was quiet");
     store.close();
 }
@@ -162,7 +162,7 @@ fn a_scan_reads_a_child_once_in_however_many_pieces() {
     let store = Store::new();
     let numbers = store.load(10_000);
     store.pass_seconds(5);
-    let (buffered, drains) = (store.figure("buffers.bytes"), store.figure("merges.drains"));
+    let (buffered, drains) = (store.figure("buffers.bytes"), store.figure("flushes.idle"));
     assert!(buffered > 10_000, "{buffered} bytes in buffers");
     let reader = store.engine.begin(Begin::READ).expect("a reader begins");
     for direction in [Direction::Forward, Direction::Backward] {
@@ -175,7 +175,7 @@ fn a_scan_reads_a_child_once_in_however_many_pieces() {
     }
     drop(reader);
     store.pass_seconds(5);
-    assert_eq!(store.figure("merges.drains"), drains, "two reads are no reason to send anything down");
+    assert_eq!(store.figure("flushes.idle"), drains, "two reads are no reason to send anything down");
     assert_eq!(store.figure("buffers.bytes"), buffered);
     store.close();
 }
@@ -185,7 +185,7 @@ fn a_small_hot_set_costs_less_than_its_log() {
     let store = Store::new();
     let numbers = store.load(20_000);
     let hot = &numbers[..200];
-    let written = || store.figure("merges.leaf_bytes") + store.figure("merges.run_bytes");
+    let written = || store.figure("flushes.leaf_bytes") + store.figure("flushes.run_bytes");
     let (before, logged) = (written(), store.figure("log.appended_bytes"));
     for round in 0..500 {
         store.put(store.tree, hot);
@@ -212,7 +212,7 @@ fn a_tree_that_is_written_once_does_not_pin_the_log() {
         assert!(live < 800 << 10, "{live} bytes of the log are kept");
     }
     assert!(store.figure("log.appended_bytes") > 2 << 20);
-    assert!(store.figure("merges.aged") > 0);
+    assert!(store.figure("flushes.aged") > 0);
     assert_eq!(store.figure("commits.stalls"), 0);
     store.close();
 }
@@ -221,7 +221,7 @@ fn a_tree_that_is_written_once_does_not_pin_the_log() {
 fn what_is_late_follows_its_flush_in_short_steps() {
     let store = Store::new();
     store.load(30_000);
-    let (digests, flushes) = (store.figure("merges.digests"), store.figure("merges.count"));
+    let (digests, flushes) = (store.figure("flushes.partial"), store.figure("flushes.count"));
     assert!(digests > 10, "{digests} steps beside {flushes} flushes");
     let late = store.figure("debt.node_bytes");
     assert!(late < 200 << 10, "{late} bytes are late after a load of 1.5 MB");

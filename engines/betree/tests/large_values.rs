@@ -170,9 +170,9 @@ fn a_value_is_written_once_however_often_its_leaf_is_written_anew() {
     }
     settle(&engine);
     assert_eq!(figure(&engine, "large_values.blocks_written"), 300);
-    assert_eq!(figure(&engine, "merges.large_values"), 300);
+    assert_eq!(figure(&engine, "flushes.large_values"), 300);
     assert_eq!(figure(&engine, "large_values.blocks_read"), 0, "nobody asked for one");
-    let leaf_entries = figure(&engine, "merges.leaf_entries");
+    let leaf_entries = figure(&engine, "flushes.leaf_entries");
     assert!(leaf_entries > 3 * 6_300, "6,300 entries, {leaf_entries} written: leaves were not rewritten");
     let reader = engine.begin(Begin::READ).expect("readers begin");
     for number in 0..300 {
@@ -381,7 +381,7 @@ fn the_size_can_be_changed_while_the_store_is_open() {
             expected.push((key(number), value(number, length)));
         }
         settle(&engine);
-        let written = figure(&engine, "merges.large_values");
+        let written = figure(&engine, "flushes.large_values");
         assert_eq!(written, [50, 50, 75, 125][round as usize], "after round {round}");
     }
     expected.sort();

@@ -204,10 +204,10 @@ fn work_that_fails_leaves_nothing_in_the_account() {
     store.simulation.disk.inject(fault);
     store.commit(0..100);
     store.pass(3);
-    assert!(store.figure("merges.failed") > 0, "merges had to write");
+    assert!(store.figure("flushes.failed") > 0, "merges had to write");
     store.simulation.disk.clear_faults();
     store.pass(90);
-    assert_eq!(store.figure("cache.work_bytes"), 0);
+    assert_eq!(store.figure("cache.working_bytes"), 0);
 }
 
 /// A source that fails after so many entries.
@@ -253,12 +253,12 @@ fn the_work_of_merges_counts_and_is_forgotten_some_seconds_after_they_end() {
         store.simulation.tasks.run_one();
     }
     store.pass(1);
-    assert!(store.figure("merges.count") > 10);
-    let work = store.figure("cache.work_bytes");
+    assert!(store.figure("flushes.count") > 10);
+    let work = store.figure("cache.working_bytes");
     // A buffer, what waits in nodes for it, leaves: some times the size of a partition, less than all that was merged.
     assert!(work > (64 << 10) && work < LIMIT / 2, "{work} bytes");
     let counted = store.figure("cache.counted_bytes");
     assert!(counted <= LIMIT + LIMIT / 16, "{counted} bytes count");
     store.pass(90);
-    assert_eq!(store.figure("cache.work_bytes"), 0);
+    assert_eq!(store.figure("cache.working_bytes"), 0);
 }

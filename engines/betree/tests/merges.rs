@@ -145,12 +145,12 @@ fn sums_pass_over_large_values_and_the_greater_of_two_takes_its_place() {
         (0..200).for_each(|number| store.put(&key(1_000 + number), b"small"));
         (10..40).for_each(|number| store.put(&key(number), &large(number)));
         store.engine.checkpoint().expect("a checkpoint succeeds");
-        let written = store.figure("merges.large_values");
+        let written = store.figure("flushes.large_values");
         for _ in 0..3 {
             (10..40).for_each(|number| store.merge(&key(number), Merge::Add(1)));
             store.engine.checkpoint().expect("a checkpoint succeeds");
         }
-        assert_eq!(store.figure("merges.large_values"), written, "{percent}: none was written anew");
+        assert_eq!(store.figure("flushes.large_values"), written, "{percent}: none was written anew");
         let old = store.reader();
         // Of three, one is less than the value; one is short, one is large itself.
         let operand = |number: u64| match number % 3 {

@@ -156,15 +156,15 @@ fn leaves_within_a_range_go_unread_and_their_room_comes_free() {
     let report = store.close();
     let (leaves, used) = (report.trees[0].leaves, report.used_bytes);
     store.open();
-    let reads = store.figure("cache.merge_reads");
+    let reads = store.figure("cache.flush_reads");
     store.delete(300, 2_900);
     assert_eq!(store.newest(), all_but(3_000, 300, 2_900));
     store.rest();
     assert_eq!(store.newest(), all_but(3_000, 300, 2_900));
-    let (unread, steps) = (store.figure("ranges.unread_leaves"), store.figure("ranges.steps"));
+    let (unread, steps) = (store.figure("range_deletes.unread_leaves"), store.figure("range_deletes.steps"));
     assert!(unread > leaves / 2, "{unread} of {leaves} leaves went unread");
     assert!(steps > 1, "so much is done in more than one step");
-    let reads = store.figure("cache.merge_reads") - reads;
+    let reads = store.figure("cache.flush_reads") - reads;
     assert!(reads < 40, "{reads} reads for the edges");
     let estimate = store.engine().tree_estimate(store.tree).expect("a tree has an estimate");
     assert!((300..=600).contains(&estimate.entries), "{estimate:?}");
@@ -216,10 +216,10 @@ fn what_an_old_snapshot_sees_stays_until_it_ends() {
     assert_eq!(store.keys(&*before), lives(0, 1_000));
     assert_eq!(store.keys(&*between), [lives(0, 200), vec![500], lives(800, 1_000)].concat());
     assert_eq!(store.newest(), [lives(0, 200), lives(1_000, 1_400)].concat());
-    assert_eq!(store.figure("ranges.unread_leaves"), 0, "a snapshot needs them");
+    assert_eq!(store.figure("range_deletes.unread_leaves"), 0, "a snapshot needs them");
     drop(before);
     store.rest();
-    assert!(store.figure("ranges.unread_leaves") > 0, "nobody needs the first range any more");
+    assert!(store.figure("range_deletes.unread_leaves") > 0, "nobody needs the first range any more");
     assert_eq!(store.keys(&*between), [lives(0, 200), vec![500], lives(800, 1_000)].concat());
     drop(between);
     store.rest();
@@ -237,7 +237,7 @@ fn large_values_of_what_goes_unread_are_given_back() {
     store.fill(0..40, 30_000);
     store.delete(10, 190);
     store.rest();
-    assert!(store.figure("ranges.unread_leaves") > 0);
+    assert!(store.figure("range_deletes.unread_leaves") > 0);
     assert_eq!(store.newest(), all_but(200, 10, 190));
     // What waits in a node holds up the values that it replaces.
     store.engine().compact(&[]).expect("all goes into leaves");
@@ -276,7 +276,7 @@ fn a_killed_process_goes_on_where_it_was_in_the_middle_of_a_range() {
             store.simulation.clock.advance(Duration::from_secs(61));
             store.simulation.tasks.run_one();
         }
-        let steps = store.figure("ranges.steps");
+        let steps = store.figure("range_deletes.steps");
         store.kill();
         let ranges = store.verified().trees[0].deleted_ranges;
         found_some |= ranges > 0 && steps > 0;
@@ -341,7 +341,7 @@ fn thousands_of_small_ranges_are_deleted_by_messages_and_key_by_key() {
     }
     let expected: Vec<u32> = (0..6_000).filter(|key| key % 3 != 0).collect();
     assert_eq!(store.newest(), expected);
-    assert!(store.figure("ranges.deleted") < 2_000, "there is room for so many only");
+    assert!(store.figure("range_deletes.count") < 2_000, "there is room for so many only");
     assert_eq!(store.keys(&*holder).len(), 6_000);
     store.kill();
     store.open();

@@ -81,9 +81,9 @@ fn random_inserts_into_a_large_tree_write_a_third_of_what_they_write_without_run
     let written = ["0", "8"].map(|percent| {
         let store = Store::new(percent);
         store.put(random(40_000), b"");
-        let before = store.figure("merges.leaf_bytes") + store.figure("merges.run_bytes");
+        let before = store.figure("flushes.leaf_bytes") + store.figure("flushes.run_bytes");
         store.put(random(60_000).skip(40_000), b"");
-        let after = store.figure("merges.leaf_bytes") + store.figure("merges.run_bytes");
+        let after = store.figure("flushes.leaf_bytes") + store.figure("flushes.run_bytes");
         let report = store.close();
         assert_eq!(report.slices > 0, percent != "0", "{report:?}");
         assert!(report.leaves > 100, "{report:?}");
@@ -96,8 +96,8 @@ fn random_inserts_into_a_large_tree_write_a_third_of_what_they_write_without_run
 fn ascending_inserts_write_full_leaves_once_and_no_runs() {
     let store = Store::new("8");
     store.put(0..60_000, b"");
-    assert_eq!(store.figure("merges.slices"), 0);
-    let rewritten = store.figure("merges.leaf_entries");
+    assert_eq!(store.figure("flushes.slices"), 0);
+    let rewritten = store.figure("flushes.leaf_entries");
     assert!(rewritten < 90_000, "{rewritten} entries were written into leaves for 60,000");
     let report = store.close();
     assert!(report.raw_bytes / report.leaves > 7_000, "leaves are full: {report:?}");
@@ -112,7 +112,7 @@ fn a_small_tree_has_no_runs() {
     let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is created");
     let store = Store { simulation, engine, tree };
     store.put(random(20_000), &[7; 40]);
-    assert_eq!(store.figure("merges.slices"), 0);
+    assert_eq!(store.figure("flushes.slices"), 0);
     assert!(store.close().leaves > 1);
 }
 
@@ -123,7 +123,7 @@ fn compacting_sends_all_that_waits_into_leaves_and_gives_back_room() {
     store.put(random(60_000).take(30_000), b"other");
     store.engine.checkpoint().expect("a checkpoint is made");
     let on_disk = || store.engine.bytes_on_disk(None).expect("it has a size");
-    let (slices, before) = (store.figure("merges.slices"), on_disk());
+    let (slices, before) = (store.figure("flushes.slices"), on_disk());
     assert!(slices > 100, "{slices}");
     let reader = store.engine.begin(Begin::READ).expect("a reader begins");
     store.engine.compact(&[store.tree]).expect("the tree is compacted");
@@ -146,11 +146,11 @@ fn every_key_is_found_in_runs_and_leaves_and_filters_spare_most_probes() {
         let found = reader.get(store.tree, &key(number), BlockingMode::MayBlock).expect("a get succeeds");
         assert_eq!(found.as_deref(), Some(&b"value"[..]));
     }
-    let (probes, vain) = (store.figure("runs.probes"), store.figure("runs.vain_probes"));
+    let (probes, vain) = (store.figure("runs.probes"), store.figure("runs.false_positives"));
     assert!(probes - vain > 1_000, "of {probes} probes {vain} in vain");
-    let spared = store.figure("runs.spared_probes");
+    let spared = store.figure("runs.skipped_probes");
     assert!(spared > 10 * vain, "filters spared {spared} probes, {vain} were in vain");
-    let splits = (store.figure("merges.leaf_splits"), store.figure("merges.node_splits"));
+    let splits = (store.figure("flushes.leaf_splits"), store.figure("flushes.node_splits"));
     assert!(splits.0 > 10 && splits.1 > 0, "{splits:?} leaves and nodes were divided");
     assert!(vain < 30_000 / 10, "{vain} probes in vain for 30,000 gets");
     let report_slices = {
@@ -164,11 +164,11 @@ fn every_key_is_found_in_runs_and_leaves_and_filters_spare_most_probes() {
 fn keys_that_are_overwritten_again_and_again_stay_in_the_buffers_if_there_is_room_for_them_once() {
     let store = Store::new("8");
     store.put(random(20_000), &[b'v'; 100]);
-    let merged_before = store.figure("merges.entries");
+    let merged_before = store.figure("flushes.entries");
     // 450 keys take some 140 KB of buffers of 256 KB, of which usually half is used.
     let random = SeededRandom::new(3);
     store.put((0..120_000).map(|_| random.below(450) << 55), &[b'w'; 100]);
-    let merged = store.figure("merges.entries") - merged_before;
+    let merged = store.figure("flushes.entries") - merged_before;
     assert!(merged < 24_000, "{merged} of 120,000 writes were merged");
     // Commits drop what those before them have left: two versions of all keys would be 203,000 bytes, and swept again and again.
     let (buffered, swept) = (store.figure("buffers.bytes"), store.figure("buffers.swept_bytes"));

@@ -124,7 +124,7 @@ fn readers_see_whole_commits_while_runs_are_written_united_and_flushed() {
     });
     assert!(checked > 100 && scans > 0, "the readers had no turn");
     let slices =
-        engine.statistics().iter().find(|(name, _)| *name == "merges.slices").map_or(0, |(_, value)| value);
+        engine.statistics().iter().find(|(name, _)| *name == "flushes.slices").map_or(0, |(_, value)| value);
     assert!(slices > 100, "{slices} slices were written");
     engine.close().expect("the store closes");
     drop(engine);

@@ -102,10 +102,10 @@ impl BackPressure {
 
     fn wait_for_buffers(&self) -> Result<(), BetreeError> {
         self.counters.stalls.add(1);
-        let mut waiting = Waiting::begin(self, self.counters.merges.get());
+        let mut waiting = Waiting::begin(self, self.counters.flushes.get());
         while self.buffers.bytes() >= self.buffer_limit() {
             self.gate.check_open()?;
-            if !waiting.is_over(self, self.counters.merges.get()) {
+            if !waiting.is_over(self, self.counters.flushes.get()) {
                 self.fail_if_stalled()?;
                 self.backlog.wake_flushers();
                 self.monitor.wait_for_room();

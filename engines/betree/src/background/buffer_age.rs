@@ -115,7 +115,7 @@ impl AgedBuffers {
         }
         busy.into_iter().for_each(|tree| self.backlog.aged.add(&tree));
         if matches!(outcome, Ok(Progress::Made)) {
-            self.counters.aged_merges.add(1);
+            self.counters.aged_flushes.add(1);
         }
         outcome
     }

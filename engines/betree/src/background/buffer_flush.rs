@@ -102,10 +102,10 @@ impl BufferFlusher {
         let outcome = self.flush_frozen(tree, view, at);
         let time = self.clock.monotonic().since(began);
         match &outcome {
-            Ok(_) => self.counters.merges.add(1),
-            Err(_) => self.counters.failed_merges.add(1),
+            Ok(_) => self.counters.flushes.add(1),
+            Err(_) => self.counters.failed_flushes.add(1),
         }
-        self.counters.merge_nanos.add(time.as_nanos() as u64);
+        self.counters.flush_nanos.add(time.as_nanos() as u64);
         self.monitor.note_flush(&outcome, time);
         outcome.map(|_| ())
     }
@@ -135,7 +135,7 @@ impl BufferFlusher {
         };
         let mut flushed = flush_with(input, large, to_leaves)?;
         drop(before);
-        self.counters.merged_entries.add(messages.span().len() as u64);
+        self.counters.flushed_entries.add(messages.span().len() as u64);
         self.count_flush(flushed.figures);
         tree.growth.note(flushed.figures.leaves);
         let overdue = std::mem::take(&mut flushed.overdue);
@@ -149,7 +149,7 @@ impl BufferFlusher {
 
     pub(crate) fn count_flush(&self, figures: FlushFigures) {
         let counters = &self.counters;
-        counters.merged_leaves.add(figures.leaves.leaves);
+        counters.written_leaves.add(figures.leaves.leaves);
         counters.leaf_splits.add(figures.leaf_splits);
         counters.node_splits.add(figures.node_splits);
         counters.leaf_entries.add(figures.leaves.entries);

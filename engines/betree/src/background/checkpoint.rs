@@ -171,7 +171,9 @@ impl Checkpointer {
 
     /// Merges, digests and steps of range deletes since the store was opened.
     fn background_steps(&self) -> u64 {
-        self.counters.merges.get() + self.counters.digests.get() + self.counters.range_steps.get()
+        self.counters.flushes.get()
+            + self.counters.partial_flushes.get()
+            + self.counters.range_delete_steps.get()
     }
 
     pub(crate) fn log_bytes_since_checkpoint(&self) -> u64 {

@@ -124,7 +124,7 @@ impl PartialFlushes {
                 idle.wanted.lock().push(wanted);
             }
             if progress == Progress::Made {
-                self.counters.drains.add(1);
+                self.counters.idle_flushes.add(1);
                 return Ok(Progress::Made);
             }
         }
@@ -192,7 +192,7 @@ impl PartialFlushes {
         };
         // How it ends says nothing about flushes: what commits wait for is neither failed nor mended by it.
         let mut flushed =
-            partial_flush(input, place, what).inspect_err(|_| self.counters.failed_merges.add(1))?;
+            partial_flush(input, place, what).inspect_err(|_| self.counters.failed_flushes.add(1))?;
         drop(before);
         let overdue = std::mem::take(&mut flushed.overdue);
         let paid = match payment {
@@ -203,7 +203,7 @@ impl PartialFlushes {
         if flushed.replaced_nodes.is_empty() {
             return Ok(Progress::Nothing);
         }
-        self.counters.digests.add(1);
+        self.counters.partial_flushes.add(1);
         self.flusher.count_flush(flushed.figures);
         tree.growth.note(flushed.figures.leaves);
         tree.install(&self.blocks, None, flushed);

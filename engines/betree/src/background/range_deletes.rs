@@ -133,12 +133,12 @@ impl RangeDeletes {
         }
         // Nobody waits for it: after a failure it is left until the next look.
         let reached = self.apply_to_nodes(tree, &view, &due);
-        let Ok(reached) = reached.inspect_err(|_| self.counters.failed_merges.add(1)) else {
+        let Ok(reached) = reached.inspect_err(|_| self.counters.failed_flushes.add(1)) else {
             return Ok(Progress::Nothing);
         };
         let done = KeySpan { start: due.span.start, end: reached.or(due.span.end) };
         tree.change_ranges(|ranges| ranges.without(&done, due.time));
-        self.counters.range_steps.add(1);
+        self.counters.range_delete_steps.add(1);
         Ok(Progress::Made)
     }
 

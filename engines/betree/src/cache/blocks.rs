@@ -73,9 +73,9 @@ pub(crate) struct Blocks {
     cache: Arc<PageCache>,
     /// Pages of slices that lookups read because a filter let the key through, and those that had not got it.
     pub(crate) probes: Counter,
-    pub(crate) vain_probes: Counter,
+    pub(crate) false_positives: Counter,
     /// Slices of which a lookup read nothing, since their filters knew that the key is not there.
-    pub(crate) spared_probes: Counter,
+    pub(crate) skipped_probes: Counter,
     /// Memory of slice indexes, which stay as long as their slices.
     pub(crate) index_memory: MemoryAccount,
     /// What merges, loads, cursors and callers have.
@@ -90,8 +90,8 @@ impl Blocks {
             store,
             cache: Arc::new(cache),
             probes: Counter::default(),
-            vain_probes: Counter::default(),
-            spared_probes: Counter::default(),
+            false_positives: Counter::default(),
+            skipped_probes: Counter::default(),
             index_memory: MemoryAccount::default(),
             accounts: MemoryAccounts::default(),
             scan_ahead: ScanAhead::default(),
@@ -196,7 +196,7 @@ impl Blocks {
         }
         let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
         if !missing.is_empty() {
-            self.cache.merge_reads.add(missing.len() as u64);
+            self.cache.flush_reads.add(missing.len() as u64);
             let pointers: Vec<Pointer> = missing.iter().map(|at| entries[*at].pointer).collect();
             let mut outcome = Ok(());
             self.store.read_scattered(&pointers, |place, pointer, payload| {

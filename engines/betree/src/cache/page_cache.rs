@@ -178,7 +178,7 @@ pub(crate) struct PageCache {
     /// Pages that readers waited for, or that others read for long scans.
     pub(crate) misses: Counter,
     /// Pages that merges read, which go by the cache.
-    pub(crate) merge_reads: Counter,
+    pub(crate) flush_reads: Counter,
     /// Calls to the device that scans made for pages, and the bytes that these brought.
     pub(crate) scan_reads: Counter,
     pub(crate) scan_read_bytes: Counter,
@@ -218,7 +218,7 @@ impl PageCache {
             decoded_hits: Counter::default(),
             compressed_hits: Counter::default(),
             misses: Counter::default(),
-            merge_reads: Counter::default(),
+            flush_reads: Counter::default(),
             scan_reads: Counter::default(),
             scan_read_bytes: Counter::default(),
             leaf_negatives: Counter::default(),

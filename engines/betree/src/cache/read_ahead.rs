@@ -86,7 +86,7 @@ impl Blocks {
         if missing.is_empty() {
             return Ok(());
         }
-        self.cache().merge_reads.add(missing.len() as u64);
+        self.cache().flush_reads.add(missing.len() as u64);
         let pointers: Vec<Pointer> = missing.iter().map(|(pointer, _)| *pointer).collect();
         let mut outcome = Ok(());
         self.store().read_scattered(&pointers, |place, pointer, payload| {

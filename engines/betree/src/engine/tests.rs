@@ -48,7 +48,7 @@ fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
             break error;
         }
     };
-    assert_eq!(store.counters.failed_merges.get(), 1);
+    assert_eq!(store.counters.failed_flushes.get(), 1);
     assert!(store.monitor.failure().is_none(), "commits wait for flushes only");
 
     loop {

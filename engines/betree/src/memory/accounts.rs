@@ -83,11 +83,11 @@ impl MemoryAccounts {
 
     /// Bytes that count.
     pub(crate) fn bytes(&self) -> usize {
-        self.work_bytes() + self.batches.bytes() + self.lent_bytes()
+        self.working_bytes() + self.batches.bytes() + self.lent_bytes()
     }
 
     /// Of work: the most that there was lately.
-    pub(crate) fn work_bytes(&self) -> usize {
+    pub(crate) fn working_bytes(&self) -> usize {
         self.counted.load(Ordering::Relaxed).max(self.most.load(Ordering::Relaxed))
     }
 

@@ -24,28 +24,28 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
         ("reads.gets", &counters.gets),
         ("reads.scans", &counters.scans),
         ("reads.scan_rows", &counters.scan_rows),
-        ("merges.count", &counters.merges),
+        ("flushes.count", &counters.flushes),
         ("buffers.swept_bytes", &counters.swept_bytes),
-        ("merges.failed", &counters.failed_merges),
-        ("merges.digests", &counters.digests),
-        ("merges.drains", &counters.drains),
-        ("merges.aged", &counters.aged_merges),
-        ("ranges.deleted", &counters.range_deletes),
-        ("ranges.steps", &counters.range_steps),
-        ("ranges.unread_leaves", &counters.unread_leaves),
-        ("ranges.unread_slices", &counters.unread_slices),
-        ("merges.entries", &counters.merged_entries),
-        ("merges.leaves", &counters.merged_leaves),
-        ("merges.leaf_splits", &counters.leaf_splits),
-        ("merges.node_splits", &counters.node_splits),
-        ("merges.leaf_entries", &counters.leaf_entries),
-        ("merges.leaf_bytes", &counters.leaf_bytes),
-        ("merges.slices", &counters.slices),
-        ("merges.slice_entries", &counters.slice_entries),
-        ("merges.run_bytes", &counters.run_bytes),
-        ("merges.nanos", &counters.merge_nanos),
-        ("merges.large_values", &counters.large_values),
-        ("merges.large_value_bytes", &counters.large_bytes),
+        ("flushes.failed", &counters.failed_flushes),
+        ("flushes.partial", &counters.partial_flushes),
+        ("flushes.idle", &counters.idle_flushes),
+        ("flushes.aged", &counters.aged_flushes),
+        ("range_deletes.count", &counters.range_deletes),
+        ("range_deletes.steps", &counters.range_delete_steps),
+        ("range_deletes.unread_leaves", &counters.unread_leaves),
+        ("range_deletes.unread_slices", &counters.unread_slices),
+        ("flushes.entries", &counters.flushed_entries),
+        ("flushes.leaves", &counters.written_leaves),
+        ("flushes.leaf_splits", &counters.leaf_splits),
+        ("flushes.node_splits", &counters.node_splits),
+        ("flushes.leaf_entries", &counters.leaf_entries),
+        ("flushes.leaf_bytes", &counters.leaf_bytes),
+        ("flushes.slices", &counters.slices),
+        ("flushes.slice_entries", &counters.slice_entries),
+        ("flushes.run_bytes", &counters.run_bytes),
+        ("flushes.nanos", &counters.flush_nanos),
+        ("flushes.large_values", &counters.large_values),
+        ("flushes.large_value_bytes", &counters.large_bytes),
         ("loads.entries", &counters.loaded_entries),
         ("loads.leaves", &counters.loaded_leaves),
         ("loads.leaf_bytes", &counters.loaded_bytes),
@@ -69,7 +69,7 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
     figures.set("transactions.live", store.visibility.snapshots.all().len() as u64);
     figures.set("trees.count", store.trees.all().len() as u64);
     let fragments = |tree: &Arc<Tree>| tree.view().ranges.fragments().len() as u64;
-    figures.set("ranges.waiting", store.trees.all().values().map(fragments).sum());
+    figures.set("range_deletes.pending", store.trees.all().values().map(fragments).sum());
     figures
 }
 
@@ -82,7 +82,7 @@ fn add_memory(store: &Store, figures: &mut Statistics) {
     figures.set("cache.decoded_page_bytes", decoded_bytes);
     figures.set("cache.compressed_page_bytes", compressed_bytes);
     figures.set("cache.run_page_bytes", cache.run_bytes());
-    figures.set("cache.between_pages_bytes", page_memory::bytes().0 as u64);
+    figures.set("cache.gap_bytes", page_memory::bytes().0 as u64);
     figures.set("cache.pages", decoded + compressed);
     figures.set("cache.decoded_pages", decoded);
     figures.set("cache.compressed_pages", compressed);
@@ -91,7 +91,7 @@ fn add_memory(store: &Store, figures: &mut Statistics) {
     figures.set("cache.decoded_hits", decoded_hits);
     figures.set("cache.compressed_hits", compressed_hits);
     figures.set("cache.misses", cache.misses.get());
-    figures.set("cache.merge_reads", cache.merge_reads.get());
+    figures.set("cache.flush_reads", cache.flush_reads.get());
     figures.set("reads.scan_device_reads", cache.scan_reads.get());
     figures.set("reads.scan_device_bytes", cache.scan_read_bytes.get());
     let ahead = &store.blocks.scan_ahead;
@@ -105,17 +105,17 @@ fn add_memory(store: &Store, figures: &mut Statistics) {
     let pages = decoded_bytes + compressed_bytes + cache.directory_bytes();
     figures.set("cache.counted_bytes", pages + store.memory.bytes_beside_pages() as u64);
     let accounts = &store.blocks.accounts;
-    figures.set("cache.work_bytes", accounts.work_bytes() as u64);
+    figures.set("cache.working_bytes", accounts.working_bytes() as u64);
     figures.set("cache.batch_bytes", accounts.batches.bytes() as u64);
     figures.set("cache.lent_bytes", accounts.lent_bytes() as u64);
     figures.set("buffers.bytes", store.buffers.bytes() as u64);
     figures.set("buffers.budget_bytes", store.buffers.budget() as u64);
-    figures.set("merges.bytes_per_second", store.monitor.pace.flush_rate());
+    figures.set("flushes.bytes_per_second", store.monitor.pace.flush_rate());
     figures.set("nodes.bytes", store.memory.resident.node_bytes() as u64);
-    figures.set("nodes.shed_bytes", store.memory.resident.released_bytes() as u64);
+    figures.set("nodes.released_bytes", store.memory.resident.released_bytes() as u64);
     figures.set("runs.probes", store.blocks.probes.get());
-    figures.set("runs.vain_probes", store.blocks.vain_probes.get());
-    figures.set("runs.spared_probes", store.blocks.spared_probes.get());
+    figures.set("runs.false_positives", store.blocks.false_positives.get());
+    figures.set("runs.skipped_probes", store.blocks.skipped_probes.get());
     figures.set("runs.index_bytes", store.blocks.index_memory.bytes() as u64);
     figures.set("intents.count", store.visibility.intents.len() as u64);
     figures.set("intents.bytes", store.visibility.intents.memory() as u64);
@@ -127,7 +127,7 @@ fn add_memory(store: &Store, figures: &mut Statistics) {
     figures.set("transactions.spilled_layers", spill.layers);
     figures.set("transactions.spill_write_bytes", spill.written_bytes);
     figures.set("transactions.spill_read_bytes", spill.read_bytes);
-    figures.set("merges.longest_nanos", store.monitor.longest_nanos());
+    figures.set("flushes.longest_nanos", store.monitor.longest_nanos());
     figures.set("debt.permille", store.back_pressure.debt().permille());
     let over = store.buffers.bytes().saturating_sub(store.buffers.flush_from());
     figures.set("debt.buffer_bytes", over as u64);

@@ -162,7 +162,7 @@ fn in_slice(
 ) -> Result<Found, BetreeError> {
     let index = blocks.slice_index(slice, blocking)?;
     if !index.filter.may_contain(hash) {
-        blocks.spared_probes.add(1);
+        blocks.skipped_probes.add(1);
         return Ok(Found::Absent);
     }
     let entry = &index.pages.pages()[index.pages.page_of(key)];
@@ -172,7 +172,7 @@ fn in_slice(
     let found = blocks.page(&entry.pointer, blocking)?.find(key, snapshot, floor);
     blocks.probes.add(1);
     if found == Found::Absent {
-        blocks.vain_probes.add(1);
+        blocks.false_positives.add(1);
     }
     Ok(found)
 }
