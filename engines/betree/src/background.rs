@@ -1,5 +1,5 @@
-//! Background work: takes committed writes from the buffers down the trees, makes checkpoints, and slows commits down where it falls
-//! behind.
+//! Background work: takes committed writes from the buffers down the trees, makes checkpoints, and slows
+//! commits down where it falls behind.
 //!
 //! | part | what it does |
 //! |---|---|
@@ -16,7 +16,8 @@
 //! | [`flush_monitor`], [`commit_pace`], [`hot_set`], [`back_pressure`] | measure flushes, and keep commits at their pace |
 //! | [`compaction`] | takes all pending messages into the leaves, on demand |
 //!
-//! Each part is a type with its own state. It holds the parts that it uses, and those above it in this table never use it.
+//! Each part is a type with its own state. It holds the parts that it uses, and those above it in this table
+//! never use it.
 
 pub(crate) mod back_pressure;
 pub(crate) mod backlog;

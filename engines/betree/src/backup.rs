@@ -1,22 +1,26 @@
 //! Hot backup: a copy of the store as it was after one commit, made while others go on.
 //!
 //! # The life of a backup
-//! 1. A checkpoint, so that little of the log has to be copied. Then its generation is *pinned*: nothing that it reaches is
-//!    used again ([`PinnedGeneration`]). The log is held from where that generation's replay begins.
-//! 2. FlushDebt the gate, for an instant: the last LSN. This is the *moment* of the backup; the log is synced up to it, copied
-//!    exactly up to it ([`Log::copy`](crate::log::Log::copy)), and let go.
-//! 3. The extents that the generation uses are copied, in *pieces* of at most 1 MiB, one a [step](BackupJob::step). Of an
-//!    incremental backup only those that the one before has not ([`changed`]).
+//! 1. A checkpoint, so that little of the log has to be copied. Then its generation is *pinned*: nothing that
+//!    it reaches is used again ([`PinnedGeneration`]). The log is held from where that generation's replay
+//!    begins.
+//! 2. Behind the gate, for an instant: the last LSN. This is the *moment* of the backup; the log is synced up
+//!    to it, copied exactly up to it ([`Log::copy`](crate::log::Log::copy)), and let go.
+//! 3. The extents that the generation uses are copied, in *pieces* of at most 1 MiB, one a
+//!    [step](BackupJob::step). Of an incremental backup only those that the one before has not ([`changed`]).
 //! 4. All is synced, then the [`manifest`] is written and renamed into place: only now it is a backup.
 //!
 //! # A backup's folder
-//! `MANIFEST` (what is there, with checksums), `extents` (the pieces, one behind the other), `wal/` (the log's segments, cut at
-//! the moment), `LOCK`. [`restore`] makes a store of a chain of them: a full one, and each incremental one after it.
+//! `MANIFEST` (what is there, with checksums), `extents` (the pieces, one behind the other), `wal/` (the
+//! log's segments, cut at the moment), `LOCK`. [`restore`] makes a store of a chain of them: a full one, and
+//! each incremental one after it.
 //!
 //! # Invariants
 //! - A folder without `MANIFEST` holds no backup, whatever else is in it.
-//! - A pinned generation never changes on disk, so pieces are copied without any lock; commits and checkpoints go on.
-//! - An error ends the backup and nothing else: the store is as it was, the pin is gone, what was written is removed.
+//! - A pinned generation never changes on disk, so pieces are copied without any lock; commits and
+//!   checkpoints go on.
+//! - An error ends the backup and nothing else: the store is as it was, the pin is gone, what was written is
+//!   removed.
 
 mod changed;
 mod error;
@@ -195,7 +199,8 @@ impl Drop for BackupJob {
         if self.is_finished {
             return;
         }
-        // Without its manifest nobody takes it for a backup; where even removing fails, the next attempt overwrites it.
+        // Without its manifest nobody takes it for a backup; where even removing fails, the next attempt
+        // overwrites it.
         let files = self.environment.files();
         let _removed = files.remove(&self.folder.join(EXTENTS_FILE));
         for name in files.list(&self.folder.join(LOG_FOLDER)).unwrap_or_default() {
@@ -204,7 +209,8 @@ impl Drop for BackupJob {
     }
 }
 
-/// Pins the newest generation, and holds the log that its replay needs. Waits for a checkpoint that is under way.
+/// Pins the newest generation, and holds the log that its replay needs. Waits for a checkpoint that is under
+/// way.
 fn pin_newest(store: &Store) -> (PinnedGeneration, crate::log::LogHold) {
     let _no_checkpoint = store.checkpointer.state.exclude();
     let pin = PinnedGeneration::newest(store.blocks.store());

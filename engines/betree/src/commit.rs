@@ -1,14 +1,15 @@
 //! The commit of a transaction: from a private write set to visible and logged.
 //!
 //! 1. Wait, if buffers or log are fuller than they should be ([`crate::background::back_pressure`]).
-//! 2. Write the record's payload.
-//! 3. FlushDebt the gate: append it to the log, whose LSN is the commit's timestamp, and put the writes into the buffers, and ranges that are
-//!    deleted into the lists of their trees.
+//! 2. Write the payload of the log record.
+//! 3. Pass the commit gate: append the record to the log, whose LSN is the commit's timestamp; put the writes
+//!    into the buffers, and deleted ranges into the lists of their trees.
 //! 4. Settle the intents, then publish: from here on new snapshots see the commit.
-//! 5. For `Logged`: hand the log's bytes to the kernel. `Synced` is the log's own business, told by a waker.
+//! 5. For `Logged`: hand the bytes of the log to the kernel. `Synced` is the log's own matter: it calls a
+//!    waker.
 //!
-//! Up to the append an error means that nothing has happened. After it nothing but the log's device can fail, and then the
-//! engine takes no further commits.
+//! Up to the append, an error means that nothing has happened. After it only the log's device can fail, and
+//! then the engine takes no further commits.
 
 pub(crate) mod large_commit;
 
@@ -39,7 +40,7 @@ use crate::tree::registry::TreeRegistry;
 
 /// How many commits pass between two looks for the oldest snapshot.
 const HORIZON_COMMITS: u64 = 64;
-/// So many versions that are left to be dropped are worth a look, too.
+/// A look is also worth it for so many superseded versions.
 const HORIZON_LEFT: usize = 64;
 
 /// Commits transactions. See the module's head.
@@ -83,11 +84,12 @@ impl Committer {
             }
         }
         let payload = payload_of(ranges, &groups, writes.bytes() + range_bytes + sorted.len() * 8);
-        // Replay takes as long as what has to be applied again, however few bytes that is in the log.
+        // The time of a replay depends on the bytes to be applied, not on their compressed size in the log.
         let replayed_bytes = payload.len() as u64;
         let packed = Packed::of(payload, self.options.log_compression);
         if self.visibility.superseded() >= HORIZON_LEFT {
-            // Not behind the last commit, whose transaction was still live and had a snapshot before it.
+            // Not right after the last commit: its transaction was still live then, and had an older
+            // snapshot.
             self.visibility.refresh();
         }
         let blind_merges = sorted.iter().filter(|write| is_blind_merge(write));

@@ -1,8 +1,10 @@
 //! The order of commits: the gate that they pass, the end of the log, and when they become visible.
 //!
-//! 1. A commit enters the [gate](CommitGate), gets its LSN from the log, and puts its writes into the buffers.
+//! 1. A commit enters the [gate](CommitGate), gets its LSN from the log, and puts its writes into the
+//!    buffers.
 //! 2. The [publisher](Publisher) makes commits visible in the order of their timestamps, without holes.
-//! 3. [Snapshots](snapshots::Snapshots) keep what live transactions see; [`Visibility`] knows the oldest of them.
+//! 3. [Snapshots](snapshots::Snapshots) keep what live transactions see; [`Visibility`] knows the oldest of
+//!    them.
 //! 4. [`LargeCommits`] knows the commits that reach the log in parts.
 
 mod commit_gate;

@@ -48,7 +48,8 @@ impl Betree {
     /// Opens the store in a folder, or makes one where there is none.
     ///
     /// # Errors
-    /// The folder is in use, cannot be written, or holds another version's or a damaged store; options that cannot be.
+    /// The folder is in use, cannot be written, or holds another version's or a damaged store; options that
+    /// cannot be.
     pub fn open(
         environment: &Environment,
         folder: &Path,
@@ -66,8 +67,9 @@ impl Betree {
         Ok(crate::space::BlockStore::exists(environment, folder)?)
     }
 
-    /// Begins a [backup](Engine::backup) that the caller carries on step by step: for tests that want something to happen
-    /// meanwhile, and for callers with a pace of their own. The moment of the backup lies within this call.
+    /// Begins a [backup](Engine::backup) that the caller carries on step by step: for tests that want
+    /// something to happen meanwhile, and for callers with a pace of their own. The moment of the backup lies
+    /// within this call.
     ///
     /// # Errors
     /// As for [`Engine::backup`].
@@ -245,7 +247,8 @@ impl Engine for Betree {
         let space = self.store.blocks.store().statistics();
         let is_log_long = self.store.gate.log().live_bytes() > LOG_KEPT_BYTES_MAX;
         if is_shorter || is_log_long || space.pending_bytes > PENDING_KEPT_BYTES_MAX {
-            // The older superblock still wants the log since then, and what was freed; once both are new it can go.
+            // The older superblock still wants the log since then, and what was freed; once both are new it
+            // can go.
             self.store.checkpointer.checkpoint(Shutdown::Running)?;
             let _tried = self.store.gate.log().shorten();
         }

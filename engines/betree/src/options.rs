@@ -33,7 +33,8 @@ pub struct Options {
     pub log_budget_bytes: u64,
     /// The time between two checkpoints, unless the log grows by an eighth of its budget before.
     pub checkpoint_period: Duration,
-    /// Bytes by which the data file grows at least, at least 64 KiB. It is also what stays free when the file is cut.
+    /// Bytes by which the data file grows at least, at least 64 KiB. It is also what stays free when the file
+    /// is cut.
     pub growth_bytes: u64,
     /// Whether commits are compressed in the log.
     pub log_compression: LogCompression,
@@ -41,20 +42,22 @@ pub struct Options {
     pub direct_io: DirectIo,
     /// Threads that flush buffers into runs and leaves; 0 means half the processors, at least two.
     pub merge_threads: usize,
-    /// Threads that read and decode what long scans will want next, beside them; 0 means as many as processors, but four at most.
+    /// Threads that read and decode what long scans will want next, beside them; 0 means as many as
+    /// processors, but four at most.
     pub scan_threads: usize,
-    /// Bytes that one root partition buffers before it is merged; 0 means an eighth of what all may buffer, but 1 MiB at least,
-    /// and 2 MiB at most, for trees without runs 16 MiB. A tree that is written much has many: what they hold together decides how
-    /// often runs and leaves are written anew, and the size of one how long a flush takes.
+    /// Bytes that one root partition buffers before it is merged; 0 means an eighth of what all may buffer,
+    /// but 1 MiB at least, and 2 MiB at most, for trees without runs 16 MiB. A tree that is written much has
+    /// many: what they hold together decides how often runs and leaves are written anew, and the size of one
+    /// how long a flush takes.
     pub partition_bytes: usize,
-    /// Memory for the writes of all transactions before they are committed, in bytes, part of `cache_bytes`; 0 means an eighth of
-    /// it, but 1 MiB at least and 256 MiB at most. What is more goes to the device.
+    /// Memory for the writes of all transactions before they are committed, in bytes, part of `cache_bytes`;
+    /// 0 means an eighth of it, but 1 MiB at least and 256 MiB at most. What is more goes to the device.
     pub transaction_memory_bytes: u64,
-    /// Bytes of keys and values that one transaction may write; 0 means sixteen times `log_budget_bytes`, but 1 GiB at least. The
-    /// log holds all of it until it is checkpointed.
+    /// Bytes of keys and values that one transaction may write; 0 means sixteen times `log_budget_bytes`, but
+    /// 1 GiB at least. The log holds all of it until it is checkpointed.
     pub transaction_bytes: u64,
-    /// A range of so many entries at least, by estimate, is deleted by one message; one of fewer key by key, which costs less than to
-    /// rewrite its edges.
+    /// A range of so many entries at least, by estimate, is deleted by one message; one of fewer key by key,
+    /// which costs less than to rewrite its edges.
     pub range_delete_entries: u64,
     pub(crate) tree: TreeSettings,
 }
@@ -197,7 +200,7 @@ impl Options {
         (self.transaction_memory() / 4).min(PART_BYTES)
     }
 
-    /// Threads for merging.
+    /// Flush threads.
     pub(crate) fn merge_threads(&self) -> usize {
         match self.merge_threads {
             0 => (processors() / 2).max(MERGE_THREADS_MIN),
@@ -217,11 +220,13 @@ impl Options {
 /// Threads beside long scans where nothing else is asked for.
 const SCAN_THREADS_MAX: usize = 4;
 
-/// Threads for merging where nothing else is asked for, however few the processors: one waits for the device a third of its time, and commits for
-/// it. With two instead of one a store of ten times its cache took 1.4 times as many documents a second, on two processors.
+/// Flush threads where nothing else is asked for, however few the processors: one waits for the device
+/// a third of its time, and commits for it. With two instead of one a store of ten times its cache took 1.4
+/// times as many documents a second, on two processors.
 const MERGE_THREADS_MIN: usize = 2;
 
-/// Processors that this process may use. The system is asked once: it reads files for the answer, and commits ask.
+/// Processors that this process may use. The system is asked once: it reads files for the answer, and commits
+/// ask.
 fn processors() -> usize {
     static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
     match PROCESSORS.load(Ordering::Relaxed) {

@@ -1,14 +1,16 @@
-//! Opening a store: from the newest superblock and the log to trees that are as they were after the last surviving commit.
+//! Recovery: opens a store, from the newest superblock and the log to trees that hold every surviving commit.
 //!
-//! 1. The superblock leads to the catalog, and the catalog to the roots. Nothing below a root is read before it is asked for.
-//! 2. The log is replayed from the superblock's position, record by record, straight into the buffers, as commits are. A
-//!    partition skips what its leaves have. Merging goes on meanwhile, so that memory stays within its budget.
-//! 3. There is nothing to undo: what is in the log was committed. Of a large commit ([`crate::commit::large_commit`]) that is so from its end
-//!    on: then it is completed; without its end it is passed over.
+//! 1. The superblock leads to the catalog, and the catalog to the roots. No block below a root is read before
+//!    it is needed.
+//! 2. The log is replayed from the superblock's position, record by record, straight into the buffers, as
+//!    commits are. A partition skips records that have left its buffers already. Flushes go on meanwhile, so
+//!    that memory stays within its budget.
+//! 3. There is nothing to undo: the log holds committed writes only. A large commit
+//!    ([`crate::commit::large_commit`]) with its end record is completed, one without is skipped.
 //!
-//! Creating and dropping trees stand in the log between the commits, and the catalog may know of them already: both are
-//! idempotent. Writes to a tree that the catalog does not know, and whose creation lies before the replay, were followed by
-//! its end: they are passed over.
+//! Records of created and dropped trees stand between the commits, and the catalog may know the trees
+//! already: both are idempotent. Writes to a tree that the catalog does not know, and whose creation lies
+//! before the replay, are skipped: the tree was dropped later.
 
 pub(crate) mod large_replay;
 
@@ -35,10 +37,10 @@ use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Partition, TreeView, Version};
 
-/// The folder of what transactions put out of memory, within the store's.
+/// The folder of spilled transaction writes, within the store's.
 const SPILL_FOLDER: &str = "spill";
 
-/// An engine's shared part and its background tasks.
+/// An open store and its background tasks.
 pub(crate) struct Opened {
     pub(crate) store: Arc<Store>,
     pub(crate) tasks: Vec<Task>,
@@ -50,7 +52,7 @@ pub(crate) fn open(
     folder: &Path,
     options: Options,
 ) -> Result<Opened, BetreeError> {
-    // Directly in any case, so that it is known how reads and writes are to be aligned if that is wanted later.
+    // With direct access in any case, so that the alignment is known if direct access is wanted later.
     let space = SpaceOptions::growing_by(options.growth_bytes, Access::Direct);
     let (block_store, state) = if BlockStore::exists(environment, folder)? {
         let (block_store, state) = BlockStore::open(environment, folder, space)?;
@@ -115,7 +117,7 @@ fn recover(
     store.visibility.publisher.start_at(CommitTimestamp::new(last.get()));
     large.finish(store)?;
     store.visibility.refresh();
-    // From here on less may be buffered: the first commits are not to wait for that.
+    // Less may be buffered after the replay, and the first commits must not wait for that.
     store.scheduler.make_replay_room(store.buffers.budget() / 4 * 3)
 }
 
@@ -205,7 +207,8 @@ fn replay(store: &Arc<Store>, large: &mut LargeReplay, record: &LogRecord<'_>) -
     Ok(())
 }
 
-/// Applies the ranges and the writes of a record, whose `timestamp` is its LSN, but for a part of a large commit.
+/// Applies the ranges and the writes of a record, whose `timestamp` is its LSN, but for a part of a large
+/// commit.
 pub(crate) fn replay_writes(
     store: &Arc<Store>,
     lsn: Lsn,
@@ -230,7 +233,8 @@ fn replay_create(
     lsn: Lsn,
 ) -> Result<(), BetreeError> {
     let mut naming = store.trees.lock_naming();
-    // A tree below the catalog's next number that the catalog does not have was dropped before the checkpoint.
+    // A tree below the catalog's next number that the catalog does not have was dropped before the
+    // checkpoint.
     let known = id.get() < naming.next;
     naming.next = naming.next.max(id.get() + 1);
     if known {
@@ -269,7 +273,7 @@ impl Tasks<'_> {
         Ok(())
     }
 
-    /// The tasks that bring what long scans ask for. They sleep as long as there are no long scans.
+    /// The tasks that read ahead for long scans. They sleep while there are none.
     fn start_scan_helpers(&mut self) -> Result<(), BetreeError> {
         let count = self.store.options.scan_threads();
         let names = (0..count).map(|number| format!("betree-scan-{number}"));

@@ -1,7 +1,8 @@
-//! Schedules of the whole engine on a disk in memory: commits, readers, the mergers and the checkpointer, each a thread.
+//! Schedules of the whole engine on a disk in memory: commits, readers, the flush tasks and the checkpoint task,
+//! each a thread.
 //!
-//! Run by `make test-schedules`; nothing else of the crate's tests works in that build. Beside this module those named
-//! `schedules` look at the parts: the log, the order of commits, the freeze, the cache.
+//! Run by `make test-schedules`; nothing else of the crate's tests works in that build. Beside this module
+//! those named `schedules` look at the parts: the log, the order of commits, the freeze, the cache.
 
 use std::path::Path;
 use std::sync::Arc;

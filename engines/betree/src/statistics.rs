@@ -1,4 +1,5 @@
-//! The statistics of an open store: every counter and gauge, traffic by cause and by tree, and who waited for what.
+//! The statistics of an open store: every counter and gauge, traffic by cause and by tree, and who waited for
+//! what.
 
 mod engine_statistics;
 mod traffic;

@@ -1,5 +1,5 @@
-//! An open store: its parts, and how they are put together. The engine's faces (transactions, recovery, backup, verification,
-//! statistics) hold a store; no part does, so that each part names what it uses.
+//! An open store: its parts, and how they are put together. The engine's faces (transactions, recovery,
+//! backup, verification, statistics) hold a store; no part does, so that each part names what it uses.
 //!
 //! ```text
 //!  faces        engine  transaction  recovery  backup  verify  statistics

@@ -1,15 +1,15 @@
 //! The offline check: every pointer, checksum, count, order and extent of a store.
 //!
-//! 1. From the superblock to the catalog, from there into each tree, down to each page. A block that cannot be read or makes
-//!    no sense is *damage*; the walk goes on beside it.
-//! 2. In each node, slice and leaf: keys ascend, lie within what the parent gives the child, and as many as the counters say.
-//!    Filters have every key. Of each key the versions grow older on the way down ([`slices`]).
-//!    Large values are read, piece by piece.
+//! 1. From the superblock to the catalog, from there into each tree, down to each page. A block that cannot
+//!    be read or makes no sense is *damage*; the walk goes on beside it.
+//! 2. In each node, slice and leaf: keys ascend, lie within what the parent gives the child, and as many as
+//!    the counters say. Filters have every key. Of each key the versions grow older on the way down
+//!    ([`slices`]). Large values are read, piece by piece.
 //! 3. All extents that were reached, each once, are those of the space map; the rest of the file is free.
 //! 4. The log is read from the position of the superblock to its end.
 //!
-//! Nothing is changed. [`verify`] checks a store that is not open; [`check_open`] one that is, on a pinned generation and at a pace
-//! of its own: what the log still holds on top is not in it.
+//! Nothing is changed. [`verify`] checks a store that is not open; [`check_open`] one that is, on a pinned
+//! generation and at a pace of its own: what the log still holds on top is not in it.
 
 mod large_values;
 mod slices;
@@ -108,7 +108,8 @@ pub struct Damage {
 /// Checks the store in a folder.
 ///
 /// # Errors
-/// The store is open elsewhere, or nothing of it can be read: no superblock, no space map. All else is in the report.
+/// The store is open elsewhere, or nothing of it can be read: no superblock, no space map. All else is in the
+/// report.
 pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, StorageError> {
     let space = SpaceOptions { access: Access::Buffered, ..SpaceOptions::default() };
     let (store, state) = BlockStore::open(environment, folder, space)?;
@@ -121,7 +122,8 @@ pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, 
     report.file_bytes = blocks.store().statistics().file_bytes;
     match blocks.store().audit(&reached) {
         Ok(audit) => report.used_bytes = audit.used_units * crate::base::UNIT_BYTES,
-        // Where a directory could not be read, its pages are missing from the walk: that is not a second damage.
+        // Where a directory could not be read, its pages are missing from the walk: that is not a second
+        // damage.
         Err(_) if !report.damage.is_empty() => {}
         Err(error) => report.damage.push(outside_trees(error.to_string())),
     }

@@ -1,13 +1,18 @@
-//! Back-pressure: how commits are slowed down when buffers or log fill faster than they are emptied.
+//! Back-pressure: slows commits down when buffers or the log fill faster than background work empties them.
 //!
-//! 1. Up to half of the buffer budget, and to three quarters of the log's, nothing waits: there background work begins.
-//! 2. From there on commits keep to the [pace](crate::background::commit_pace) of the merges: the more of the slack is used, the more closely.
-//! 3. At a quarter more than the budget a commit waits for room. That is the last resort, and counted as a stall. The pace makes it
-//!    rare: from the whole budget on each commit takes 25 ms, so that a merger that gets no processor for a while stops nobody.
+//! | buffers hold | what a commit does |
+//! |---|---|
+//! | up to half of the budget (three quarters where a hot set is overwritten) | nothing |
+//! | more | keeps the [pace](super::commit_pace) of the flushes: it sleeps longer, the more of the rest is used |
+//! | 1.25 times the budget | waits for room; statistics count it as a stall |
 //!
-//! No commit merges or makes a checkpoint itself, but where nobody else does: in a simulation, whose tasks run only when told,
-//! and where the mergers have not ended a merge for [`WAIT_MAX`]. So it cannot deadlock. Where merging or checkpoints fail, the
-//! commit that would have to wait fails and says why.
+//! The log has the same steps at three quarters of its budget and at the whole. The pace makes stalls rare:
+//! from the whole budget on each commit sleeps 25 ms, so that a flush task without a processor for a while
+//! stops nobody.
+//!
+//! A commit flushes or makes a checkpoint itself in two cases only: in a simulation, whose tasks run when
+//! told, and where no flush has ended for [`WAIT_MAX`]. So it cannot deadlock. Where flushes or checkpoints
+//! fail, a commit that would have to wait fails and says why.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +76,7 @@ impl BackPressure {
     /// Bytes in buffers from which on commits wait for room.
     fn buffer_limit(&self) -> usize {
         let budget = self.buffers.budget();
-        // Where tasks do not run by themselves nothing is gained by going on.
+        // Where tasks have no threads of their own, going on gains nothing.
         if self.runs_by_itself { budget + budget / 4 } else { budget }
     }
 
@@ -129,7 +134,8 @@ impl BackPressure {
         let mut waiting = Waiting::begin(self, self.counters.checkpoints.get());
         while self.checkpointer.is_log_full() {
             self.gate.check_open()?;
-            // One that takes long is no reason for a second: all who wait would make theirs, one after the other.
+            // A checkpoint that takes long is no reason for a second one: all waiting commits would make
+            // theirs in turn.
             if waiting.is_over(self, self.counters.checkpoints.get())
                 && !self.checkpointer.state.is_under_way()
             {
@@ -153,7 +159,7 @@ impl BackPressure {
     }
 }
 
-/// A wait for others' progress, which is counted somewhere.
+/// A wait for the progress of other threads, which some counter shows.
 struct Waiting {
     count: u64,
     since: Monotonic,
@@ -165,7 +171,7 @@ impl Waiting {
         Waiting { count, since: pressure.clock.monotonic(), is_over: !pressure.runs_by_itself }
     }
 
-    /// Whether nobody else will do it: then it is the caller's turn, until there is room.
+    /// Whether no other thread makes progress. Then the caller does the work itself, until there is room.
     fn is_over(&mut self, pressure: &BackPressure, count: u64) -> bool {
         if !self.is_over && count != self.count {
             *self = Waiting::begin(pressure, count);

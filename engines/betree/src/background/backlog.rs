@@ -1,14 +1,15 @@
-//! The backlog: the trees that background work is to look at, one queue for each kind of work, and whom to wake for it.
+//! The backlog: queues of trees for background work, one for each kind, and the tasks to wake for it.
 //!
 //! | queue | who adds | who takes |
 //! |---|---|---|
 //! | full | a commit that filled a partition | the flush scheduler, first |
-//! | overdue | a flush that left paid work behind | partial flushes, before any other flush |
+//! | overdue | a flush that left paid work for later | partial flushes, before any other flush |
 //! | largest | the flush scheduler, where memory runs short | the flush scheduler |
 //! | aged | the look for old buffers | the flush scheduler, when nothing is urgent |
 //! | range deletes | a commit that deletes a range; a look once a second | the application of range deletes |
 //!
-//! A queue holds trees, not work: whoever takes a tree looks at its newest view. A tree stands in each queue once.
+//! A queue holds trees, not work: the worker that takes a tree looks at its newest view. A tree stands in
+//! each queue once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

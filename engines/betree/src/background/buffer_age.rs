@@ -1,11 +1,12 @@
-//! How old what is buffered may become: no tree pins the log.
+//! Aged buffers: has old buffered writes flushed, so that no tree pins the log.
 //!
-//! The log is kept from the oldest record on that is in some buffer only. A tree that is written seldom would keep it for ever. So
-//! what has been buffered while the log grew by a quarter of its budget, or for ten minutes, is merged: by the mergers, one partition
-//! a step, when they have nothing more urgent to do. Most partitions are merged long before, and a small set of keys that is
-//! overwritten all the time is written once in that time, however often it was overwritten.
+//! The log is kept from the oldest record that some buffer still holds. A tree that is seldom written would
+//! keep it for ever. So writes are flushed after the log has grown by a quarter of its budget, or after ten
+//! minutes. Flush tasks do it, one partition a step, when they have nothing more urgent. Most partitions are
+//! flushed long before. A small set of keys that is overwritten all the time is written once in that time,
+//! however often it was overwritten.
 //!
-//! Ages are known by samples: which record was the last at some time, and how much had been logged.
+//! Ages are known by samples: the last record at some time, and how much had been logged.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
@@ -26,7 +27,7 @@ use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::Partition;
 
-/// What was buffered so long ago is merged, however little was logged since.
+/// Writes that were buffered so long ago are flushed, however little was logged since.
 const AGE_MAX: Duration = Duration::from_secs(600);
 /// The time between two samples where little is logged.
 const SAMPLE_TIME: Duration = Duration::from_secs(10);
@@ -62,7 +63,7 @@ pub(crate) struct AgedBuffers {
 }
 
 impl AgedBuffers {
-    /// Takes a sample, and has what has grown old merged. Called now and then.
+    /// Takes a sample, and puts trees with old buffers on the backlog. Called once a second.
     pub(crate) fn look_for_old(&self) {
         let now = Sample {
             lsn: self.gate.last_lsn(),
@@ -81,14 +82,14 @@ impl AgedBuffers {
         }
     }
 
-    /// Has the mergers merge what is buffered of records up to `target`, beside the caller, who does the same.
+    /// Has the flush tasks flush the writes of records up to `target`, beside the caller, who does the same.
     pub(crate) fn share_flushes_up_to(&self, target: Lsn) {
         self.ages.aged.fetch_max(target.get(), Ordering::Relaxed);
         self.backlog.aged.replace(self.trees.in_order());
         self.backlog.wake_flushers();
     }
 
-    /// Merges a partition that has grown old, if there is one.
+    /// Flushes an old partition, if there is one.
     pub(crate) fn flush_one(&self) -> Result<Progress, BetreeError> {
         let aged = Lsn::new(self.ages.aged.load(Ordering::Relaxed));
         let is_old =
@@ -104,7 +105,7 @@ impl AgedBuffers {
             let Some(at) = view.partitions.iter().position(is_old) else { continue };
             let merged = self.flusher.flush_partition(&tree, &flushing, &view, at);
             drop(flushing);
-            // One that failed comes last from now on; another may be able to.
+            // A tree that failed comes last from now on: others may succeed.
             if merged.is_err() {
                 self.backlog.aged.add(&tree)
             } else {
@@ -122,7 +123,7 @@ impl AgedBuffers {
 }
 
 impl Ages {
-    /// Adds a sample; the record up to which everything is too old now, if that is a newer one than before.
+    /// Adds a sample. Returns the record up to which everything is too old now, if it is newer than before.
     fn add(&self, now: Sample, log_budget: u64) -> Option<Lsn> {
         let mut samples = self.samples.lock();
         let is_apart = |last: &Sample| {

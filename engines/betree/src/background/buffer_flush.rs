@@ -1,12 +1,15 @@
 //! The buffer flusher: takes a frozen write buffer of one partition down its tree.
 //!
 //! 1. *Sweep*: superseded versions leave the buffer; if that frees enough, the buffer is not flushed yet.
-//! 2. *Freeze*: with the gate closed, the active buffer becomes the frozen one and an empty one takes new writes. A full partition
-//!    is divided in two: of many small buffers each flush is short, and all together hold as much.
-//! 3. *Flush* ([`crate::tree::flush`]) into runs and leaves. Nobody waits for it but a commit that finds no room.
+//! 2. *Freeze*: with the gate closed, the active buffer becomes the frozen one and an empty one takes new
+//!    writes. A full partition is divided in two: of many small buffers each flush is short, and all together
+//!    hold as much.
+//! 3. *Flush* ([`crate::tree::flush`]) into runs and leaves. Nobody waits for it but a commit that finds no
+//!    room.
 //! 4. *Install* the new version of the tree.
 //!
-//! Not here: the choice of the buffer ([`super::flush_scheduler`]), and partial flushes below the buffers ([`super::partial_flush`]).
+//! Not here: the choice of the buffer ([`super::flush_scheduler`]), and partial flushes below the buffers
+//! ([`super::partial_flush`]).
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -31,7 +34,8 @@ use crate::tree::path::{leaf_bounds, upper_bounds};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Frozen, Partition, TreeView};
 
-/// Leaves under one partition of a tree without runs. With more the partition is divided, so that each flush is short.
+/// Leaves under one partition of a tree without runs. With more the partition is divided, so that each flush
+/// is short.
 const PARTITION_LEAVES: usize = 32;
 
 /// Partitions of a tree that has runs.
@@ -63,7 +67,7 @@ pub(crate) enum Progress {
 }
 
 impl BufferFlusher {
-    /// Merges all that a tree has buffered of records up to `target`.
+    /// Flushes all buffered writes of a tree that belong to records up to `target`.
     pub(crate) fn flush_up_to(&self, tree: &Arc<Tree>, target: Lsn) -> Result<(), BetreeError> {
         let flushing = tree.lock_flush();
         loop {
@@ -75,7 +79,8 @@ impl BufferFlusher {
         }
     }
 
-    /// Drops what overwriting has left in an active buffer; whether that makes merging it unnecessary for now.
+    /// Drops superseded versions from an active buffer. Returns whether that makes a flush unnecessary for
+    /// now.
     pub(crate) fn sweep(&self, tree: &Tree, partition: &Partition) -> bool {
         let before = partition.active.bytes();
         self.visibility.refresh();
@@ -110,7 +115,8 @@ impl BufferFlusher {
         outcome.map(|_| ())
     }
 
-    /// The bytes that the buffer had.
+    /// Flushes the frozen buffer of a partition, and freezes it first if needed. Returns the bytes that it
+    /// had.
     fn flush_frozen(&self, tree: &Arc<Tree>, view: &TreeView, at: usize) -> Result<usize, BetreeError> {
         let frozen = match &view.partitions[at].frozen {
             Some(frozen) => Arc::clone(frozen),
@@ -161,20 +167,23 @@ impl BufferFlusher {
         counters.large_bytes.add(figures.large_bytes);
     }
 
-    /// Where the partitions begin that take the place of one: more than one if it has become too much for one buffer.
+    /// The lower bounds of the partitions that replace one: more than one if it has become too large for one
+    /// buffer.
     fn divided(&self, tree: &Tree, view: &TreeView, at: usize) -> Result<Vec<Box<[u8]>>, BetreeError> {
         let lower = &view.partitions[at].lower;
         let mut lowers = vec![lower.clone()];
         if tree.settings().buffer_percent == 0 {
             let bounds = leaf_bounds(&view.version, &self.blocks, lower, view.upper_of(at))?;
             if bounds.len() >= PARTITION_LEAVES {
-                // Every second part's worth of leaves begins a partition, so that neither half is full at once.
+                // A partition begins after every half of a full one's leaves, so that neither half is full at
+                // once.
                 let half = PARTITION_LEAVES / 2;
                 lowers.extend(bounds.into_iter().skip(half - 1).step_by(half));
             }
             return Ok(lowers);
         }
-        // Where buffers are flushed before they are full, memory is short: more of them would only be smaller.
+        // Where buffers are flushed before they are full, memory is short: more of them would only be
+        // smaller.
         let active = &view.partitions[at].active;
         let is_full = active.bytes() >= self.options.partition_bytes(&tree.settings());
         if is_full && view.partitions.len() < PARTITIONS_MAX {
@@ -193,7 +202,7 @@ impl BufferFlusher {
             lowers.into_iter().map(|lower| (lower, Arc::new(SharedBuffer::new()))).collect();
         let mut installed = tree.installed.lock();
         let _gate = self.gate.close();
-        // Only merges change partitions, and this tree's merge is ours: the place is still the same.
+        // Only flushes change partitions, and the caller holds the flush lock: the place is still the same.
         let current = tree.view_to_keep();
         let partition = &current.partitions[at];
         let cut = self.gate.last_lsn();
@@ -209,8 +218,8 @@ impl BufferFlusher {
     }
 }
 
-/// Which of the bounds divides what a buffer holds best; `None` if none leaves a fourth on either side, as where all that comes comes
-/// at the end.
+/// The bound that divides a buffer best. `None` if no bound leaves a fourth on either side, as where all
+/// writes arrive at the end.
 fn middle_of(buffer: &Buffer, bounds: &[Box<[u8]>]) -> Option<usize> {
     let count = buffer.len();
     let all = || buffer.range(Bound::Unbounded, Bound::Unbounded);

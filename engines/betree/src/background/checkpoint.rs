@@ -1,19 +1,23 @@
-//! Checkpoints: a durable image of all trees that no client waits for.
+//! Checkpoints: a durable image of all trees. No client waits for one.
 //!
-//! 1. FlushDebt the gate, for an instant: the last LSN. Every record up to it is in some tree's buffers or leaves.
-//! 2. Tree by tree: take its view, write the inner nodes that are not on disk yet, take its space change. What a partition has
-//!    buffered stays there; the log will be replayed from the oldest such record.
-//! 3. Sync the log: nothing of what the image contains may be missing from it. Where replay would begin within a large commit it
-//!    begins at its first part ([`crate::commit::large_commit`]).
-//! 4. Write the catalog, the space map and the superblock ([`Checkpoint::commit`](crate::space::Checkpoint::commit)).
+//! 1. Close the commit gate for an instant and take the last LSN. Every record up to it is in some buffer,
+//!    node or leaf.
+//! 2. Tree by tree: take its view, write the inner nodes that are not on disk yet, take its space change.
+//!    Buffered writes stay in the buffers; replay will begin at the oldest of their records.
+//! 3. Sync the log: it must hold everything that the image contains. A replay that would begin within a large
+//!    commit begins at the first part of it ([`crate::commit::large_commit`]).
+//! 4. Write the catalog, the space map and the superblock
+//!    ([`Checkpoint::commit`](crate::space::Checkpoint::commit)).
 //! 5. Release the log before the position from which *either* superblock replays, and free the old catalog.
 //!
-//! What has been buffered for long is merged by the mergers ([`crate::background::buffer_age`]), so that the position moves on. If the log has grown long
-//! even so, the checkpoint merges what was buffered before the last one first.
+//! Old buffers are flushed by the flush tasks ([`super::buffer_age`]), so that the position moves on. If the
+//! log has grown long even so, the checkpoint first flushes all writes that were buffered before the last
+//! one.
 //!
-//! # A failure
-//! changes nothing: the space changes are kept for the next attempt. A failed sync stops the engine. A dropped tree that is damaged, so
-//! that nobody knows what room it has, stays in the catalog as dropped and keeps that room: `checkpoints.failed_drops` counts such trees.
+//! # Failures
+//! A failed checkpoint changes nothing: its space changes are kept for the next attempt. A failed sync stops
+//! the engine. A dropped tree that is damaged stays in the catalog as dropped and keeps its room, since
+//! nobody knows all of that room; `checkpoints.failed_drops` counts such trees.
 
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeSet;
@@ -47,32 +51,33 @@ use crate::tree::view::TreeView;
 
 /// The catalog belongs to no tree.
 const NO_TREE: TreeId = TreeId::new(0);
-/// So many freed bytes are worth a checkpoint of an idle store.
+/// An idle store makes a checkpoint for so many freed bytes.
 const PENDING_BYTES_MIN: u64 = 1 << 20;
 
-/// What checkpoints remember from one to the next.
+/// The state that checkpoints keep from one to the next.
 #[derive(Default)]
 pub(crate) struct CheckpointState {
     last: Mutex<Last>,
     /// Bytes that the log has been given since the last checkpoint.
     log_bytes: AtomicU64,
-    /// The log was replayed, and no checkpoint has been made since: the next opening would replay all of it again, and a
-    /// process that is killed again and again would start more slowly each time. The first checkpoint merges what was replayed.
+    /// The log was replayed, and no checkpoint has been made since. The next opening would replay all of it
+    /// again: a process that is killed again and again would start more slowly each time. The first
+    /// checkpoint flushes all of it.
     replayed: AtomicBool,
     /// Why the last checkpoint failed, if it did.
     failure: Mutex<Option<BetreeError>>,
 }
 
-/// What the last checkpoint left behind.
+/// The outcome of the last checkpoint.
 #[derive(Default)]
 pub(crate) struct Last {
-    /// Where the image ended.
+    /// The last record in the image.
     lsn: Lsn,
-    /// The steps of background work that it contains: they add no record, but replace blocks.
+    /// The steps of background work in the image. They add no record, but replace blocks.
     steps: u64,
     at: Monotonic,
     catalog: Option<Pointer>,
-    /// Of attempts that failed.
+    /// Space changes of failed attempts.
     change: SpaceChange,
     /// Dropped trees whose room some reader still holds.
     graveyard: Vec<Arc<Tree>>,
@@ -80,7 +85,8 @@ pub(crate) struct Last {
     damaged: BTreeSet<TreeId>,
 }
 
-/// A tree as an image has it. It holds the version, so that nothing of it is reused before the image is durable.
+/// A tree as an image has it. It holds the version, so that nothing of it is reused before the image is
+/// durable.
 struct Captured {
     stored: StoredTree,
     view: Arc<TreeView>,
@@ -103,7 +109,7 @@ impl CheckpointState {
         self.failure.lock().clone()
     }
 
-    /// Whether one is being made, or kept from being made.
+    /// Whether a checkpoint is under way, or kept from beginning.
     pub(crate) fn is_under_way(&self) -> bool {
         self.last.try_lock().is_none()
     }
@@ -141,15 +147,16 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Where nobody writes, and the last image contains everything, a short segment takes the place of long ones, which the next two
-    /// checkpoints release. Where that fails, the log goes on as it was, or says to the next commit what is wrong with it.
+    /// Where nobody writes and the last image contains everything, a short segment replaces long ones, which
+    /// the next two checkpoints release. Where that fails, the log goes on as it was, or says to the next
+    /// commit what is wrong with it.
     pub(crate) fn shorten_log(&self) {
         if self.is_at_rest() {
             let _tried = self.gate.log().shorten();
         }
     }
 
-    /// Whether nobody writes, and no buffer has anything that is not in its final place.
+    /// Whether nobody writes and all buffers are empty.
     fn is_at_rest(&self) -> bool {
         self.partial_flushes.is_quiet() && self.buffers.bytes() == 0
     }
@@ -161,7 +168,7 @@ impl Checkpointer {
         }
         let Some(last) = self.state.last.try_lock() else { return false };
         let age = self.clock.monotonic().since(last.at);
-        // What was freed can be used again, or given back, only after two further checkpoints.
+        // Freed room can be used again, or given back, only after two further checkpoints.
         let waits = self.blocks.store().statistics().pending_bytes >= PENDING_BYTES_MIN;
         let moves = self.space_return.has_moved() || self.blocks.store().wants_checkpoint();
         let changed = last.lsn < self.gate.last_lsn() || last.steps != self.background_steps();
@@ -169,7 +176,7 @@ impl Checkpointer {
         age >= self.options.checkpoint_period && (changed || waits || moves || log_is_long)
     }
 
-    /// Merges, digests and steps of range deletes since the store was opened.
+    /// Flushes, partial flushes and steps of range deletes since the store was opened.
     fn background_steps(&self) -> u64 {
         self.counters.flushes.get()
             + self.counters.partial_flushes.get()
@@ -194,7 +201,8 @@ impl Checkpointer {
         self.is_log_long() && self.gate.log().live_bytes() >= self.log_budget()
     }
 
-    /// Bytes that the log may have. What it holds of large commits comes on top: no checkpoint could let go of it.
+    /// Bytes that the log may have. Its records of large commits come on top: no checkpoint could release
+    /// them.
     pub(crate) fn log_budget(&self) -> u64 {
         self.options.log_budget_bytes + self.large.log_bytes()
     }
@@ -212,12 +220,13 @@ impl Checkpointer {
         let is_shorter = matches!(self.gate.log().shorten(), Ok(true));
         let waits = self.blocks.store().statistics().pending_bytes >= PENDING_BYTES_MIN;
         if is_shorter || waits || self.gate.log().has_older_segments() {
-            // The older superblock leads to the old segments, and to what was freed since, until both are new.
+            // The older superblock leads to the old segments, and to what was freed since, until both are
+            // new.
             self.checkpoint(Shutdown::Running)?;
         }
         self.checkpoint(Shutdown::Clean)?;
         self.space_return.return_all();
-        // What the checkpoints released was kept to be used again.
+        // Released segments were kept to be used again.
         let _tried = self.gate.log().shorten();
         Ok(())
     }
@@ -250,7 +259,7 @@ impl Checkpointer {
         outcome
     }
 
-    /// Merges everything that has been committed so far.
+    /// Flushes everything that has been committed so far.
     pub(crate) fn flush_everything(&self) -> Result<(), BetreeError> {
         let target = {
             let _gate = self.gate.close();
@@ -260,8 +269,8 @@ impl Checkpointer {
         self.flush_all_up_to(target)
     }
 
-    /// Merges what all trees have buffered of records up to `target`. A tree that fails keeps no other from it; dropped ones that
-    /// nobody reads any more need not be merged.
+    /// Flushes all buffered writes of records up to `target`. A tree that fails stops no other; dropped ones
+    /// that nobody reads any more need no flush.
     fn flush_all_up_to(&self, target: Lsn) -> Result<(), BetreeError> {
         let oldest = self.visibility.oldest_now();
         let mut outcome = Ok(());
@@ -273,7 +282,7 @@ impl Checkpointer {
         outcome
     }
 
-    /// Where the log has grown long, merges what was buffered before the last checkpoint.
+    /// Where the log has grown long, flushes the writes that were buffered before the last checkpoint.
     fn flush_before(&self, before: Lsn) -> Result<(), BetreeError> {
         if self.gate.log().live_bytes() < self.options.log_budget_bytes / 2 {
             return Ok(());
@@ -284,7 +293,8 @@ impl Checkpointer {
     fn make_image(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
         let log_bytes = self.log_bytes_since_checkpoint();
         let moved = self.space_return.take_moved();
-        // Read before any tree is captured: what comes later may be in the image, and costs another at worst.
+        // Read before any tree is captured: a later step may be in the image, and costs another checkpoint at
+        // worst.
         let steps = self.background_steps();
         let end = {
             let _gate = self.gate.close();
@@ -302,8 +312,9 @@ impl Checkpointer {
             self.commit_image(last, &captured, &mut change, image)
         });
         if outcome.is_err() && self.blocks.store().generation() == generation {
-            // What was captured counts as attached, though no image has it. Were it freed in the generation that it was born in, its
-            // room would be used again at once, and attached a second time. So that generation ends, while the views still hold it.
+            // Captured blocks count as attached, though no image has them. Were they freed in their
+            // generation of birth, their room would be used again at once, and attached a second time. So
+            // that generation ends, while the views still hold it.
             drop(self.blocks.store().begin_checkpoint());
         }
         drop(captured);
@@ -324,7 +335,8 @@ impl Checkpointer {
         }
     }
 
-    /// Captures every tree; dropped ones that nobody reads any more are reclaimed. What was captured before an error counts.
+    /// Captures every tree. Dropped trees that nobody reads any more are reclaimed. Captures before an error
+    /// count.
     fn capture_all(
         &self,
         all: &mut Vec<Captured>,
@@ -341,7 +353,8 @@ impl Checkpointer {
                         last.graveyard.push(tree);
                         continue;
                     }
-                    // Its room is not known. It stays as a dropped tree until the store is opened again; the rest goes on.
+                    // Its room is not known. It stays as a dropped tree until the store is opened again; the
+                    // rest goes on.
                     Err(_) => {
                         self.counters.failed_drops.add(1);
                         last.damaged.insert(tree.id);
@@ -431,7 +444,8 @@ impl Checkpointer {
         let outcome = match checkpoint.commit(&contents) {
             Ok(outcome) => outcome,
             Err(error) => {
-                // After a failed sync the superblock may or may not be there: what it leads to stays as it is.
+                // After a failed sync the superblock may or may not be there: what it leads to stays as it
+                // is.
                 if store.check_poison().is_ok() {
                     extents_of([&pointer]).into_iter().for_each(|extent| store.abandon(extent));
                 }
@@ -447,7 +461,7 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Frees what readers held when it was replaced, if they are gone.
+    /// Frees replaced blocks whose readers are gone.
     pub(crate) fn reclaim(&self) {
         for tree in self.trees.all().values() {
             if let Some(mut installed) = tree.installed.try_lock() {
@@ -464,7 +478,7 @@ impl Checkpointer {
     }
 }
 
-/// What an image says beside the trees.
+/// The fields of an image beside the trees.
 struct Image {
     end: Lsn,
     from: Lsn,
@@ -473,7 +487,7 @@ struct Image {
     shutdown: Shutdown,
 }
 
-/// The record after which replay has to begin: all before it are in the leaves.
+/// The record after which replay has to begin: all up to it have left the buffers.
 fn replay_from(end: Lsn, captured: &[Captured]) -> Lsn {
     let partitions = captured.iter().flat_map(|captured| &captured.view.partitions);
     let unmerged = partitions.filter_map(|partition| partition.first_unmerged()).min();
@@ -512,7 +526,7 @@ fn stored_tree(tree: &Tree, view: &TreeView) -> StoredTree {
 /// The dirty nodes of a subtree, children before parents, one level after the other.
 fn collect_dirty(root: &Arc<NodeSlot>, dirty: &mut Vec<Arc<NodeSlot>>) {
     if root.stored().is_some() {
-        // What is on disk has only such children as are on disk, too.
+        // A node on disk has only children on disk.
         return;
     }
     if let Some(node) = root.loaded() {

@@ -1,29 +1,32 @@
-//! How fast commits may go: pure arithmetic over what merges achieve and how far they are behind.
+//! The commit pace: how fast commits may go. Pure arithmetic over the rate of flushes and how far they are
+//! behind.
 //!
 //! # Terms
-//! - *Slack*: what may be buffered (or logged) beyond the point from which background work tries to make it less.
-//! - *Debt*: the part of the slack that is used; 0 nothing, 1 all.
-//! - *Slot* of a commit: the time that it may take up. The next commit that finds itself within it sleeps until its end, so that
-//!   what threads commit together is limited, however many they are; the time that a commit takes itself counts.
+//! - *Slack*: the bytes that may be buffered or logged beyond the point where background work begins.
+//! - *Debt*: the used part of the slack, from 0 to 1.
+//! - *Slot* of a commit: the time that it may take up. A commit that finds itself within the slot before
+//!   sleeps until that slot ends. So all threads together are limited, however many they are, and the time of
+//!   the commit itself counts.
 //!
 //! # The law
-//! A slot lasts as long as merges need for as many bytes, times debt / (1 - debt). So a load settles where half of the slack
-//! is used or less, at the pace of the merges; a load that merges keep up with hardly notices; and the delay grows without a
-//! step, and without bound, so that the whole slack is used only by writes that are larger than it.
+//! A slot lasts as long as flushes need for as many bytes, times debt / (1 - debt), but at most [`SLOT_MAX`]
+//! or the time of the flush. So a load settles where half of the slack is used or less, at the rate of the
+//! flushes. A load that flushes keep up with hardly notices. Slots never reach further ahead than
+//! [`AHEAD_MAX`].
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pando_environment::sync::Mutex;
 
-/// What merges are taken to do before there has been one, in bytes per second.
+/// The rate assumed before there was a flush, in bytes per second.
 const FIRST_RATE: f64 = (50 << 20) as f64;
-/// The time of merges after which what was measured before counts a third.
+/// The flush time after which older measurements count a third.
 const MEMORY: Duration = Duration::from_secs(1);
-/// A merge counts as one that took so many times longer than usual, and so many nanoseconds, at most.
+/// A flush counts for at most so many times the usual time, plus so many nanoseconds.
 const OUTLIER: f64 = 4.0;
 const OUTLIER_NANOS: f64 = 5e6;
-/// The longest slot, unless merges need longer for the bytes: nobody pauses longer for being alone.
+/// The longest slot, unless flushes need longer for the bytes: a lone commit pauses no longer.
 const SLOT_MAX: Duration = Duration::from_millis(25);
 /// The farthest that slots reach ahead.
 const AHEAD_MAX: Duration = Duration::from_millis(500);
@@ -51,7 +54,7 @@ impl Debt {
     }
 }
 
-/// What merges achieved lately: bytes, and the nanoseconds that they took.
+/// The work of recent flushes: bytes, and the nanoseconds that they took.
 #[derive(Debug)]
 struct Achieved {
     bytes: f64,
@@ -62,7 +65,7 @@ struct Achieved {
 #[derive(Debug)]
 pub(crate) struct CommitPace {
     achieved: Mutex<Achieved>,
-    /// Bytes that one merger empties per second.
+    /// Bytes that one flush task empties per second.
     rate: AtomicU64,
     /// When the last slot ends, in nanoseconds of the monotonic clock.
     taken_until: AtomicU64,
@@ -70,7 +73,7 @@ pub(crate) struct CommitPace {
 
 impl Default for CommitPace {
     fn default() -> CommitPace {
-        // What is assumed counts as much as a tenth of a second of merging.
+        // The assumption counts as much as a tenth of a second of flushing.
         let achieved = Achieved { bytes: FIRST_RATE / 10.0, nanos: 1e8 };
         CommitPace {
             achieved: Mutex::new(achieved),
@@ -81,10 +84,10 @@ impl Default for CommitPace {
 }
 
 impl CommitPace {
-    /// Notes that a merge has emptied a buffer of so many bytes in this time.
+    /// Notes that a flush has emptied a buffer of so many bytes in this time.
     pub(crate) fn note_flush(&self, bytes: usize, time: Duration) {
         let mut achieved = self.achieved.lock();
-        // A machine that stood still for seconds has not become slow: one merge says only so much.
+        // A machine that stood still for seconds has not become slow: one flush says only so much.
         let usual = bytes as f64 * achieved.nanos / achieved.bytes.max(1.0);
         let nanos = (time.as_nanos() as f64).min(OUTLIER * usual + OUTLIER_NANOS);
         let kept = (-nanos / MEMORY.as_nanos() as f64).exp();
@@ -94,13 +97,13 @@ impl CommitPace {
         self.rate.store(rate.clamp(1.0, (10_u64 << 30) as f64) as u64, Ordering::Relaxed);
     }
 
-    /// Bytes that one merger empties per second.
+    /// Bytes that one flush task empties per second.
     pub(crate) fn flush_rate(&self) -> u64 {
         self.rate.load(Ordering::Relaxed)
     }
 
-    /// Takes a slot for a commit of so many bytes at the time `now`, where so many flushers work; how long the commit has to
-    /// sleep first.
+    /// Takes a slot for a commit of so many bytes at the time `now`, where so many flushers work; how long
+    /// the commit has to sleep first.
     pub(crate) fn take_slot(&self, now: Duration, bytes: u64, flushers: usize, debt: Debt) -> Duration {
         let now = now.as_nanos() as u64;
         let slot = self.slot_nanos(bytes, flushers, debt);

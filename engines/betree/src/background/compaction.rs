@@ -1,14 +1,15 @@
-//! Makes trees as small and as quick to read as they can be, because somebody asked for it: all that waits in buffers and nodes goes
-//! into leaves, and the room that comes free goes back to the device.
+//! Compaction on demand: takes all buffered and pending messages into the leaves, and gives the freed room
+//! back.
 //!
-//! 1. Buffers are merged, as for a checkpoint, and range deletes that every snapshot sees are worked in.
-//! 2. Level by level, from the root down, and from left to right, what waits for a child is sent down: a child a step, as
-//!    [`crate::background::partial_flush`] does it, so that nobody waits longer than for any other step. What commits bring meanwhile may wait again.
-//! 3. Checkpoints, after which what was replaced is free.
+//! 1. Buffers are flushed, as for a checkpoint, and range deletes that every snapshot sees are applied.
+//! 2. Level by level, from the root down, and from left to right, the messages pending for a child are
+//!    flushed into it. Each step flushes one child, as [`super::partial_flush`] does, so that nobody waits
+//!    longer than for any other step. Commits may bring new messages meanwhile.
+//! 3. Checkpoints, after which the replaced blocks are free.
 //!
-//! It costs a rewrite of each leaf for which something waits. A store that is written to at random has it undone by the next writes:
-//! it is for data at rest. How much smaller the store becomes hangs on how much waits: after random inserts at ten times the cache, most of which
-//! quiet times had sent down, it was nothing (docs/measurements.md).
+//! It rewrites each leaf for which messages are pending. In a store that is written at random the next writes
+//! undo it: it is for data at rest. After random inserts at ten times the cache, most of which quiet times
+//! had flushed already, it made the store no smaller.
 
 use std::sync::Arc;
 

@@ -1,9 +1,11 @@
-//! What becomes of a tree that was dropped, once no snapshot sees it any more.
+//! Dropped trees: frees their room once no snapshot sees them any more.
 //!
-//! 1. Everything that it owns is collected: directories, nodes and indexes of slices are read for that, and not kept.
+//! 1. Everything that the tree owns is collected. Directories, nodes and indexes of slices are read for it,
+//!    and not kept.
 //! 2. All of it is freed at once, in the image that a checkpoint is about to write.
 //!
-//! A tree of which something cannot be read keeps its room, since nobody knows all of it; it keeps no log.
+//! A tree of which something cannot be read keeps its room, since nobody knows all of it. It does not pin the
+//! log.
 
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ pub(crate) struct DroppedTrees {
 }
 
 impl DroppedTrees {
-    /// Frees everything that a dropped tree has. After an error it is whole, and tried again.
+    /// Frees all room of a dropped tree. After an error the tree is whole, and reclaimed later.
     pub(crate) fn reclaim(&self, tree: &Tree) -> Result<SpaceChange, BetreeError> {
         let flushing = tree.lock_flush();
         let view = tree.view_to_keep();
@@ -45,7 +47,8 @@ impl DroppedTrees {
         Ok(change)
     }
 
-    /// Empties the buffers of a dropped tree that nobody reads any more: they keep no log, and are not merged.
+    /// Empties the buffers of a dropped tree that nobody reads any more: they pin no log, and are not
+    /// flushed.
     pub(crate) fn forget_buffered(&self, tree: &Tree) {
         let _flushing = tree.lock_flush();
         let mut installed = tree.installed.lock();

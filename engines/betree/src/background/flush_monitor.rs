@@ -1,4 +1,5 @@
-//! The flush monitor: how fast flushes empty buffers, whether the last one failed, and the signal for who waits for room.
+//! The flush monitor: how fast flushes empty buffers, whether the last one failed, and the signal for who
+//! waits for room.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,12 +1,13 @@
-//! The flush scheduler: chooses the next step of background work. Flush tasks run it over and over.
+//! The flush scheduler: chooses the next step of background work. Flush tasks call it over and over.
 //!
 //! The order of the choice:
-//! 1. overdue work that flushes have paid for ([`super::partial_flush`]);
+//! 1. overdue messages that flushes have paid for ([`super::partial_flush`]);
 //! 2. a full partition;
 //! 3. where memory runs short, the largest buffer;
 //! 4. a buffer whose writes have grown old ([`super::buffer_age`]);
 //! 5. range deletes that every snapshot sees ([`super::range_deletes`]);
-//! 6. where nobody commits, overdue work and what reads had to merge again and again ([`super::partial_flush`]).
+//! 6. where nobody commits: overdue messages, and places that reads had to merge again and again
+//!    ([`super::partial_flush`]).
 
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::Partition;
 
-/// Trees that are chosen at once where memory runs short: looking through all of them takes its time where they are many.
+/// Trees that are chosen at once where memory runs short: looking through all of them takes its time where
+/// they are many.
 const LARGEST_MAX: usize = 64;
 
 /// See the module's head.
@@ -43,7 +45,7 @@ pub(crate) struct FlushScheduler {
 }
 
 impl FlushScheduler {
-    /// One step of a merging task.
+    /// One step of a flush task.
     pub(crate) fn step(&self) -> Step {
         // However often it is woken: a full disk is not asked again at once.
         let rest = self.monitor.rest();
@@ -61,7 +63,7 @@ impl FlushScheduler {
         }
     }
 
-    /// Merges one partition, or does another step of background work, if one is due.
+    /// Flushes one partition, or does another step of background work, if one is due.
     pub(crate) fn flush_one(&self) -> Result<Progress, BetreeError> {
         self.buffers.hot_set.look(self.buffers.budget() as u64 / 4);
         // A partial flush that fails keeps no flush from being tried.
@@ -85,7 +87,7 @@ impl FlushScheduler {
         self.partial_flushes.flush_wanted()
     }
 
-    /// Merges a full partition, if there is one in a tree that nobody is merging.
+    /// Flushes a full partition, if there is one in a tree that nobody is flushing.
     fn flush_one_full(&self) -> Result<Progress, BetreeError> {
         let listed = self.backlog.full.len();
         for _ in 0..listed {
@@ -99,7 +101,7 @@ impl FlushScheduler {
             if outcome.is_err() || self.has_full_partition(&tree) {
                 self.backlog.full.add(&tree);
             }
-            // Somebody may have merged it since it was listed: then the next one is full, perhaps.
+            // Another task may have flushed it since it was queued: then the next one may be full.
             if outcome? == Progress::Made {
                 return Ok(Progress::Made);
             }
@@ -134,7 +136,7 @@ impl FlushScheduler {
         self.backlog.largest.take()
     }
 
-    /// Merges a tree's largest buffer of at least so many bytes, or one that is frozen already.
+    /// Flushes a tree's largest buffer of at least so many bytes, or one that is frozen already.
     fn flush_largest(
         &self,
         tree: &Arc<Tree>,
@@ -158,8 +160,9 @@ impl FlushScheduler {
         Ok(Progress::Made)
     }
 
-    /// Merges, where the tasks alone are not fast enough, until less than so many bytes are buffered. On a full disk more is
-    /// buffered, so that the store can be opened, read, and emptied: the log holds it, and the log has its budget.
+    /// Flushes, beside the flush tasks, until less than so many bytes are buffered. On a full disk more is
+    /// buffered, so that the store can be opened, read, and emptied: the log holds it, and the log has its
+    /// budget.
     pub(crate) fn make_replay_room(&self, below: usize) -> Result<(), BetreeError> {
         while self.buffers.bytes() > below && !self.failed_for_space_lately() {
             match self.flush_one() {

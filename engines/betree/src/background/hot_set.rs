@@ -1,13 +1,13 @@
-//! Whether commits mostly overwrite what is still in the write buffers.
+//! Hot set detection: whether commits mostly overwrite keys that are still in the write buffers.
 //!
-//! A small set of keys that is written again and again needs no more buffer than it has keys: each new version takes the place of one
-//! that nobody sees any more. Merging a part of it only brings it back with the next writes, and costs pages each time. So where
-//! at least half of what is written grows no buffer, merging begins later: at three quarters of the budget and not at half. What is left of
-//! the budget is enough, since such buffers fill at half the rate at most. Nor is a buffer flushed for its size alone then: the keys
-//! may all lie in one partition.
+//! A small set of keys that is written again and again needs no more buffer than it has keys: each new
+//! version takes the place of one that nobody sees any more. Flushing a part of it costs pages, and the next
+//! writes bring it back. So where at least half of the written bytes grow no buffer, flushing begins at three
+//! quarters of the budget instead of half. The rest of the budget is enough, since such buffers fill at half
+//! the rate at most. A buffer is not flushed for its size alone then: the keys may all lie in one partition.
 //!
-//! 1. Commits count what they write, and by how much the buffers grow.
-//! 2. The mergers look at both once a quarter of the budget has been written since the last look.
+//! 1. Commits count the bytes that they write, and by how much the buffers grow.
+//! 2. The flush scheduler compares both once a quarter of the budget has been written since the last look.
 
 use pando_environment::sync::Mutex;
 use pando_environment::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -15,9 +15,9 @@ use pando_environment::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct HotSet {
-    /// What commits have written, as it counts in buffers, in bytes.
+    /// Bytes that commits have written, as they count in buffers.
     written: AtomicU64,
-    /// By how much that has made the buffers grow, in bytes.
+    /// Bytes by which these writes made the buffers grow.
     grown: AtomicI64,
     last: Mutex<Look>,
     is_hot: AtomicBool,
@@ -36,7 +36,7 @@ impl HotSet {
         self.grown.fetch_add(grown, Ordering::Relaxed);
     }
 
-    /// Looks at what was written since the last look, if that is at least so many bytes.
+    /// Compares both since the last look, if at least so many bytes were written.
     pub(crate) fn look(&self, least: u64) {
         let Some(mut last) = self.last.try_lock() else { return };
         let now =
@@ -50,7 +50,7 @@ impl HotSet {
         *last = now;
     }
 
-    /// Whether at least half of what was written lately overwrote what was buffered.
+    /// Whether at least half of the bytes written lately replaced buffered ones.
     pub(crate) fn is_hot(&self) -> bool {
         self.is_hot.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Maintenance: what the checkpoint task does once a second beside checkpoints. It looks for work and puts it on the backlog, shares
-//! memory out anew, and gives room back to the device.
+//! Maintenance: the work of the checkpoint task once a second beside checkpoints. It looks for work and puts
+//! it on the backlog, shares memory out anew, and gives room back to the device.
 
 use std::sync::Arc;
 use std::time::Duration;

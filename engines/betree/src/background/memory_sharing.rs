@@ -11,10 +11,10 @@
 //! | working memory of flushes and loads, waiting cursors, index builds | see [`crate::memory::MemoryAccounts`] |
 //! | directories of leaves, pages of runs, pages of leaves | all that these leave ([`crate::cache`]) |
 //!
-//! Beside the limit stand: pooled objects ([`crate::memory::ObjectPool`]: buffers of 16 to 64 KiB for as many reads as were under way
-//! at once, four of up to 2 MiB, 16 contexts of 96 KB); the read queues of flush threads (up to 2 MiB each); pages that a reader holds
-//! after the cache has dropped them; gaps between pages beyond that sixteenth, where many have gone and few have come; and what the
-//! allocator keeps for a moment.
+//! Beside the limit stand: pooled objects ([`crate::memory::ObjectPool`]: buffers of 16 to 64 KiB for as many
+//! reads as were under way at once, four of up to 2 MiB, 16 contexts of 96 KB); the read queues of flush
+//! threads (up to 2 MiB each); pages that a reader holds after the cache has dropped them; gaps between pages
+//! beyond that sixteenth, where many have gone and few have come; and what the allocator keeps for a moment.
 
 use std::sync::Arc;
 
@@ -73,7 +73,8 @@ impl MemorySharing {
         .fold(transactions, usize::saturating_add)
     }
 
-    /// Lends memory to a caller: as much of what is wanted as its part of the limit leaves. Pages make room at once for much.
+    /// Lends memory to a caller: as much of what is wanted as its part of the limit leaves. Pages make room
+    /// at once for much.
     pub(crate) fn lend(&self, wanted: usize) -> HeldMemory {
         let lent = self.blocks.accounts.lend(wanted, self.options.cache_bytes as usize);
         if lent.bytes() >= LENT_LEAST {

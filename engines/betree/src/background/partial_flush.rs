@@ -1,11 +1,14 @@
-//! Background work beside merges: steps that send down what waits in nodes.
+//! Partial flushes: steps that take messages pending in inner nodes further down, between flushes of buffers.
 //!
-//! 1. *Late*: what flushes left behind ([`crate::tree::flush_debt`]). It comes before the next flush, as far as flushes have paid for it.
-//! 2. *Idle*: when nobody commits, all that is late, and what reads had to merge again and again: slices of nodes, and buffers. So a
-//!    store that is only read becomes as quick as if there were no buffers. The next commit ends it, and one
-//!    merger does it, whatever their number.
+//! 1. *Overdue*: a flush takes only so much down at once and leaves the rest for later
+//!    ([`crate::tree::flush_debt`]). These messages go down before the next flush, as far as flushes have
+//!    paid for them.
+//! 2. *Idle*: when nobody commits, all overdue messages go down, and so do slices and buffers that reads had
+//!    to merge again and again. A store that is only read becomes as quick as if it had no buffers. The next
+//!    commit ends it. One flush task does it, whatever their number.
 //!
-//! The checkpointing task looks once in a while whether it is quiet, and what is wanted; the mergers do it, a child a step.
+//! The checkpoint task looks once a second whether the store is quiet and which places are wanted. The flush
+//! tasks do the steps, one child each.
 
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -26,15 +29,15 @@ use crate::tree::partial_flush::{PartialFlush, Place, partial_flush};
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 
-/// Something to do when nothing else is.
+/// A flush for idle times.
 enum WantedFlush {
-    /// All that is late in a tree.
+    /// All overdue messages of a tree.
     Overdue(Arc<Tree>),
     Child(Arc<Tree>, Wanted),
     Buffer(Arc<Tree>, Arc<SharedBuffer>),
 }
 
-/// What is known of quiet times.
+/// The state of idle times.
 #[derive(Default)]
 pub(crate) struct Idle {
     /// Commits and reads at the last look.
@@ -43,7 +46,7 @@ pub(crate) struct Idle {
     is_quiet: AtomicBool,
     /// The last first.
     wanted: Mutex<Vec<WantedFlush>>,
-    /// Held by the merger that is at it: one at a time, so that readers have the other processors.
+    /// Held by the flush task that does it: one at a time, so that readers have the other processors.
     flushing: Mutex<()>,
 }
 
@@ -59,7 +62,7 @@ pub(crate) struct PartialFlushes {
 }
 
 impl PartialFlushes {
-    /// Looks whether nobody has committed since the last look, and what is to be done then.
+    /// Looks whether nobody has committed since the last look, and collects the flushes for idle times.
     pub(crate) fn look_for_idle(&self) {
         let idle = &self.idle;
         let commits = self.counters.commits.get();
@@ -101,7 +104,7 @@ impl PartialFlushes {
             && self.counters.commits.get() == self.idle.commits.load(Ordering::Relaxed)
     }
 
-    /// Does something that is wanted, if it is quiet.
+    /// Does one flush for idle times, if nobody commits.
     pub(crate) fn flush_wanted(&self) -> Result<Progress, BetreeError> {
         let idle = &self.idle;
         let Some(_alone) = idle.flushing.try_lock() else { return Ok(Progress::Nothing) };
@@ -118,7 +121,7 @@ impl PartialFlushes {
                 },
                 WantedFlush::Buffer(tree, buffer) => Ok(self.flush_wanted_buffer(tree, buffer)?),
             };
-            // Nobody waits for it: after a failure it is left until the next look.
+            // Nobody waits for it. After a failure it is left until the next look.
             let Ok(progress) = flushed else { break };
             if progress == Progress::Made && matches!(wanted, WantedFlush::Overdue(_)) {
                 idle.wanted.lock().push(wanted);
@@ -147,7 +150,7 @@ impl PartialFlushes {
         Ok(Progress::Made)
     }
 
-    /// Sends down something that is late and paid for, if there is any.
+    /// Flushes some overdue and paid messages further down, if there are any.
     pub(crate) fn flush_overdue(&self) -> Result<Progress, BetreeError> {
         let Some(tree) = self.backlog.overdue.take() else { return Ok(Progress::Nothing) };
         let progress = self.flush_next_overdue(&tree, Payment::Quota);
@@ -155,9 +158,10 @@ impl PartialFlushes {
         progress
     }
 
-    /// A step at the next place where there is something to send down: flushes have done so at many, since they were noted.
+    /// A step at the next place with messages to flush: other flushes have emptied many places since they
+    /// were noted.
     fn flush_next_overdue(&self, tree: &Arc<Tree>, payment: Payment) -> Result<Progress, BetreeError> {
-        // Whoever is merging it now will ask again for what is late.
+        // The task that is flushing the tree now puts it on the backlog again.
         let Some(flushing) = tree.try_lock_flush() else { return Ok(Progress::Nothing) };
         let places = tree.flush_debt.lock().places();
         for _ in 0..places {
@@ -190,7 +194,7 @@ impl PartialFlushes {
             messages: &Messages::default(),
             retained: &retained,
         };
-        // How it ends says nothing about flushes: what commits wait for is neither failed nor mended by it.
+        // Its outcome says nothing about the flushes that commits wait for.
         let mut flushed =
             partial_flush(input, place, what).inspect_err(|_| self.counters.failed_flushes.add(1))?;
         drop(before);

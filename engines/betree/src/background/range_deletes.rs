@@ -1,15 +1,18 @@
-//! Range deletes of commits, and the background work that takes them off again ([`crate::range_deletes::list`]).
+//! Applying range deletes: background steps after which nodes and leaves hold nothing that a range delete
+//! covers ([`crate::range_deletes`]).
 //!
-//! # Who works them in
-//! The mergers, where there is nothing that commits wait for. A tree is listed when a range of it was deleted; once a second the
-//! checkpointing task lists those whose range deletes were too young for some snapshot.
+//! # Who applies them
+//! Flush tasks, where nothing that commits wait for is to be done. A commit that deletes a range puts the
+//! tree on the backlog. Once a second the checkpoint task adds the trees whose range deletes were too young
+//! for some snapshot before.
 //!
 //! # A step
-//! 1. The first range delete that every snapshot sees is chosen. While the log is being replayed only one that the replay has come to: from
-//!    then on no record brings anything older.
-//! 2. As long as a buffer over its keys may have something older, that buffer is flushed, which leaves it out.
-//! 3. Then nodes and leaves do without it ([`work_in`]), a part of the range in each step, and the range delete is taken off
-//!    the keys that are done: after the new version is in place, so that no reader finds old data without it.
+//! 1. The first range delete that every snapshot sees is chosen. While the log is replayed, only one that the
+//!    replay has reached: from then on no record brings anything older.
+//! 2. As long as a buffer over its keys may hold older versions, that buffer is flushed, which leaves them
+//!    out.
+//! 3. Then a part of the range is removed from nodes and leaves ([`range_delete_step`]). The range delete is
+//!    taken off these keys after the new version is in place, so that no reader finds old data without it.
 
 use std::sync::Arc;
 
@@ -32,10 +35,10 @@ use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 
-/// So many leaves are rewritten in one step at most, about.
+/// Leaves that one step rewrites at most, about.
 const STEP_LEAVES: usize = 8;
 
-/// What is to be worked in next.
+/// The range delete to be applied next.
 struct Due {
     span: KeySpan,
     time: CommitTimestamp,
@@ -53,8 +56,8 @@ pub(crate) struct RangeDeletes {
 }
 
 impl RangeDeletes {
-    /// Enters the ranges of a record into the lists of their trees; those that have it already leave it out. The caller is behind the
-    /// gate, or replays.
+    /// Enters the ranges of a record into the lists of their trees. A list that has the record already
+    /// ignores it. The caller has passed the gate, or replays.
     pub(crate) fn record(&self, ranges: &[DeletedRange], time: CommitTimestamp, lsn: Lsn) {
         let mut trees: Vec<_> = ranges.iter().map(|range| range.tree).collect();
         trees.sort_unstable();
@@ -82,7 +85,7 @@ impl RangeDeletes {
         }
     }
 
-    /// Works in a part of a range delete, if one is due in a tree that nobody is merging.
+    /// Applies a part of a range delete, if one is due in a tree that nobody is flushing.
     pub(crate) fn apply_one(&self) -> Result<Progress, BetreeError> {
         while let Some(tree) = self.backlog.range_deletes.take() {
             let Some(flushing) = tree.try_lock_flush() else { continue };
@@ -95,7 +98,7 @@ impl RangeDeletes {
         Ok(Progress::Nothing)
     }
 
-    /// Works in all range deletes of a tree that every snapshot sees.
+    /// Applies all range deletes of a tree that every snapshot sees.
     pub(crate) fn apply_all(&self, tree: &Arc<Tree>) -> Result<(), BetreeError> {
         loop {
             self.gate.check_open()?;
@@ -106,7 +109,7 @@ impl RangeDeletes {
         }
     }
 
-    /// The first range delete of a view that can be worked in.
+    /// The first range delete of a view that can be applied.
     fn due(&self, view: &TreeView) -> Option<Due> {
         if view.ranges.is_empty() {
             return None;
@@ -142,7 +145,7 @@ impl RangeDeletes {
         Ok(Progress::Made)
     }
 
-    /// Does a step in the nodes; how far it came, `None` for all.
+    /// Does a step in nodes and leaves. Returns how far it came, `None` for all.
     fn apply_to_nodes(
         &self,
         tree: &Tree,
@@ -150,7 +153,7 @@ impl RangeDeletes {
         due: &Due,
     ) -> Result<Option<Bytes>, BetreeError> {
         let settings = tree.settings();
-        // As of after the snapshots: a range that is deleted meanwhile is newer than all of them.
+        // Read after the snapshots: a range that is deleted meanwhile is newer than all of them.
         let retained = self.visibility.retained();
         let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
         let input = FlushInput {

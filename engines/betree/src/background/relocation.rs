@@ -1,13 +1,16 @@
-//! Moves what lies far out in the file: leaves, slices and inner nodes whose blocks lie behind a *ceiling* are written anew
-//! before it, so that the end of the file becomes free and can be cut off.
+//! Relocation: moves blocks towards the front of the data file, so that its free end can be cut off.
 //!
-//! Content does not change, only its place: pages are read and written again one by one, the directory or index behind them with
-//! the new pointers, and the nodes on the way up are replaced as a flush replaces them. What is known of a leaf is where its
-//! directory lies; pages of it that lie elsewhere (a leaf in fragments) move when it does. A leaf or slice whose large values *reach*
-//! behind the ceiling moves as well, with those values: their references are in its pages. A leaf or slice that is damaged stays where it is,
-//! and stops no other.
+//! Leaves, slices and inner nodes whose blocks lie behind a *ceiling* are written anew before it. Their
+//! content does not change: pages are read and written again one by one, the directory or index follows with
+//! the new pointers, and the nodes above are replaced as a flush replaces them.
 //!
-//! The caller holds the tree's `flush` lock.
+//! - A leaf is found by its directory. Pages of it that lie elsewhere (a leaf in fragments) move when the
+//!   directory does.
+//! - A leaf or slice whose large values *reach* behind the ceiling moves as well, together with those values:
+//!   the references to them are in its pages.
+//! - A damaged leaf or slice stays where it is, and stops no other.
+//!
+//! The caller holds the tree's flush lock.
 
 mod values;
 
@@ -31,7 +34,7 @@ use crate::tree::view::Version;
 /// Leaves and slices of a tree that are remembered as damaged; more are tried again.
 const UNMOVABLE_MAX: usize = 1024;
 
-/// What one step moves at most, and whither.
+/// The most that one step moves, and the place before which it moves it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoveLimits {
     /// The unit before which everything is to lie.
@@ -40,8 +43,8 @@ pub(crate) struct MoveLimits {
     pub(crate) bytes: u64,
 }
 
-/// Moves some of a tree's blocks; how many stored bytes. Less than was allowed means that all of the tree lies before the
-/// ceiling, or that there is no room.
+/// Moves some of a tree's blocks; how many stored bytes. Less than was allowed means that all of the tree
+/// lies before the ceiling, or that there is no room.
 pub(crate) fn relocate(blocks: &Blocks, tree: &Tree, limits: MoveLimits) -> Result<u64, BetreeError> {
     let before = tree.view_to_keep();
     let Some(root) = &before.version.root else { return Ok(0) };
@@ -148,7 +151,8 @@ impl Mover<'_> {
         Ok(Some(Child::Inner(Arc::new(NodeSlot::dirty(InnerNode::new(node.height(), parts))))))
     }
 
-    /// Moves a leaf or slice, or leaves it where it is, now and later, if it cannot be read: who reads it is told.
+    /// Moves a leaf or slice, or leaves it where it is, now and later, if it cannot be read: who reads it is
+    /// told.
     fn unless_damaged<T>(
         &mut self,
         head: &Pointer,
@@ -201,7 +205,8 @@ impl Mover<'_> {
         Ok(Some(Slice::written(stored, index, &self.blocks.index_memory)))
     }
 
-    /// Writes pages and what leads to them in another place; `None` where there is no room before the ceiling.
+    /// Writes pages and what leads to them in another place; `None` where there is no room before the
+    /// ceiling.
     fn blocks_of(
         &mut self,
         directory: &Directory,
@@ -251,7 +256,7 @@ impl Mover<'_> {
         Ok(Some(Moved { head, pages, reach }))
     }
 
-    /// Gives up what was written from the extent of this number on.
+    /// Abandons the written extents from this number on.
     fn abandon_from(&mut self, first: usize) {
         for extent in self.written.drain(first..) {
             self.blocks.store().abandon(extent);

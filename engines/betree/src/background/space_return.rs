@@ -1,4 +1,5 @@
-//! Gives free room of the data file back to the device, and moves blocks inwards where much of the file is free.
+//! Space return: gives free room of the data file back to the device, and moves blocks inwards where much of
+//! the file is free.
 
 use std::sync::Arc;
 
@@ -55,8 +56,8 @@ impl SpaceReturn {
         self.moved.fetch_or(moved, Ordering::Relaxed);
     }
 
-    /// Gives a little of the free room back to the device, and moves a little of what keeps the file long. Where that fails, the
-    /// store is as it was.
+    /// Gives a little of the free room back to the device, and moves a little of what keeps the file long.
+    /// Where that fails, the store is as it was.
     pub(crate) fn return_some(&self) {
         let store = self.blocks.store();
         match self.move_inward() {
@@ -81,7 +82,8 @@ impl SpaceReturn {
         }
     }
 
-    /// Moves blocks that lie far out in the file, if much of it is free and nobody waits for flushes; bytes moved.
+    /// Moves blocks that lie far out in the file, if much of it is free and nobody waits for flushes; bytes
+    /// moved.
     fn move_inward(&self) -> Result<u64, BetreeError> {
         let Some(ceiling) = self.blocks.store().plan_ceiling() else { return Ok(0) };
         let mut moved = 0;

@@ -1,8 +1,9 @@
-//! The write buffers of all trees together: how commits' writes get into them, how many bytes they hold, and from when on they are
-//! flushed.
+//! The write buffers of all trees together: they take the writes of commits, count their bytes, and say from
+//! when on they are flushed.
 //!
-//! Each tree is divided into root partitions by key, and each partition has a buffer of its own. A commit's writes go to the active
-//! buffers of their partitions. A partition is full from a size on; all buffers together have a budget.
+//! Each tree is divided into root partitions by key, and each partition has a buffer of its own. The writes
+//! of a commit go to the active buffers of their partitions. A partition is full from a size on; all buffers
+//! together have a budget.
 
 use std::sync::Arc;
 
@@ -50,8 +51,9 @@ impl WriteBuffers {
         }
     }
 
-    /// Puts writes of one record into a tree's buffers; they ascend by key. What the tree has already is left out. The caller
-    /// has passed the gate. The timestamp is the record's LSN, but for parts of a large commit.
+    /// Puts writes of one record into a tree's buffers; they ascend by key. What the tree has already is left
+    /// out. The caller has passed the gate. The timestamp is the record's LSN, but for parts of a large
+    /// commit.
     pub(crate) fn apply(
         &self,
         tree: &Arc<Tree>,
@@ -93,8 +95,8 @@ impl WriteBuffers {
         }
     }
 
-    /// Puts the writes of a record's payload into the buffers of the trees that are there; how many they are. The caller has
-    /// passed the gate.
+    /// Puts the writes of a record's payload into the buffers of the trees that are there; how many they are.
+    /// The caller has passed the gate.
     pub(crate) fn apply_payload(
         &self,
         lsn: Lsn,
@@ -124,14 +126,15 @@ impl WriteBuffers {
         Ok(count)
     }
 
-    /// Bytes that all write buffers together may take: a quarter of the cache unless set, twice that while the log is replayed and
-    /// nobody reads yet.
+    /// Bytes that all write buffers together may take: a quarter of the cache unless set, twice that while
+    /// the log is replayed and nobody reads yet.
     pub(crate) fn budget(&self) -> usize {
         let budget = self.options.buffer_budget();
         if self.gate.is_replaying() { 2 * budget } else { budget }
     }
 
-    /// Bytes from which on a root partition is full. One that is overwritten again and again is not full as long as there is memory.
+    /// Bytes from which on a root partition is full. One that is overwritten again and again is not full as
+    /// long as there is memory.
     pub(crate) fn full_from(&self, tree: &Tree) -> usize {
         let usual = self.options.partition_bytes(&tree.settings());
         if self.hot_set.is_hot() { usual.max(self.flush_from()) } else { usual }

@@ -1,9 +1,10 @@
 //! What a generation reaches that an earlier backup has not: the extents of an incremental backup.
 //!
-//! A block is in the earlier backup if it was born up to that backup's generation and lies in units that the generation used.
-//! (Room is allocated in the generation that a block is born in, and never while a generation that is not durable yet could
-//! still reach it. So of what lies there the earlier backup has nothing else.) Since blocks never change, all that such a block
-//! leads to is in the backup as well: the walk turns back there, and costs what has changed, not what there is.
+//! A block is in the earlier backup if it was born up to that backup's generation and lies in units that the
+//! generation used. (Room is allocated in the generation that a block is born in, and never while a
+//! generation that is not durable yet could still reach it. So of what lies there the earlier backup has
+//! nothing else.) Since blocks never change, all that such a block leads to is in the backup as well: the
+//! walk turns back there, and costs what has changed, not what there is.
 
 use bytes::Bytes;
 

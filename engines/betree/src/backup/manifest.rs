@@ -1,4 +1,5 @@
-//! The manifest of a backup: what is in its folder, of which state of which store, and after which other backup.
+//! The manifest of a backup: what is in its folder, of which state of which store, and after which other
+//! backup.
 //!
 //! Little-endian; *varint* as in `docs/data-file.md`:
 //!

@@ -1,11 +1,14 @@
 //! Makes a store of a full backup and the incremental ones after it.
 //!
-//! 1. The manifests: each whole, each the one that the next adds to, and together all that the last generation uses.
-//! 2. `data.0000.new` is given its whole length, then the pieces, the oldest backup first: a later one's are newer. Each is
-//!    checked before it is written.
-//! 3. The log of the last backup is taken over, and the superblock written, both under a new random name: the restored store
-//!    is not the one that was backed up, and neither takes the other's later backups for its own.
-//! 4. The data file is synced and renamed. Only now there is a store; opening it replays the log up to the backup's moment.
+//! 1. The manifests: each whole, each the one that the next adds to, and together all that the last
+//!    generation uses.
+//! 2. `data.0000.new` is given its whole length, then the pieces, the oldest backup first: a later one's are
+//!    newer. Each is checked before it is written.
+//! 3. The log of the last backup is taken over, and the superblock written, both under a new random name: the
+//!    restored store is not the one that was backed up, and neither takes the other's later backups for its
+//!    own.
+//! 4. The data file is synced and renamed. Only now there is a store; opening it replays the log up to the
+//!    backup's moment.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,12 +33,13 @@ struct Link {
     manifest: Manifest,
 }
 
-/// Makes a store in the folder `to` of these backups: a full one, then each incremental one in order. Reports the moment of the
-/// last, and the bytes of the new store.
+/// Makes a store in the folder `to` of these backups: a full one, then each incremental one in order. Reports
+/// the moment of the last, and the bytes of the new store.
 ///
 /// # Errors
-/// Backups that are unfinished, damaged, of another version, or do not follow each other; a folder that holds something; a
-/// device that fails or is full. Then there is no store in the folder, and calling again begins anew.
+/// Backups that are unfinished, damaged, of another version, or do not follow each other; a folder that holds
+/// something; a device that fails or is full. Then there is no store in the folder, and calling again begins
+/// anew.
 pub fn restore(
     environment: &Environment,
     backups: &[PathBuf],

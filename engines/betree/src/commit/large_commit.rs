@@ -1,40 +1,57 @@
-//! The commit of a transaction that is larger than memory: in parts, and visible at once.
+//! Large commits: the commit of a transaction that is larger than memory, in parts that become visible at
+//! once.
 //!
 //! # Terms
-//! - *Part*: as many of the writes, in order of tree and key, as are put into the buffers at once. Merges have a part of their own, the last.
-//! - *End*: the log record from which on the commit counts, whatever happens.
-//! - *Leap*: the timestamp of the commit lies far ahead ([`crate::log::leap_from`]) of all that are given out meanwhile, and the log
-//!   goes on behind it.
+//! - *Part*: as many of the writes, in order of tree and key, as are put into the buffers at once. Merge
+//!   operators have a part of their own, the last.
+//! - *End record*: the decision. With it in the log the commit happens, whatever follows; steps 3 to 5
+//!   complete it.
+//! - *Whole record*: the last record of the commit. Its LSN is the commit's timestamp.
+//! - *Gap*: the timestamp lies far ahead ([`crate::log::lsn_after_gap`]) of all that are given out meanwhile.
+//!   The whole record leaves a gap in the LSNs, and the log goes on behind it.
 //!
-//! # How
-//! 1. The parts are appended to the log, each a record. Other commits go on, and so do other large ones.
-//! 2. The end is appended. It names the timestamp. From here to step 5 only one large commit is under way.
-//! 3. Part by part: wait for room as any commit does, append a record that says so, and put the part (read back from the log) into the
-//!    buffers, under the timestamp that no snapshot sees yet. Other commits have smaller timestamps, and become visible without waiting.
-//! 4. The log is synced, and the last record appended, which leaps: its LSN is the timestamp. With it the part of merges goes into the
-//!    buffers, as any commit's writes do with its record, and ranges that the commit deletes, which the end names, enter the lists of their
+//! # Steps
+//! 1. The parts are appended to the log, each as a record. Other commits go on, large ones too.
+//! 2. The end record is appended. It names the timestamp. From here to step 5 only one large commit is under
+//!    way.
+//! 3. Part by part: wait for room as any commit does, append a record that says so, read the part back from
+//!    the log, and put it into the buffers under the timestamp that no snapshot sees yet. Other commits have
+//!    smaller timestamps, and become visible without waiting.
+//! 4. The log is synced, and the whole record appended. With it the part of merge operators goes into the
+//!    buffers, and the ranges that the commit deletes, which the end record names, enter the lists of their
 //!    trees. It is synced, too.
 //! 5. The claims are settled, and the timestamp is published: snapshots see all parts at once.
 //!
-//! # Why it is whole after a crash
-//! - Without the end nothing was ever put into a buffer, and replay passes the parts over.
-//! - With the end replay puts the parts in where the records of step 3 stand, each under the LSN of that record, so that a partition which
-//!   has it already leaves it out, as of any commit. What is missing at the log's end is completed when the store is opened.
-//! - A checkpoint syncs the log before its superblock. So an image that contains a part of it has an end in the log.
-//! - As long as anything of it may have to be replayed, replay begins before its first part ([`LargeCommits::keep_whole`]).
-//! - Nobody saw it before all that came before it in time was durable (step 4): where it is there after a power cut, and an earlier
-//!   commit is not, nobody had seen it.
+//! ```text
+//! log:  part part part  END  applied applied applied  WHOLE
+//!       |<- undone if ->|    |<- completed when the ->|
+//!           no END               store is opened
+//! ```
 //!
-//! # Merges beside it
-//! Of each key times have to descend on the way down, and the parts have one that lies ahead. Who writes with an intent cannot meet
-//! them: their keys are claimed. Blind merges can. So a commit of some looks, before it takes its place in the log, whether one of its keys is
-//! claimed by the large commit that is under way ([`LargeCommits::merge_beside`]), and waits for that one's end if so. The merges of the large
-//! commit itself go in at its end, in the order of the log, so that a counter which everybody merges into holds nobody up; therefore
-//! they have to fit into one record.
+//! # Why it is atomic across a crash
+//! - Without the end record no write of it was ever put into a buffer, and replay skips the parts.
+//! - With the end record, replay puts the parts in where the records of step 3 stand, each under the LSN of
+//!   that record. A partition that has the part already skips it, as with any commit. The rest is completed
+//!   when the store is opened.
+//! - A checkpoint syncs the log before its superblock. So an image that holds a part of it has an end record
+//!   in the log.
+//! - As long as any of it may have to be replayed, replay begins before its first part
+//!   ([`LargeCommits::keep_whole`]).
+//! - No snapshot sees it before all earlier commits are durable (step 4). If it survives a power cut and an
+//!   earlier commit does not, nobody had seen it.
+//!
+//! # Blind merge operators beside it
+//! The timestamps of a key have to descend on the way down a tree, and the parts have one that lies ahead.
+//! Writers with intents cannot meet the parts: their keys are claimed. Blind merge operators can. So a commit
+//! with some checks, before it takes its place in the log, whether the large commit under way has claimed one
+//! of its keys ([`LargeCommits::merge_beside`]), and waits for the end of that commit if so. The merge
+//! operators of the large commit itself go in with its whole record, in the order of the log, so that a
+//! counter which everybody adds to stops nobody. Therefore they have to fit into one record.
 //!
 //! # Failures
-//! Up to the end an error means that nothing has happened. From the end on the commit waits for what it lacks, such as room on the
-//! device; where that cannot come (the log has failed, the engine is closed) the next opening completes it.
+//! Up to the end record an error means that nothing has happened. From then on the commit waits for anything
+//! that it lacks, such as room on the device. Where that cannot come (the log has failed, the engine is
+//! closed), the next opening completes it.
 
 mod part;
 
@@ -73,7 +90,7 @@ pub(crate) struct Decided {
     pub(crate) merges: Option<LogPosition>,
     /// The next part to be put into the buffers.
     pub(crate) next: usize,
-    /// Deleted with the last record.
+    /// Ranges that the whole record deletes.
     pub(crate) ranges: Vec<DeletedRange>,
     pub(crate) at: Stage,
 }
@@ -81,9 +98,9 @@ pub(crate) struct Decided {
 /// When a large commit is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// As it is made: others want room, too, and it waits for its own.
+    /// While it is made: other commits need room, too, and it waits for its own.
     Commit,
-    /// When the store is opened: on a full device, too, so that there can be made room.
+    /// When the store is opened: also on a full device, so that room can be made there.
     Replay,
 }
 
@@ -215,7 +232,8 @@ impl Committer {
         })
     }
 
-    /// Puts the parts of a decided commit into the buffers and publishes it; `settle` is called before snapshots see it.
+    /// Puts the parts of a decided commit into the buffers and publishes it; `settle` is called before
+    /// snapshots see it.
     pub(crate) fn complete(
         &self,
         decided: &mut Decided,
@@ -228,7 +246,7 @@ impl Committer {
             if matches!(error, BetreeError::Closed) {
                 return error;
             }
-            // It counts, and is not there: nothing may be committed after it.
+            // It is decided and incomplete: no commit may follow it.
             self.gate.log().stop(Lsn::new(decided.timestamp.get()), error.into()).into()
         })
     }
@@ -299,7 +317,7 @@ impl Committer {
         let synced = log.sync(whole.lsn);
         self.large.set_whole(decided.first, whole.lsn);
         settle(timestamp);
-        // Even where the sync has failed: what comes behind waits for it.
+        // Even where the sync has failed: later commits wait for it.
         self.visibility.publisher.publish_after_gap(whole.before, timestamp);
         synced?;
         applied.map(|_| ())
@@ -309,7 +327,7 @@ impl Committer {
     fn wait_for_room(&self, bytes: usize) -> Result<(), BetreeError> {
         loop {
             match self.back_pressure.make_room(bytes, bytes / AVERAGE_WRITE_BYTES) {
-                // Where nobody else makes room more is buffered: the log has it.
+                // Where no task makes room, more is buffered: the log holds it.
                 Err(BetreeError::Stalled(_)) if !self.runs_by_itself => return Ok(()),
                 Err(BetreeError::Stalled(_)) => self.monitor.wait_for_room(),
                 outcome => return outcome,
@@ -317,7 +335,7 @@ impl Committer {
         }
     }
 
-    /// Tries again and again what only the lack of room in the log keeps from being done.
+    /// Repeats an attempt that fails only for lack of room in the log.
     fn persist<T>(
         &self,
         at: Stage,
@@ -333,7 +351,7 @@ impl Committer {
     }
 }
 
-/// What a write is taken to have, for the memory that it takes beside its bytes.
+/// The assumed size of a write, for the memory that it takes beside its bytes.
 const AVERAGE_WRITE_BYTES: usize = 128;
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! The commit gate: it stands between commits on one side and freezes and checkpoints on the other, and knows the end of the log.
+//! The commit gate: orders commits against freezes and checkpoints, and knows the end of the log.
 //!
-//! A commit holds the gate's read side from the moment it gets its LSN until its writes are in the buffers. Whoever holds the write
-//! side therefore knows: every record up to the last LSN is applied, and no other. Freezing a buffer, choosing the position of a
-//! checkpoint and choosing the moment of a backup take the write side for microseconds.
+//! A commit holds the read side of the gate from the moment it gets its LSN until its writes are in the
+//! buffers. So the holder of the write side knows: every record up to the last LSN is applied, and no other.
+//! Freezing a buffer, choosing the position of a checkpoint, and choosing the moment of a backup take the
+//! write side for microseconds.
 //!
 //! # Order of locks
-//! A tree's flush lock, a tree's `installed`, the gate, a buffer, the publisher. FlushDebt the gate nobody waits for a device, but for
-//! the log where its own memory is full.
+//! A tree's flush lock, a tree's `installed`, the gate, a buffer, the publisher. Under the gate no thread
+//! waits for a device, except where the log's own memory is full.
 
 use std::sync::Arc;
 
@@ -58,8 +59,8 @@ impl CommitGate {
         self.gate.write()
     }
 
-    /// Passes the gate for a commit. One that deletes ranges is alone behind it, so that lists of range deletes grow in the order of
-    /// the log.
+    /// Passes the gate for a commit. One that deletes ranges is alone behind it, so that lists of range
+    /// deletes grow in the order of the log.
     pub(crate) fn pass(&self, ranges: &[DeletedRange]) -> GatePass<'_> {
         if ranges.is_empty() { GatePass::Read(self.enter()) } else { GatePass::Write(self.close()) }
     }

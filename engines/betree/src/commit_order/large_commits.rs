@@ -1,19 +1,21 @@
-//! The large commits that the log holds: from the first part of each until no image needs its records any more.
+//! The large commits that the log holds: from the first part of each until no image needs its records any
+//! more.
 //!
-//! A large commit reaches the log in parts. Replay needs all of them or none, so a replay that would begin among them begins at the
-//! first ([`LargeCommits::keep_whole`]). From its end record until it is visible a large commit has the *turn*: one at a time.
+//! A large commit reaches the log in parts. Replay needs all of them or none, so a replay that would begin
+//! among them begins at the first ([`LargeCommits::keep_whole`]). From its end record until it is visible a
+//! large commit has the *turn*: one at a time.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use pando_environment::sync::{Mutex, MutexGuard, RwLock};
 use pando_storage::{Intents, Lsn, TransactionId, TreeId};
 
-/// What the log holds of large commits.
+/// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct LargeCommits {
-    /// Held from the end of one to its publication.
+    /// The turn: held from the end record of a large commit to its publication.
     turn: Mutex<()>,
     logged: Mutex<Vec<Logged>>,
-    /// Of all in `logged`.
+    /// Bytes of all in `logged`.
     bytes: AtomicU64,
     /// The transaction whose parts are being put into the buffers; 0 for none.
     applying: AtomicU64,
@@ -32,7 +34,7 @@ struct Logged {
 }
 
 impl LargeCommits {
-    /// Where replay has to begin (behind this record) that would otherwise begin behind another.
+    /// The record after which replay has to begin, where it would begin after `from` otherwise.
     pub(crate) fn keep_whole(&self, from: Lsn) -> Lsn {
         let logged = self.logged.lock();
         let cut = logged.iter().filter(|one| one.whole.is_none_or(|whole| from < whole));
@@ -57,20 +59,21 @@ impl LargeCommits {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns when no large commit is between its end and its publication, and keeps them so.
+    /// Waits until no large commit is between its end record and its publication, and takes the turn.
     pub(crate) fn exclude(&self) -> MutexGuard<'_, ()> {
         self.turn.lock()
     }
 
-    /// Keeps blind merges off the keys of a transaction, which has the turn, until the guard is dropped. Those that are under way come
-    /// before it.
+    /// Keeps blind merges off the keys of a transaction, which has the turn, until the guard is dropped.
+    /// Those that are under way come before it.
     pub(crate) fn keep_merges_off(&self, owner: TransactionId) -> MergesKeptOff<'_> {
         self.applying.store(owner.get(), Ordering::SeqCst);
         drop(self.merging.write());
         MergesKeptOff(self)
     }
 
-    /// Does what a commit of blind merges of these keys does, once no large commit that has claimed one of them is under way.
+    /// Does what a commit of blind merges of these keys does, once no large commit that has claimed one of
+    /// them is under way.
     pub(crate) fn merge_beside<'w, T>(
         &self,
         intents: &Intents,
@@ -115,7 +118,7 @@ impl LargeCommits {
         self.change(first, |one| one.whole = Some(whole));
     }
 
-    /// There will be no end: replay passes the parts over.
+    /// Gives a large commit up before its end record: replay skips the parts.
     pub(crate) fn give_up(&self, first: Lsn) {
         let mut logged = self.logged.lock();
         if let Some(at) = logged.iter().position(|one| one.first == first) {

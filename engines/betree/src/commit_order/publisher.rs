@@ -1,9 +1,11 @@
-//! Makes commits visible in their order, without holes.
+//! The publisher: makes commits visible in their order, without holes.
 //!
-//! Commits are applied at the same time and end in any order; a snapshot must not see one and miss an earlier. So each waits
-//! here until all before it are visible. That takes as long as the slowest of those under way: microseconds.
+//! Commits are applied at the same time and end in any order. A snapshot must not see one and miss an earlier
+//! one. So each commit waits here until all before it are visible. That takes as long as the slowest of them:
+//! microseconds.
 //!
-//! Timestamps are the LSNs of the log: every record counts, also the creation of a tree. Where the log leaps, so do they.
+//! Timestamps are the LSNs of the log. Every record counts, also the creation of a tree. Where the log has a
+//! gap, so have the timestamps.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +25,7 @@ pub(crate) struct Publisher {
 struct Waiting {
     /// Applied, but after one that is not.
     applied: BTreeSet<u64>,
-    /// Leaps whose commit is applied: from the timestamp before it to its own.
+    /// Gaps whose commit is applied: from the timestamp before the gap to the commit's.
     leaps: BTreeMap<u64, u64>,
 }
 
@@ -43,7 +45,7 @@ impl Waiting {
 }
 
 impl Publisher {
-    /// What a transaction that begins now sees.
+    /// The snapshot of a transaction that begins now.
     pub(crate) fn newest(&self) -> SnapshotTimestamp {
         SnapshotTimestamp::new(self.visible.load(Ordering::SeqCst))
     }
@@ -66,7 +68,8 @@ impl Publisher {
         self.show(waiting.follow(timestamp), timestamp);
     }
 
-    /// As [`publish`](Publisher::publish), for a commit whose timestamp does not follow the one `before` it without a gap.
+    /// As [`publish`](Publisher::publish), for a commit whose timestamp does not follow the one `before` it
+    /// without a gap.
     pub(crate) fn publish_after_gap(&self, before: Lsn, timestamp: CommitTimestamp) {
         let (before, timestamp) = (before.get(), timestamp.get());
         let mut waiting = self.waiting.lock();
@@ -84,7 +87,8 @@ impl Publisher {
         }
     }
 
-    /// Shows everything up to `last`; who waits is told, if that is more than the caller's own commit. The caller holds the lock.
+    /// Shows everything up to `last`; who waits is told, if that is more than the caller's own commit. The
+    /// caller holds the lock.
     fn show(&self, last: u64, own: u64) {
         self.visible.store(last, Ordering::SeqCst);
         if last > own {

@@ -13,7 +13,8 @@ use crate::commit_order::{Publisher, Snapshots};
 fn commits_become_visible_in_order_and_without_holes() {
     explore(10_000, || {
         let publisher = Arc::new(Publisher::default());
-        // One bit for each commit that has been applied. Not a place to switch at: it is the truth about the moment.
+        // One bit for each commit that has been applied. Not a place to switch at: it is the truth about the
+        // moment.
         let applied = Arc::new(AtomicU64::new(1));
         let committers: Vec<_> = [[1, 4], [2, 6], [3, 5]]
             .into_iter()
@@ -61,7 +62,8 @@ fn no_merge_misses_a_snapshot() {
         let retained = snapshots.retained(&publisher);
         let begun = begun.join().expect("it does not panic");
         publishing.join().expect("it does not panic");
-        // Nothing newer than the oldest is forgotten: a snapshot that the merge missed would have to be at least as new.
+        // Nothing newer than the oldest is forgotten: a snapshot that the merge missed would have to be at
+        // least as new.
         assert!(retained.oldest() <= begun, "{begun:?} is missed by a merge that keeps {retained:?}");
     });
 }

@@ -1,11 +1,12 @@
-//! The snapshots of live transactions: what no merge may forget.
+//! The snapshots of live transactions: the versions that no flush may drop.
 //!
-//! Beginning a transaction takes the lock of one shard of sixteen, the thread's own: no two threads meet there as a rule.
+//! Beginning a transaction takes the lock of one shard of sixteen, the thread's own: no two threads meet
+//! there as a rule.
 //!
-//! # Why no snapshot is ever missed
-//! A merge reads the newest visible time *before* it looks at the shards. A transaction reads it while it holds its shard's
-//! lock. So one that the merge did not find in the shard begins after the merge's look at it, and therefore has a snapshot
-//! at least as new as the newest that the merge assumes.
+//! # Why no snapshot is missed
+//! A flush reads the newest visible time *before* it looks at the shards. A transaction reads it while it
+//! holds the lock of its shard. So a transaction that the flush did not find in the shard begins after the
+//! flush's look at it. Therefore its snapshot is at least as new as the newest that the flush assumes.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::tree::version_retention::Retained;
 
 const SHARDS: usize = 16;
 
-/// What is known of a live transaction from outside.
+/// A live transaction, as seen from outside.
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) id: TransactionId,
@@ -61,7 +62,8 @@ impl Snapshots {
         slots.add(shard, snapshot, began)
     }
 
-    /// Begins at a past snapshot, which some live transaction must hold, or at the newest; `None` if nobody holds it.
+    /// Begins at a past snapshot, which some live transaction must hold, or at the newest; `None` if nobody
+    /// holds it.
     pub(crate) fn begin_at(
         &self,
         publisher: &Publisher,
@@ -82,7 +84,7 @@ impl Snapshots {
         slots.free.push(live.slot);
     }
 
-    /// The snapshots that a merge has to respect.
+    /// The snapshots that a flush has to respect.
     pub(crate) fn retained(&self, publisher: &Publisher) -> Retained {
         let _past = self.past.lock();
         let newest = publisher.newest();

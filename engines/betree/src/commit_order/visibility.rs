@@ -1,7 +1,8 @@
 //! Visibility: which commits snapshots see, which snapshots live, and what nobody can see any more.
 //!
-//! The *oldest snapshot* is kept as of the last look, so that commits and flushes need not walk the list of transactions for each key.
-//! It is never too new: a version that it does not protect is invisible to every present and future transaction.
+//! The *oldest snapshot* is kept as of the last look, so that commits and flushes need not walk the list of
+//! transactions for each key. It is never too new: a version that it does not protect is invisible to every
+//! present and future transaction.
 
 use pando_environment::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use pando_storage::{CommitTimestamp, Intents, SnapshotTimestamp};

@@ -1,9 +1,10 @@
 //! Loading an empty tree from entries in order ([`Engine::load`](pando_storage::Engine::load)).
 //!
-//! 1. Leaves are written as they fill, without log and buffers ([`TreeLoad`]). Memory: one leaf, and a hundred bytes for each.
+//! 1. Leaves are written as they fill, without log and buffers ([`TreeLoad`]). Memory: one leaf, and a
+//!    hundred bytes for each.
 //! 2. The root over them is installed, if the tree still has nothing.
-//! 3. Two checkpoints make it durable: what is logged after the load may refer to it, and a superblock that is lost is replaced by
-//!    the one before, so both must have it.
+//! 3. Two checkpoints make it durable: what is logged after the load may refer to it, and a superblock that
+//!    is lost is replaced by the one before, so both must have it.
 //!
 //! A crash before that leaves the tree as it was created, empty; its room is free, since no space map has it.
 

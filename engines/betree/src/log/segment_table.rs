@@ -28,7 +28,7 @@ struct LiveSegment {
     length: u64,
     /// Places within it, ascending; never empty: the first is where its records begin (or where replay began).
     index: Vec<LogPosition>,
-    /// FlushDebt its last record.
+    /// Behind its last record.
     end: LogPosition,
 }
 

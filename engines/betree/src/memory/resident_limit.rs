@@ -1,10 +1,11 @@
 //! The limit on resident inner nodes and filters: what leads to pages, as far as it is in memory.
 //!
-//! Inner nodes, and indexes of slices with their filters, are loaded as they are visited and then stay. Together they may take
-//! [`RESIDENT_PERCENT`] of the limit of memory. Beyond that, once a second:
+//! Inner nodes, and indexes of slices with their filters, are loaded as they are visited and then stay.
+//! Together they may take [`RESIDENT_PERCENT`] of the limit of memory. Beyond that, once a second:
 //!
 //! 1. What was not used since the last time is released, tree by tree.
-//! 2. If that is not enough, nodes with all that belongs to them are released, used or not, from the lowest height up.
+//! 2. If that is not enough, nodes with all that belongs to them are released, used or not, from the lowest
+//!    height up.
 //!
 //! Not here: how a tree releases them ([`ResidentTree`] is implemented by `tree`).
 
@@ -12,8 +13,8 @@ use std::sync::Arc;
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 
-/// Hundredths of the limit of memory for resident inner nodes and filters. Pages get less: what leads to pages spares a read to every
-/// reader that comes by, a page only to those that want it.
+/// Hundredths of the limit of memory for resident inner nodes and filters. Pages get less: what leads to
+/// pages spares a read to every reader that comes by, a page only to those that want it.
 pub(crate) const RESIDENT_PERCENT: u64 = 40;
 /// A release goes below the limit by this part of it, so that it is not done again at once.
 const SLACK_SHARE: usize = 16;
@@ -42,8 +43,8 @@ impl ResidentBytes {
 pub(crate) enum Releasable {
     /// What has not been used since it was last asked.
     Unused,
-    /// Nodes up to a height with all that belongs to them, used or not: the lower they are, the more there are, and the fewer reads
-    /// come by each.
+    /// Nodes up to a height with all that belongs to them, used or not: the lower they are, the more there
+    /// are, and the fewer reads come by each.
     UpTo(u8),
 }
 
@@ -55,8 +56,9 @@ pub(crate) trait ResidentTree {
     /// Levels of inner nodes.
     fn height(&self) -> u8;
 
-    /// Releases up to `wanted` bytes, or nothing where the tree is being flushed; what was released. Each node is begun with another
-    /// child at another `turn`, so that not always the same keys have to wait for the device.
+    /// Releases up to `wanted` bytes, or nothing where the tree is being flushed; what was released. Each
+    /// node is begun with another child at another `turn`, so that not always the same keys have to wait for
+    /// the device.
     fn release(&self, releasable: Releasable, wanted: usize, turn: usize) -> ResidentBytes;
 }
 

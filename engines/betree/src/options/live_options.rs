@@ -1,8 +1,9 @@
 //! The options of an open store as they are now.
 //!
-//! Everything reads the options in passing, on paths that take no lock, and they change a few times in the life of a process. So
-//! each version of them stays in memory until the store is closed, and a change is one store to an index. Going back to what
-//! was set before takes no new place; a thousand different versions are more than anybody needs.
+//! Everything reads the options in passing, on paths that take no lock, and they change a few times in the
+//! life of a process. So each version of them stays in memory until the store is closed, and a change is one
+//! store to an index. Going back to what was set before takes no new place; a thousand different versions are
+//! more than anybody needs.
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_environment::sync::{Mutex, MutexGuard, OnceLock};

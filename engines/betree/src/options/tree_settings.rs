@@ -1,5 +1,5 @@
-//! How a tree is laid out. Settings apply to what is written from now on; what stands on disk says for itself how it is
-//! read.
+//! How a tree is laid out. Settings apply to what is written from now on; what stands on disk says for itself
+//! how it is read.
 
 use crate::error::BetreeError;
 use crate::format::content::Content;
@@ -10,7 +10,7 @@ use crate::space::Compression;
 pub(crate) struct TreeSettings {
     /// Bytes of a page before compression: the unit of reading. One entry may be larger.
     pub(crate) page_bytes: usize,
-    /// Bytes of a leaf's pages before compression: the unit of merging.
+    /// Bytes of a leaf's pages before compression: the unit in which leaves are rewritten.
     pub(crate) leaf_bytes: usize,
     /// Children of an inner node at most.
     pub(crate) fanout: usize,
@@ -18,15 +18,15 @@ pub(crate) struct TreeSettings {
     pub(crate) compression: Compression,
     /// Of runs, which are read and written more often than leaves, and take less room.
     pub(crate) run_compression: Compression,
-    /// What waits for a leaf in the runs above it on average, in hundredths of the leaf's size. 0: nothing waits, and leaves
-    /// are rewritten for whatever the buffers in memory bring, as in a B-tree.
+    /// What waits for a leaf in the runs above it on average, in hundredths of the leaf's size. 0: nothing
+    /// waits, and leaves are rewritten for whatever the buffers in memory bring, as in a B-tree.
     pub(crate) buffer_percent: usize,
     /// Bytes that a run has, about: what waits for an inner node until it goes down.
     pub(crate) run_bytes: usize,
     /// Bits that the filter of a slice has for each key; 0: no filters.
     pub(crate) filter_bits: usize,
-    /// Bits that the filter of a leaf has for each key; 0: no filters, as is usual. Worth its memory where many lookups are of
-    /// keys that are not there.
+    /// Bits that the filter of a leaf has for each key; 0: no filters, as is usual. Worth its memory where
+    /// many lookups are of keys that are not there.
     pub(crate) leaf_filter_bits: usize,
     /// A value of more bytes is a large one, and stands in blocks of its own.
     pub(crate) large_value_bytes: usize,

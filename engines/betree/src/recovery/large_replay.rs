@@ -1,7 +1,8 @@
-//! Large commits as replay meets them, in the order of the log.
+//! Replay of large commits, in the order of the log.
 //!
-//! A part is only noted: where it stands. What the end decides, and in which order parts go into the buffers, the records behind
-//! say; the parts are read back then. So replay holds one part in memory, and 32 bytes for each other.
+//! Replay only notes where a part stands. The end record decides, and the records behind it say in which
+//! order parts go into the buffers; the parts are read back then. So replay holds one part in memory, and 32
+//! bytes for each other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use crate::log::{LogRecord, ReadBack, is_gap};
 use crate::recovery::replay_writes;
 use crate::store::Store;
 
-/// See the module's head. A commit whose first part lies before the beginning of the replay is in the image whole: its records, of
-/// which replay may meet some, are passed over.
+/// See the module's head. A commit whose first part lies before the beginning of the replay is in the image
+/// whole: its records, of which replay may meet some, are passed over.
 pub(crate) struct LargeReplay {
     /// The first record that replay may meet.
     start: Lsn,

@@ -46,7 +46,8 @@ pub(crate) fn settings(store: &Store) -> Vec<(&'static str, String)> {
     CHANGEABLE.iter().map(|name| (*name, value(*name))).collect()
 }
 
-/// Changes settings, all or none; what follows from it, such as a smaller cache, has happened when this returns.
+/// Changes settings, all or none; what follows from it, such as a smaller cache, has happened when this
+/// returns.
 pub(crate) fn change_settings(store: &Store, changes: &[(&str, &str)]) -> Result<(), BetreeError> {
     store.gate.check_open()?;
     if let Some((name, _)) = changes.iter().find(|(name, _)| !CHANGEABLE.contains(name)) {

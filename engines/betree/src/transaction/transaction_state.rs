@@ -1,4 +1,5 @@
-//! A transaction: a snapshot, the ranges that it has deleted, a private write set over both, and the claims that keep other writers away.
+//! A transaction: a snapshot, the ranges that it has deleted, a private write set over both, and the claims
+//! that keep other writers away.
 
 use std::sync::Arc;
 
@@ -47,7 +48,8 @@ impl BetreeTransaction {
         self.live.set_writes(self.writes.keys() + self.ranges.len());
     }
 
-    /// Makes sure that this transaction may write the key: there is room, the tree is there, and the key is claimed unless blind.
+    /// Makes sure that this transaction may write the key: there is room, the tree is there, and the key is
+    /// claimed unless blind.
     fn prepare(
         &mut self,
         tree: TreeId,
@@ -90,8 +92,8 @@ impl BetreeTransaction {
         Ok(())
     }
 
-    /// Whether a range is deleted by one message: there is room for it in the lists of range deletes, and it has more entries than are
-    /// deleted one by one at less cost than edges of it are rewritten.
+    /// Whether a range is deleted by one message: there is room for it in the lists of range deletes, and it
+    /// has more entries than are deleted one by one at less cost than edges of it are rewritten.
     fn is_worth_a_message(
         &self,
         tree: TreeId,

@@ -1,7 +1,7 @@
 //! The registry of trees: which trees a store has, by number and by name.
 //!
-//! Reads look a tree up in a map that is replaced as a whole, so that they take no lock. Creating and dropping trees, and giving one
-//! another layout, takes the lock of the names first.
+//! Reads look a tree up in a map that is replaced as a whole, so that they take no lock. Creating and
+//! dropping trees, and giving one another layout, takes the lock of the names first.
 //!
 //! # Invariants
 //! - The map changes only under the lock of the names, but while the store is opened by one thread.
@@ -71,7 +71,8 @@ impl TreeRegistry {
         }
     }
 
-    /// Checks that there is such a tree and that it is not dropped. Cheaper than [`live`](TreeRegistry::live).
+    /// Checks that there is such a tree and that it is not dropped. Cheaper than
+    /// [`live`](TreeRegistry::live).
     ///
     /// # Errors
     /// There is none.

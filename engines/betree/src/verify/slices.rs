@@ -1,4 +1,5 @@
-//! The check of what waits in an inner node: each slice by itself, and that it is newer than all that lies below it.
+//! The check of what waits in an inner node: each slice by itself, and that it is newer than all that lies
+//! below it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

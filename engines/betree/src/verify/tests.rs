@@ -118,7 +118,8 @@ impl Forge {
         Child::Inner(Arc::new(slot))
     }
 
-    /// Makes this the root of the tree in a new image of the store, and checks that: what is wrong, one line each.
+    /// Makes this the root of the tree in a new image of the store, and checks that: what is wrong, one line
+    /// each.
     fn verify(self, root: &Child) -> Vec<String> {
         let Forge { simulation, blocks, superblock, written, .. } = self;
         let old = superblock.catalog().unwrap();

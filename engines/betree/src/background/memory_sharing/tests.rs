@@ -1,4 +1,5 @@
-//! Resident inner nodes and filters stay within their limit, whatever is read and written meanwhile, and nothing else changes.
+//! Resident inner nodes and filters stay within their limit, whatever is read and written meanwhile, and
+//! nothing else changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Moves the large values that a page refers to, and makes the page anew with their new references.
 //!
-//! The page keeps its length: a reference has as many pieces before and after. Where there is no room before the ceiling a value stays
-//! where it is, to be tried again.
+//! The page keeps its length: a reference has as many pieces before and after. Where there is no room before
+//! the ceiling a value stays where it is, to be tried again.
 
 use bytes::Bytes;
 

@@ -32,7 +32,8 @@ enum WriteKind {
 }
 
 impl Part {
-    /// Takes the next writes, until it has so many bytes; false if there were none. Merges go to a part of their own.
+    /// Takes the next writes, until it has so many bytes; false if there were none. Merges go to a part of
+    /// their own.
     pub(crate) fn fill(
         &mut self,
         merged: &mut MergedWrites<'_>,

@@ -48,8 +48,9 @@ fn found(engine: &Betree, tree: TreeId) -> (u32, Vec<u8>) {
     (large as u32, small)
 }
 
-/// Carries a large commit out step by step, with `between` after each, and ends the process after `steps` of them: what is there then,
-/// and after a restart. The steps are: the parts, the end, each part's way into the buffers, the last record with the merges.
+/// Carries a large commit out step by step, with `between` after each, and ends the process after `steps` of
+/// them: what is there then, and after a restart. The steps are: the parts, the end, each part's way into the
+/// buffers, the last record with the merges.
 fn carry_out(
     steps: usize,
     ending: impl Fn(&Simulation),
