@@ -157,7 +157,7 @@ struct Recovery<'f> {
     from: LogPosition,
     numbers: Vec<u64>,
     table: SegmentTable,
-    /// FlushDebt the last good record.
+    /// Behind the last good record.
     end: LogPosition,
     /// The segment that was read last, and its salt.
     last: Option<(Arc<dyn File>, Salt)>,

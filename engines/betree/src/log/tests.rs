@@ -28,7 +28,7 @@ fn small_options() -> LogOptions {
 }
 
 impl Log {
-    /// FlushDebt the last record.
+    /// Behind the last record.
     fn end(&self) -> LogPosition {
         self.appender.lock().end()
     }
