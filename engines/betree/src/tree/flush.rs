@@ -1,25 +1,40 @@
-//! Takes what a frozen buffer holds down a tree: into runs of inner nodes, and into leaves.
+//! Flush: takes the messages of a frozen buffer down a tree, into runs of inner nodes and into leaves.
 //!
 //! # Steps
-//! 1. What arrives at a node is divided among its children, and [`policy`](crate::tree::flush_policy) decides what becomes of each.
-//! 2. Only so much goes down to leaves in one step, the heaviest first: what the caller allows, and for whom much waits ([`policy`](crate::tree::flush_policy)). What is late is told to the caller, who has it
-//!    sent down in further steps ([`digest`](crate::tree::partial_flush)), each of which is as short.
-//! 3. A child that is to go down takes along all its slices: they are read (of all children of the node at once) and merged
-//!    with what arrives, and the same begins one level below; a leaf is rewritten, or appended to.
-//! 4. What arrives for the other children becomes one run. Where a child has too many slices, the youngest become one with
-//!    what arrives.
-//! 5. The node's new children make a new node, or several where they are more than the fanout, or none. Neighbours that have
-//!    become small are united. At the top a level is added or taken away.
+//! 1. The messages that arrive at a node are divided among its children.
+//!    [`flush_policy`](crate::tree::flush_policy) decides the action for each child: keep, buffer, or flush.
+//! 2. A child that is flushed gets what arrives for it together with all its slices. The slices of all such
+//!    children are read at once and merged with the arriving messages. The same begins one level below; a
+//!    leaf is rewritten, or appended to.
+//! 3. The messages that are buffered become one run, a slice for each child. A child with too many slices has
+//!    its newest ones merged with the arriving messages.
+//! 4. The new children make a new node, or several where they are more than the fanout, or none. Neighbours
+//!    that have become small are united. At the top a level is added or removed.
+//! 5. One step takes only so many bytes down to leaves, the largest children first. The rest is overdue: the
+//!    caller has it flushed in later steps ([`partial_flush`](crate::tree::partial_flush)), each of which is
+//!    as short.
 //!
-//! The old nodes, slices and leaves stay as they are for whoever still reads them, and make way when the result is installed.
-//! A flush that fails gives back what it wrote, and is tried again later.
+//! ```text
+//!  frozen buffer   a c f m p x
+//!         |  flush
+//!    [ node: children A B C ]      A: due   -> slices of A + "a c" go down
+//!      runs: r2 [A|B|C]            B: small -> "f m" become a slice of run r3
+//!            r1 [A| |C]            C: small -> "p x" become a slice of run r3
+//! ```
+//!
+//! Old nodes, slices and leaves stay as they are for their readers, and are freed after the result is
+//! installed. A flush that fails frees all blocks that it wrote, and is tried again later.
 //!
 //! # Invariants
-//! - Of one tree, one flush is under way at a time, so that the version it starts from is the newest when it ends.
-//! - What goes down to a child takes along *everything* that waits for the child on its way: times descend from level to level.
-//! - Only a child without slices is divided, so that a slice never lies across two children. So a node that a step changes without
-//!   taking along what waits for it above stays one node, with more children than the fanout if need be.
-//! - A leaf is only ever united with one under the same parent: keys then find it without any other node changing.
+//! - Of one tree, one flush is under way at a time: the version that it starts from is the newest when it
+//!   ends.
+//! - Messages that go down to a child take *all* messages pending for it on the way along: timestamps descend
+//!   from level to level.
+//! - Only a child without slices is divided, so that a slice never covers two children. So a node that a step
+//!   changes without the messages pending for it above stays one node, with more children than the fanout if
+//!   need be.
+//! - A leaf is united only with one under the same parent: keys find it then without a change to any other
+//!   node.
 
 use std::sync::Arc;
 
@@ -41,7 +56,7 @@ use crate::tree::flush_policy::{ChildAction, ChildActions, LARGE_SHARES, Load, S
 use crate::tree::pending_slices::{BufferedMessages, pending_bytes};
 use crate::tree::version_retention::{Dropped, Retained};
 
-/// What a flush works on.
+/// The input of a flush.
 #[derive(Clone, Copy)]
 pub(crate) struct FlushInput<'f> {
     pub(crate) blocks: &'f Blocks,
@@ -52,7 +67,7 @@ pub(crate) struct FlushInput<'f> {
     pub(crate) retained: &'f Retained,
 }
 
-/// Nodes of a height in which so many bytes are late, or none: those that cover a key from this one on.
+/// Nodes of a height in which so many bytes are overdue, or none: those that cover a key from this one on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Overdue {
     pub(crate) key: Box<[u8]>,
@@ -60,7 +75,7 @@ pub(crate) struct Overdue {
     pub(crate) bytes: usize,
 }
 
-/// What a flush has made.
+/// The result of a flush.
 #[derive(Debug, Default)]
 pub(crate) struct Flushed {
     pub(crate) root: Option<Child>,
@@ -70,12 +85,12 @@ pub(crate) struct Flushed {
     pub(crate) replaced: Vec<Vec<Pointer>>,
     /// Inner nodes that it does without. A checkpoint may be writing them just now.
     pub(crate) replaced_nodes: Vec<Arc<NodeSlot>>,
-    /// What is left to later steps.
+    /// The places left to later steps.
     pub(crate) overdue: Vec<Overdue>,
     pub(crate) figures: FlushFigures,
 }
 
-/// What a flush did.
+/// The work of a flush.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlushFigures {
     pub(crate) leaves: LeafFigures,
@@ -90,13 +105,14 @@ pub(crate) struct FlushFigures {
     pub(crate) large_bytes: u64,
     /// Messages that went down.
     pub(crate) moved: Moved,
-    /// Leaves and inner nodes that are more than those whose place they take, but leaves that only what was appended made.
+    /// Leaves and inner nodes that are more than those whose place they take, but leaves that only what was
+    /// appended made.
     pub(crate) leaf_splits: u64,
     pub(crate) node_splits: u64,
 }
 
-/// Runs a flush of messages whose large values were just [put out](super::large_values::put_out), of which so many bytes may go down to
-/// leaves. After an error nothing of either remains.
+/// Runs a flush of messages whose large values were just [put out](super::large_values::put_out), of which so
+/// many bytes may go down to leaves. After an error nothing of either remains.
 pub(crate) fn flush_with(
     input: FlushInput<'_>,
     large: LargeValues,
@@ -138,7 +154,7 @@ pub(super) struct Flush<'f> {
     overdue: Vec<Overdue>,
     /// Large values that merged slices had and nothing refers to any more.
     pub(super) dropped: Dropped,
-    /// What is about to be taken along.
+    /// Pages of slices that were read ahead.
     pub(super) pages_ahead: SlicePages,
     pub(super) figures: FlushFigures,
 }
@@ -269,8 +285,9 @@ impl<'f> Flush<'f> {
         Ok(root)
     }
 
-    /// What takes the place of a node that begins at `lower` when these messages, at least one, arrive. BlockingMode says whether
-    /// leaves may be read only to find out whether something appends to them: it pays at the right end of the tree.
+    /// The replacement of a node that begins at `lower` when these messages, at least one, arrive. `blocking`
+    /// says whether leaves may be read only to find out whether something appends to them: it pays at the
+    /// right end of the tree.
     fn node(
         &mut self,
         slot: &Arc<NodeSlot>,
@@ -288,7 +305,7 @@ impl<'f> Flush<'f> {
         Ok(self.divided_node(node.height(), parts))
     }
 
-    /// The parts of a node once what arrives has joined and gone down as was decided.
+    /// The parts of a node after the actions for its children were carried out.
     pub(super) fn changed(
         &mut self,
         slot: &Arc<NodeSlot>,
@@ -304,13 +321,13 @@ impl<'f> Flush<'f> {
         while at < actions.len() {
             let mut part = node.part(at, lower);
             match actions[at] {
-                ChildAction::Stays => parts.push(part),
-                ChildAction::Joins => {
+                ChildAction::Keep => parts.push(part),
+                ChildAction::Buffer => {
                     let messages = self.joined(&mut part.slices, arriving[at], node.height())?;
                     joining.push(BufferedMessages { part: parts.len(), messages });
                     parts.push(part);
                 }
-                ChildAction::GoesDown => match &part.child {
+                ChildAction::Flush => match &part.child {
                     Child::Leaf(leaf) => {
                         let below = self.merge_leaves(node, at, &part.lower, leaf, arriving)?;
                         parts.extend(leaf_parts(below.leaves));
@@ -364,12 +381,12 @@ impl<'f> Flush<'f> {
         let limit = match node.height() {
             1 => StepLimit {
                 bytes: self.to_leaves,
-                // A lone child is never sent down by a step of its own.
+                // A lone child is never flushed by a step of its own.
                 at_least_one: self.to_leaves > 0 || loads.len() == 1,
                 heavy_from: share.saturating_mul(LARGE_SHARES),
                 heavy_bytes: self.to_heavy_leaves,
             },
-            // To inner nodes goes as much as comes; more in further steps.
+            // Inner nodes get as many bytes as come in; more in later steps.
             _ => StepLimit {
                 bytes: loads.iter().map(|load| load.arriving).sum(),
                 at_least_one: true,
@@ -383,12 +400,12 @@ impl<'f> Flush<'f> {
             self.to_heavy_leaves = self.to_heavy_leaves.saturating_sub(moved);
         }
         self.figures.moved.add(node.height(), moved);
-        // Where nothing is late any more that is news, too.
+        // The caller also needs to know where nothing is overdue any more.
         self.overdue.push(Overdue { key: lower.into(), height: node.height(), bytes: overdue });
         Ok(actions)
     }
 
-    /// What was to go down from a node of this height stays after all.
+    /// Corrects the counts: messages that were to go down from a node of this height stay.
     pub(super) fn take_back(&mut self, height: u8, bytes: usize) {
         self.figures.moved.remove(height, bytes);
         if height == 1 {
@@ -429,7 +446,7 @@ impl<'f> Flush<'f> {
         }
     }
 
-    /// Rewrites a leaf, and those behind it that are to become one with it.
+    /// Rewrites a leaf, and those behind it that are united with it.
     fn merge_leaves(
         &mut self,
         node: &InnerNode,
@@ -457,7 +474,7 @@ impl<'f> Flush<'f> {
         Ok(Below { leaves, taken })
     }
 
-    /// What takes the place of one node: a node over these parts, or several, or none.
+    /// The replacement of one node: a node over these parts, or several, or none.
     pub(super) fn divided_node(&mut self, height: u8, parts: Vec<Part>) -> Vec<Part> {
         let nodes = self.nodes_over(height, parts);
         self.figures.node_splits += nodes.len().saturating_sub(1) as u64;
@@ -492,13 +509,14 @@ impl<'f> Flush<'f> {
             self.replaced_nodes.extend([Arc::clone(left), Arc::clone(right)]);
             let right = parts.remove(at + 1);
             parts[at].child = Child::Inner(Arc::new(united));
-            // No key is in slices of both, so that any order is right.
+            // No key is in slices of both: any order is right.
             parts[at].slices.extend(right.slices);
         }
         Ok(())
     }
 
-    /// Whether a node made by this flush has few children. Others are left alone: looking at them would read them.
+    /// Whether a node made by this flush has few children. Others are left alone: looking at them would read
+    /// them.
     fn is_small(&self, slot: &NodeSlot) -> bool {
         match slot.loaded() {
             Some(node) if slot.stored().is_none() => node.children().len() <= self.input.settings.fanout / 4,
@@ -527,7 +545,7 @@ fn divide<'m>(node: &InnerNode, messages: Span<'m>) -> Vec<Span<'m>> {
     arriving
 }
 
-/// How much a child may be read for a question: the last one may if its node may.
+/// Whether a child may be read for a question: the last child may if its node may.
 pub(super) fn blocking_at(at: usize, count: usize, of_node: BlockingMode) -> BlockingMode {
     if at + 1 == count { of_node } else { BlockingMode::CachedOnly }
 }

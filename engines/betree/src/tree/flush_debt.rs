@@ -1,19 +1,22 @@
-//! Where in a tree something waits that should go down, beside what flushes bring: what they left behind, and what reads had to
-//! merge again and again.
+//! Flush debt of one tree: the places where messages are overdue, and the quota of each level.
 //!
-//! # Credit
-//! What becomes due comes in waves: children of a node were filled by the same flushes. So on every level of a tree about as much goes down as
-//! flushes bring, in the flush or in the steps after it, whatever is due. A wave makes more late, a trough is filled from what is late, and
-//! the work for what comes stays about the same.
+//! Two sources add places: flushes that stopped at their step limit, and ranges that reads had to merge
+//! repeatedly ([`wanted_by_reads`]).
 //!
-//! - *To leaves*, which is most of the work: somewhat less than comes where little is late, and the more the more is ([`credit_to_leaves`]). As a
-//!   rule 16 flushes' worth is late, 8 MB at most.
-//! - *From node to node*: as much as comes in any case, and a little more. What waits there is taken along at once, so that the more waits,
-//!   the more memory a step takes.
+//! # Quotas
+//! Messages become due in waves, since the children of a node are filled by the same flushes. To keep the
+//! work of every second the same, each level of a tree takes about as many bytes down as flushes bring,
+//! whatever is due. A wave adds to the debt, a trough repays it.
 //!
-//! A child for which much waits goes down without credit, too ([`policy`](crate::tree::flush_policy)), which is owed then: else where all that comes is for a
-//! few leaves it would wait until a step is a long one. What comes while nothing is late pays for a few steps only. Steps that nobody has to pay for
-//! ([`Payment::Free`]) cost no credit.
+//! - *To leaves*, most of the work: 0.7 of the incoming bytes when the debt is small, rising with the debt
+//!   ([`quota_to_leaves`]). The debt settles at 16 flushes' worth, 8 MB at most.
+//! - *From node to node*: at least as many bytes as come in. Pending messages there are read as a whole, so
+//!   more debt would cost more memory in a step.
+//!
+//! A child with very many pending bytes is flushed without a quota, too
+//! ([`flush_policy`](crate::tree::flush_policy)), and the level owes these bytes then. Otherwise, where all
+//! writes go to a few leaves, it would wait until its step is a long one. Bytes that come in while nothing is
+//! overdue add to the quota for a few steps only. Steps of idle times ([`Payment::Free`]) use no quota.
 
 use std::collections::VecDeque;
 
@@ -21,27 +24,28 @@ use crate::tree::flush::Overdue;
 use crate::tree::node::{Child, InnerNode};
 use crate::tree::view::TreeView;
 
-/// Places that are remembered on one level of a tree; more are found again when a flush comes by them. What no flush comes by any more waits,
-/// as all that is not due does.
+/// Places that are remembered on one level of a tree. More are found again by the next flush there; without
+/// one they wait, as all messages do that are not due.
 const PLACES_MAX: usize = 256;
-/// Bytes of credit that are kept while nothing is late: a wave begins with no more haste than that.
+/// Bytes of quota that are kept while nothing is overdue: they bound the haste with which a wave begins.
 const CREDIT_MAX: usize = 512 << 10;
-/// The same while something is late: what could not go down, because others were at the tree, say, is no reason for a wave either.
+/// The same while something is overdue. Steps that could not run, because others held the tree, cause no wave
+/// either.
 const CREDIT_LATE_MAX: usize = 4 << 20;
-/// Bytes that are owed at most: as many as are late as a rule.
+/// Bytes that a level owes at most: as many as are overdue as a rule.
 const OWED_MAX: usize = USUAL_MAX;
-/// Bytes that are late at leaves as a rule: so many times what a flush brings, and so many at most.
+/// Bytes that are overdue at leaves as a rule: so many times the bytes of a flush, and so many at most.
 const USUAL_FLUSHES: usize = 16;
 const USUAL_MAX: usize = 8 << 20;
-/// Thousandths of what comes that go down where nothing is late; as many more for each time that is usual; and the most.
+/// The quota in thousandths of the incoming bytes: with no debt, for each usual debt more, and at most.
 const PART_LEAST: u128 = 700;
 const PART_MORE: u128 = 300;
 const PART_MOST: u128 = 1_500;
-/// Bytes that are late above leaves from which on half as much again goes down as comes.
+/// Overdue bytes above leaves from which on the quota is 1.5 times the incoming bytes.
 const LATE_MUCH: usize = 16 << 20;
 
-/// Levels that are told apart: a tree with the least fanout and as many has up to a million leaves, with the usual one 10^15. Higher ones count
-/// as the highest.
+/// Levels that are told apart: a tree with the least fanout and as many has up to a million leaves, with the
+/// usual one 10^15. Higher ones count as the highest.
 const LEVELS: usize = 10;
 
 /// Bytes of messages that went down from nodes, by height, but what was appended.
@@ -70,7 +74,8 @@ fn level_of(height: u8) -> usize {
     usize::from(height.max(1) - 1).min(LEVELS - 1)
 }
 
-/// What may go down to leaves for so many bytes that a flush brings, where so many are late: as many, if as many are late as usual.
+/// The quota to leaves for the bytes that a flush brings, with so many bytes overdue. It equals them at the
+/// usual debt.
 fn quota_to_leaves(arrived: usize, overdue: usize) -> usize {
     let usual = arrived.saturating_mul(USUAL_FLUSHES).clamp(1, USUAL_MAX);
     let part = (PART_LEAST + PART_MORE * overdue as u128 / usual as u128).min(PART_MOST);
@@ -86,13 +91,13 @@ fn quota_to_nodes(arrived: usize, overdue: usize) -> usize {
 /// Who pays for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payment {
-    /// What flushes brought.
+    /// The bytes that flushes brought.
     Quota,
-    /// Nobody: there is nothing else to do, or somebody waits for it.
+    /// Nobody: the store is idle, or a caller waits for the step.
     Free,
 }
 
-/// See the module's head. Guarded by a lock of its own, which nothing is done under.
+/// See the module's head. Its lock is held for instants only.
 #[derive(Debug, Default)]
 pub(crate) struct FlushDebt {
     /// The lowest first.
@@ -104,12 +109,12 @@ struct Level {
     overdue: VecDeque<Overdue>,
     /// Bytes that are due at these places.
     bytes: usize,
-    /// Less than nothing where a flush sent down more than came.
+    /// Negative where flushes took more down than came in.
     quota: isize,
 }
 
 impl FlushDebt {
-    /// Notes what a flush brought, what of it (or of what waited) went down, and what it left; nothing where it has left nothing.
+    /// Notes the bytes that a flush brought, those that went down, and the places that it left overdue.
     pub(crate) fn note(&mut self, arrived: usize, moved: Moved, overdue: Vec<Overdue>) {
         for (at, (level, moved)) in self.levels.iter_mut().zip(moved.0).enumerate() {
             let quota_for = if at == level_of(1) { quota_to_leaves } else { quota_to_nodes };
@@ -125,14 +130,15 @@ impl FlushDebt {
         }
     }
 
-    /// What a flush that brings so many bytes may send down to leaves: what there is credit for with it, and no more than it brings.
+    /// The bytes that a flush may take down to leaves: the quota with its own bytes, but no more than it
+    /// brings.
     pub(crate) fn allowed_to_leaves(&self, arriving: usize) -> usize {
         let leaves = &self.levels[level_of(1)];
         let quota = leaves.quota.saturating_add_unsigned(quota_to_leaves(arriving, leaves.bytes));
         arriving.min(quota.max(0).unsigned_abs())
     }
 
-    /// Bytes that are late.
+    /// Overdue bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.levels.iter().map(|level| level.bytes).sum()
     }
@@ -147,7 +153,8 @@ impl FlushDebt {
         self.levels.iter().map(|level| level.overdue.len()).sum()
     }
 
-    /// The place for the next step: the lowest, so that what comes from above finds room, and of those that are paid for, if it has to be.
+    /// The place for the next step: the lowest, so that messages from above find room. It has a quota, if it
+    /// needs one.
     pub(crate) fn take(&mut self, payment: Payment) -> Option<Overdue> {
         let is_next = |level: &&mut Level| payment == Payment::Free || level.is_due();
         self.levels.iter_mut().filter(is_next).find_map(Level::take)
@@ -185,15 +192,15 @@ impl Level {
     }
 }
 
-/// A child that reads wanted drained: a key that it covers, and the height of its node.
+/// A child whose slices reads had to merge often: a key that it covers, and the height of its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) key: Box<[u8]>,
     pub(crate) height: u8,
 }
 
-/// The children in the nodes in memory for which so many reads had to merge slices, a few at most; those nearest to the root first,
-/// for what goes down there joins what waits below.
+/// The children in the nodes in memory for which so many reads had to merge slices, a few at most; those
+/// nearest to the root first, for their messages join those pending below.
 pub(crate) fn wanted_by_reads(view: &TreeView) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     if let Some(Child::Inner(root)) = &view.version.root
@@ -314,7 +321,8 @@ mod tests {
 
     #[test]
     fn waves_of_what_is_due_are_held_back_and_go_down_evenly() {
-        // What becomes due goes up and down by half around what comes, for eight flushes each; a step sends down a place.
+        // What becomes due goes up and down by half around what comes, for eight flushes each; a step sends
+        // down a place.
         let (mut behind, mut waiting, mut most) = (FlushDebt::default(), 0_usize, 0);
         let mut sent_by_flush = Vec::new();
         for flush in 0..4_000_usize {

@@ -1,15 +1,16 @@
-//! Merges messages into leaves.
+//! Leaf merge: merges messages into leaves.
 //!
-//! 1. Where all that goes to a leaf lies beyond its last key and the leaf is nearly full, the leaf stays, and new full leaves
-//!    follow it ([`append`](LeafMerge::append)).
-//! 2. Else the leaf is read whole and written anew with the messages, in as many equal pieces as it takes:
-//!    [`begin`](LeafMerge::begin), [`add`](LeafMerge::add), [`end`](LeafMerge::end).
-//! 3. While the last piece is small ([`can_take`](LeafMerge::can_take)) a small leaf that follows is added to it.
+//! 1. Where all messages for a leaf lie beyond its last key and the leaf is nearly full, the leaf stays, and
+//!    new full leaves follow it ([`append`](LeafMerge::append)).
+//! 2. Otherwise the whole leaf is read and written anew with the messages, in as many equal pieces as it
+//!    takes: [`begin`](LeafMerge::begin), [`add`](LeafMerge::add), [`end`](LeafMerge::end).
+//! 3. While the last piece is small ([`can_take`](LeafMerge::can_take)), a small leaf that follows is added
+//!    to it.
 //!
-//! Merges end here, below which there is nothing: each is applied to the version below it, also where that is a large value which has to
-//! be read for it, and what becomes of it may be a large value itself.
+//! Merge operators end here, below which there is nothing: each is applied to the version below it. A large
+//! value is read for it, and the result may be a large value itself.
 //!
-//! Nothing that exists is changed. The caller gives back what was written if it fails later.
+//! Existing blocks are never changed. The caller frees the written ones if it fails later.
 
 use bytes::Bytes;
 use pando_storage::{BlockingMode, TreeId};
@@ -106,8 +107,8 @@ impl<'m> LeafMerge<'m> {
         self.end()
     }
 
-    /// Whether messages for a leaf lie all beyond its last key. That must not block a leaf that is not in memory is none that
-    /// is appended to.
+    /// Whether messages for a leaf lie all beyond its last key. That must not block a leaf that is not in
+    /// memory is none that is appended to.
     pub(crate) fn appends(
         &self,
         leaf: &LeafChild,
@@ -139,8 +140,8 @@ impl<'m> LeafMerge<'m> {
         Ok((*first_key > *last_key).then(|| separator(&last_key, first_key)))
     }
 
-    /// New leaves behind a leaf that stays, if it is nearly full and all messages lie beyond its last key; the leaf itself is
-    /// the first.
+    /// New leaves behind a leaf that stays, if it is nearly full and all messages lie beyond its last key;
+    /// the leaf itself is the first.
     pub(crate) fn append(
         &mut self,
         lower: &[u8],
@@ -165,7 +166,8 @@ impl<'m> LeafMerge<'m> {
         Ok(Some(leaves))
     }
 
-    /// Begins to rewrite a leaf: in equal pieces, but in full ones where all is behind the leaf, for more will follow.
+    /// Begins to rewrite a leaf: in equal pieces, but in full ones where all is behind the leaf, for more
+    /// will follow.
     pub(crate) fn begin(
         &mut self,
         lower: &[u8],
@@ -264,8 +266,8 @@ impl<'m> LeafMerge<'m> {
         Ok(())
     }
 
-    /// Pushes all versions of a key: those of messages, if any, then those of the page from `at` on. Where the next key of
-    /// the page begins.
+    /// Pushes all versions of a key: those of messages, if any, then those of the page from `at` on. Where
+    /// the next key of the page begins.
     fn push_key(
         &mut self,
         key: &[u8],

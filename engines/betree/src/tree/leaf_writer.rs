@@ -1,9 +1,11 @@
-//! Writes leaves out of entries that arrive in order: pages one after the other, then the directory, in one extent.
+//! Leaf writer: writes leaves from entries that arrive in order, pages one after the other and then the
+//! directory, in one extent.
 //!
-//! 1. An entry that would make the page too large begins the next page; versions of one key stay in one page.
-//! 2. A page that makes the leaf large enough ends the leaf: it is compressed page by page as it grows, placed, and written
-//!    with its directory in one device write.
-//! 3. The caller learns where each leaf begins: a *separator*, the shortest key that divides it from what came before.
+//! 1. An entry that would make the page too large begins the next page. Versions of one key stay in one page.
+//! 2. A page that makes the leaf large enough ends the leaf. The leaf is compressed page by page as it grows,
+//!    placed, and written with its directory in one device write.
+//! 3. The caller learns where each leaf begins: a *separator*, the shortest key that divides it from the keys
+//!    before.
 
 use std::sync::Arc;
 

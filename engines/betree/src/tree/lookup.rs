@@ -1,9 +1,11 @@
-//! Point queries: active buffer, frozen buffer, slices on the way down, leaf.
+//! Lookup: a point read. It looks into the active buffer, the frozen buffer, the slices on the way down, and
+//! a leaf.
 //!
-//! One device read as a rule: the nodes and the filters are in memory once visited, leaf directories stay in the cache before
-//! all else, and one filter in a hundred lets a key through that its slice has not. Where leaves have filters, a key that is not there
-//! costs none. A key with merges on the way costs a page more for each place that has some: what they are applied to lies below.
-//! Where a range delete lies over the key, pages that have nothing newer are not read.
+//! A lookup costs one device read as a rule: nodes and filters are in memory once visited, leaf directories
+//! stay in the cache before all else, and one filter in a hundred lets a key through that its slice has not.
+//! Where leaves have filters, a missing key costs no read. A key with merge operators on the way costs a page
+//! more for each place that has some: the value that they apply to lies below. Where a range delete lies over
+//! the key, pages without newer versions are not read.
 
 use bytes::Bytes;
 use pando_storage::{BlockingMode, CommitTimestamp, SnapshotTimestamp};
@@ -208,7 +210,8 @@ fn in_chain(
 #[derive(Debug)]
 pub(crate) struct Damaged {
     pub(crate) error: BetreeError,
-    /// Smallest key concerned, and the key before which it ends; `None` where that is not known or the tree ends.
+    /// Smallest key concerned, and the key before which it ends; `None` where that is not known or the tree
+    /// ends.
     pub(crate) range: Option<Box<(Option<Vec<u8>>, Option<Vec<u8>>)>>,
 }
 

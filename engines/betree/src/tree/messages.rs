@@ -1,10 +1,11 @@
 //! Messages: versions of keys on their way down a tree, in memory, sorted.
 //!
-//! They come from a frozen buffer, or from the slices of a child, or from both; what is newer comes first. Merging them checks
-//! that it *is* newer: of each key the times descend strictly from source to source. Versions that nobody needs are left out,
-//! or joined with what they are merges over, but never a delete for which something may lie below.
+//! They come from a frozen buffer, from the slices of a child, or from both; the newest source comes first.
+//! Merging checks that it *is* newer: the timestamps of each key descend strictly from source to source.
+//! Versions that no snapshot needs are left out, or combined with the merge operators above them, but never a
+//! delete that may hide a version below.
 //!
-//! A *span* is a stretch of messages: what goes to one child.
+//! A *span* is a part of the messages without gaps: those for one child.
 
 use std::ops::Bound;
 
@@ -65,8 +66,8 @@ impl Messages {
         self.list.iter_mut().map(|message| &mut message.version.content)
     }
 
-    /// A span and the slices below it as one, newest first; pages of slices that were read ahead are taken. Large values that are left out
-    /// are noted in `dropped`.
+    /// A span and the slices below it as one, newest first; pages of slices that were read ahead are taken.
+    /// Large values that are left out are noted in `dropped`.
     pub(crate) fn merge(
         above: Span<'_>,
         slices: &[std::sync::Arc<Slice>],

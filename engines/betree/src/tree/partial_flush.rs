@@ -1,17 +1,18 @@
-//! Short steps between flushes: what waits in a node goes down without anything arriving from above.
+//! Partial flush: takes messages pending in one inner node down, without any arriving from above.
 //!
-//! Two reasons: something is late, since a flush sends down only so much at once ([`crate::tree::flush`]); and reads have to merge what
-//! waits, again and again, while there is nothing else to do.
+//! There are two reasons: messages are overdue, since a flush takes only so many bytes down at once
+//! ([`crate::tree::flush`]); and reads had to merge the same slices again and again, while nobody commits.
 //!
 //! # Steps
-//! 1. The way leads from the root to the node that covers a key, at a height. What waits on this way stays where it is: it is newer
-//!    than anything below, and may wait.
-//! 2. In the node the heaviest children that are due go down, within the limit of the step; or the one child that was asked for.
-//! 3. The nodes on the way are made anew.
+//! 1. Descend from the root to the node that covers a key, at a height. Messages pending on this way stay
+//!    where they are: they are newer than all below.
+//! 2. In the node, flush the largest due children within the limit of the step, or the one child that was
+//!    asked for.
+//! 3. Make the nodes on the way anew.
 //!
 //! # Invariants
-//! - One child of the node stays where it is, so that no node vanishes above which something waits.
-//! - A node above which something waits stays one node ([`Division::Forbidden`]).
+//! - One child of the node stays where it is, so that no node vanishes for which messages are pending above.
+//! - A node with messages pending for it above stays one node ([`Division::Forbidden`]).
 
 use std::sync::Arc;
 
@@ -40,13 +41,15 @@ pub(crate) struct Place<'p> {
     pub(crate) height: u8,
 }
 
-/// Runs a step. Where there is no such node any more, or nothing to do, nothing changes, and the root is the old one.
+/// Runs a step. Where there is no such node any more, or nothing to do, nothing changes, and the root is the
+/// old one.
 pub(crate) fn partial_flush(
     input: FlushInput<'_>,
     place: Place<'_>,
     what: PartialFlush,
 ) -> Result<Flushed, BetreeError> {
-    // A step above the lowest nodes may bring a leaf's worth on to leaves, whatever leaves have credit for: that is little of what it moves.
+    // A step above the lowest nodes may bring a leaf's worth on to leaves, whatever leaves have credit for:
+    // that is little of what it moves.
     let to_leaves = 2 * input.settings.leaf_share();
     Flush::new(input, to_leaves)?.into_flushed(|step| step.partial_flush(place, what))
 }
@@ -92,7 +95,7 @@ impl Flush<'_> {
                 PartialFlush::Due => self.due(node, lower, &arriving)?,
                 PartialFlush::Child => only(node, at),
             };
-            if !actions.contains(&ChildAction::GoesDown) {
+            if !actions.contains(&ChildAction::Flush) {
                 return Ok(None);
             }
             self.changed(slot, node, lower, &arriving, &actions, BlockingMode::CachedOnly)?
@@ -116,11 +119,11 @@ impl Flush<'_> {
         arriving: &[Span<'_>],
     ) -> Result<Vec<ChildAction>, BetreeError> {
         let mut actions = self.actions(node, lower, arriving, BlockingMode::CachedOnly)?;
-        if actions.iter().all(|action| *action == ChildAction::GoesDown) {
+        if actions.iter().all(|action| *action == ChildAction::Flush) {
             let weight =
                 |at: &usize| node.slices(*at).iter().map(|slice| pending_bytes(slice)).sum::<usize>();
             let lightest = (0..actions.len()).min_by_key(weight).expect("a node has a child");
-            actions[lightest] = ChildAction::Stays;
+            actions[lightest] = ChildAction::Keep;
             self.take_back(node.height(), weight(&lightest));
         }
         Ok(actions)
@@ -129,14 +132,15 @@ impl Flush<'_> {
 
 /// One child goes down, if something waits for it and it is not the only one.
 fn only(node: &InnerNode, at: usize) -> Vec<ChildAction> {
-    let mut actions = vec![ChildAction::Stays; node.children().len()];
+    let mut actions = vec![ChildAction::Keep; node.children().len()];
     if actions.len() > 1 && !node.slices(at).is_empty() {
-        actions[at] = ChildAction::GoesDown;
+        actions[at] = ChildAction::Flush;
     }
     actions
 }
 
-/// A node's parts, with others in the place of one child. What waits for the child waits for the one that takes its place.
+/// A node's parts, with others in the place of one child. What waits for the child waits for the one that
+/// takes its place.
 fn with_child_replaced(node: &InnerNode, lower: &[u8], at: usize, new: Vec<Part>) -> Vec<Part> {
     let waiting = node.slices(at);
     assert!(waiting.is_empty() || new.len() == 1, "a child for which something waits stays one");

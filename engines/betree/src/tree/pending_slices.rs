@@ -1,8 +1,9 @@
-//! What waits for a child: taken along when the child goes down, or made one with what joins it.
+//! Pending slices: the messages that inner nodes hold for a child. A flush takes them down with the child, or
+//! merges some of them with newly buffered messages.
 //!
-//! 1. Before a node's children change, what will be read of slices is read at once ([`Ahead`]).
-//! 2. Slices are merged with what arrives; what nobody needs is left out.
-//! 3. What joins children is written as one run.
+//! 1. Before the children of a node change, all slices that will be read are read at once ([`Ahead`]).
+//! 2. Slices are merged with the arriving messages. Versions that no snapshot needs are left out.
+//! 3. The messages buffered for all children are written as one run.
 
 use std::sync::Arc;
 
@@ -17,21 +18,21 @@ use crate::tree::node::{Child, InnerNode, Part};
 use crate::tree::run_writer::RunWriter;
 use crate::tree::slice::{Slice, Slices, blocks_of_slice};
 
-/// Slices are read ahead up to so many bytes of messages on each level of the way, and up to this part of the limit of memory; those beyond
-/// when it is their turn.
+/// Slices are read ahead up to so many bytes of messages on each level of the way, and up to this part of the
+/// limit of memory; those beyond when it is their turn.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
 const AHEAD_SHARE: usize = 16;
 
 /// Bytes of messages that compress to about a unit of the device.
 const SMALL_SLICE_BYTES: usize = 8 << 10;
 
-/// What joins the slices of a child, and the part that the child will be.
+/// The messages that are buffered for a child, and the index of the child's part in the new node.
 pub(crate) struct BufferedMessages<'m> {
     pub(crate) part: usize,
     pub(crate) messages: PendingMessages<'m>,
 }
 
-/// Messages that go somewhere: as they came, or merged with slices.
+/// The messages for a child: as they arrived, or merged with slices.
 pub(crate) enum PendingMessages<'m> {
     AsTheyCame(Span<'m>),
     Merged(Messages),
@@ -47,7 +48,7 @@ impl PendingMessages<'_> {
 }
 
 impl Flush<'_> {
-    /// Reads what the children's fates will take, all at once.
+    /// Reads all blocks that the actions need, at once.
     pub(crate) fn read_ahead(
         &mut self,
         node: &InnerNode,
@@ -60,9 +61,9 @@ impl Flush<'_> {
         for (at, action) in actions.iter().enumerate() {
             let slices = node.slices(at);
             let taken = match action {
-                ChildAction::Stays => 0,
-                ChildAction::Joins => self.united(slices, arriving[at], node.height()),
-                ChildAction::GoesDown => slices.len(),
+                ChildAction::Keep => 0,
+                ChildAction::Buffer => self.united(slices, arriving[at], node.height()),
+                ChildAction::Flush => slices.len(),
             };
             for slice in &slices[..taken] {
                 bytes += pending_bytes(slice);
@@ -71,10 +72,8 @@ impl Flush<'_> {
                 }
             }
             match &node.children()[at] {
-                Child::Leaf(leaf) if *action == ChildAction::GoesDown => {
-                    ahead.directories.push(leaf.directory)
-                }
-                Child::Inner(slot) if *action == ChildAction::GoesDown => ahead.nodes.push(slot),
+                Child::Leaf(leaf) if *action == ChildAction::Flush => ahead.directories.push(leaf.directory),
+                Child::Inner(slot) if *action == ChildAction::Flush => ahead.nodes.push(slot),
                 _ => {}
             }
         }
@@ -82,7 +81,7 @@ impl Flush<'_> {
         blocks.read_slices(&ahead.slices, &mut self.pages_ahead)
     }
 
-    /// What goes down to a child: what arrives, and all that waits.
+    /// The messages that are flushed to a child: those that arrive, and all slices.
     pub(crate) fn merge_with_slices<'m>(
         &mut self,
         slices: &[Arc<Slice>],
@@ -102,7 +101,7 @@ impl Flush<'_> {
         Ok(PendingMessages::Merged(merged))
     }
 
-    /// What becomes a new slice of a child; slices that become one with it are taken out.
+    /// The messages of a new slice of a child. The slices that are merged with it are taken out.
     pub(crate) fn joined<'m>(
         &mut self,
         slices: &mut Slices,
@@ -114,14 +113,14 @@ impl Flush<'_> {
         self.merge_with_slices(&united, arriving)
     }
 
-    /// How many of a child's slices become one with what arrives.
+    /// How many of a child's slices are merged with the arriving messages.
     fn united(&self, slices: &[Arc<Slice>], arriving: Span<'_>, height: u8) -> usize {
         let sizes: Vec<usize> = slices.iter().map(|slice| pending_bytes(slice)).collect();
         let small = SMALL_SLICE_BYTES.min(self.share(height) / 8);
         united_with(&sizes, arriving.bytes(), small)
     }
 
-    /// Writes what joins the slices of children as one run.
+    /// Writes the messages buffered for children as one run.
     pub(crate) fn write_run(
         &mut self,
         parts: &mut [Part],
@@ -143,7 +142,7 @@ impl Flush<'_> {
     }
 }
 
-/// What a slice weighs, as messages do.
+/// The size of a slice, measured as messages are.
 pub(crate) fn pending_bytes(slice: &Slice) -> usize {
     let bytes = slice.entries().saturating_mul(ENTRY_BYTES as u64).saturating_add(slice.in_page_bytes());
     // Counters come from disk: wrong ones must not overflow a sum.

@@ -1,19 +1,24 @@
-//! Works a range delete into the nodes and leaves of a tree: what is older than it goes, in steps from left to right.
+//! Range delete step: removes versions that a range delete covers from the nodes and leaves of a tree, from
+//! left to right.
 //!
-//! The caller has flushed every buffer that may have something older, and every snapshot sees the range delete.
+//! The caller has flushed every buffer that may hold older versions, and every snapshot sees the range
+//! delete.
 //!
 //! # Steps
-//! 1. In each node on the way: slices that lie within the range and are older go unread but for their index; others that have something
-//!    older are made one, without it. So from above nothing older comes down any more.
-//! 2. A leaf that lies within and is older goes unread but for its directory; what waits for it becomes the leaf. One that has newer
-//!    entries, or lies across an end of the range, is rewritten without the older ones, with what waits for it.
-//! 3. Large values of what goes unread are given back: the pages that refer to them are read, and no others.
-//! 4. A node of which nothing is left goes; what waits for it above becomes its subtree.
-//! 5. After so much work the step ends before the next leaf. What lies before that key is done, at every level.
+//! 1. In each node on the way: slices within the range that are older go, and only their index is read. Other
+//!    slices with older messages are merged into one without them. So no older message comes down from above
+//!    any more.
+//! 2. A leaf within the range that is older goes, and only its directory is read; messages pending for it
+//!    become the leaf. A leaf with newer entries, or across an end of the range, is rewritten without the
+//!    older ones and with the pending messages.
+//! 3. Large values of blocks that go unread are freed: only the pages that refer to them are read.
+//! 4. A node of which nothing is left goes; messages pending for it above become its subtree.
+//! 5. After so much work the step ends before the next leaf. All keys before that leaf are done, at every
+//!    level.
 //!
 //! # Invariants
-//! - Nothing is written for a key that was deleted: a leaf's delete would lie below older messages.
-//! - A node for which something still waits above stays one node.
+//! - Nothing is written for a deleted key: a delete in a leaf would lie below older messages.
+//! - A node with messages pending for it above stays one node.
 
 use std::sync::Arc;
 
@@ -66,7 +71,8 @@ struct Progress<'w> {
 }
 
 impl Progress<'_> {
-    /// Whether what begins at `lower` is left to the next step. A step does one leaf at least, or it would never come on.
+    /// Whether what begins at `lower` is left to the next step. A step does one leaf at least, or it would
+    /// never come on.
     fn leaves_to_next(&mut self, lower: &[u8]) -> bool {
         if self.is_begun && self.spent >= self.work.budget {
             self.reached.get_or_insert_with(|| Bytes::copy_from_slice(lower));
@@ -223,7 +229,8 @@ impl Flush<'_> {
         Ok(!old.is_empty())
     }
 
-    /// Makes the slices of a child one, without what is older, if they may have anything older; whether they did.
+    /// Makes the slices of a child one, without what is older, if they may have anything older; whether they
+    /// did.
     fn clean_slices(&mut self, part: &mut Part, progress: &mut Progress<'_>) -> Result<bool, BetreeError> {
         if part.slices.iter().all(|slice| slice.stored().oldest >= progress.work.time) {
             return Ok(false);

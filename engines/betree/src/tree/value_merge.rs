@@ -1,14 +1,17 @@
-//! What merges make of what is below them: the one place where they are applied.
+//! Value merge: applies merge operators to the version below them. The one place where they are applied.
 //!
-//! # Who joins
-//! - A buffer, below the horizon; a flush, where no snapshot lies between two versions ([`retain`](crate::tree::version_retention)). Nothing is read for it.
-//! - A leaf, below which there is nothing: there all are applied, whatever has to be read ([`leaf_merge`](crate::tree::leaf_merge)).
-//! - Whoever reads a key ([`MergeOperands`]), for himself.
+//! # Who applies them
+//! - A buffer, below the oldest snapshot, and a flush, where no snapshot lies between two versions
+//!   ([`version_retention`](crate::tree::version_retention)). They read nothing for it.
+//! - A leaf, below which there is nothing: all operators are applied there, whatever has to be read
+//!   ([`leaf_merge`](crate::tree::leaf_merge)).
+//! - A reader of the key ([`MergeOperands`]), for itself.
 //!
 //! # The rules
-//! Over merges they become merges, over a value or a deletion a value. Where the value stays as it is, so does its version: nobody can
-//! tell whether the merges ever were, and a large value need not be read to be told that a sum leaves it alone. Two stay apart where a
-//! large value would have to be read, and where they would become too long as one.
+//! Operators over operators become operators. Over a value or a deletion they become a value. Where the value
+//! stays the same, the version below stays as it is: no reader can tell the difference, and a large value
+//! need not be read for a sum that leaves it alone. Two versions stay apart where a large value would have to
+//! be read, and where the operators would become too long as one.
 
 use bytes::Bytes;
 use pando_storage::{MERGES_BYTES_MAX, Merges};

@@ -1,12 +1,14 @@
-//! Which versions of a key are still needed: pure, asked by every merge.
+//! Version retention: which versions of a key are still needed. Pure; every flush asks it.
 //!
 //! # The rule
-//! Of a key's versions, newest first, one is needed if it is newer than the newest snapshot, or if some snapshot sees it and
-//! nothing newer. In a leaf, below which nothing lies, one that all snapshots see loses its time, and a delete below which
-//! nothing is kept says what the absence of an entry says, and goes.
+//! Of the versions of a key, newest first, one is needed if it is newer than the newest snapshot, or if some
+//! snapshot sees it and none newer. In a leaf, below which nothing lies, a version that all snapshots see
+//! loses its timestamp. A delete there with no version kept below it is the same as the absence of an entry,
+//! and is dropped.
 //!
-//! Merges that no snapshot tells apart from the version below them are [joined](crate::tree::value_merge) with it: where a version would not be
-//! needed beside a newer one, it is needed by the merges that the newer one is. Above the newest snapshot nothing is joined.
+//! Merge operators that no snapshot tells apart from the version below them are
+//! [combined](crate::tree::value_merge) with it: a version that a newer one would make superfluous is needed
+//! by the operators of the newer one. Above the newest snapshot nothing is combined.
 //!
 //! ```text
 //! snapshots 4 and 9, newest 20        versions   25    17    12    8    6    3    2
@@ -14,8 +16,9 @@
 //! ```
 //!
 //! # Range deletes
-//! Over a key they count as deletes, each in its place among the versions, and are never written: they stand in the tree's list. While
-//! one lies over a key that is not newer than a version, that version keeps its time.
+//! Over a key they count as deletes, each in its place among the versions. They are never written with the
+//! key: they stand in the tree's list. While a range delete lies over a key, versions of the key that are not
+//! older keep their timestamps.
 
 use std::sync::Arc;
 
@@ -44,8 +47,8 @@ impl Retained {
         Retained { snapshots: live, ranges: Arc::default() }
     }
 
-    /// The same for a tree that has these range deletes. They are looked for after the snapshots: then those that are missing are newer than
-    /// all snapshots, and so than every version that loses its time.
+    /// The same for a tree that has these range deletes. They are looked for after the snapshots: then those
+    /// that are missing are newer than all snapshots, and so than every version that loses its time.
     pub(crate) fn with_ranges(self, ranges: Arc<DeletedRanges>) -> Retained {
         Retained { ranges, ..self }
     }
@@ -78,8 +81,8 @@ pub(crate) struct MergedVersion {
 /// Large values whose last reference a merge has left out.
 pub(crate) type Dropped = Vec<LargeReference<Bytes>>;
 
-/// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below: deletes, merges and times
-/// stay. Large values of what is taken out are noted in `dropped`.
+/// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below:
+/// deletes, merges and times stay. Large values of what is taken out are noted in `dropped`.
 pub(crate) fn retain_pending(
     key: &[u8],
     versions: &mut Vec<MergedVersion>,
@@ -91,8 +94,9 @@ pub(crate) fn retain_pending(
     take_out_range_deletes(key, versions, retained);
 }
 
-/// Puts a delete for each range delete over the key in its place among the versions (newest first), if there is something older here. Else
-/// what lies farther down may be older or newer: merges must not take the place below them for empty.
+/// Puts a delete for each range delete over the key in its place among the versions (newest first), if there
+/// is something older here. Else what lies farther down may be older or newer: merges must not take the place
+/// below them for empty.
 pub(crate) fn add_range_deletes(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
     for time in retained.deletes_over(key) {
         let newer = versions.partition_point(|version| version.timestamp > *time);
@@ -133,8 +137,8 @@ pub(crate) fn retain_needed(versions: &mut Vec<MergedVersion>, retained: &Retain
     });
 }
 
-/// Takes out of the versions and range deletes that a leaf is to have of a key (newest first, no merges among them) the deletes that hide
-/// nothing, and the time from what all see.
+/// Takes out of the versions and range deletes that a leaf is to have of a key (newest first, no merges among
+/// them) the deletes that hide nothing, and the time from what all see.
 pub(crate) fn settle(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
     take_out_range_deletes(key, versions, retained);
     while versions.last().is_some_and(|last| last.content.is_deleted()) {
