@@ -106,9 +106,19 @@ acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (need
 	PANDO="$(PANDO_DEV)" PANDO_BENCH="$(TARGET)/debug/pando-bench" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q tests/acceptance
 
 .PHONY: measure
-measure: $(PYTHON) ## The figures of docs/measurements.md, on this machine (some minutes of an idle machine; MEASURES=…)
+measure: $(PYTHON) ## The server's rows of docs/measurements.md, on this machine (half an hour of an idle machine; MEASURES="point load", ROUNDS=…)
 	cargo build --release --package pando-server --package pando-bench
 	PANDO="$(PANDO)" PANDO_BENCH="$(TARGET)/release/pando-bench" ORACLE="$(SHARED)/oracle/mongod" $(PYTHON) tests/measurements/measure.py $(or $(MEASURES),all)
+
+.PHONY: measure-pages
+measure-pages: ## docs/measurements.md, the claims and the chart of README.md anew from the raw results of docs/measurements
+	python3 tests/measurements/page.py
+
+.PHONY: compare
+compare: $(PYTHON) ## Two builds of the server and of betree in turn (BEFORE=folder AFTER=folder; ROWS=load,point,iibench,engine ROUNDS=… PHASES=… OUT=…)
+	@test -n "$(BEFORE)" -a -n "$(AFTER)" || { echo "name the folders of both builds: make compare BEFORE=… AFTER=…"; exit 1; }
+	$(PYTHON) tests/measurements/compare.py --before "$(BEFORE)" --after "$(AFTER)" $(if $(ROWS),--rows "$(ROWS)") $(if $(ROUNDS),--rounds "$(ROUNDS)") \
+		$(if $(PHASES),--phases "$(PHASES)") $(if $(OUT),--out "$(OUT)") $(ARGUMENTS)
 
 .PHONY: measure-posts
 measure-posts: ## The five posts against five engines in a small size, half an hour of an idle machine, to 75 minutes of a busy one (OUT=…); goes on where it was interrupted
@@ -122,9 +132,11 @@ measure-posts: ## The five posts against five engines in a small size, half an h
 measure-lab: $(NODE_TESTS)/.installed ## What the benchmark lab itself costs, and its client beside the Node and the Rust driver
 	cargo build --release --package pando-server --package pando-bench
 	cargo build --release --target-dir "$(TARGET)/rust-driver" --manifest-path tests/rust/Cargo.toml --example points
-	failed=0
-	$(TARGET)/release/pando-bench self-check || failed=1
-	python3 tests/measurements/drivers.py --programs $(TARGET)/release --node $(NODE_TESTS) --rust $(TARGET)/rust-driver/release/examples/points || failed=1
+	failed=0; mkdir -p $(CACHE)
+	$(TARGET)/release/pando-bench self-check | tee $(CACHE)/lab.txt || failed=1
+	python3 tests/measurements/drivers.py --programs $(TARGET)/release --node $(NODE_TESTS) --rust $(TARGET)/rust-driver/release/examples/points \
+		| tee -a $(CACHE)/lab.txt || failed=1
+	python3 tests/measurements/lab.py $(CACHE)/lab.txt
 	exit $$failed
 
 .PHONY: linkbench-table
@@ -132,11 +144,32 @@ linkbench-table: ## Whether your copy of LinkBench's config/Distribution.dat is 
 	@test -n "$(FILE)" || { echo "name your copy of LinkBench's config/Distribution.dat: make linkbench-table FILE=…"; exit 1; }
 	cargo run --release --quiet --package pando-bench -- self-check degrees --data-file "$(FILE)"
 
+# The results of a run with ARGUMENTS of its own are no rows of docs/measurements.md.
 .PHONY: measure-engines
-measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, some 20 minutes (PEERS=all-peers, OUT=…, ARGUMENTS=…)
+measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, some 20 minutes (PEERS=all-peers, RUNS=1, OUT=…, ARGUMENTS=…)
 	@$(CC_CHECK)
 	# RocksDB is built from source (long, and needs libclang) unless an installed one is to be linked: ROCKSDB_LIB_DIR=…
-	cargo run --release --package pando-bench-engine --features "$(or $(PEERS),all-peers)" -- all --out "$(or $(OUT),$(CACHE)/engines)" $(ARGUMENTS)
+	cargo build --release --package pando-bench-engine --features "$(or $(PEERS),all-peers)"
+	folders=""; failed=0
+	for run in $$(seq $(or $(RUNS),1)); do
+		folder="$(or $(OUT),$(CACHE)/engines)/run-$$run"; folders="$$folders $$folder"
+		$(TARGET)/release/pando-bench-engine all --out "$$folder" $(or $(ARGUMENTS),$(ENGINES_SETUP)) || failed=1
+	done
+	$(if $(ARGUMENTS),,python3 tests/measurements/engines.py $$folders)
+	exit $$failed
+
+ENGINES_SETUP := --cache 64MB --headroom 192MB --scale 10 --seconds 1.5 --limit 45
+
+.PHONY: measure-ten-minutes
+measure-ten-minutes: ## Ten minutes of inserts into betree, second by second (RUNS=1)
+	@$(CC_CHECK)
+	cargo build --release --package pando-bench-engine
+	folders=""
+	for run in $$(seq $(or $(RUNS),1)); do
+		folder="$(or $(OUT),$(CACHE)/ten-minutes)/run-$$run"; folders="$$folders $$folder"
+		$(TARGET)/release/pando-bench-engine all --out "$$folder" --peers betree --phases capped $(ENGINES_SETUP) --insert-seconds 600
+	done
+	python3 tests/measurements/engines.py --name ten-minutes --command "make measure-ten-minutes" $$folders
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Every fuzz target for some seconds (needs the nightly toolchain and cargo-fuzz)

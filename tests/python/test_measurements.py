@@ -1,0 +1,147 @@
+"""docs/measurements.md, the claims of README.md and their chart are what the generator makes of the raw results."""
+
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "measurements"))
+
+import chart  # noqa: E402
+import compare  # noqa: E402
+import engines  # noqa: E402
+import lab  # noqa: E402
+import page  # noqa: E402
+import raw  # noqa: E402
+
+MACHINE = {"processor": "A", "cores": 2, "memory_gb": 24, "kernel": "6.18", "file_system": "ext4"}
+
+
+def result(measure, figures, commit="abc1234", machine=MACHINE):
+    summaries = {name: raw.summary(samples) for name, samples in figures.items()}
+    return {"measure": measure, "command": "make measure", "commit": commit, "date": "2026-11-23", "machine": machine, "figures": summaries}
+
+
+def promise(results, **entry):
+    return page.Promise({"text": "a promise", "unit": "/s", **entry}, {}, results)
+
+
+def test_the_pages_are_those_of_the_raw_results():
+    stale = [str(path.relative_to(ROOT)) for path in page.differing()]
+    assert not stale, f"{stale} differ from docs/measurements/*.json: run make measure-pages"
+
+
+def test_the_page_is_short_and_its_readme_fits_a_terminal():
+    assert len(page.PAGE.read_text().splitlines()) <= page.LINES_MAX
+    claims = page.README.read_text().split(page.CLAIMS_BEGIN)[1].split(page.CLAIMS_END)[0]
+    assert max(map(len, claims.splitlines())) <= 120
+
+
+def test_every_promise_names_known_keys_only():
+    keys = {"raw", "text", "claim", "figures", "unit", "peer", "peers", "times_at_least", "times_at_most", "at_least", "at_most", "lowest", "each_step"}
+    for found in page.read_promises({}):
+        assert set(found.entry) <= keys, found.entry
+        assert found.entry.get("lowest") or len(found.entry.get("peers", [])) in (0, len(found.entry["figures"])), found.entry
+
+
+def test_a_changed_raw_result_makes_the_page_differ():
+    results = {"point": result("point", {"pando.c1.p50_us": [70.0], "mongodb.c1.p50_us": [140.0]})}
+    before = page.page_text(page.read_promises(results), results)
+    assert "| 70 µs " in before and "MongoDB 140 (0.50 ×)" in before
+    results["point"]["figures"]["pando.c1.p50_us"] = raw.summary([71.0])
+    assert page.page_text(page.read_promises(results), results) != before
+
+
+def test_a_missed_target_says_so_and_a_reached_one_does_not():
+    results = {"m": result("m", {"own": [100.0], "peer": [60.0]})}
+    entry = {"raw": "m", "figures": ["own"], "peer": "P", "peers": ["peer"]}
+    assert promise(results, **entry, times_at_least=1.5).target_cell() == "≥ 1.5 ×"
+    assert promise(results, **entry, times_at_least=2.0).target_cell() == "**missed**: ≥ 2 ×"
+    assert promise(results, **entry, lowest=True).target_cell() == "**missed**: lowest"
+    assert promise(results, **entry, at_most=100).target_cell() == "≤ 100"
+    assert promise(results, **entry).target_cell() == "none"
+
+
+def test_one_missed_figure_of_several_is_a_missed_target():
+    results = {"m": result("m", {"a": [3.0], "b": [1.0], "c": [2.0]})}
+    entry = {"raw": "m", "figures": ["a", "b", "c"]}
+    assert promise(results, **entry, at_least=[3.0, 1.0, 2.0]).target_cell() == "≥ 3; 1; 2"
+    assert promise(results, **entry, at_least=[3.0, 1.1, 2.0]).target_cell().startswith("**missed**")
+    assert promise(results, **entry, each_step=True).target_cell() == "**missed**: each step grows"
+
+
+def test_ratios_are_taken_within_a_round():
+    results = {"m": result("m", {"own": [10.0, 40.0, 30.0], "peer": [10.0, 20.0, 10.0]})}
+    found = promise(results, raw="m", figures=["own"], peer="P", peers=["peer"])
+    assert found.ratios() == [2.0]
+    assert found.runs_cell() == "3 (100 %)"
+
+
+def test_promises_without_raw_results_are_listed_and_have_no_row():
+    text = page.page_text(page.read_promises({}), {})
+    assert "## Not measured on this commit" in text and "Point queries, 100 clients, cached" in text
+    assert not [line for line in text.splitlines() if line.startswith("|")]
+    # A peer that a target needs, and that was not measured, leaves the promise open, too.
+    results = {"m": result("m", {"own": [1.0]})}
+    assert not promise(results, raw="m", figures=["own"], peer="P", peers=["peer"], times_at_least=1.0).is_measured()
+
+
+def test_rows_of_another_commit_or_machine_are_marked():
+    old = result("load", {"pando.load.rate": [2.0], "mongodb.load.rate": [1.0]}, commit="fff0000", machine={**MACHINE, "processor": "B"})
+    point = result("point", {"pando.c1.p50_us": [70.0], "mongodb.c1.p50_us": [140.0]})
+    results = {"point": point, "idle": result("idle", {"memory_mb": [12.0]}), "load": old}
+    text = page.page_text(page.read_promises(results), results)
+    assert "Commit: abc1234." in text
+    assert "2026-11-23 fff0000 †" in text and "† marks another machine: 2 cores of B" in text
+
+
+@pytest.mark.parametrize("value, text", [(0, "0"), (0.0027, "0.0027"), (0.83, "0.83"), (34.21, "34.2"), (368, "368"), (12345.6, "12,346"),
+                                         (2_700_000, "2.70 M")])
+def test_numbers_have_as_many_digits_as_one_reads(value, text):
+    assert page.number(value) == text
+
+
+def test_the_engines_results_become_samples_by_peer_and_figure():
+    def run(rate):
+        outcome = {"peer": "betree", "phase": "capped", "figures": {"capped.inserts.late.rate": rate, "capped.disk_mb": 295.0},
+                   "timeline": [{"at": 1.0, "documents": 100, "longest_ms": 1.0}, {"at": 3.0, "documents": 500, "longest_ms": 1.0}]}
+        return {"setup": {"cache_bytes": 64, "headroom_bytes": 192}, "outcomes": [outcome], "failures": []}
+    record = engines.record_of("engines", [run(10.0), run(12.0)], "make measure-engines")
+    assert record.figures["betree.capped.inserts.late.rate"] == [10.0, 12.0]
+    assert record.figures["betree.derived.disk_mb"] == [295.0, 295.0]
+    assert record.timelines["betree"] == [[100, 100], [500, 200]]
+
+
+def test_the_labs_output_becomes_figures():
+    output = """floor      holds     client CPU of a point query with 100 clients: 4.17 us, of a bare loop of the same bytes: 3.97 us, above it: 0.22 us (bound 4)
+counters   holds     with counters by without, medians of 7 pairs: rate 1.0050, CPU a query 1.0000; a reading of all counters costs 73 us
+open-loop  DOES NOT  closed loop 5/s, open loop asked for 2/s and did 2/s: off by 0.005 % (bound 1 %), 0 not begun
+seed       holds     two runs of one seed send: point the same
+holds    rate at the same client CPU: 14.6 times the Node driver's (bound 5)
+holds    rate at the same client CPU: 2.3 times the Rust driver's (bound 2)
+"""
+    found = {name: samples[0] for name, samples in lab.record_of(output).figures.items()}
+    assert found == {"floor.above_us": 0.22, "counters.rate_ratio": 1.005, "open_loop.off_percent": 0.005, "seed.differing": 0.0,
+                     "drivers.node_ratio": 14.6, "drivers.rust_ratio": 2.3}
+
+
+def test_a_comparison_knows_which_way_is_worse():
+    def side(rate, cpu):
+        return {"point: rate": rate, "point: server_cpu_us": cpu, "engine: capped.inserts.late.reads": 0.0}
+    rounds = [{"before": side(100, 10), "after": side(96, 9)}, {"before": side(100, 10), "after": side(99, 10.2)}, {"before": side(100, 10), "after": side(95, 10.1)}]
+    table, worse = compare.report(rounds, 3.0)
+    assert worse == ["point: rate"], "its median ratio is 0.96; a figure that is nearly nothing has none"
+    assert "WORSE by 4.2 %" in table
+    assert compare.report([{"before": side(100, 10), "after": side(100, 11)}], 3.0)[1] == ["point: server_cpu_us"]
+
+
+def test_the_chart_has_a_panel_for_each_timeline_and_none_without():
+    assert chart.picture({}) is None
+    points = [[second * 100_000, 100_000] for second in range(1, 40)]
+    setup = {"cache_bytes": 64_000_000, "document_bytes": 109, "documents_max": 5_000_000, "seconds_max": 300}
+    results = {"chart": {"timelines": {"pando": points, "mongodb": points[:10]}, "setup": setup}}
+    one = chart.picture(results)
+    assert "MongoDB (stopped after 300 s)" in one and "RocksDB" not in one
+    results["engines"] = {"timelines": {"betree": points, "rocksdb": points}, "setup": setup}
+    assert "RocksDB" in chart.picture(results)
