@@ -1,8 +1,8 @@
-"""The chart of README.md: documents inserted per second under three indexes, while the data outgrows the memory.
+"""The chart of README.md: documents inserted per second under three indexes, while data outgrows memory.
 
-Two panels, because a server with its clients and a library in process do not compare: on the left Pando beside MongoDB over the
-wire, on the right Pando's engine beside RocksDB. The picture brings its own background, so that it reads well on light and on
-dark pages.
+There are two panels, because a server with its clients and a library in process do not compare. On the left is
+Pando beside MongoDB over the wire, on the right Pando's engine beside RocksDB. The picture brings its own
+background, so that it reads well on light and on dark pages.
 """
 
 from html import escape
@@ -20,7 +20,7 @@ STYLE = """text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,s
 
 
 def panels(results):
-    """The panels that there are raw results for: title, lines by name, bytes of a document, bytes of the cache and the cap."""
+    """The panels that there are raw results for: title, lines with colour and name, setup."""
     found = []
     if "timelines" in results.get("chart", {}):
         lines = results["chart"]["timelines"]
@@ -31,8 +31,11 @@ def panels(results):
         found.append(("Server: 4 clients over the wire", named, setup))
     if "timelines" in results.get("engines", {}):
         lines = results["engines"]["timelines"]
-        named = [(colour, name, lines[key]) for key, name, colour in
-                 (("betree", "Pando's engine", "pando"), ("rocksdb", "RocksDB", "rocksdb")) if key in lines]
+        named = [
+            (colour, name, lines[key])
+            for key, name, colour in (("betree", "Pando's engine", "pando"), ("rocksdb", "RocksDB", "rocksdb"))
+            if key in lines
+        ]
         found.append(("Engine: in process, no server", named, results["engines"]["setup"]))
     return [panel for panel in found if panel[1]]
 
@@ -62,14 +65,23 @@ def picture(results):
     if not found:
         return None
     # One scale for both panels: the eye compares heights.
-    smoothed = [(title, [(key, name, smooth(points, max(line[-1][0] for _, _, line in lines))) for key, name, points in lines], setup)
-                for title, lines, setup in found]
+    smoothed = [
+        (
+            title,
+            [(key, name, smooth(points, max(line[-1][0] for _, _, line in lines))) for key, name, points in lines],
+            setup,
+        )
+        for title, lines, setup in found
+    ]
     top = nice(max(rate for _, lines, _ in smoothed for _, _, points in lines for _, rate in points))
     width = LEFT + len(found) * PANEL + (len(found) - 1) * GAP + 30
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" role="img" '
-             f'aria-label="Documents inserted per second while the data outgrows the memory">', f"<style>{STYLE}</style>",
-             f'<rect width="{width}" height="{HEIGHT}" rx="8" fill="#ffffff" stroke="#d5dade"/>',
-             f'<text class="title" x="20" y="32">Inserts with three indexes while the data outgrows the memory</text>']
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" role="img" '
+        f'aria-label="Documents inserted per second while the data outgrows the memory">',
+        f"<style>{STYLE}</style>",
+        f'<rect width="{width}" height="{HEIGHT}" rx="8" fill="#ffffff" stroke="#d5dade"/>',
+        f'<text class="title" x="20" y="32">Inserts with three indexes while the data outgrows the memory</text>',
+    ]
     for place, (title, lines, setup) in enumerate(smoothed):
         parts += panel_parts(LEFT + place * (PANEL + GAP), top, title, lines, setup)
     return "\n".join(parts + ["</svg>"]) + "\n"
@@ -82,18 +94,27 @@ def panel_parts(left, top, title, lines, setup):
     parts = [f'<text class="panel" x="{left}" y="{TOP - 22}">{escape(title)}</text>']
     for step in range(6):
         rate = top * step / 5
-        parts.append(f'<line class="{"axis" if step == 0 else "grid"}" x1="{left}" x2="{left + PANEL}" y1="{down(rate):.1f}" y2="{down(rate):.1f}"/>')
+        parts.append(
+            f'<line class="{"axis" if step == 0 else "grid"}" x1="{left}" x2="{left + PANEL}" y1="{down(rate):.1f}" y2="{down(rate):.1f}"/>'
+        )
         parts.append(f'<text x="{left - 8}" y="{down(rate) + 4:.1f}" text-anchor="end">{rate / 1000:g} k</text>')
     parts += bottom_parts(left, last, across)
     parts += mark_parts(across, last, setup)
     for key, name, points in lines:
-        path = " ".join(f"{'M' if place == 0 else 'L'}{across(documents):.1f} {down(rate):.1f}" for place, (documents, rate) in enumerate(points))
+        path = " ".join(
+            f"{'M' if place == 0 else 'L'}{across(documents):.1f} {down(rate):.1f}"
+            for place, (documents, rate) in enumerate(points)
+        )
         parts.append(f'<path class="line" stroke="{COLOURS[key]}" d="{path}"/>')
     ends = [(across(points[-1][0]), down(points[-1][1])) for _, _, points in lines]
-    parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLOURS[key]}"/>' for (key, _, _), (x, y) in zip(lines, ends)]
+    parts += [
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLOURS[key]}"/>' for (key, _, _), (x, y) in zip(lines, ends)
+    ]
     for key, name, points in lines:
         x, y, anchor = label_place([(across(documents), down(rate)) for documents, rate in points], left, len(name) * 8)
-        parts.append(f'<text class="name" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="fill:{COLOURS[key]}">{escape(name)}</text>')
+        parts.append(
+            f'<text class="name" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="fill:{COLOURS[key]}">{escape(name)}</text>'
+        )
     return parts
 
 
@@ -103,9 +124,13 @@ def bottom_parts(left, last, across):
     parts = []
     documents = 0
     while documents <= last:
-        parts.append(f'<text x="{across(documents):.1f}" y="{BOTTOM + 20}" text-anchor="middle">{documents / 1e6:g}</text>')
+        parts.append(
+            f'<text x="{across(documents):.1f}" y="{BOTTOM + 20}" text-anchor="middle">{documents / 1e6:g}</text>'
+        )
         documents += step
-    parts.append(f'<text x="{left + PANEL / 2}" y="{BOTTOM + 44}" text-anchor="middle">million documents inserted (vertical: documents per second)</text>')
+    parts.append(
+        f'<text x="{left + PANEL / 2}" y="{BOTTOM + 44}" text-anchor="middle">million documents inserted (vertical: documents per second)</text>'
+    )
     return parts
 
 
@@ -115,12 +140,14 @@ def mark_parts(across, last, setup):
     if documents > last:
         return []
     x = across(documents)
-    return [f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{BOTTOM}"/>',
-            f'<text x="{x + 5:.1f}" y="{TOP + 2}">documents = cache</text>']
+    return [
+        f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{BOTTOM}"/>',
+        f'<text x="{x + 5:.1f}" y="{TOP + 2}">documents = cache</text>',
+    ]
 
 
 def label_place(points, left, width):
-    """Where a name stands: behind a line that ends early, else above the end of the line and all of it that is beneath."""
+    """Place and anchor of a name: behind a line that ends early, else above the last part of the line."""
     x, y = points[-1]
     if x < left + PANEL / 2:
         return x + 10, min(y + 4, BOTTOM - 8), "start"

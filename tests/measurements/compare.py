@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Two builds beside each other on the same machine: they take turns, and ratios are taken within a round.
 
-    compare.py --before FOLDER --after FOLDER [--rows load,point,iibench,engine] [--rounds 5] [--phases cached,capped,updates]
+    compare.py --before FOLDER --after FOLDER [--rows load,point,iibench,engine] [--rounds 5] [--phases capped]
 
-Each folder has release builds of `pando` and, for the row `engine`, of `pando-bench-engine`, which measures betree alone. The
-client is one program for both builds: PANDO_BENCH, or `pando-bench` of the first folder. The order changes from round to round.
-For each figure: the medians of both, the median of the ratios (after by before), and the lowest and highest ratio. Ends with 1
-if a median ratio is worse by more than the tolerance.
+Each folder has release builds of `pando` and, for the row `engine`, of `pando-bench-engine`, which measures betree
+alone. The client is one program for both builds: PANDO_BENCH, or `pando-bench` of the first folder. The order changes
+from round to round. The table has the medians of both builds, the median of the ratios (after by before), and the
+lowest and the highest ratio. The exit code is 1 if a median ratio is worse by more than the tolerance.
 """
 
 import argparse
@@ -25,12 +25,18 @@ ROWS = ("load", "point", "iibench", "engine")
 # How the name of a figure ends if less of it is better; of all other figures more is.
 LESS_IS_BETTER = re.compile(r"(_us|\.us|_kb|_mb|_ms|_s|_gb|_bytes|_bytes_drained|reads|switches)$")
 # Figures of one run of a server that are compared, by the way to them in the run's file.
-SERVER_FIGURES = {"rate": ("rate",), "p50_us": ("latency_us", "p50"), "server_cpu_us": ("per_operation", "server_cpu_us"),
-                  "written_kb": ("per_operation", "written_kb")}
+SERVER_FIGURES = {
+    "rate": ("rate",),
+    "p50_us": ("latency_us", "p50"),
+    "server_cpu_us": ("per_operation", "server_cpu_us"),
+    "written_kb": ("per_operation", "written_kb"),
+}
 # Figures of the engine that are compared: rates, times and amounts of work; the rest describes the setting.
-ENGINE_FIGURES = re.compile(r"^betree\.(.*\.late\.(rate|cpu_us|written_kb|reads|min_of_median)|capped\.drained\.written_kb|capped\.(disk|loaded|peak)_mb"
-                            r"|c(ached|old)\..*\.(rows|rate|us|cpu_us|reads)|cached\.(full|drained|snapshot)\.us|updates\.(rate|cpu_us|written_bytes)"
-                            r"|growing\d+\.rate|compacted\.disk_mb|trees\.(open_s|checkpoint_s|used_mb)|recovery\.s_a_gb)$")
+ENGINE_FIGURES = re.compile(
+    r"^betree\.(.*\.late\.(rate|cpu_us|written_kb|reads|min_of_median)|capped\.drained\.written_kb|capped\.(disk|loaded|peak)_mb"
+    r"|c(ached|old)\..*\.(rows|rate|us|cpu_us|reads)|cached\.(full|drained|snapshot)\.us|updates\.(rate|cpu_us|written_bytes)"
+    r"|growing\d+\.rate|compacted\.disk_mb|trees\.(open_s|checkpoint_s|used_mb)|recovery\.s_a_gb)$"
+)
 # Ratios of figures that are nearly nothing say nothing.
 LEAST = 1e-3
 
@@ -43,7 +49,9 @@ def parsed():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=8, help="of a measured window of `point`")
     parser.add_argument("--phases", default="cached,capped,updates", help="of `pando-bench-engine all`")
-    parser.add_argument("--engine-arguments", default="--seconds 1.5", help="more arguments of `pando-bench-engine all`")
+    parser.add_argument(
+        "--engine-arguments", default="--seconds 1.5", help="more arguments of `pando-bench-engine all`"
+    )
     parser.add_argument("--tolerance", type=float, default=3.0, help="percent by which a figure may be worse")
     parser.add_argument("--out", type=pathlib.Path, help="write all samples into this file of JSON")
     options = parser.parse_args()
@@ -65,6 +73,7 @@ def server_rows(folder, options):
     """The figures of one round of the server rows, by name."""
     # The client is chosen before its module reads the environment.
     from servers import Pando, bench
+
     found = {}
     if "load" in options.rows or "point" in options.rows:
         pando = Pando("compare", 2000, folder / "pando").start()
@@ -72,14 +81,30 @@ def server_rows(folder, options):
         if "load" in options.rows:
             found["load"] = loads[0]
         if "point" in options.rows:
-            for run in bench("point", "--uri", pando.uri, "--collections", 8, "--docs", 125_000, "--clients", "1,32,100", "--duration", options.seconds,
-                             "--load", "no", "--no-ceiling"):
+            for run in bench(
+                "point",
+                "--uri",
+                pando.uri,
+                "--collections",
+                8,
+                "--docs",
+                125_000,
+                "--clients",
+                "1,32,100",
+                "--duration",
+                options.seconds,
+                "--load",
+                "no",
+                "--no-ceiling",
+            ):
                 found[f"point, {run['plan']['clients']} clients"] = run
         pando.end()
         pando.remove()
     if "iibench" in options.rows:
         pando = Pando("compare", 1000, folder / "pando").start()
-        found["iibench"] = bench("iibench", "--uri", pando.uri, "--docs", 1_500_000, "--clients", 4, "--settle", 0, "--no-ceiling")[0]
+        found["iibench"] = bench(
+            "iibench", "--uri", pando.uri, "--docs", 1_500_000, "--clients", 4, "--settle", 0, "--no-ceiling"
+        )[0]
         pando.end()
         pando.remove()
     return {f"{row}: {name}": value for row, run in found.items() for name, value in figures_of_run(run)}
@@ -97,12 +122,26 @@ def figures_of_run(run):
 def engine_rows(folder, options):
     """The figures of one round of betree alone."""
     with tempfile.TemporaryDirectory() as out:
-        command = [folder / "pando-bench-engine", "all", "--peers", "betree", "--phases", options.phases, "--out", out, *options.engine_arguments.split()]
+        command = [
+            folder / "pando-bench-engine",
+            "all",
+            "--peers",
+            "betree",
+            "--phases",
+            options.phases,
+            "--out",
+            out,
+            *options.engine_arguments.split(),
+        ]
         ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if ended.returncode:
             raise SystemExit(f"{folder / 'pando-bench-engine'} ended with {ended.returncode}:\n{ended.stdout}")
         figures = engines.figures_of(json.loads((pathlib.Path(out) / "results.json").read_text()))
-    return {f"engine: {name.removeprefix('betree.')}": value for name, value in figures.items() if ENGINE_FIGURES.match(name)}
+    return {
+        f"engine: {name.removeprefix('betree.')}": value
+        for name, value in figures.items()
+        if ENGINE_FIGURES.match(name)
+    }
 
 
 def one_round(folder, options):
@@ -121,7 +160,11 @@ def worse_percent(name, ratio):
 
 def report(rounds, tolerance):
     """A table as text, and the names of the figures that are worse than the tolerance."""
-    names = [name for name in rounds[0]["before"] if all(name in each[side] for each in rounds for side in ("before", "after"))]
+    names = [
+        name
+        for name in rounds[0]["before"]
+        if all(name in each[side] for each in rounds for side in ("before", "after"))
+    ]
     lines = [f"{'figure':<44}{'before':>13}{'after':>13}{'ratio':>8}{'lowest':>8}{'highest':>9}"]
     worse = []
     for name in names:
@@ -134,8 +177,10 @@ def report(rounds, tolerance):
         is_worse = worse_percent(name, ratio) > tolerance
         if is_worse:
             worse.append(name)
-        lines.append(f"{name:<44}{statistics.median(before):>13.5g}{statistics.median(after):>13.5g}{ratio:>8.3f}{ratios[0]:>8.3f}{ratios[-1]:>9.3f}"
-                     + (f"  WORSE by {worse_percent(name, ratio):.1f} %" if is_worse else ""))
+        lines.append(
+            f"{name:<44}{statistics.median(before):>13.5g}{statistics.median(after):>13.5g}{ratio:>8.3f}{ratios[0]:>8.3f}{ratios[-1]:>9.3f}"
+            + (f"  WORSE by {worse_percent(name, ratio):.1f} %" if is_worse else "")
+        )
     return "\n".join(lines), worse
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes the results of `pando-bench-engine all` into the raw results, and generates the pages.
 
-    engines.py [--name engines] OUT…     one folder for each run; their figures become the samples
+engines.py [--name engines] OUT…     one folder for each run; their figures become the samples
 """
 
 import argparse
@@ -54,11 +54,14 @@ def record_of(name, runs, command):
         for figure, value in figures_of(results).items():
             record.add(figure, value)
     setup = runs[0]["setup"]
-    record.setup = {"cache_bytes": setup["cache_bytes"], "cap_bytes": setup["cache_bytes"] + setup["headroom_bytes"],
-                    "document_bytes": DOCUMENT_BYTES}
+    record.setup = {
+        "cache_bytes": setup["cache_bytes"],
+        "cap_bytes": setup["cache_bytes"] + setup["headroom_bytes"],
+        "document_bytes": DOCUMENT_BYTES,
+    }
     for peer, points in timelines_of(runs[0]):
         # Ten minutes have as many points as a line can show.
-        record.timeline(peer, points[::max(1, len(points) // 200)])
+        record.timeline(peer, points[:: max(1, len(points) // 200)])
     return record
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes the output of `pando-bench self-check` and of drivers.py into the raw results, and generates the pages.
 
-    lab.py FILE     a file with both outputs
+lab.py FILE     a file with both outputs
 """
 
 import pathlib

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the server, writes the raw results to docs/measurements, and generates docs/measurements.md, README.md and the chart.
+"""Measures the server: writes raw results to docs/measurements, and generates the pages and the chart from them.
 
-    measure.py NAME…     some measures, by names or with commas between them
-    measure.py all       all of them, in this order
+measure.py NAME…     some measures, by names or with commas between them
+measure.py all       all of them, in this order
 """
 
 import sys

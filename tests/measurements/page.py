@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Generates docs/measurements.md, the claims and the chart of README.md from the raw results and promises.toml.
 
-    page.py            write them
-    page.py --check    fail where one of them differs from the raw results
+page.py            write them
+page.py --check    fail where one of them differs from the raw results
 """
 
 import collections
@@ -185,8 +185,19 @@ def head_of(results, main):
 
 def page_text(promises, results):
     main = main_place(results)
-    rows = [[promise.entry["text"], promise.figure_cell(), promise.peer_cell(), promise.target_cell(), promise.runs_cell(), f"`{promise.command}`",
-             date_cell(promise.raw, main)] for promise in promises if promise.is_measured()]
+    rows = [
+        [
+            promise.entry["text"],
+            promise.figure_cell(),
+            promise.peer_cell(),
+            promise.target_cell(),
+            promise.runs_cell(),
+            f"`{promise.command}`",
+            date_cell(promise.raw, main),
+        ]
+        for promise in promises
+        if promise.is_measured()
+    ]
     peers = ", ".join(f"{name} {version}" for name, version in VERSIONS.items())
     lines = [HEAD, head_of(results, main)]
     if rows:
@@ -206,7 +217,9 @@ def missing_lines(promises):
         return []
     lines = ["## Not measured on this commit", ""]
     for command, texts in missing.items():
-        lines += textwrap.wrap(f"- `{command}`: {'; '.join(texts)}.", 118, subsequent_indent="  ", break_on_hyphens=False)
+        lines += textwrap.wrap(
+            f"- `{command}`: {'; '.join(texts)}.", 118, subsequent_indent="  ", break_on_hyphens=False
+        )
     return lines
 
 
@@ -235,7 +248,10 @@ def generated():
     """The text of each generated file, by path."""
     results = raw.read_all()
     promises = read_promises(results)
-    texts = {PAGE: page_text(promises, results), README: readme_with(claims_text(promises, results), README.read_text())}
+    texts = {
+        PAGE: page_text(promises, results),
+        README: readme_with(claims_text(promises, results), README.read_text()),
+    }
     picture = chart.picture(results)
     if picture:
         texts[CHART] = picture
@@ -243,6 +259,9 @@ def generated():
 
 
 def write():
+    """Writes the generated files; a trial run, whose raw results lie elsewhere, leaves them alone."""
+    if raw.FOLDER != raw.DOCUMENTED:
+        return
     for path, text in generated().items():
         path.write_text(text)
 

@@ -1,8 +1,8 @@
 """The raw results of measurements: one JSON file for each measure, in docs/measurements.
 
-A file says on which machine, of which commit, when and by which command it was measured. Each figure keeps its samples, one
-for each round; samples of one round belong together, so that a ratio is taken within a round. A timeline is a list of points
-for a chart. Numbers are rounded to five digits: more is noise.
+A file names the machine, the commit, the date and the command. Each figure keeps its samples, one for each round.
+Samples of one round belong together, so that a ratio is taken within a round. A timeline is a list of points for a
+chart. Numbers are rounded to five digits: more is noise.
 """
 
 import datetime
@@ -15,8 +15,9 @@ import statistics
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTED = ROOT / "docs" / "measurements"
 # MEASUREMENTS_FOLDER lets a trial run write elsewhere than into the documentation.
-FOLDER = pathlib.Path(os.environ.get("MEASUREMENTS_FOLDER") or ROOT / "docs" / "measurements")
+FOLDER = pathlib.Path(os.environ.get("MEASUREMENTS_FOLDER") or DOCUMENTED)
 # A commit that changes only documentation measures the same code.
 CODE = ("crates", "engines", "tools", "Cargo.toml", "Cargo.lock")
 

@@ -1,6 +1,6 @@
 """The measures of servers: each is a function that fills a record (raw.py).
 
-Where a measure has a peer, Pando and MongoDB take turns, and each round starts both over empty folders. Acknowledgement is
+Where a measure has a peer, Pando and MongoDB take turns, and each round starts both over empty folders. Writes have
 `w: 1` on both sides. Both get a cache of the same size; their other settings are the defaults.
 """
 
@@ -18,8 +18,21 @@ from urllib.parse import quote
 
 from pymongo import WriteConcern
 
-from servers import (BENCH, MONGOD, PANDO, PANDO_SERVE, WORK, Mongod, Pando, bench, client_of, free_port, mongod_environment, mongod_program,
-                     size_mb)
+from servers import (
+    BENCH,
+    MONGOD,
+    PANDO,
+    PANDO_SERVE,
+    WORK,
+    Mongod,
+    Pando,
+    bench,
+    client_of,
+    free_port,
+    mongod_environment,
+    mongod_program,
+    size_mb,
+)
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 SECONDS = int(os.environ.get("SECONDS_EACH", "10"))
@@ -27,7 +40,7 @@ SECONDS = int(os.environ.get("SECONDS_EACH", "10"))
 SYSBENCH = ("--collections", 8, "--docs", 125_000)
 # 5 million, ten times a cache of 100 MB.
 LARGE = ("--collections", 8, "--docs", 625_000)
-# The chart: 5 million purchases with three indexes, a cache of 64 MB, a memory cap of 256 MB that holds the page cache, too.
+# The chart: 5 million purchases with three indexes, a cache of 64 MB, a memory cap of 256 MB with the page cache.
 DOCUMENTS_MAX, SECONDS_MAX = 5_000_000, 300
 PURCHASES = ("--docs", DOCUMENTS_MAX, "--clients", 4, "--duration", SECONDS_MAX, "--settle", 0, "--no-ceiling")
 CAPPED = ("--cache-mb", 64, "--cap", "256MB")
@@ -58,42 +71,86 @@ def add_run(record, name, run):
 
 
 def load(record):
-    """The load of 1 million sysbench documents by 4 connections, and the size of the folder after a clean end."""
+    """The load of 1 million sysbench documents by 4 connections, and the folder's size after a clean end."""
+
     def one(prefix, server):
         add_run(record, f"{prefix}.load", bench("load", "--uri", server.uri, *SYSBENCH)[0])
         server.end()
         record.add(f"{prefix}.disk_mb", size_mb(server.folder))
+
     in_turns(one, "load", 2000)
 
 
 def point(record):
     """Point queries by `_id`, all in the cache, by 1, 32 and 100 clients."""
+
     def one(prefix, server):
         bench("load", "--uri", server.uri, *SYSBENCH)
-        for run in bench("point", "--uri", server.uri, *SYSBENCH, "--clients", "1,32,100", "--duration", SECONDS, "--load", "no", "--no-ceiling"):
+        for run in bench(
+            "point",
+            "--uri",
+            server.uri,
+            *SYSBENCH,
+            "--clients",
+            "1,32,100",
+            "--duration",
+            SECONDS,
+            "--load",
+            "no",
+            "--no-ceiling",
+        ):
             add_run(record, f"{prefix}.c{run['plan']['clients']}", run)
+
     in_turns(one, "point", 2000)
 
 
 def sysbench(record):
     """The sysbench transaction mix, all in the cache, by 16 clients."""
+
     def one(prefix, server):
         bench("load", "--uri", server.uri, *SYSBENCH)
-        for run in bench("sysbench", "--uri", server.uri, *SYSBENCH, "--clients", 16, "--duration", SECONDS, "--load", "no", "--no-ceiling"):
+        for run in bench(
+            "sysbench",
+            "--uri",
+            server.uri,
+            *SYSBENCH,
+            "--clients",
+            16,
+            "--duration",
+            SECONDS,
+            "--load",
+            "no",
+            "--no-ceiling",
+        ):
             add_run(record, f"{prefix}.c16", run)
+
     in_turns(one, "sysbench", 2000)
 
 
 def iibench(record):
     """Inserts of 1 million documents with three indexes, all in the cache, by 4 clients."""
+
     def one(prefix, server):
-        add_run(record, prefix, bench("iibench", "--uri", server.uri, "--docs", 1_000_000, "--clients", 4, "--settle", 0, "--no-ceiling")[0])
+        add_run(
+            record,
+            prefix,
+            bench("iibench", "--uri", server.uri, "--docs", 1_000_000, "--clients", 4, "--settle", 0, "--no-ceiling")[
+                0
+            ],
+        )
+
     in_turns(one, "iibench", 1000)
 
 
 def chart(record):
     """Inserts with three indexes while the data outgrows the memory, for the chart of README.md."""
-    record.setup = {"cache_bytes": 64_000_000, "cap_bytes": 256_000_000, "document_bytes": 109, "documents_max": DOCUMENTS_MAX, "seconds_max": SECONDS_MAX}
+    record.setup = {
+        "cache_bytes": 64_000_000,
+        "cap_bytes": 256_000_000,
+        "document_bytes": 109,
+        "documents_max": DOCUMENTS_MAX,
+        "seconds_max": SECONDS_MAX,
+    }
     sides = {"pando": (PANDO_SERVE.replace("{program}", str(PANDO)), None)}
     if mongod_program():
         sides["mongodb"] = (MONGOD.replace("{program}", mongod_program()), mongod_environment())
@@ -101,11 +158,22 @@ def chart(record):
         folder = WORK / f"chart-{prefix}"
         folder.mkdir(parents=True)
         uri = f"mongodb://127.0.0.1:{free_port()}"
-        run = bench("iibench", "--uri", uri, "--data-dir", folder, "--server-command", command, *CAPPED, *PURCHASES, environment=environment)[0]
+        run = bench(
+            "iibench",
+            "--uri",
+            uri,
+            "--data-dir",
+            folder,
+            "--server-command",
+            command,
+            *CAPPED,
+            *PURCHASES,
+            environment=environment,
+        )[0]
         shutil.rmtree(folder, ignore_errors=True)
         add_run(record, prefix, run)
         record.timeline(prefix, rates_of(run["figures"]["timeline"]))
-        last = run["figures"]["timeline"][-max(10, len(run["figures"]["timeline"]) // 5):]
+        last = run["figures"]["timeline"][-max(10, len(run["figures"]["timeline"]) // 5) :]
         record.add(f"{prefix}.late.rate", sum(second["operations"] for second in last) / len(last))
         record.add(f"{prefix}.documents", run["figures"]["operations"])
 
@@ -129,7 +197,21 @@ def cold(record):
         socket_uri = f"mongodb://{quote(str(pando.folder / 'pando.sock'), safe='')}"
         rates = {}
         for way, uri in (("tcp", pando.uri), ("socket", socket_uri)):
-            run = bench("point", "--uri", uri, *LARGE, "--clients", 64, "--duration", SECONDS, "--warmup", 5, "--load", "no", "--no-ceiling")[0]
+            run = bench(
+                "point",
+                "--uri",
+                uri,
+                *LARGE,
+                "--clients",
+                64,
+                "--duration",
+                SECONDS,
+                "--warmup",
+                5,
+                "--load",
+                "no",
+                "--no-ceiling",
+            )[0]
             add_run(record, f"pando.{way}", run)
             rates[way] = run["figures"]["rate"]
         pando.end()
@@ -143,14 +225,32 @@ def fio_rate(file):
     """Random reads of 8 KB a second, by 64 threads past the page cache."""
     if shutil.which("fio") is None:
         raise SystemExit("there is no fio: install it (Debian: apt-get install fio)")
-    ended = subprocess.run(["fio", "--name=read", f"--filename={file}", "--rw=randread", "--bs=8k", "--direct=1", "--ioengine=psync", "--numjobs=64",
-                            "--thread", "--group_reporting", "--time_based", f"--runtime={SECONDS}", "--readonly", "--output-format=json"],
-                           check=True, capture_output=True, text=True)
-    return json.loads(ended.stdout[ended.stdout.index("{"):])["jobs"][0]["read"]["iops"]
+    ended = subprocess.run(
+        [
+            "fio",
+            "--name=read",
+            f"--filename={file}",
+            "--rw=randread",
+            "--bs=8k",
+            "--direct=1",
+            "--ioengine=psync",
+            "--numjobs=64",
+            "--thread",
+            "--group_reporting",
+            "--time_based",
+            f"--runtime={SECONDS}",
+            "--readonly",
+            "--output-format=json",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(ended.stdout[ended.stdout.index("{") :])["jobs"][0]["read"]["iops"]
 
 
 def growth(record):
-    """Resident memory through a load of 5 million documents with a cache of 100 MB, and the start-up after a clean end."""
+    """Memory through a load of 5 million documents with a cache of 100 MB, and the start-up after a clean end."""
     pando = Pando("growth", 100).start()
     bench("load", "--uri", pando.uri, *LARGE)
     record.add("resident_mb", pando.memory_mb("VmHWM"))
@@ -165,8 +265,11 @@ def replay(record):
     """kill -9 in the middle of a load, and how long the next start replays the log."""
     for _ in range(ROUNDS):
         pando = Pando("replay", 2000).start()
-        loading = subprocess.Popen([BENCH, "load", "--uri", pando.uri, "--collections", "4", "--docs", "1250000"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
+        loading = subprocess.Popen(
+            [BENCH, "load", "--uri", pando.uri, "--collections", "4", "--docs", "1250000"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         live = highest_log_bytes(pando, loading)
         pando.end(signal.SIGKILL)
         loading.wait()
@@ -241,12 +344,29 @@ def kill(record):
 
 
 def entries(record):
-    """The engine alone: 5 million index entries of 30 bytes under random keys, a cache of 64 MB, in the order of arrival."""
+    """The engine alone: 5 million index entries of 30 bytes under random keys, a cache of 64 MB."""
     folder = WORK / "entries"
-    command = ["cargo", "run", "--quiet", "--release", "-p", "pando-betree", "--example", "random_inserts", "--", str(folder), "index", "5000000", "64"]
+    command = [
+        "cargo",
+        "run",
+        "--quiet",
+        "--release",
+        "-p",
+        "pando-betree",
+        "--example",
+        "random_inserts",
+        "--",
+        str(folder),
+        "index",
+        "5000000",
+        "64",
+    ]
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
     shutil.rmtree(folder, ignore_errors=True)
-    parts = [(float(rate), float(written)) for rate, written in re.findall(r"^to \d+: (\d+) entries/s, (\d+) B written", ended.stdout, re.M)]
+    parts = [
+        (float(rate), float(written))
+        for rate, written in re.findall(r"^to \d+: (\d+) entries/s, (\d+) B written", ended.stdout, re.M)
+    ]
     record.add("first.rate", parts[0][0])
     record.add("last.rate", parts[-1][0])
     record.add("last.written_bytes", parts[-1][1])
@@ -254,5 +374,7 @@ def entries(record):
     record.add("scan.reads", float(re.search(r"^scan of ten entries: .*?([\d.]+) reads", ended.stdout, re.M)[1]))
 
 
-MEASURES = {measure.__name__: measure for measure in
-            (load, point, sysbench, iibench, chart, cold, growth, replay, idle, flushes, kill, entries)}
+MEASURES = {
+    measure.__name__: measure
+    for measure in (load, point, sysbench, iibench, chart, cold, growth, replay, idle, flushes, kill, entries)
+}

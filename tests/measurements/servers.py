@@ -1,9 +1,10 @@
 """Servers that are measured, and the calls of `pando-bench` that measure them.
 
-Environment: PANDO and PANDO_BENCH name release builds; ORACLE names the script that installs and runs MongoDB; WORK names the
-folder for data (a new temporary folder if it is left out).
+Environment: PANDO and PANDO_BENCH name release builds; ORACLE names the script that installs MongoDB; WORK names
+the folder for data (a new temporary folder if it is left out).
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -23,9 +24,12 @@ BENCH = os.environ.get("PANDO_BENCH", "target/release/pando-bench")
 ORACLE = os.environ.get("ORACLE", "../shared/oracle/mongod")
 WORK = pathlib.Path(os.environ.get("WORK") or tempfile.mkdtemp(prefix="pando-measure-"))
 
-# MongoDB with its defaults apart from the cache, which is as large as Pando's; the words in braces are those of `pando-bench`.
-MONGOD = "{program} --bind_ip 127.0.0.1 --port {port} --dbpath {data} --nounixsocket --quiet --wiredTigerCacheSizeGB 0.25 " \
-         "--wiredTigerEngineConfigString cache_size={cache_bytes}"
+# MongoDB with its defaults apart from the cache, which is as large as Pando's. The words in braces are those of
+# `pando-bench --server-command`.
+MONGOD = (
+    "{program} --bind_ip 127.0.0.1 --port {port} --dbpath {data} --nounixsocket --quiet --wiredTigerCacheSizeGB 0.25 "
+    "--wiredTigerEngineConfigString cache_size={cache_bytes}"
+)
 PANDO_SERVE = "{program} serve --data {data} --listen 127.0.0.1:{port} --unix-socket none --cache {cache_mb}MB"
 
 
@@ -55,14 +59,21 @@ class Process:
         self.port = free_port()
         self.uri = f"mongodb://127.0.0.1:{self.port}"
         began = time.monotonic()
-        self.process = subprocess.Popen(self.command(), env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            self.command(),
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port)).close()
                 break
             except OSError:
-                assert self.process.poll() is None, f"{self.folder.name}: the server ended with {self.process.returncode}"
+                assert (
+                    self.process.poll() is None
+                ), f"{self.folder.name}: the server ended with {self.process.returncode}"
                 time.sleep(0.002)
         # The port is taken before the store is opened; a request is answered once it is.
         with client_of(self.port) as client:
@@ -93,7 +104,16 @@ class Pando(Process):
         self.program = program
 
     def command(self):
-        return [self.program, "serve", "--data", str(self.folder), "--listen", f"127.0.0.1:{self.port}", "--cache", f"{self.cache_mb}MB"]
+        return [
+            self.program,
+            "serve",
+            "--data",
+            str(self.folder),
+            "--listen",
+            f"127.0.0.1:{self.port}",
+            "--cache",
+            f"{self.cache_mb}MB",
+        ]
 
     def statistics(self):
         with client_of(self.port) as client:
@@ -104,18 +124,26 @@ class Mongod(Process):
     """The oracle, with the defaults apart from the cache."""
 
     def command(self):
-        words = MONGOD.format(program=mongod_program(), port=self.port, data=self.folder, cache_bytes=self.cache_mb * 10**6)
+        words = MONGOD.format(
+            program=mongod_program(), port=self.port, data=self.folder, cache_bytes=self.cache_mb * 10**6
+        )
         return shlex.split(words)
 
     def environment(self):
         return {**os.environ, **mongod_environment()}
 
 
+@functools.cache
 def mongod_program():
     """The oracle's program, installed if it is not there; nothing where there is no oracle."""
     if not os.access(ORACLE, os.X_OK):
+        print(f"without MongoDB: there is no {ORACLE}", flush=True)
         return None
-    return subprocess.run([ORACLE, "install"], check=True, capture_output=True, text=True).stdout.strip()
+    installed = subprocess.run([ORACLE, "install"], stdout=subprocess.PIPE, text=True)
+    if installed.returncode:
+        print(f"without MongoDB: {ORACLE} could not install it", flush=True)
+        return None
+    return installed.stdout.strip()
 
 
 def mongod_environment():
@@ -128,15 +156,22 @@ def bench(workload, *arguments, environment=None):
     words = [workload, *map(str, arguments)]
     print("$ pando-bench", shlex.join(words), flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        ended = subprocess.run([BENCH, *words, "--out", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               env={**os.environ, **(environment or {})})
+        ended = subprocess.run(
+            [BENCH, *words, "--out", folder],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
         if ended.returncode not in (0, 1):
             raise SystemExit(f"pando-bench ended with {ended.returncode}:\n{ended.stdout}")
         paths = sorted(pathlib.Path(folder).glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         runs = [json.loads(path.read_text()) for path in paths]
     for run in runs:
         flag = "   FLAGGED: " + "; ".join(run["warnings"]) if run["flagged"] else ""
-        print(f"  {run['workload']}, {run['plan']['clients']} clients: {run['figures']['rate']:.0f}/s{flag}", flush=True)
+        print(
+            f"  {run['workload']}, {run['plan']['clients']} clients: {run['figures']['rate']:.0f}/s{flag}", flush=True
+        )
         if run["flagged"]:
             raise SystemExit(f"this run is no measurement:\n{ended.stdout}")
     return runs

@@ -20,7 +20,14 @@ MACHINE = {"processor": "A", "cores": 2, "memory_gb": 24, "kernel": "6.18", "fil
 
 def result(measure, figures, commit="abc1234", machine=MACHINE):
     summaries = {name: raw.summary(samples) for name, samples in figures.items()}
-    return {"measure": measure, "command": "make measure", "commit": commit, "date": "2026-11-23", "machine": machine, "figures": summaries}
+    return {
+        "measure": measure,
+        "command": "make measure",
+        "commit": commit,
+        "date": "2026-11-23",
+        "machine": machine,
+        "figures": summaries,
+    }
 
 
 def promise(results, **entry):
@@ -39,10 +46,27 @@ def test_the_page_is_short_and_its_readme_fits_a_terminal():
 
 
 def test_every_promise_names_known_keys_only():
-    keys = {"raw", "text", "claim", "figures", "unit", "peer", "peers", "times_at_least", "times_at_most", "at_least", "at_most", "lowest", "each_step"}
+    keys = {
+        "raw",
+        "text",
+        "claim",
+        "figures",
+        "unit",
+        "peer",
+        "peers",
+        "times_at_least",
+        "times_at_most",
+        "at_least",
+        "at_most",
+        "lowest",
+        "each_step",
+    }
     for found in page.read_promises({}):
         assert set(found.entry) <= keys, found.entry
-        assert found.entry.get("lowest") or len(found.entry.get("peers", [])) in (0, len(found.entry["figures"])), found.entry
+        assert found.entry.get("lowest") or len(found.entry.get("peers", [])) in (
+            0,
+            len(found.entry["figures"]),
+        ), found.entry
 
 
 def test_a_changed_raw_result_makes_the_page_differ():
@@ -88,7 +112,12 @@ def test_promises_without_raw_results_are_listed_and_have_no_row():
 
 
 def test_rows_of_another_commit_or_machine_are_marked():
-    old = result("load", {"pando.load.rate": [2.0], "mongodb.load.rate": [1.0]}, commit="fff0000", machine={**MACHINE, "processor": "B"})
+    old = result(
+        "load",
+        {"pando.load.rate": [2.0], "mongodb.load.rate": [1.0]},
+        commit="fff0000",
+        machine={**MACHINE, "processor": "B"},
+    )
     point = result("point", {"pando.c1.p50_us": [70.0], "mongodb.c1.p50_us": [140.0]})
     results = {"point": point, "idle": result("idle", {"memory_mb": [12.0]}), "load": old}
     text = page.page_text(page.read_promises(results), results)
@@ -96,17 +125,35 @@ def test_rows_of_another_commit_or_machine_are_marked():
     assert "2026-11-23 fff0000 †" in text and "† marks another machine: 2 cores of B" in text
 
 
-@pytest.mark.parametrize("value, text", [(0, "0"), (0.0027, "0.0027"), (0.83, "0.83"), (34.21, "34.2"), (368, "368"), (12345.6, "12,346"),
-                                         (2_700_000, "2.70 M")])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (0, "0"),
+        (0.0027, "0.0027"),
+        (0.83, "0.83"),
+        (34.21, "34.2"),
+        (368, "368"),
+        (12345.6, "12,346"),
+        (2_700_000, "2.70 M"),
+    ],
+)
 def test_numbers_have_as_many_digits_as_one_reads(value, text):
     assert page.number(value) == text
 
 
 def test_the_engines_results_become_samples_by_peer_and_figure():
     def run(rate):
-        outcome = {"peer": "betree", "phase": "capped", "figures": {"capped.inserts.late.rate": rate, "capped.disk_mb": 295.0},
-                   "timeline": [{"at": 1.0, "documents": 100, "longest_ms": 1.0}, {"at": 3.0, "documents": 500, "longest_ms": 1.0}]}
+        outcome = {
+            "peer": "betree",
+            "phase": "capped",
+            "figures": {"capped.inserts.late.rate": rate, "capped.disk_mb": 295.0},
+            "timeline": [
+                {"at": 1.0, "documents": 100, "longest_ms": 1.0},
+                {"at": 3.0, "documents": 500, "longest_ms": 1.0},
+            ],
+        }
         return {"setup": {"cache_bytes": 64, "headroom_bytes": 192}, "outcomes": [outcome], "failures": []}
+
     record = engines.record_of("engines", [run(10.0), run(12.0)], "make measure-engines")
     assert record.figures["betree.capped.inserts.late.rate"] == [10.0, 12.0]
     assert record.figures["betree.derived.disk_mb"] == [295.0, 295.0]
@@ -122,14 +169,25 @@ holds    rate at the same client CPU: 14.6 times the Node driver's (bound 5)
 holds    rate at the same client CPU: 2.3 times the Rust driver's (bound 2)
 """
     found = {name: samples[0] for name, samples in lab.record_of(output).figures.items()}
-    assert found == {"floor.above_us": 0.22, "counters.rate_ratio": 1.005, "open_loop.off_percent": 0.005, "seed.differing": 0.0,
-                     "drivers.node_ratio": 14.6, "drivers.rust_ratio": 2.3}
+    assert found == {
+        "floor.above_us": 0.22,
+        "counters.rate_ratio": 1.005,
+        "open_loop.off_percent": 0.005,
+        "seed.differing": 0.0,
+        "drivers.node_ratio": 14.6,
+        "drivers.rust_ratio": 2.3,
+    }
 
 
 def test_a_comparison_knows_which_way_is_worse():
     def side(rate, cpu):
         return {"point: rate": rate, "point: server_cpu_us": cpu, "engine: capped.inserts.late.reads": 0.0}
-    rounds = [{"before": side(100, 10), "after": side(96, 9)}, {"before": side(100, 10), "after": side(99, 10.2)}, {"before": side(100, 10), "after": side(95, 10.1)}]
+
+    rounds = [
+        {"before": side(100, 10), "after": side(96, 9)},
+        {"before": side(100, 10), "after": side(99, 10.2)},
+        {"before": side(100, 10), "after": side(95, 10.1)},
+    ]
     table, worse = compare.report(rounds, 3.0)
     assert worse == ["point: rate"], "its median ratio is 0.96; a figure that is nearly nothing has none"
     assert "WORSE by 4.2 %" in table
