@@ -11,11 +11,13 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
 from urllib.parse import quote
 
+import bson
 from pymongo import WriteConcern
 
 from servers import (
@@ -36,6 +38,8 @@ from servers import (
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 SECONDS = int(os.environ.get("SECONDS_EACH", "10"))
+# The code of a message of MongoDB's wire protocol.
+OP_MSG = 2013
 # 1 million sysbench documents in 8 collections with an index on `k`.
 SYSBENCH = ("--collections", 8, "--docs", 125_000)
 # 5 million, ten times a cache of 100 MB.
@@ -295,11 +299,18 @@ def highest_log_bytes(pando, loading):
 
 
 def idle(record):
-    """Resident memory of 2,000 idle connections."""
+    """Resident memory of 2,000 idle connections, each of which has sent one `ping`."""
+    body = bson.encode({"ping": 1, "$db": "admin"})
+    ping = struct.pack("<iiiiIB", 21 + len(body), 1, 0, OP_MSG, 0, 0) + body
     for _ in range(ROUNDS):
         pando = Pando("idle", 100).start()
         before = pando.memory_mb()
         connections = [socket.create_connection(("127.0.0.1", pando.port)) for _ in range(2000)]
+        for connection in connections:
+            connection.sendall(ping)
+        # A reply shows that the server has taken the connection out of the kernel's queue.
+        for connection in connections:
+            assert connection.recv(1024), "the server closed a connection"
         time.sleep(1)
         record.add("memory_mb", pando.memory_mb() - before)
         for connection in connections:

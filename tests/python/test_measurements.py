@@ -82,9 +82,18 @@ def test_a_missed_target_says_so_and_a_reached_one_does_not():
     entry = {"raw": "m", "figures": ["own"], "peer": "P", "peers": ["peer"]}
     assert promise(results, **entry, times_at_least=1.5).target_cell() == "≥ 1.5 ×"
     assert promise(results, **entry, times_at_least=2.0).target_cell() == "**missed**: ≥ 2 ×"
-    assert promise(results, **entry, lowest=True).target_cell() == "**missed**: lowest"
     assert promise(results, **entry, at_most=100).target_cell() == "≤ 100"
     assert promise(results, **entry).target_cell() == "none"
+
+
+def test_the_lowest_is_that_of_all_peers_that_were_measured():
+    results = {"m": result("m", {"betree.mb": [295.0], "rocksdb.mb": [322.0], "redb.mb": [290.0]})}
+    entry = {"raw": "m", "figures": ["betree.mb"], "lowest": True}
+    found = promise(results, **entry, peers=["rocksdb.mb", "lmdb.mb"])
+    assert (found.target_cell(), found.peer_cell()) == ("lowest", "RocksDB 322 (of 1)")
+    found = promise(results, **entry, peers=["rocksdb.mb", "lmdb.mb", "redb.mb"])
+    assert (found.target_cell(), found.peer_cell()) == ("**missed**: lowest", "redb 290 (of 2)")
+    assert not promise(results, **entry, peers=["lmdb.mb"]).is_measured()
 
 
 def test_one_missed_figure_of_several_is_a_missed_target():
