@@ -33,9 +33,13 @@ SERVER_FIGURES = {
 }
 # Figures of the engine that are compared: rates, times and amounts of work; the rest describes the setting.
 ENGINE_FIGURES = re.compile(
-    r"^betree\.(.*\.late\.(rate|cpu_us|written_kb|reads|min_of_median)|capped\.drained\.written_kb|capped\.(disk|loaded|peak)_mb"
-    r"|c(ached|old)\..*\.(rows|rate|us|cpu_us|reads)|cached\.(full|drained|snapshot)\.us|updates\.(rate|cpu_us|written_bytes)"
-    r"|growing\d+\.rate|compacted\.disk_mb|trees\.(open_s|checkpoint_s|used_mb)|recovery\.s_a_gb)$"
+    r"^betree\.("
+    r".*\.late\.(rate|cpu_us|written_kb|reads|min_of_median)"
+    r"|capped\.drained\.written_kb|capped\.(disk|loaded|peak)_mb|compacted\.disk_mb"
+    r"|(cached|cold)\.(?!ceiling)\w+\.(rows|rate|cpu_us|reads)|cached\.(full|drained|snapshot)\.us"
+    r"|updates\.(rate|cpu_us|written_bytes)|growing\d+\.rate"
+    r"|trees\.(open_s|checkpoint_s|used_mb)|recovery\.s_a_gb"
+    r")$"
 )
 # Ratios of figures that are nearly nothing say nothing.
 LEAST = 1e-3
@@ -50,7 +54,9 @@ def parsed():
     parser.add_argument("--seconds", type=int, default=8, help="of a measured window of `point`")
     parser.add_argument("--phases", default="cached,capped,updates", help="of `pando-bench-engine all`")
     parser.add_argument(
-        "--engine-arguments", default="--seconds 1.5", help="more arguments of `pando-bench-engine all`"
+        "--engine-arguments",
+        default="--cache 64MB --headroom 192MB --seconds 1.5 --limit 45",
+        help="more arguments of `pando-bench-engine all`",
     )
     parser.add_argument("--tolerance", type=float, default=3.0, help="percent by which a figure may be worse")
     parser.add_argument("--out", type=pathlib.Path, help="write all samples into this file of JSON")
