@@ -140,7 +140,9 @@ def number(value):
         return f"{value:.0f}"
     if size >= 10:
         return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 0.1 else f"{value:.4f}"
+    if size >= 0.1:
+        return f"{value:.2f}"
+    return f"{value:.2g}" if size >= 0.0001 else "0.0000"
 
 
 def join(values):
@@ -171,9 +173,15 @@ def table(head, rows):
 
 def place_of(result):
     """The machine and the commit of a result."""
-    machine = result["machine"]
-    name = f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, {machine['file_system']}, Linux {machine['kernel']}"
-    return name, result["commit"]
+    facts = [
+        ("cores", "{} cores of "),
+        ("processor", "{}"),
+        ("memory_gb", ", {} GB"),
+        ("file_system", ", {}"),
+        ("kernel", ", Linux {}"),
+    ]
+    known = result["machine"]
+    return "".join(form.format(known[fact]) for fact, form in facts if fact in known), result["commit"]
 
 
 def main_place(results):
@@ -232,7 +240,7 @@ def missing_lines(promises):
     lines = ["## Not measured on this commit", ""]
     for command, texts in missing.items():
         lines += textwrap.wrap(
-            f"- `{command}`: {'; '.join(texts)}.", 118, subsequent_indent="  ", break_on_hyphens=False
+            f"- `{command}`: {' · '.join(texts)}.", 118, subsequent_indent="  ", break_on_hyphens=False
         )
     return lines
 
@@ -255,7 +263,7 @@ def claims_text(promises, results):
 def readme_with(claims, readme):
     before, rest = readme.split(CLAIMS_BEGIN)
     after = rest.split(CLAIMS_END)[1]
-    return f"{before}{CLAIMS_BEGIN}\n{claims}{CLAIMS_END}{after}"
+    return f"{before}{CLAIMS_BEGIN}\n\n{claims}\n{CLAIMS_END}{after}"
 
 
 def generated():
