@@ -27,7 +27,6 @@ use crate::background::flush_monitor::FlushMonitor;
 use crate::background::flush_scheduler::FlushScheduler;
 use crate::background::range_deletes::RangeDeletes;
 use crate::background::write_buffers::WriteBuffers;
-use crate::cache::Blocks;
 use crate::commit_order::{CommitGate, LargeCommits, Visibility};
 use crate::counters::Counters;
 use crate::error::BetreeError;
@@ -35,6 +34,7 @@ use crate::format::record::{CommitWriter, Kind};
 use crate::log::Packed;
 use crate::options::live_options::LiveOptions;
 use crate::range_deletes::encoding::DeletedRange;
+use crate::tree::blocks::Blocks;
 use crate::tree::registry::KeyWrite;
 use crate::tree::registry::TreeRegistry;
 

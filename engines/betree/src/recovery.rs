@@ -20,7 +20,6 @@ use std::sync::Arc;
 use pando_environment::{Access, Environment, Step, Task, TaskWaker};
 use pando_storage::{CommitTimestamp, Lsn, SpillSpace, StorageError, TreeId};
 
-use crate::cache::{Blocks, PageCache};
 use crate::error::BetreeError;
 use crate::format::catalog::{self, StoredState, StoredTree};
 use crate::format::record::{
@@ -33,6 +32,7 @@ use crate::recovery::large_replay::LargeReplay;
 use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
 use crate::store::Store;
 use crate::store::settings::change_access;
+use crate::tree::blocks::{Blocks, PageCache};
 use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Partition, TreeView, Version};
@@ -278,9 +278,9 @@ impl Tasks<'_> {
         let count = self.store.options.scan_threads();
         let names = (0..count).map(|number| format!("betree-scan-{number}"));
         let wakers = names
-            .map(|name| self.start(&name, |store| store.blocks.help_step()))
+            .map(|name| self.start(&name, |store| store.blocks.prefetch_step()))
             .collect::<Result<_, _>>()?;
-        self.store.blocks.scan_ahead.set_helpers(wakers, self.store.environment.clock());
+        self.store.blocks.scan_prefetch.set_workers(wakers, self.store.environment.clock());
         Ok(())
     }
 

@@ -35,13 +35,13 @@ use crate::background::range_deletes::RangeDeletes;
 use crate::background::space_return::SpaceReturn;
 use crate::background::write_buffers::WriteBuffers;
 use crate::base::LockWaits;
-use crate::cache::Blocks;
 use crate::commit::Committer;
 use crate::commit_order::{CommitGate, LargeCommits, Visibility};
 use crate::counters::Counters;
 use crate::memory::ResidentLimit;
 use crate::options::Options;
 use crate::options::live_options::LiveOptions;
+use crate::tree::blocks::Blocks;
 use crate::tree::registry::TreeRegistry;
 
 /// See the module's head.

@@ -1,6 +1,7 @@
 //! A tree: immutable nodes and leaves below, mutable buffers above, one consistent view for readers.
 //!
 //! # The parts
+//! - [`blocks`]: how trees read blocks. [`flush_read_ahead`]: the reads of a flush, done together.
 //! - [`node`]: inner nodes in memory. [`view`]: what a reader takes hold of: partitions with their buffers, and a version.
 //! - [`slice`]: what waits in an inner node for one of its children.
 //! - [`lookup`] and [`scan`] read a view. [`flush`] takes [`messages`] of a frozen buffer down: into slices
@@ -14,11 +15,13 @@
 //! snapshot sees; where that is a merge, it goes on to what the merge is applied to ([`joining`]). Where
 //! it is older than a range delete over the key that the snapshot sees as well, the key is not there ([`ranges`]).
 
+pub(crate) mod blocks;
 pub(crate) mod buffer;
 pub(crate) mod estimate;
 pub(crate) mod flush;
 pub(crate) mod flush_debt;
 pub(crate) mod flush_policy;
+pub(crate) mod flush_read_ahead;
 pub(crate) mod large_values;
 pub(crate) mod leaf_growth;
 pub(crate) mod leaf_merge;

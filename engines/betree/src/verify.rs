@@ -22,7 +22,6 @@ use pando_environment::{Access, Environment};
 use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, StorageError, TreeId};
 
 use crate::base::{Extent, Pointer, extents_of};
-use crate::cache::{Blocks, PageCache};
 use crate::error::{BetreeError, KeyText};
 use crate::format::catalog::{self, StoredTree};
 use crate::format::directory::Directory;
@@ -32,6 +31,7 @@ use crate::format::page::Page;
 use crate::log::Log;
 use crate::space::{BlockStore, PinnedGeneration, SpaceOptions};
 use crate::store::Store;
+use crate::tree::blocks::{Blocks, PageCache};
 use crate::tree::node::Totals;
 use crate::verify::throttle::Throttle;
 use large_values::LargeFound;

@@ -21,12 +21,12 @@ use pando_storage::Lsn;
 use super::backlog::Backlog;
 use super::flush_monitor::FlushMonitor;
 use super::write_buffers::WriteBuffers;
-use crate::cache::Blocks;
 use crate::commit_order::{CommitGate, Visibility};
 use crate::counters::Counters;
 use crate::error::BetreeError;
 use crate::options::live_options::LiveOptions;
-use crate::tree::buffer::{Buffer, SharedBuffer};
+use crate::tree::blocks::Blocks;
+use crate::tree::buffer::{Buffer, PruneBounds, SharedBuffer};
 use crate::tree::flush::{FlushFigures, FlushInput, flush_with};
 use crate::tree::large_values::put_out;
 use crate::tree::messages::Messages;
@@ -85,7 +85,7 @@ impl BufferFlusher {
         let before = partition.active.bytes();
         self.visibility.refresh();
         let oldest = self.visibility.oldest_known();
-        let dropped = partition.active.sweep(oldest, &tree.view().ranges);
+        let dropped = partition.active.sweep(PruneBounds { oldest, ranges: &tree.view().ranges });
         self.counters.swept_bytes.add(dropped as u64);
         self.buffers.hot_set.note(0, -(dropped as i64));
         self.buffers.remove(dropped);
@@ -252,7 +252,8 @@ mod tests {
         for key in keys {
             let version =
                 Version { timestamp: CommitTimestamp::new(1), change: OwnedChange::Other(NoPut::Delete) };
-            buffer.push(&[key], version, SnapshotTimestamp::ZERO, &DeletedRanges::default());
+            let bounds = PruneBounds { oldest: SnapshotTimestamp::ZERO, ranges: &DeletedRanges::default() };
+            buffer.push(&[key], version, bounds);
         }
         buffer
     }

@@ -36,7 +36,6 @@ use super::space_return::SpaceReturn;
 use super::write_buffers::WriteBuffers;
 use crate::base::{BlockKind, Pointer, extents_of};
 use crate::base::{LockWaits, WaitFor};
-use crate::cache::Blocks;
 use crate::commit_order::{CommitGate, LargeCommits, Visibility};
 use crate::counters::Counters;
 use crate::error::BetreeError;
@@ -44,6 +43,7 @@ use crate::format::catalog::{self, StoredPartition, StoredRoot, StoredState, Sto
 use crate::options::live_options::LiveOptions;
 use crate::range_deletes::DeletedRanges;
 use crate::space::{CheckpointContents, Compression, ExtentWriter, Shutdown, SpaceChange};
+use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, NodeSlot};
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;

@@ -10,10 +10,10 @@
 use std::sync::Arc;
 
 use super::write_buffers::WriteBuffers;
-use crate::cache::Blocks;
 use crate::commit_order::CommitGate;
 use crate::error::BetreeError;
 use crate::space::SpaceChange;
+use crate::tree::blocks::Blocks;
 use crate::tree::owned_extents::Owners;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;

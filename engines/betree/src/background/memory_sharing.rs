@@ -21,10 +21,10 @@ use std::sync::Arc;
 use pando_storage::{HeldMemory, SpillSpace};
 
 use super::write_buffers::WriteBuffers;
-use crate::cache::Blocks;
 use crate::commit_order::Visibility;
 use crate::memory::{LENT_LEAST, ResidentLimit, page_memory};
 use crate::options::live_options::LiveOptions;
+use crate::tree::blocks::Blocks;
 use crate::tree::registry::TreeRegistry;
 
 /// See the module's head.
@@ -50,7 +50,7 @@ impl MemorySharing {
 
     /// Has pages make room at once where all else has grown much since memory was last shared out.
     pub(crate) fn note_change(&self) {
-        self.blocks.cache().note_others(self.bytes_beside_pages() as u64);
+        self.blocks.cache().note_outside_bytes(self.bytes_beside_pages() as u64);
     }
 
     /// Bytes that count against the limit and are neither pages nor directories.
@@ -66,7 +66,7 @@ impl MemorySharing {
             page_memory::between_bytes(
                 self.blocks.cache().decoded_bytes() + self.blocks.cache().compressed_bytes(),
             ),
-            self.blocks.scan_ahead.bytes(),
+            self.blocks.scan_prefetch.memory_bytes(),
             self.blocks.accounts.bytes(),
         ]
         .into_iter()

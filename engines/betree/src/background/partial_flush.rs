@@ -17,10 +17,10 @@ use pando_environment::sync::{Mutex, MutexGuard};
 
 use super::backlog::Backlog;
 use super::buffer_flush::{BufferFlusher, Progress};
-use crate::cache::Blocks;
 use crate::commit_order::Visibility;
 use crate::counters::Counters;
 use crate::error::BetreeError;
+use crate::tree::blocks::Blocks;
 use crate::tree::buffer::SharedBuffer;
 use crate::tree::flush::FlushInput;
 use crate::tree::flush_debt::{Moved, Payment, Wanted, wanted_by_reads};

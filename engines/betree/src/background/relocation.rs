@@ -19,13 +19,13 @@ use std::sync::Arc;
 use pando_storage::{BlockingMode, ErrorKind};
 
 use crate::base::{BlockKind, Extent, Pointer, extents_of};
-use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::inner_node::StoredSlice;
 use crate::format::page_columns::columns_of;
 use crate::format::slice_index::SliceIndex;
 use crate::space::{Compression, SpaceError};
+use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, InnerNode, LeafChild, NodeSlot};
 use crate::tree::slice::{Slice, blocks_of_slice};
 use crate::tree::tree_state::Tree;

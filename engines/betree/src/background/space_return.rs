@@ -7,9 +7,9 @@ use pando_environment::sync::atomic::{AtomicBool, Ordering};
 
 use super::relocation::{MoveLimits, relocate};
 use super::write_buffers::WriteBuffers;
-use crate::cache::Blocks;
 use crate::counters::Counters;
 use crate::error::BetreeError;
+use crate::tree::blocks::Blocks;
 use crate::tree::registry::TreeRegistry;
 
 /// Bytes that are moved at once, to make the file shorter.

@@ -16,7 +16,7 @@ use crate::commit_order::{CommitGate, Visibility};
 use crate::error::BetreeError;
 use crate::format::record::read_commit;
 use crate::options::live_options::LiveOptions;
-use crate::tree::buffer::{OwnedChange, SLOT_BYTES};
+use crate::tree::buffer::{OwnedChange, PruneBounds, SLOT_BYTES};
 use crate::tree::registry::{KeyWrite, TreeRegistry};
 use crate::tree::tree_state::Tree;
 
@@ -80,7 +80,8 @@ impl WriteBuffers {
             }
             written += here.iter().map(|(_, change)| change.bytes().len() + SLOT_BYTES).sum::<usize>();
             let owned = here.iter().map(|(key, change)| (*key, OwnedChange::new(*change)));
-            let applied = partition.active.apply(lsn, timestamp, (oldest, &view.ranges), owned);
+            let applied =
+                partition.active.apply(lsn, timestamp, PruneBounds { oldest, ranges: &view.ranges }, owned);
             growth += applied.growth;
             left += applied.left;
             if partition.active.bytes() >= self.full_from(tree) && partition.frozen.is_none() {

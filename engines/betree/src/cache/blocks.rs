@@ -1,39 +1,40 @@
-//! Reads blocks through the page cache, decodes them, and says what is damaged where.
+//! Reads pages and directories through the page cache and decodes them.
+//!
+//! # Terms
+//! - *Miss*: the block is not in memory. In mode `MayBlock` the caller's thread reads it. In mode
+//!   `CachedOnly` the call returns `WouldBlock` with the read to submit ([`MissedBlock`]).
+//! - *One-time read*: a read whose result is unlikely to be used again. It leaves no copy in the cache.
+//!
+//! # Damaged blocks
+//! The block store compares checksums. Bytes that pass and do not decode give [`BetreeError::Format`] with
+//! the offset of the block. A damaged block is never cached, so every reader gets the error.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pando_storage::{BlockingMode, MemoryAccount, MissedRead};
+use pando_storage::{BlockingMode, MissedRead};
 
+use super::block_types::{BlockTypes, DecodedPage, decode_directory, decode_page};
 use super::missed_block::MissedBlock;
 use super::page_cache::{BlockKey, PageCache, Promotion, Tier};
-use super::scan_ahead::ScanAhead;
+use super::scan_prefetch::ScanPrefetch;
 use super::stored_page::StoredPage;
-use crate::base::Counter;
-use crate::base::FormatError;
-use crate::base::{BlockKind, Codec, Pointer};
+use crate::base::{Codec, Pointer};
 use crate::error::BetreeError;
-use crate::format::directory::{Directory, PageEntry};
-use crate::format::inner_node::StoredInnerNode;
-use crate::format::page::Page;
-use crate::format::slice_index::SliceIndex;
 use crate::memory::MemoryAccounts;
 use crate::memory::page_memory;
 use crate::space::BlockStore;
-use crate::tree::node::{InnerNode, NodeSlot};
-use crate::tree::slice::Slice;
 
-/// A page that was just made, as it is to be kept in memory.
+/// A page that a writer made, in the form in which the cache will keep it.
 pub(crate) enum NewPage {
-    /// Its bytes.
+    /// Its uncompressed bytes.
     Decoded(Bytes),
     /// Its payload on disk.
     Compressed(StoredPage),
 }
 
 impl NewPage {
-    /// A copy for a tier of a page that stands compressed in a writer.
+    /// Copies a page out of a writer's buffer, in the form that `tier` keeps.
     pub(crate) fn for_tier(tier: Tier, raw: &[u8], (codec, payload): (Codec, &[u8])) -> NewPage {
         match tier {
             Tier::Decoded => NewPage::Decoded(page_memory::copy(raw)),
@@ -41,7 +42,7 @@ impl NewPage {
         }
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory that the copy takes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             NewPage::Decoded(bytes) => bytes.len(),
@@ -50,51 +51,23 @@ impl NewPage {
     }
 }
 
-/// Something that is in memory, or was read to be looked at once.
-pub(crate) enum InPassing<'s, T> {
-    Kept(&'s T),
-    Read(T),
-}
-
-impl<T> Deref for InPassing<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        match self {
-            InPassing::Kept(kept) => kept,
-            InPassing::Read(read) => read,
-        }
-    }
-}
-
-/// The blocks of the store, by pointer.
-pub(crate) struct Blocks {
+/// The pages and directories of a store, by pointer.
+pub(crate) struct CachedBlocks<T: BlockTypes> {
     store: Arc<BlockStore>,
-    cache: Arc<PageCache>,
-    /// Pages of slices that lookups read because a filter let the key through, and those that had not got it.
-    pub(crate) probes: Counter,
-    pub(crate) false_positives: Counter,
-    /// Slices of which a lookup read nothing, since their filters knew that the key is not there.
-    pub(crate) skipped_probes: Counter,
-    /// Memory of slice indexes, which stay as long as their slices.
-    pub(crate) index_memory: MemoryAccount,
-    /// What merges, loads, cursors and callers have.
+    cache: Arc<PageCache<T>>,
+    /// Working memory of flushes, loads, cursors and callers.
     pub(crate) accounts: MemoryAccounts,
-    /// What others bring for long scans.
-    pub(crate) scan_ahead: ScanAhead,
+    /// Pages that background workers read ahead of long scans.
+    pub(crate) scan_prefetch: ScanPrefetch<T::Page>,
 }
 
-impl Blocks {
-    pub(crate) fn new(store: Arc<BlockStore>, cache: PageCache) -> Blocks {
-        Blocks {
+impl<T: BlockTypes> CachedBlocks<T> {
+    pub(crate) fn new(store: Arc<BlockStore>, cache: PageCache<T>) -> CachedBlocks<T> {
+        CachedBlocks {
             store,
             cache: Arc::new(cache),
-            probes: Counter::default(),
-            false_positives: Counter::default(),
-            skipped_probes: Counter::default(),
-            index_memory: MemoryAccount::default(),
             accounts: MemoryAccounts::default(),
-            scan_ahead: ScanAhead::default(),
+            scan_prefetch: ScanPrefetch::default(),
         }
     }
 
@@ -102,16 +75,16 @@ impl Blocks {
         &self.store
     }
 
-    pub(crate) fn cache(&self) -> &PageCache {
+    pub(crate) fn cache(&self) -> &PageCache<T> {
         &self.cache
     }
 
-    /// A leaf's directory.
+    /// Returns a leaf's directory.
     pub(crate) fn directory(
         &self,
         pointer: &Pointer,
         blocking: BlockingMode,
-    ) -> Result<Arc<Directory>, BetreeError> {
+    ) -> Result<Arc<T::Directory>, BetreeError> {
         let key = BlockKey::of(pointer);
         if let Some(directory) = self.cache.directory(&key) {
             return Ok(directory);
@@ -122,24 +95,43 @@ impl Blocks {
         Ok(directory)
     }
 
-    fn read_directory(&self, pointer: &Pointer) -> Result<Arc<Directory>, BetreeError> {
+    fn read_directory(&self, pointer: &Pointer) -> Result<Arc<T::Directory>, BetreeError> {
         Ok(Arc::new(decode_directory(pointer, &self.store.read_block(pointer)?)?))
     }
 
-    /// A page.
-    pub(crate) fn page(&self, pointer: &Pointer, blocking: BlockingMode) -> Result<Page, BetreeError> {
+    /// Returns a leaf's directory. A one-time read if it is not in memory.
+    pub(crate) fn directory_once(&self, pointer: &Pointer) -> Result<Arc<T::Directory>, BetreeError> {
+        match self.cache.directory(&BlockKey::of(pointer)) {
+            Some(directory) => Ok(directory),
+            None => self.read_directory(pointer),
+        }
+    }
+
+    /// Whether a leaf's directory is in memory. Does not count as a use.
+    pub(crate) fn has_directory(&self, pointer: &Pointer) -> bool {
+        self.cache.has_directory(&BlockKey::of(pointer))
+    }
+
+    /// Decodes a directory that was read ahead, and keeps it.
+    pub(crate) fn insert_directory(&self, pointer: &Pointer, raw: &[u8]) -> Result<(), BetreeError> {
+        self.keep_directory(pointer, Arc::new(decode_directory(pointer, raw)?));
+        Ok(())
+    }
+
+    /// Returns a page.
+    pub(crate) fn page(&self, pointer: &Pointer, blocking: BlockingMode) -> Result<T::Page, BetreeError> {
         if let Some(page) = self.cached_page(pointer)? {
             return Ok(page);
         }
         self.miss(pointer, blocking)?;
         let tier = self.cache.tier_for_read(pointer.raw_length() as usize);
         let page =
-            self.store.with_stored(pointer, |payload| self.take_in(pointer, payload, Some(tier)))??;
+            self.store.with_stored(pointer, |payload| self.decode_read(pointer, payload, Some(tier)))??;
         Ok(page)
     }
 
-    /// A page that is in memory, which thereby counts as used.
-    pub(super) fn cached_page(&self, pointer: &Pointer) -> Result<Option<Page>, BetreeError> {
+    /// Returns a page if it is in memory. Counts as a use.
+    pub(super) fn cached_page(&self, pointer: &Pointer) -> Result<Option<T::Page>, BetreeError> {
         let key = BlockKey::of(pointer);
         if let Some(page) = self.cache.decoded(&key) {
             return Ok(Some(page));
@@ -152,9 +144,14 @@ impl Blocks {
         Ok(Some(page))
     }
 
-    /// Decodes a page that was read, and keeps it in a tier.
-    fn take_in(&self, pointer: &Pointer, payload: &[u8], tier: Option<Tier>) -> Result<Page, BetreeError> {
-        let page = decode_page(pointer, self.store.decompress(pointer, payload)?)?;
+    /// Decodes a page that was read from the device. Keeps it in `tier`, if there is one.
+    fn decode_read(
+        &self,
+        pointer: &Pointer,
+        payload: &[u8],
+        tier: Option<Tier>,
+    ) -> Result<T::Page, BetreeError> {
+        let page: T::Page = decode_page(pointer, self.store.decompress(pointer, payload)?)?;
         let key = BlockKey::of(pointer);
         match tier {
             Some(Tier::Decoded) => self.cache.insert_decoded(key, page.clone()),
@@ -166,13 +163,17 @@ impl Blocks {
         Ok(page)
     }
 
-    pub(super) fn decode_stored(&self, pointer: &Pointer, stored: &StoredPage) -> Result<Page, BetreeError> {
+    pub(super) fn decode_stored(
+        &self,
+        pointer: &Pointer,
+        stored: &StoredPage,
+    ) -> Result<T::Page, BetreeError> {
         let raw = stored.raw(pointer.raw_length() as usize);
         decode_page(pointer, raw.ok_or_else(|| self.store.undecodable(pointer))?)
     }
 
-    /// A page that is in memory, without counting as a use of it.
-    fn resident(&self, pointer: &Pointer) -> Result<Option<Page>, BetreeError> {
+    /// Returns a page if it is in memory. Does not count as a use.
+    fn peek_page(&self, pointer: &Pointer) -> Result<Option<T::Page>, BetreeError> {
         let key = BlockKey::of(pointer);
         match self.cache.peek_decoded(&key) {
             Some(page) => Ok(Some(page)),
@@ -183,24 +184,26 @@ impl Blocks {
         }
     }
 
-    /// Pages for a merge, which rewrites what it reads, so that none is kept. Those that are not in memory come with as few calls to the device
-    /// as possible, which are under way together: neighbours, as in a leaf, with one.
-    pub(crate) fn pages<'e>(
+    /// Returns pages for a flush, which replaces the pages that it reads: these are one-time reads.
+    ///
+    /// Pages that are not in memory are read with as few calls to the device as possible, one for each group
+    /// of neighbours. All calls are in flight together.
+    pub(crate) fn pages_once<'p>(
         &self,
-        entries: impl IntoIterator<Item = &'e PageEntry>,
-    ) -> Result<Vec<Page>, BetreeError> {
-        let entries: Vec<&PageEntry> = entries.into_iter().collect();
-        let mut pages = Vec::with_capacity(entries.len());
-        for entry in &entries {
-            pages.push(self.resident(&entry.pointer)?);
+        pointers: impl IntoIterator<Item = &'p Pointer>,
+    ) -> Result<Vec<T::Page>, BetreeError> {
+        let pointers: Vec<&Pointer> = pointers.into_iter().collect();
+        let mut pages = Vec::with_capacity(pointers.len());
+        for pointer in &pointers {
+            pages.push(self.peek_page(pointer)?);
         }
         let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
         if !missing.is_empty() {
             self.cache.flush_reads.add(missing.len() as u64);
-            let pointers: Vec<Pointer> = missing.iter().map(|at| entries[*at].pointer).collect();
+            let pointers: Vec<Pointer> = missing.iter().map(|at| *pointers[*at]).collect();
             let mut outcome = Ok(());
             self.store.read_scattered(&pointers, |place, pointer, payload| {
-                match self.take_in(pointer, payload, None) {
+                match self.decode_read(pointer, payload, None) {
                     Ok(page) => pages[missing[place]] = Some(page),
                     Err(error) if outcome.is_ok() => outcome = Err(error),
                     Err(_) => {}
@@ -211,83 +214,7 @@ impl Blocks {
         Ok(pages.into_iter().flatten().collect())
     }
 
-    /// The content of an inner node.
-    pub(crate) fn node<'s>(
-        &self,
-        slot: &'s NodeSlot,
-        blocking: BlockingMode,
-    ) -> Result<&'s InnerNode, BetreeError> {
-        slot.note_use();
-        if let Some(node) = slot.loaded() {
-            return Ok(node);
-        }
-        if blocking == BlockingMode::CachedOnly {
-            // Seldom: not worth a way of its own.
-            return Err(BetreeError::WouldBlock(None));
-        }
-        self.cache.misses.add(1);
-        Ok(slot.fill(self.read_node(slot)?))
-    }
-
-    fn read_node(&self, slot: &NodeSlot) -> Result<InnerNode, BetreeError> {
-        let pointer = slot.stored().expect("a node is in memory or on disk");
-        decode_node(&pointer, slot.height(), &self.store.read_block(&pointer)?)
-    }
-
-    /// The index of a slice.
-    pub(crate) fn slice_index<'s>(
-        &self,
-        slice: &'s Slice,
-        blocking: BlockingMode,
-    ) -> Result<&'s SliceIndex, BetreeError> {
-        slice.note_use();
-        if let Some(index) = slice.index() {
-            return Ok(index);
-        }
-        if blocking == BlockingMode::CachedOnly {
-            // Seldom, as with nodes.
-            return Err(BetreeError::WouldBlock(None));
-        }
-        self.cache.misses.add(1);
-        Ok(slice.fill(self.read_index(slice)?, &self.index_memory))
-    }
-
-    fn read_index(&self, slice: &Slice) -> Result<SliceIndex, BetreeError> {
-        let pointer = &slice.stored().index;
-        decode_slice_index(pointer, &self.store.read_block(pointer)?)
-    }
-
-    /// A leaf's directory, which does not stay in memory if it is not there.
-    pub(crate) fn passing_directory(&self, pointer: &Pointer) -> Result<Arc<Directory>, BetreeError> {
-        match self.cache.directory(&BlockKey::of(pointer)) {
-            Some(directory) => Ok(directory),
-            None => self.read_directory(pointer),
-        }
-    }
-
-    /// The content of an inner node, which does not stay in memory if it is not there.
-    pub(crate) fn passing_node<'s>(
-        &self,
-        slot: &'s NodeSlot,
-    ) -> Result<InPassing<'s, InnerNode>, BetreeError> {
-        match slot.loaded() {
-            Some(node) => Ok(InPassing::Kept(node)),
-            None => self.read_node(slot).map(InPassing::Read),
-        }
-    }
-
-    /// The same of the index of a slice.
-    pub(crate) fn passing_index<'s>(
-        &self,
-        slice: &'s Slice,
-    ) -> Result<InPassing<'s, SliceIndex>, BetreeError> {
-        match slice.index() {
-            Some(index) => Ok(InPassing::Kept(index)),
-            None => self.read_index(slice).map(InPassing::Read),
-        }
-    }
-
-    /// In which tier a page is, if it is in memory.
+    /// The tier in which a page is, if it is in memory.
     pub(crate) fn tier_of(&self, pointer: &Pointer) -> Option<Tier> {
         self.cache.tier_of(&BlockKey::of(pointer))
     }
@@ -297,23 +224,24 @@ impl Blocks {
         let key = BlockKey::of(pointer);
         match page {
             NewPage::Decoded(raw) => {
-                let page = Page::decode(raw).expect("a page that was just built can be read");
-                self.cache.insert_decoded(key, page);
+                let page = T::Page::from_block(raw);
+                self.cache.insert_decoded(key, page.expect("a page that was just built can be read"));
             }
             NewPage::Compressed(stored) => self.cache.insert_compressed(key, stored),
         }
     }
 
     /// Keeps a directory that was just written.
-    pub(crate) fn keep_directory(&self, pointer: &Pointer, directory: Arc<Directory>) {
+    pub(crate) fn keep_directory(&self, pointer: &Pointer, directory: Arc<T::Directory>) {
         self.cache.insert_directory(BlockKey::of(pointer), directory);
     }
 
-    /// Drops a block that the newest version does not use any more.
+    /// Drops a block that the newest version of a tree does not use any more.
     pub(crate) fn forget(&self, pointer: &Pointer) {
         self.cache.forget(&BlockKey::of(pointer));
     }
 
+    /// Counts a miss in mode `MayBlock`. In mode `CachedOnly` returns the error with the read to submit.
     pub(super) fn miss(&self, pointer: &Pointer, blocking: BlockingMode) -> Result<(), BetreeError> {
         match blocking {
             BlockingMode::CachedOnly => {
@@ -326,30 +254,4 @@ impl Blocks {
             }
         }
     }
-}
-
-pub(super) fn decode_directory(pointer: &Pointer, bytes: &[u8]) -> Result<Directory, BetreeError> {
-    Directory::decode(bytes)
-        .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })
-}
-
-pub(super) fn decode_node(pointer: &Pointer, height: u8, bytes: &[u8]) -> Result<InnerNode, BetreeError> {
-    StoredInnerNode::decode(bytes)
-        .and_then(|stored| stored.check_height(height))
-        .map(InnerNode::from_stored)
-        .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })
-}
-
-pub(super) fn decode_slice_index(pointer: &Pointer, bytes: &[u8]) -> Result<SliceIndex, BetreeError> {
-    SliceIndex::decode(bytes)
-        .map_err(|source| BetreeError::Format { offset: pointer.address().byte_offset(), source })
-}
-
-pub(super) fn decode_page(pointer: &Pointer, bytes: Bytes) -> Result<Page, BetreeError> {
-    let damaged = |source| BetreeError::Format { offset: pointer.address().byte_offset(), source };
-    let page = Page::decode(bytes).map_err(damaged)?;
-    if page.has_merges() && pointer.kind() == BlockKind::Page {
-        return Err(damaged(FormatError::Disorder { block: "page of a leaf", field: "merge", at: 0 }));
-    }
-    Ok(page)
 }

@@ -1,65 +1,56 @@
-//! Reads large values: each piece out of the cache or from the device, decompressed straight into its place in the value.
+//! Reads large values, which are stored outside of pages in one or more pieces. Each piece comes from the
+//! cache or from the device, and is decompressed straight into its place in the value.
 //!
-//! # What is kept
-//! Pieces are kept as they stand on disk, in the compressed tier, and decoded at each use. A value that would take more than
-//! 1 / [`KEPT_PARTS`] of the cache is not kept at all, so that reading a few of them drives nothing out; nor is what a long scan passes. Who
-//! reads that must not block is told which piece is missing only where that piece would be kept.
+//! # Caching
+//! - Pieces stay in the compressed tier, as they stand on disk. Each use decompresses them again.
+//! - A value above 1 / [`CACHE_PARTS_MIN`] of the cache is not kept: a few such reads would evict everything
+//!   else.
+//! - Long scans keep none ([`ReadHint::OneTime`]).
+//! - In mode `CachedOnly` a missing piece is reported to the caller only if the cache would keep it.
+//!   Otherwise the caller would wait for a read whose result is dropped.
 
-use bytes::Bytes;
 use pando_storage::BlockingMode;
 
-use super::blocks::{Blocks, NewPage};
+use super::block_types::BlockTypes;
+use super::blocks::{CachedBlocks, NewPage};
 use super::page_cache::BlockKey;
-use super::scan_reads::ScanPace;
+use super::scan_reads::ReadHint;
 use super::stored_page::StoredPage;
 use crate::base::{Codec, Pointer};
 use crate::error::BetreeError;
-use crate::format::content::LargeReference;
 
-/// A value may take so small a part of the cache.
-const KEPT_PARTS: u64 = 128;
+/// At least so many values of the largest size that is kept fit into the cache.
+const CACHE_PARTS_MIN: u64 = 128;
 
-/// A large value that is wanted, and the place of its bytes.
-pub(crate) struct Wanted<'w> {
-    pub(crate) reference: &'w LargeReference<Bytes>,
+/// A large value to read, and the place for its bytes.
+pub(crate) struct LargeValueRead<'t, P> {
+    /// The pointers of its pieces, in the order of the value.
+    pub(crate) pieces: P,
     /// As long as the value.
-    pub(crate) target: &'w mut [u8],
+    pub(crate) target: &'t mut [u8],
 }
 
-/// A piece that has to be read.
-struct Missing<'m> {
+/// A piece that must come from the device.
+struct MissingPiece<'t> {
     pointer: Pointer,
     is_kept: bool,
-    target: &'m mut [u8],
+    target: &'t mut [u8],
 }
 
-impl Blocks {
-    /// A large value for a point query.
-    pub(crate) fn large_value(
+impl<T: BlockTypes> CachedBlocks<T> {
+    /// Fills in large values with as few calls to the device as possible.
+    pub(crate) fn read_large_values<'t, P: Iterator<Item = Pointer> + Clone>(
         &self,
-        reference: &LargeReference<Bytes>,
-        blocking: BlockingMode,
-    ) -> Result<Bytes, BetreeError> {
-        // Checked to be at most as long as a value can be.
-        let mut value = vec![0; reference.length() as usize];
-        let wanted = Wanted { reference, target: &mut value };
-        self.fill_large([wanted], ScanPace::Stepping, blocking)?;
-        Ok(Bytes::from(value))
-    }
-
-    /// Fills in values, with as few calls to the device as possible.
-    pub(crate) fn fill_large<'w>(
-        &self,
-        wanted: impl IntoIterator<Item = Wanted<'w>>,
-        pace: ScanPace,
+        values: impl IntoIterator<Item = LargeValueRead<'t, P>>,
+        hint: ReadHint,
         blocking: BlockingMode,
     ) -> Result<(), BetreeError> {
         let mut missing = Vec::new();
-        for Wanted { reference, target } in wanted {
-            let stored: u64 = reference.pieces().map(|piece| piece.grain_bytes()).sum();
-            let is_kept = self.keeps_large(stored);
+        for LargeValueRead { pieces, target } in values {
+            let stored_bytes = pieces.clone().map(|piece| piece.grain_bytes()).sum();
+            let is_kept = self.keeps_large(stored_bytes);
             let mut rest = target;
-            for pointer in reference.pieces() {
+            for pointer in pieces {
                 let (target, after) = rest.split_at_mut(pointer.raw_length() as usize);
                 rest = after;
                 match self.cache().piece(&BlockKey::of(&pointer)) {
@@ -70,15 +61,15 @@ impl Blocks {
                     }
                     None => {
                         self.miss(&pointer, blocking)?;
-                        missing.push(Missing { pointer, is_kept, target });
+                        missing.push(MissingPiece { pointer, is_kept, target });
                     }
                 }
             }
         }
-        self.read_pieces(missing, pace)
+        self.read_pieces(missing, hint)
     }
 
-    fn read_pieces(&self, mut missing: Vec<Missing<'_>>, pace: ScanPace) -> Result<(), BetreeError> {
+    fn read_pieces(&self, mut missing: Vec<MissingPiece<'_>>, hint: ReadHint) -> Result<(), BetreeError> {
         missing.sort_by_key(|piece| piece.pointer.address());
         let pointers: Vec<Pointer> = missing.iter().map(|piece| piece.pointer).collect();
         let mut places = missing.iter_mut();
@@ -87,7 +78,7 @@ impl Blocks {
             let piece = places.next().expect("each pointer is handed over once, in order");
             if !pointer.codec().decompress_into(payload, piece.target) {
                 outcome = Err(self.store().undecodable(pointer).into());
-            } else if piece.is_kept && pace == ScanPace::Stepping {
+            } else if piece.is_kept && hint == ReadHint::Normal {
                 self.cache()
                     .insert_compressed(BlockKey::of(pointer), StoredPage::used(pointer.codec(), payload));
             }
@@ -96,10 +87,10 @@ impl Blocks {
     }
 
     fn keeps_large(&self, stored_bytes: u64) -> bool {
-        stored_bytes <= self.cache().limit() / KEPT_PARTS
+        stored_bytes <= self.cache().limit() / CACHE_PARTS_MIN
     }
 
-    /// A copy of a piece that stands in a writer, if there is room for it in the cache.
+    /// Copies a piece out of a writer's buffer, if the cache has room for it.
     pub(crate) fn new_piece(&self, (codec, payload): (Codec, &[u8])) -> Option<NewPage> {
         let has_room = self.keeps_large(payload.len() as u64) && self.cache().has_compressed_room();
         has_room.then(|| NewPage::Compressed(StoredPage::used(codec, payload)))

@@ -1,8 +1,16 @@
-//! A block that a reader that must not block needed: what to read, and how it gets into the cache.
+//! The read of one block that a caller in mode `CachedOnly` missed: its place in the file, and how its bytes
+//! get into the cache.
 //!
-//! Between the miss and the bytes the block may have been freed, and its place written anew. Then its checksum does not fit,
-//! and the bytes are dropped: the reader, asking again, finds the block's successor. A block that was freed and not yet
-//! overwritten comes into the cache in vain, and leaves it as what nobody asks for.
+//! 1. The caller gets `WouldBlock` with a [`MissedBlock`]; its event loop submits the read.
+//! 2. [`MissedBlock::fulfil`] verifies the bytes and puts them into the cache.
+//! 3. The event loop repeats the request, which then finds the block.
+//!
+//! # Races
+//! Between steps 1 and 2 a checkpoint may free the block.
+//! - If its place was written anew, the checksum does not fit and the bytes are dropped. The repeated request
+//!   finds the block's successor.
+//! - If its place was not yet written anew, the stale block enters the cache. No pointer leads to it any
+//!   more, so it ages out unused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +18,7 @@ use std::sync::Arc;
 use pando_environment::File;
 use pando_storage::MissedRead;
 
-use super::blocks::{decode_directory, decode_page};
+use super::block_types::{BlockTypes, decode_directory, decode_page};
 use super::page_cache::{BlockKey, PageCache, Tier};
 use super::stored_page::StoredPage;
 use crate::base::{BlockKind, Pointer};
@@ -18,20 +26,20 @@ use crate::error::BetreeError;
 use crate::space::{BlockStore, Sectors};
 
 /// See the module's head.
-pub(super) struct MissedBlock {
+pub(super) struct MissedBlock<T: BlockTypes> {
     store: Arc<BlockStore>,
-    cache: Arc<PageCache>,
+    cache: Arc<PageCache<T>>,
     pointer: Pointer,
     sectors: Sectors,
 }
 
-impl MissedBlock {
-    /// `None` where the pointer leads out of the file: whoever reads it with `MayBlock` reports that.
+impl<T: BlockTypes> MissedBlock<T> {
+    /// `None` where the pointer leads out of the file. A read with `MayBlock` reports that.
     pub(super) fn new(
         store: &Arc<BlockStore>,
-        cache: &Arc<PageCache>,
+        cache: &Arc<PageCache<T>>,
         pointer: &Pointer,
-    ) -> Option<MissedBlock> {
+    ) -> Option<MissedBlock<T>> {
         let sectors = store.sectors(pointer).ok()?;
         Some(MissedBlock { store: Arc::clone(store), cache: Arc::clone(cache), pointer: *pointer, sectors })
     }
@@ -50,7 +58,7 @@ impl MissedBlock {
                         let raw = self.store.decompress(&self.pointer, payload)?;
                         self.cache.insert_decoded(key, decode_page(&self.pointer, raw)?);
                     }
-                    // Whoever waits for it decodes it, with buffers that are warm.
+                    // The repeated request decodes it, in a thread whose buffers are warm.
                     Tier::Compressed => {
                         self.cache.insert_compressed(key, StoredPage::awaited(self.pointer.codec(), payload));
                     }
@@ -59,7 +67,7 @@ impl MissedBlock {
             BlockKind::LargeValue => {
                 self.cache.insert_compressed(key, StoredPage::awaited(self.pointer.codec(), payload));
             }
-            // The cache has no others.
+            // The cache holds no other kinds.
             _ => {}
         }
         self.cache.misses.add(1);
@@ -67,7 +75,7 @@ impl MissedBlock {
     }
 }
 
-impl MissedRead for MissedBlock {
+impl<T: BlockTypes> MissedRead for MissedBlock<T> {
     fn file(&self) -> &Arc<dyn File> {
         self.store.shared_file()
     }
@@ -81,12 +89,12 @@ impl MissedRead for MissedBlock {
     }
 
     fn fulfil(&self, bytes: &[u8]) {
-        // What is wrong with it is told to whoever reads it with `MayBlock`.
+        // A reader with `MayBlock` reads the block again and reports what is wrong with it.
         let _kept = self.keep(bytes);
     }
 }
 
-impl fmt::Debug for MissedBlock {
+impl<T: BlockTypes> fmt::Debug for MissedBlock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes at {}", self.sectors.length, self.sectors.start)
     }

@@ -1,32 +1,49 @@
 //! The page cache: pages in two tiers, and leaf directories, within one limit of bytes.
 //!
 //! # Terms
-//! - *Decoded*: a page that is read in place.
-//! - *Compressed*: a page as it stands on disk ([`StoredPage`]): it is decoded at each use, and takes a half to a third of the
-//!   room. So are pieces of large values ([`large_values`](super::large_values)), always. A read of the device costs ten times as much as decoding does.
+//! - *Decoded tier*: pages that are read in place.
+//! - *Compressed tier*: pages as they stand on disk ([`StoredPage`]), decompressed at each use. They take a
+//!   half to a third of the memory. A read of the device costs about ten times as much as decompressing.
+//!   Pieces of large values ([`large_values`](super::large_values)) are always here.
+//! - *Promotion*: a compressed page that is used again moves to the decoded tier.
+//! - *Outside bytes*: memory that counts against the limit and is not here, such as write buffers and inner
+//!   nodes.
+//! - *Unused memory*: memory that the compressed tier may take and has not taken.
 //!
-//! # Steps
-//! 1. What is read from the device goes where there is room: decoded if possible, else compressed.
-//! 2. A compressed page that is used again is decoded for good: the first time if there is room, else the second time, but not while memory lies
-//!    unused: then another would go for it that may be nowhere else.
-//! 3. How the memory is shared out is decided once a period, by what each tier saved ([`shares`](super::shares)); and at once where much is
-//!    decoded again and again while memory lies unused. What others have, directories and pages of runs come first, and are lent to pages of
-//!    leaves as long as they are not there: whenever some have come, pages of leaves give back as much.
-//! 4. Within each tier `quick_cache` chooses what goes (S3-FIFO: a page read once by a scan leaves before one that was read
-//!    twice). A page for which another had to leave the decoded tier stays in the compressed one, too, where it grows old unused.
+//! # Admission and eviction
+//! 1. A block that was read goes to the decoded tier if there is room, otherwise to the compressed tier.
+//! 2. A compressed page is promoted at its second use if there is room, otherwise at its third use. The third
+//!    use does not promote while much memory is unused: the promoted page would evict one that may be nowhere
+//!    else.
+//! 3. Within each tier `quick_cache` evicts (S3-FIFO): a page that was read once leaves before one that was
+//!    read twice. A page whose promotion evicted another also stays in the compressed tier, and ages out
+//!    there.
 //!
-//! All that counts against the limit and is not here comes first ([`crate::background::memory_sharing`]). Then directories: without them a point query
-//! costs two device reads instead of one. They may take up to [`DIRECTORY_SHARE`] of the limit, and [`DIRECTORY_SHARE_OF_REST`] of what is
-//! left. Then come pages of runs, as they stand on disk, up to [`RUN_SHARE`] and [`RUN_SHARE_OF_REST`]: they are a small part of a
-//! tree, and every scan of a range reads those above it. Pages of leaves have what both leave.
+//! # Shares of the limit, in this order
+//! | what | at most |
+//! |---|---|
+//! | outside bytes (`background/memory_sharing.rs`) | what they take |
+//! | directories | [`DIRECTORY_PERCENT`] of the limit, [`DIRECTORY_PERCENT_OF_REST`] of the rest |
+//! | pages of runs, compressed | [`RUN_PERCENT`] of the limit, [`RUN_PERCENT_OF_REST`] of the rest |
+//! | pages of leaves, both tiers | what the others leave |
+//!
+//! Directories come first because without them a point query costs two device reads instead of one. Pages of
+//! runs come before pages of leaves because they are few and every scan of a range reads those above it.
+//! Memory that directories and pages of runs do not use yet is lent to pages of leaves. It is taken back
+//! whenever enough of them have arrived.
+//!
+//! Once a period [`tier_sizes`](super::tier_sizes) moves memory between the two tiers. This also happens when
+//! many pages are decompressed repeatedly while memory is unused.
 //!
 //! # Invariants
-//! - A block is known by address *and* checksum: space that is used again never answers for what stood there before.
-//! - Decoded pages lie in the cache's own entries, not behind a pointer of their own: a hit follows one pointer less.
-//! - Weights are the bytes that the value really takes, and what the cache itself takes for an entry.
-//! - A block heavier than most of a shard is not kept decoded, and one heavier than most of a shard of the other tier not at all:
-//!   the limit holds even so.
-//! - The first use of what was read for somebody who waits is the miss, and counts neither as a hit nor for its staying.
+//! - A block is known by address *and* checksum. A reused address never returns the block that stood there
+//!   before.
+//! - A decoded page lies in the cache's own entry, not behind a pointer: a hit follows one pointer less.
+//! - A weight is the bytes that a value really takes, with the cache's own overhead for the entry.
+//! - A page above half of a shard of the decoded tier is not kept decoded. One above a shard of the other
+//!   tier is not kept at all. So the limit holds.
+//! - The first use of a page that was read for a waiting reader is the miss. It counts neither as a hit nor
+//!   towards promotion.
 
 use pando_environment::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -35,43 +52,45 @@ use pando_environment::sync::Mutex;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-use super::shares::{DecodedShare, Period};
+use super::block_types::{BlockTypes, DecodedDirectory, DecodedPage};
 use super::stored_page::StoredPage;
+use super::tier_sizes::{DecodedShare, Period};
 use crate::base::Counter;
 use crate::base::{BlockKind, Pointer};
-use crate::format::directory::Directory;
-use crate::format::page::Page;
 use crate::memory::page_memory;
 
 /// Hundredths of the limit that directories may take.
-const DIRECTORY_SHARE: u64 = 40;
+const DIRECTORY_PERCENT: u64 = 40;
 /// Hundredths of the limit that compressed pages of runs may take.
-const RUN_SHARE: u64 = 25;
-/// Hundredths that directories, and pages of runs, may take of what all else leaves; pages of leaves have the rest at least.
-const DIRECTORY_SHARE_OF_REST: u64 = 55;
-const RUN_SHARE_OF_REST: u64 = 25;
-/// What the cache takes for an entry beside the value: key, links, hash slot, and the counters of shared memory.
+const RUN_PERCENT: u64 = 25;
+/// Hundredths that directories may take of what the outside bytes leave.
+const DIRECTORY_PERCENT_OF_REST: u64 = 55;
+/// The same for compressed pages of runs. Pages of leaves have at least the remaining fifth.
+const RUN_PERCENT_OF_REST: u64 = 25;
+/// The cache's overhead for an entry: key, links, hash slot, and reference counts.
 const ENTRY_BYTES: usize = 120;
-/// The part of a tier for what was used again while it was there. The rest is for what has just come: with the usual 3 % of it, one
-/// page in twelve had gone before the request that waited for it came back (random keys, 64 clients).
+/// The part of a tier for pages that were used again; the rest is for new ones. With the usual 3 % for new
+/// ones, one page in twelve was evicted before the request that waited for it was repeated (random keys, 64
+/// clients).
 const HOT_ALLOCATION: f64 = 0.85;
-/// The use of a compressed page that brings it into the decoded tier when that is full.
-const USES_TO_STAY: u8 = 2;
+/// The number of earlier uses at which a compressed page is promoted into a full decoded tier.
+const PROMOTION_USES: u8 = 2;
 
-/// When directories and pages of runs of this part of the limit have come, the limit is shared out again.
-const ARRIVED_SHARE: u64 = 64;
-/// The same where what others take has changed by this part of it.
-const OTHERS_SHARE: u64 = 32;
+/// The shares are set anew after directories and pages of runs arrived that take one part in so many of the
+/// limit.
+const ARRIVED_PARTS: u64 = 64;
+/// The same after the outside bytes changed by one part in so many of the limit.
+const OUTSIDE_PARTS: u64 = 32;
 
-/// So often a compressed page is used and finds no room before it is looked whether there is memory to give. More than
-/// [`shares`](super::shares) needs to learn something.
-const USES_A_DECISION: u64 = 2_048;
+/// After so many uses of compressed pages that found no room, the cache looks for unused memory. More uses
+/// than [`tier_sizes`](super::tier_sizes) needs for a decision.
+const USES_PER_CHECK: u64 = 2_048;
 
-/// Shards of a tier hold at least so many pages, even when the tier is as small as it gets: what a page more would take in each shard is
-/// memory that stays empty.
+/// Pages that a shard holds at least, when its tier is as small as it gets. Each shard leaves less than a
+/// page empty, so small shards would waste memory.
 const SHARD_PAGES_MIN: u64 = 32;
 
-/// What a block is known by.
+/// The identity of a block in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockKey {
     /// In grains, with [`RUN_PAGE`] set for a page of a run.
@@ -101,19 +120,18 @@ pub(crate) enum Tier {
 }
 
 /// A compressed page that was found.
-pub(super) struct Stored {
+pub(super) struct CompressedHit {
     pub(super) page: Arc<StoredPage>,
-    /// Whether it is to be kept decoded from now on.
     pub(super) promotion: Promotion,
 }
 
-/// A page that a long scan passes.
-pub(super) enum Passed {
-    Decoded(Page),
-    Compressed(Stored),
+/// A page that was found for a one-time read.
+pub(super) enum OneTimeHit<P> {
+    Decoded(P),
+    Compressed(CompressedHit),
 }
 
-/// What becomes of a compressed page that is decoded.
+/// Whether the caller, who decodes a compressed page, should [promote](PageCache::promote) it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Promotion {
     Keep,
@@ -123,8 +141,8 @@ pub(super) enum Promotion {
 #[derive(Clone)]
 struct PageWeight;
 
-impl Weighter<BlockKey, Page> for PageWeight {
-    fn weight(&self, _: &BlockKey, page: &Page) -> u64 {
+impl<P: DecodedPage> Weighter<BlockKey, P> for PageWeight {
+    fn weight(&self, _: &BlockKey, page: &P) -> u64 {
         (page.heap_bytes() + ENTRY_BYTES) as u64
     }
 }
@@ -141,56 +159,58 @@ impl Weighter<BlockKey, Arc<StoredPage>> for StoredWeight {
 #[derive(Clone)]
 struct DirectoryWeight;
 
-impl Weighter<BlockKey, Arc<Directory>> for DirectoryWeight {
-    fn weight(&self, _: &BlockKey, directory: &Arc<Directory>) -> u64 {
+impl<D: DecodedDirectory> Weighter<BlockKey, Arc<D>> for DirectoryWeight {
+    fn weight(&self, _: &BlockKey, directory: &Arc<D>) -> u64 {
         (directory.heap_bytes() + ENTRY_BYTES) as u64
     }
 }
 
 /// See the module's head.
-pub(crate) struct PageCache {
-    decoded: Cache<BlockKey, Page, PageWeight>,
-    /// Of leaves.
+pub(crate) struct PageCache<T: BlockTypes> {
+    decoded: Cache<BlockKey, T::Page, PageWeight>,
+    /// Compressed pages of leaves, and pieces of large values.
     compressed: Cache<BlockKey, Arc<StoredPage>, StoredWeight>,
-    /// The compressed tier's pages of runs, which pages of leaves do not drive out.
+    /// Compressed pages of runs. They stand apart so that pages of leaves do not evict them.
     runs: Cache<BlockKey, Arc<StoredPage>, StoredWeight>,
-    directories: Cache<BlockKey, Arc<Directory>, DirectoryWeight>,
+    directories: Cache<BlockKey, Arc<T::Directory>, DirectoryWeight>,
     limit: AtomicU64,
-    /// What the capacities were last set to.
+    /// The capacities, as they were last set.
     directory_limit: AtomicU64,
     run_limit: AtomicU64,
     decoded_limit: AtomicU64,
     compressed_limit: AtomicU64,
-    /// Into so many parts the decoded tier is divided, each with its own limit.
+    /// Shards of the decoded tier. Each has its own capacity.
     decoded_shards: u64,
-    /// Thousandths of the pages' memory for those that are decoded.
+    /// The decoded tier's part of the memory for pages of leaves, in thousandths.
     decoded_share: AtomicU16,
-    /// What others took when the limit was last shared out, in bytes.
-    others: AtomicU64,
-    /// Compressed pages that were used and found no room to stay decoded.
-    without_room: AtomicU64,
-    /// Bytes of directories and pages of runs that came since the limit was last shared out.
-    arrived: AtomicU64,
-    /// The counts as of the last decision about the shares.
-    last: Mutex<Period>,
+    /// The outside bytes for which the shares were last set.
+    outside_bytes: AtomicU64,
+    /// Uses of compressed pages for whose promotion there was no room.
+    uses_without_room: AtomicU64,
+    /// Bytes of directories and pages of runs that arrived since the shares were last set.
+    arrived_bytes: AtomicU64,
+    /// The counts as of the last decision about tier sizes.
+    last_period: Mutex<Period>,
     pub(crate) decoded_hits: Counter,
     pub(crate) compressed_hits: Counter,
-    /// Pages that readers waited for, or that others read for long scans.
+    /// Pages that were read for a waiting reader, or by a prefetch worker.
     pub(crate) misses: Counter,
-    /// Pages that merges read, which go by the cache.
+    /// Blocks that flushes read. They bypass the cache.
     pub(crate) flush_reads: Counter,
-    /// Calls to the device that scans made for pages, and the bytes that these brought.
+    /// Device reads of scans.
     pub(crate) scan_reads: Counter,
+    /// Bytes of these reads.
     pub(crate) scan_read_bytes: Counter,
-    /// Lookups that the filter of a leaf ended, and those among them whose page would have had to be read.
+    /// Lookups that ended at the filter of a leaf.
     pub(crate) leaf_negatives: Counter,
+    /// Of these, the lookups whose page was not in memory.
     pub(crate) spared_reads: Counter,
 }
 
-impl PageCache {
+impl<T: BlockTypes> PageCache<T> {
     /// An empty cache of at most `limit` bytes, for pages of about `page_bytes`.
-    pub(crate) fn new(limit: u64, page_bytes: usize) -> PageCache {
-        let directories = limit * DIRECTORY_SHARE / 100;
+    pub(crate) fn new(limit: u64, page_bytes: usize) -> PageCache<T> {
+        let directories = limit * DIRECTORY_PERCENT / 100;
         let pages = (limit / page_bytes.max(64) as u64).clamp(16, 1 << 20) as usize;
         let decoded = DecodedShare::FIRST.of(limit);
         let decoded_shards = shards(DecodedShare::MIN.of(limit), page_bytes);
@@ -199,22 +219,22 @@ impl PageCache {
             compressed: tier(pages * 2, limit - decoded, shards(limit / 16, page_bytes), StoredWeight),
             runs: tier(
                 (pages / 8).max(16),
-                limit * RUN_SHARE / 100,
-                shards(limit * RUN_SHARE / 100, page_bytes),
+                limit * RUN_PERCENT / 100,
+                shards(limit * RUN_PERCENT / 100, page_bytes),
                 StoredWeight,
             ),
             directories: Cache::with_weighter((pages / 32).max(16), directories, DirectoryWeight),
             limit: AtomicU64::new(limit),
             directory_limit: AtomicU64::new(directories),
-            run_limit: AtomicU64::new(limit * RUN_SHARE / 100),
+            run_limit: AtomicU64::new(limit * RUN_PERCENT / 100),
             decoded_limit: AtomicU64::new(decoded),
             compressed_limit: AtomicU64::new(limit - decoded),
             decoded_shards,
             decoded_share: AtomicU16::new(DecodedShare::FIRST.thousandths()),
-            others: AtomicU64::new(0),
-            without_room: AtomicU64::new(0),
-            arrived: AtomicU64::new(0),
-            last: Mutex::new(Period::default()),
+            outside_bytes: AtomicU64::new(0),
+            uses_without_room: AtomicU64::new(0),
+            arrived_bytes: AtomicU64::new(0),
+            last_period: Mutex::new(Period::default()),
             decoded_hits: Counter::default(),
             compressed_hits: Counter::default(),
             misses: Counter::default(),
@@ -226,8 +246,8 @@ impl PageCache {
         }
     }
 
-    /// Sets another limit; what is too much goes when the limit is shared out again. With less than half of it all pages go: those that could stay
-    /// lie among those that cannot, and would keep the memory of all.
+    /// Sets another limit. The next [`rebalance`](Self::rebalance) evicts the excess. Below half of the old
+    /// limit all pages go at once: pages that stay would keep the memory regions of the evicted ones alive.
     pub(crate) fn change_limit(&self, limit: u64) {
         let before = self.limit.swap(limit, Ordering::Relaxed);
         if limit < before / 2 {
@@ -238,43 +258,42 @@ impl PageCache {
         }
     }
 
-    /// Where a page is kept compressed.
+    /// The part of the compressed tier to which a page belongs.
     fn stored(&self, key: &BlockKey) -> &Cache<BlockKey, Arc<StoredPage>, StoredWeight> {
         if key.is_of_run() { &self.runs } else { &self.compressed }
     }
 
-    /// Bytes that it may take.
+    /// The limit in bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Shares the limit out again: pages of leaves get what directories, pages of runs and `others` (the write buffers) leave, each
-    /// tier its part.
-    /// Called by background work now and then.
-    pub(crate) fn rebalance(&self, others: u64) {
-        self.others.store(others, Ordering::Relaxed);
+    /// Sets the tier sizes and the shares anew, for so many outside bytes. Background work calls it once a
+    /// second.
+    pub(crate) fn rebalance(&self, outside_bytes: u64) {
+        self.outside_bytes.store(outside_bytes, Ordering::Relaxed);
         let share = DecodedShare::from_thousandths(self.decoded_share.load(Ordering::Relaxed));
         let share = share.after(&self.period());
         self.decoded_share.store(share.thousandths(), Ordering::Relaxed);
-        self.share_out();
+        self.set_shares();
     }
 
-    /// The same with the shares that the tiers have.
-    fn share_out(&self) {
-        self.arrived.store(0, Ordering::Relaxed);
+    /// Sets the shares anew. The proportion of the two tiers stays.
+    fn set_shares(&self) {
+        self.arrived_bytes.store(0, Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);
-        let others = self.others.load(Ordering::Relaxed);
-        // However much the others have, and were the sum above the limit, reads are left something: without directories in memory each
-        // would be two.
-        let rest = limit.saturating_sub(others).max(limit / 8);
-        let directories = (limit * DIRECTORY_SHARE / 100).min(rest * DIRECTORY_SHARE_OF_REST / 100);
-        let runs = (limit * RUN_SHARE / 100).min(rest * RUN_SHARE_OF_REST / 100);
+        let outside_bytes = self.outside_bytes.load(Ordering::Relaxed);
+        // Reads keep an eighth even where the outside bytes exceed the limit: without directories each read
+        // is two.
+        let rest = limit.saturating_sub(outside_bytes).max(limit / 8);
+        let directories = (limit * DIRECTORY_PERCENT / 100).min(rest * DIRECTORY_PERCENT_OF_REST / 100);
+        let runs = (limit * RUN_PERCENT / 100).min(rest * RUN_PERCENT_OF_REST / 100);
         set_limit(&self.directory_limit, directories, limit, |to| self.directories.set_capacity(to));
         set_limit(&self.run_limit, runs, limit, |to| self.runs.set_capacity(to));
         let pages = rest.saturating_sub(self.directories.weight() + self.runs.weight()).max(limit / 64);
         let share = DecodedShare::from_thousandths(self.decoded_share.load(Ordering::Relaxed));
         let decoded = share.of(pages);
-        // The tier that shrinks goes first, so that both together stay within the limit.
+        // The tier that shrinks is first, so that both together stay within the limit.
         let grows = decoded > self.decoded_limit.load(Ordering::Relaxed);
         for tier in if grows { [Tier::Compressed, Tier::Decoded] } else { [Tier::Decoded, Tier::Compressed] }
         {
@@ -289,38 +308,38 @@ impl PageCache {
         }
     }
 
-    /// What others take now, beside pages and directories: if that is much more or less than they did, the limit is shared out again.
-    pub(crate) fn note_others(&self, others: u64) {
-        if others.abs_diff(self.others.load(Ordering::Relaxed))
-            > self.limit.load(Ordering::Relaxed) / OTHERS_SHARE
+    /// Sets the shares anew if the outside bytes have changed much.
+    pub(crate) fn note_outside_bytes(&self, outside_bytes: u64) {
+        if outside_bytes.abs_diff(self.outside_bytes.load(Ordering::Relaxed))
+            > self.limit.load(Ordering::Relaxed) / OUTSIDE_PARTS
         {
-            self.others.store(others, Ordering::Relaxed);
-            self.share_out();
+            self.outside_bytes.store(outside_bytes, Ordering::Relaxed);
+            self.set_shares();
         }
     }
 
-    /// A directory, or a page of a run, has come. What they do not use yet is lent to pages of leaves, which have to give it back: a cold cache
-    /// fills within a second.
+    /// Counts a directory or a page of a run that arrived. Pages of leaves must give back the memory that
+    /// they borrowed, and cannot wait for the next period: a cold cache fills within a second.
     fn note_arrived(&self, bytes: usize) {
-        let arrived = self.arrived.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        if arrived > self.limit.load(Ordering::Relaxed) / ARRIVED_SHARE {
-            self.share_out();
+        let arrived = self.arrived_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        if arrived > self.limit.load(Ordering::Relaxed) / ARRIVED_PARTS {
+            self.set_shares();
         }
     }
 
-    /// A compressed page was used, and there is no room to keep it decoded. Where memory lies unused nevertheless, a period is too long
-    /// to wait for it.
+    /// Counts a use of a compressed page for whose promotion there is no room. Where memory is unused
+    /// nevertheless, the end of the period is too long to wait for.
     fn note_without_room(&self) {
-        let count = self.without_room.fetch_add(1, Ordering::Relaxed) + 1;
-        if count.is_multiple_of(USES_A_DECISION) && self.has_unused() {
-            self.rebalance(self.others.load(Ordering::Relaxed));
+        let count = self.uses_without_room.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_multiple_of(USES_PER_CHECK) && self.has_unused() {
+            self.rebalance(self.outside_bytes.load(Ordering::Relaxed));
         }
     }
 
-    /// What was looked up since this was last asked.
+    /// The lookups since the last call.
     fn period(&self) -> Period {
-        // Before the counts are read: of two that ask at once, each has what came after the other.
-        let mut last = self.last.lock();
+        // Locked before the counts are read, so that no lookup counts in two periods.
+        let mut last = self.last_period.lock();
         let now = Period {
             decoded_hits: self.decoded_hits.get(),
             compressed_hits: self.compressed_hits.get(),
@@ -339,31 +358,31 @@ impl PageCache {
         }
     }
 
-    /// A decoded page.
-    pub(super) fn decoded(&self, key: &BlockKey) -> Option<Page> {
+    /// Looks a page up in the decoded tier.
+    pub(super) fn decoded(&self, key: &BlockKey) -> Option<T::Page> {
         let page = self.decoded.get(key)?;
         self.decoded_hits.add(1);
         Some(page)
     }
 
-    /// A compressed page of so many raw bytes, and whether it is to be kept decoded.
-    pub(super) fn compressed(&self, key: &BlockKey, raw_bytes: usize) -> Option<Stored> {
+    /// Looks a page of so many raw bytes up in the compressed tier.
+    pub(super) fn compressed(&self, key: &BlockKey, raw_bytes: usize) -> Option<CompressedHit> {
         let page = self.stored(key).peek(key)?;
         if page.is_fresh() {
             page.note_use();
-            return Some(Stored { page, promotion: Promotion::No });
+            return Some(CompressedHit { page, promotion: Promotion::No });
         }
         self.compressed_hits.add(1);
-        let is_used_enough = page.note_use() >= USES_TO_STAY;
+        let is_used_enough = page.note_use() >= PROMOTION_USES;
         let promotion = self.promotion(raw_bytes, is_used_enough);
-        // For the tier to know that it is in use. A page that is about to be decoded may grow old here.
+        // Marks it as used for eviction. A page that is about to be promoted may age here.
         if promotion == Promotion::No {
             let _touched = self.stored(key).get(key);
         }
-        Some(Stored { page, promotion })
+        Some(CompressedHit { page, promotion })
     }
 
-    /// A piece of a large value.
+    /// Looks a piece of a large value up.
     pub(super) fn piece(&self, key: &BlockKey) -> Option<Arc<StoredPage>> {
         let piece = self.compressed.get(key)?;
         if !piece.is_fresh() {
@@ -378,52 +397,52 @@ impl PageCache {
             return Promotion::Keep;
         }
         self.note_without_room();
-        // Where memory lies unused no page has to go for another: what goes may be nowhere else, and as long as it has to be read again the decoded
-        // tier is not given more.
+        // With unused memory a promotion must not evict. The evicted page may be nowhere else, and while it
+        // has to be read again the decoded tier does not grow.
         if is_used_enough && !self.has_unused() { Promotion::Keep } else { Promotion::No }
     }
 
-    /// Whether there is much memory that neither tier has taken.
+    /// Whether much memory is unused.
     pub(super) fn has_unused(&self) -> bool {
         let unused = self.compressed_limit.load(Ordering::Relaxed).saturating_sub(self.compressed.weight());
         unused > self.limit.load(Ordering::Relaxed) / 8
     }
 
-    /// A page that a long scan comes by. It counts as a hit, but not for its staying, and it is kept decoded only where none has to
-    /// go for it: what a scan reads once leaves before what others read twice.
-    pub(super) fn passing(&self, key: &BlockKey, raw_bytes: usize) -> Option<Passed> {
+    /// Looks a page up for a one-time read. Counts as a hit and not as a use, and promotes only where there
+    /// is room: pages that a scan reads once leave before pages that others read twice.
+    pub(super) fn one_time(&self, key: &BlockKey, raw_bytes: usize) -> Option<OneTimeHit<T::Page>> {
         if let Some(page) = self.decoded.peek(key) {
             self.decoded_hits.add(1);
-            return Some(Passed::Decoded(page));
+            return Some(OneTimeHit::Decoded(page));
         }
         let page = self.stored(key).peek(key)?;
         if !page.is_fresh() {
             self.compressed_hits.add(1);
         }
         let promotion = self.promotion(raw_bytes, false);
-        Some(Passed::Compressed(Stored { page, promotion }))
+        Some(OneTimeHit::Compressed(CompressedHit { page, promotion }))
     }
 
-    pub(super) fn directory(&self, key: &BlockKey) -> Option<Arc<Directory>> {
+    pub(super) fn directory(&self, key: &BlockKey) -> Option<Arc<T::Directory>> {
         self.directories.get(key)
     }
 
-    /// Whether a directory is in memory, without counting as a use of it.
+    /// Whether a directory is in memory. Does not count as a use.
     pub(super) fn has_directory(&self, key: &BlockKey) -> bool {
         self.directories.peek(key).is_some()
     }
 
-    /// A decoded page without counting as a use of it.
-    pub(super) fn peek_decoded(&self, key: &BlockKey) -> Option<Page> {
+    /// A page of the decoded tier. Does not count as a use.
+    pub(super) fn peek_decoded(&self, key: &BlockKey) -> Option<T::Page> {
         self.decoded.peek(key)
     }
 
-    /// A compressed page without counting as a use of it.
+    /// A page of the compressed tier. Does not count as a use.
     pub(super) fn peek_compressed(&self, key: &BlockKey) -> Option<Arc<StoredPage>> {
         self.stored(key).peek(key)
     }
 
-    /// The filter of a leaf has spared a lookup this page.
+    /// Counts a lookup that ended at the filter of a leaf and would otherwise have needed this page.
     pub(crate) fn note_spared(&self, page: &Pointer) {
         self.leaf_negatives.add(1);
         if self.tier_of(&BlockKey::of(page)).is_none() {
@@ -431,7 +450,7 @@ impl PageCache {
         }
     }
 
-    /// In which tier a page is.
+    /// The tier in which a page is, the decoded one if it is in both.
     pub(super) fn tier_of(&self, key: &BlockKey) -> Option<Tier> {
         if self.decoded.contains_key(key) {
             Some(Tier::Decoded)
@@ -440,15 +459,15 @@ impl PageCache {
         }
     }
 
-    pub(super) fn insert_decoded(&self, key: BlockKey, page: Page) {
+    pub(super) fn insert_decoded(&self, key: BlockKey, page: T::Page) {
         self.decoded.insert(key, page);
     }
 
-    /// Keeps a compressed page decoded. Where nothing had to go for it, it will not soon be missed compressed.
-    pub(super) fn promote(&self, key: BlockKey, page: Page) {
+    /// Moves a compressed page to the decoded tier. If that evicts another page, the compressed copy stays.
+    pub(super) fn promote(&self, key: BlockKey, page: T::Page) {
         let has_room = self.has_decoded_room(page.heap_bytes());
         self.decoded.insert(key, page);
-        // Pages of runs stay where nothing drives them out.
+        // Pages of runs stay compressed as well: pages of leaves do not evict them there.
         if has_room && !key.is_of_run() && self.decoded.contains_key(&key) {
             self.compressed.remove(&key);
         }
@@ -462,7 +481,7 @@ impl PageCache {
         }
     }
 
-    pub(super) fn insert_directory(&self, key: BlockKey, directory: Arc<Directory>) {
+    pub(super) fn insert_directory(&self, key: BlockKey, directory: Arc<T::Directory>) {
         let bytes = directory.heap_bytes();
         self.directories.insert(key, directory);
         self.note_arrived(bytes);
@@ -474,12 +493,12 @@ impl PageCache {
         self.directories.remove(key);
     }
 
-    /// Where a page of so many raw bytes goes that was read from the device.
+    /// The tier for a page of so many raw bytes that was read from the device.
     pub(super) fn tier_for_read(&self, raw_bytes: usize) -> Tier {
         if self.has_decoded_room(raw_bytes) { Tier::Decoded } else { Tier::Compressed }
     }
 
-    /// Where a page of so many raw bytes can be added without another having to go.
+    /// The tier to which a page of so many raw bytes can be added without evicting another.
     pub(crate) fn tier_with_room(&self, raw_bytes: usize) -> Option<Tier> {
         if self.has_decoded_room(raw_bytes) {
             Some(Tier::Decoded)
@@ -488,7 +507,7 @@ impl PageCache {
         }
     }
 
-    /// Whether something can be added to the compressed tier without another having to go.
+    /// Whether a page can be added to the compressed tier without evicting another.
     pub(super) fn has_compressed_room(&self) -> bool {
         self.compressed.weight() < self.compressed_limit.load(Ordering::Relaxed) / 10 * 9
     }
@@ -499,35 +518,35 @@ impl PageCache {
         if has_room { Some(Tier::Compressed) } else { self.tier_with_room(raw_bytes) }
     }
 
-    /// Whether there is room for one more such page in every shard: a shard that is full but for less than a page stays so.
+    /// Whether every shard has room for one more such page: a shard with less room than a page takes none.
     fn has_decoded_room(&self, raw_bytes: usize) -> bool {
         let limit = self.decoded_limit.load(Ordering::Relaxed);
-        let page = (page_memory::footprint(raw_bytes) + size_of::<Page>() + ENTRY_BYTES) as u64;
+        let page = (page_memory::footprint(raw_bytes) + size_of::<T::Page>() + ENTRY_BYTES) as u64;
         let spare = (page * self.decoded_shards).max(limit / 10);
         page <= limit / self.decoded_shards / 2 && self.decoded.weight() + spare <= limit
     }
 
-    /// Bytes in use by decoded pages.
+    /// Bytes of decoded pages.
     pub(crate) fn decoded_bytes(&self) -> u64 {
         self.decoded.weight()
     }
 
-    /// Bytes in use by compressed pages, those of runs among them.
+    /// Bytes of compressed pages, those of runs included.
     pub(crate) fn compressed_bytes(&self) -> u64 {
         self.compressed.weight() + self.runs.weight()
     }
 
-    /// Bytes in use by compressed pages of runs.
+    /// Bytes of compressed pages of runs.
     pub(crate) fn run_bytes(&self) -> u64 {
         self.runs.weight()
     }
 
-    /// Bytes in use by directories.
+    /// Bytes of directories.
     pub(crate) fn directory_bytes(&self) -> u64 {
         self.directories.weight()
     }
 
-    /// Decoded pages, and compressed ones.
+    /// Numbers of decoded and of compressed pages.
     pub(crate) fn pages(&self) -> (u64, u64) {
         (self.decoded.len() as u64, (self.compressed.len() + self.runs.len()) as u64)
     }
@@ -549,8 +568,8 @@ fn tier<V: Clone, W: Weighter<BlockKey, V> + Clone>(
     Cache::with_options(options, weighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
 }
 
-/// Into how many shards a tier is divided that may have as few bytes as these: four for each processor, unless they would be too
-/// small.
+/// The number of shards of a tier that may shrink to so many bytes: four for each processor, or fewer where
+/// these would be too small.
 fn shards(bytes: u64, page_bytes: usize) -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let most = (bytes / page_bytes.max(64) as u64 / SHARD_PAGES_MIN).max(1);
@@ -558,7 +577,7 @@ fn shards(bytes: u64, page_bytes: usize) -> u64 {
     (processors * 4).next_power_of_two().min(fitting)
 }
 
-/// Sets a capacity. That locks every shard: not for a hundredth of the whole more or less.
+/// Sets a capacity. Locks every shard, so changes below a hundredth of the whole are left out.
 fn set_limit(current: &AtomicU64, wanted: u64, whole: u64, set: impl FnOnce(u64)) {
     if wanted.abs_diff(current.load(Ordering::Relaxed)) > whole / 100 {
         current.store(wanted, Ordering::Relaxed);

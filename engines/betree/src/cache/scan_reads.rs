@@ -1,66 +1,73 @@
-//! How scans read pages: several with one call to the device, and, where a scan is long, past the cache's favour.
+//! How scans read pages: several with one call to the device, and without evicting the pages of other
+//! readers.
 //!
 //! # Terms
-//! - *Passing*: reading as a long scan does. What it reads once says nothing about what will be read again: its pages are
-//!   not counted as used, but where memory lies unused, are decoded for good only where there is room, and are thereby the first to leave.
-//! - *Stretch*: neighbouring pages of a leaf or of a slice, of which the scan wants some at once, and the others soon.
+//! - *One-time read* ([`ReadHint::OneTime`]): how a long scan reads, so that the cache is scan-resistant. The
+//!   page does not count as used, and is kept decoded only where there is room. It is therefore evicted
+//!   first. Where much memory is unused it counts as used.
+//! - *Page window*: neighbouring pages of a leaf or of a slice. The scan needs some of them now and the
+//!   others soon.
 //!
-//! What a long scan will want after this batch others bring meanwhile ([`scan_ahead`](super::scan_ahead)). Where nobody helps, or there is no room
-//! for it, pages that are wanted soon go into the cache as they stand on disk: whoever comes for them decodes them.
+//! # Prefetch
+//! Background workers read the pages that a long scan needs after its batch
+//! ([`scan_prefetch`](super::scan_prefetch)). Without workers, or without memory for them, the scan's own
+//! thread reads the whole page window. The pages that it does not need yet then wait in the compressed tier.
 
 use std::ops::Range;
 
 use pando_environment::Step;
 use pando_storage::BlockingMode;
 
-use super::blocks::{Blocks, decode_page};
-use super::page_cache::{BlockKey, Passed, Promotion, Tier};
-use super::scan_ahead::{Extension, Fetched, Landed, Room, WantedPages};
+use super::block_types::{BlockTypes, decode_page};
+use super::blocks::CachedBlocks;
+use super::page_cache::{BlockKey, OneTimeHit, Promotion, Tier};
+use super::scan_prefetch::{
+    ChunkRequest, Fetched, PrefetchLimits, ReadyPages, ScanId, ScanVisit, StreamExtension,
+};
 use super::stored_page::StoredPage;
 use crate::base::Pointer;
 use crate::error::BetreeError;
-use crate::format::directory::PageEntry;
-use crate::format::page::Page;
 
-/// What is asked for ahead of a scan that goes on, in bytes before compression: four leaves of the usual size.
-const AHEAD_BYTES: u64 = 2 << 20;
-/// What is asked for ahead of all scans has at most this part of the cache, and at most so many bytes.
-const AHEAD_SHARE: u64 = 16;
-const AHEAD_LIMIT_MAX: u64 = 32 << 20;
+/// The prefetch distance of one scan, in bytes before compression: four leaves of the usual size.
+const DISTANCE_BYTES: u64 = 2 << 20;
+/// The pages that wait for all scans may take one part in so many of the cache.
+const CACHE_PARTS: u64 = 16;
+/// The pages that wait for all scans may take so many bytes, however large the cache is.
+const MEMORY_BYTES_MAX: u64 = 32 << 20;
 
-/// How a scan reads.
+/// How a reader expects to use the pages that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ScanPace {
-    /// A few rows: what it reads may well be read again.
-    Stepping,
-    /// See the module's head.
-    Passing,
+pub(crate) enum ReadHint {
+    /// The pages may well be read again: point reads and short scans.
+    Normal,
+    /// The pages are read once: long scans. See the module's head.
+    OneTime,
 }
 
-/// See the module's head.
+/// See the module's head. `E` is an entry of a directory, which holds the pointer of a page.
 #[derive(Clone, Debug)]
-pub(crate) struct Stretch<'d> {
-    /// The pages, as their directory has them.
-    pub(crate) pages: &'d [PageEntry],
-    /// Those among them that are wanted at once.
-    pub(crate) wanted: Range<usize>,
+pub(crate) struct PageWindow<'d, E> {
+    /// The pages, as their directory lists them.
+    pub(crate) pages: &'d [E],
+    /// The pages among them that the scan needs now.
+    pub(crate) needed: Range<usize>,
 }
 
-impl Blocks {
-    /// A page for a scan, if it is in memory.
+impl<T: BlockTypes> CachedBlocks<T> {
+    /// Returns a page for a scan, if it is in memory.
     pub(crate) fn scanned_page(
         &self,
         pointer: &Pointer,
-        pace: ScanPace,
-    ) -> Result<Option<Page>, BetreeError> {
-        if pace == ScanPace::Stepping {
+        hint: ReadHint,
+    ) -> Result<Option<T::Page>, BetreeError> {
+        if hint == ReadHint::Normal {
             return self.cached_page(pointer);
         }
         let key = BlockKey::of(pointer);
-        match self.cache().passing(&key, pointer.raw_length() as usize) {
+        match self.cache().one_time(&key, pointer.raw_length() as usize) {
             None => Ok(None),
-            Some(Passed::Decoded(page)) => Ok(Some(page)),
-            Some(Passed::Compressed(found)) => {
+            Some(OneTimeHit::Decoded(page)) => Ok(Some(page)),
+            Some(OneTimeHit::Compressed(found)) => {
                 let page = self.decode_stored(pointer, &found.page)?;
                 if found.promotion == Promotion::Keep {
                     self.cache().promote(key, page.clone());
@@ -70,28 +77,28 @@ impl Blocks {
         }
     }
 
-    /// Reads those pages of a stretch that are not in memory, with as few calls to the device as possible, and hands over with
-    /// their places those that are wanted at once.
-    pub(crate) fn read_stretch(
+    /// Reads the pages of a window that are not in memory, with as few calls to the device as possible. Hands
+    /// the pages that the scan needs now to `take`, each with its place in the window.
+    pub(crate) fn read_window<E: AsRef<Pointer>>(
         &self,
-        stretch: &Stretch<'_>,
-        pace: ScanPace,
-        mut take: impl FnMut(usize, Page),
+        window: &PageWindow<'_, E>,
+        hint: ReadHint,
+        mut take: impl FnMut(usize, T::Page),
     ) -> Result<(), BetreeError> {
-        let missing: Vec<usize> = (0..stretch.pages.len())
-            .filter(|at| self.cache().tier_of(&BlockKey::of(&stretch.pages[*at].pointer)).is_none())
-            .collect();
-        let pointers: Vec<Pointer> = missing.iter().map(|at| stretch.pages[*at].pointer).collect();
+        let pointer_at = |at: usize| window.pages[at].as_ref();
+        let missing: Vec<usize> =
+            (0..window.pages.len()).filter(|at| self.tier_of(pointer_at(*at)).is_none()).collect();
+        let pointers: Vec<Pointer> = missing.iter().map(|at| *pointer_at(*at)).collect();
         self.cache().misses.add(missing.len() as u64);
         let mut places = missing.into_iter();
         let mut outcome = Ok(());
         let reads = self.store().read_neighbours(&pointers, |pointer, payload| {
             let at = places.next().expect("each pointer is handed over once, in order");
-            if !stretch.wanted.contains(&at) {
+            if !window.needed.contains(&at) {
                 let stored = StoredPage::awaited(pointer.codec(), payload);
                 return self.cache().insert_compressed(BlockKey::of(pointer), stored);
             }
-            match self.take_scanned(pointer, payload, pace) {
+            match self.decode_scanned(pointer, payload, hint) {
                 Ok(page) => take(at, page),
                 Err(error) => outcome = Err(error),
             }
@@ -101,63 +108,69 @@ impl Blocks {
         outcome
     }
 
-    fn room_ahead(&self) -> Room {
-        let limit = (self.cache().limit() / AHEAD_SHARE).min(AHEAD_LIMIT_MAX);
-        Room { limit: limit as usize, ahead: AHEAD_BYTES.min(limit / 2) }
+    fn prefetch_limits(&self) -> PrefetchLimits {
+        let memory_bytes = (self.cache().limit() / CACHE_PARTS).min(MEMORY_BYTES_MAX);
+        PrefetchLimits {
+            memory_bytes: memory_bytes as usize,
+            distance_bytes: DISTANCE_BYTES.min(memory_bytes / 2),
+        }
     }
 
-    /// How far others go ahead of a scan that goes on, in bytes before compression.
-    pub(crate) fn reach_ahead(&self) -> u64 {
-        self.room_ahead().ahead
+    /// How far prefetch runs ahead of one scan, in bytes before compression.
+    pub(crate) fn prefetch_distance_bytes(&self) -> u64 {
+        self.prefetch_limits().distance_bytes
     }
 
-    /// Whether there is somebody to help a scan, and room for what they would bring.
-    pub(crate) fn has_room_ahead(&self) -> bool {
-        self.scan_ahead.now().is_some_and(|now| self.scan_ahead.has_room(now, self.room_ahead()))
+    /// Whether there are prefetch workers, and room for another stream.
+    pub(crate) fn can_prefetch(&self) -> bool {
+        self.scan_prefetch.now().is_some_and(|now| self.scan_prefetch.has_room(now, self.prefetch_limits()))
     }
 
-    /// Has others bring what a long scan will want, but for the first portion, which comes at once. False where there is no room.
-    pub(crate) fn begin_ahead(&self, course: u64, wanted: Vec<WantedPages>) -> bool {
-        let Some(now) = self.scan_ahead.now() else { return false };
-        self.scan_ahead.begin(course, now, (wanted, self.room_ahead()), |pages| self.bring(pages))
+    /// Begins a prefetch stream, and reads its first chunk at once. False where there is no room.
+    pub(crate) fn begin_prefetch(&self, scan: ScanId, chunks: Vec<ChunkRequest>) -> bool {
+        let Some(now) = self.scan_prefetch.now() else { return false };
+        let visit = ScanVisit { scan, now, limits: self.prefetch_limits() };
+        self.scan_prefetch.begin(visit, chunks, |pages| self.read_chunk(pages))
     }
 
-    /// Has others bring more of it.
-    pub(crate) fn extend_ahead(&self, extension: &Extension, wanted: Vec<WantedPages>) {
-        self.scan_ahead.extend(extension, wanted, self.room_ahead());
+    /// Adds chunks to a prefetch stream.
+    pub(crate) fn extend_prefetch(&self, extension: &StreamExtension, chunks: Vec<ChunkRequest>) {
+        self.scan_prefetch.extend(extension, chunks, self.prefetch_limits());
     }
 
-    /// The first of these pages, if it was asked for, and those behind it that came with it; that must not block if they have come.
-    pub(crate) fn fetch_ahead<'p>(
+    /// Fetches the first of these pages from its prefetch stream, with the pages behind it that are ready. In
+    /// mode `CachedOnly` it does not wait for a chunk that is not ready.
+    pub(crate) fn fetch_prefetched<'p>(
         &self,
-        course: u64,
-        pages: impl Iterator<Item = &'p PageEntry>,
+        scan: ScanId,
+        pages: impl Iterator<Item = &'p Pointer>,
         blocking: BlockingMode,
-    ) -> Fetched {
-        let Some(now) = self.scan_ahead.now().filter(|_| !self.scan_ahead.is_empty()) else {
+    ) -> Fetched<T::Page> {
+        let Some(now) = self.scan_prefetch.now().filter(|_| !self.scan_prefetch.is_empty()) else {
             return Fetched::default();
         };
-        let keys: Vec<BlockKey> = pages.map(|page| BlockKey::of(&page.pointer)).collect();
-        self.scan_ahead.fetch((course, &keys), now, (self.room_ahead(), blocking), |pages| self.bring(pages))
+        let keys: Vec<BlockKey> = pages.map(BlockKey::of).collect();
+        let visit = ScanVisit { scan, now, limits: self.prefetch_limits() };
+        self.scan_prefetch.fetch(visit, &keys, blocking, |pages| self.read_chunk(pages))
     }
 
-    /// One step of a task that helps scans: brings something that one has asked for, or drops what scans that ended have left.
-    pub(crate) fn help_step(&self) -> Step {
-        if self.scan_ahead.help(|pages| self.bring(pages)) {
+    /// One step of a prefetch worker: reads a chunk, or drops the streams of scans that ended.
+    pub(crate) fn prefetch_step(&self) -> Step {
+        if self.scan_prefetch.read_next(|pages| self.read_chunk(pages)) {
             return Step::Again;
         }
-        let later = self.scan_ahead.now().and_then(|now| self.scan_ahead.tidy(now));
+        let later = self.scan_prefetch.now().and_then(|now| self.scan_prefetch.drop_abandoned(now));
         later.map_or(Step::Sleep, Step::Wait)
     }
 
-    /// Those of the pages that are in memory or can be read, in their order. What is wrong with others is told to the scan that comes for
-    /// them.
-    fn bring(&self, pages: &[Pointer]) -> Landed {
-        let mut brought: Vec<Option<Page>> = pages
+    /// Reads and decodes the pages of a chunk. Leaves out pages that cannot be read: the scan reads these
+    /// itself, and reports the error.
+    fn read_chunk(&self, pages: &[Pointer]) -> ReadyPages<T::Page> {
+        let mut read: Vec<Option<T::Page>> = pages
             .iter()
-            .map(|pointer| self.scanned_page(pointer, ScanPace::Passing).ok().flatten())
+            .map(|pointer| self.scanned_page(pointer, ReadHint::OneTime).ok().flatten())
             .collect();
-        let mut missing: Vec<usize> = (0..pages.len()).filter(|at| brought[*at].is_none()).collect();
+        let mut missing: Vec<usize> = (0..pages.len()).filter(|at| read[*at].is_none()).collect();
         missing.sort_unstable_by_key(|at| pages[*at].address());
         let pointers: Vec<Pointer> = missing.iter().map(|at| pages[*at]).collect();
         self.cache().misses.add(missing.len() as u64);
@@ -165,7 +178,7 @@ impl Blocks {
         while at < pointers.len() {
             let from = at;
             let reads = self.store().read_neighbours(&pointers[from..], |pointer, payload| {
-                brought[missing[at]] = self.take_scanned(pointer, payload, ScanPace::Passing).ok();
+                read[missing[at]] = self.decode_scanned(pointer, payload, ReadHint::OneTime).ok();
                 at += 1;
             });
             match reads {
@@ -173,23 +186,28 @@ impl Blocks {
                     self.cache().scan_reads.add(reads.calls);
                     self.cache().scan_read_bytes.add(reads.bytes);
                 }
-                // On behind the bad one.
+                // Skips the page that cannot be read.
                 Err(_) => at += 1,
             }
         }
-        let landed = pages.iter().zip(brought);
-        landed.filter_map(|(pointer, page)| Some((BlockKey::of(pointer), page?))).collect()
+        let ready = pages.iter().zip(read);
+        ready.filter_map(|(pointer, page)| Some((BlockKey::of(pointer), page?))).collect()
     }
 
-    fn take_scanned(&self, pointer: &Pointer, payload: &[u8], pace: ScanPace) -> Result<Page, BetreeError> {
-        let page = decode_page(pointer, self.store().decompress(pointer, payload)?)?;
+    fn decode_scanned(
+        &self,
+        pointer: &Pointer,
+        payload: &[u8],
+        hint: ReadHint,
+    ) -> Result<T::Page, BetreeError> {
+        let page: T::Page = decode_page(pointer, self.store().decompress(pointer, payload)?)?;
         let key = BlockKey::of(pointer);
-        match (self.cache().tier_for_read(pointer.raw_length() as usize), pace) {
+        match (self.cache().tier_for_read(pointer.raw_length() as usize), hint) {
             (Tier::Decoded, _) => self.cache().insert_decoded(key, page.clone()),
-            // Where memory lies unused, the next use of the page may decode it for good.
-            (Tier::Compressed, ScanPace::Passing) if !self.cache().has_unused() => {
+            (Tier::Compressed, ReadHint::OneTime) if !self.cache().has_unused() => {
                 self.cache().insert_compressed(key, StoredPage::awaited(pointer.codec(), payload));
             }
+            // Where much memory is unused, the next use of the page may promote it.
             (Tier::Compressed, _) => {
                 self.cache().insert_compressed(key, StoredPage::used(pointer.codec(), payload));
             }

@@ -1,4 +1,4 @@
-//! A page as it stands on disk, kept in memory: two to three of them take the room of one that can be read in place.
+//! A page as it stands on disk, kept in memory. It takes a half to a third of the memory of the decoded page.
 
 use pando_environment::sync::atomic::{AtomicU8, Ordering};
 
@@ -7,30 +7,31 @@ use bytes::Bytes;
 use crate::base::Codec;
 use crate::memory::page_memory;
 
-/// A page's payload as stored. Its checksum was compared when it was read or made.
+/// The stored payload of a page. Its checksum was compared when it was read, or computed when it was written.
 #[derive(Debug)]
 pub(crate) struct StoredPage {
     payload: Bytes,
     codec: Codec,
-    /// How often it was read, as far as [`USES_MAX`].
+    /// Number of uses, up to [`USES_MAX`].
     uses: AtomicU8,
 }
 
-/// More uses than this are not told apart.
+/// Uses are counted up to this number.
 const USES_MAX: u8 = 3;
 
 impl StoredPage {
-    /// Keeps a copy of a payload that somebody waits for: reading it for the first time is no repeated use.
+    /// Copies a payload that was read for a reader who has not used it yet. That first use belongs to the
+    /// miss, and does not count as a repeated one.
     pub(crate) fn awaited(codec: Codec, payload: &[u8]) -> StoredPage {
         StoredPage { payload: page_memory::copy(payload), codec, uses: AtomicU8::new(0) }
     }
 
-    /// Keeps a copy of a payload that was just used, or stands for one that was.
+    /// Copies a payload that was just used, or that replaces one that was.
     pub(crate) fn used(codec: Codec, payload: &[u8]) -> StoredPage {
         StoredPage { payload: page_memory::copy(payload), codec, uses: AtomicU8::new(1) }
     }
 
-    /// The page's bytes, unless the payload does not decompress to so many.
+    /// Decompresses the page. `None` unless the payload gives exactly `raw_length` bytes.
     pub(super) fn raw(&self, raw_length: usize) -> Option<Bytes> {
         match self.codec {
             Codec::None => (self.payload.len() == raw_length).then(|| self.payload.clone()),
@@ -38,27 +39,27 @@ impl StoredPage {
         }
     }
 
-    /// Decodes into memory that has exactly the raw length; false if the payload does not decompress to so many bytes.
+    /// Decompresses into `target`. False unless the payload gives exactly so many bytes.
     pub(super) fn decode_into(&self, target: &mut [u8]) -> bool {
         self.codec.decompress_into(&self.payload, target)
     }
 
-    /// Counts a use; how many there were before, as far as that is known.
+    /// Counts a use. Returns the number of uses before it, up to [`USES_MAX`].
     pub(super) fn note_use(&self) -> u8 {
         let before = self.uses.load(Ordering::Relaxed);
         if before < USES_MAX {
-            // Two at once may count as one: that only delays a decision.
+            // Two concurrent uses may count as one: that only delays a promotion.
             self.uses.store(before + 1, Ordering::Relaxed);
         }
         before
     }
 
-    /// Whether nobody has read it yet.
+    /// Whether no reader has used it yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.uses.load(Ordering::Relaxed) == 0
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory that it takes.
     pub(crate) fn heap_bytes(&self) -> usize {
         page_memory::footprint(self.payload.len()) + size_of::<StoredPage>()
     }

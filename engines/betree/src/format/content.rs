@@ -124,7 +124,7 @@ impl<B: AsRef<[u8]>> LargeReference<B> {
     }
 
     /// The pieces, in the order of the value.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = Pointer> + '_ {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Pointer> + Clone + '_ {
         let (pieces, _) = self.0.as_ref().as_chunks::<{ Pointer::ENCODED_BYTES }>();
         pieces.iter().map(|piece| Pointer::decode(piece).expect("a reference was checked when it was made"))
     }

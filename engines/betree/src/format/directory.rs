@@ -39,6 +39,12 @@ pub(crate) struct PageEntry {
     pub(crate) large_bytes: u64,
 }
 
+impl AsRef<Pointer> for PageEntry {
+    fn as_ref(&self) -> &Pointer {
+        &self.pointer
+    }
+}
+
 /// A page whose pointer is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageSketch<'p> {

@@ -94,11 +94,11 @@ fn add_memory(store: &Store, figures: &mut Statistics) {
     figures.set("cache.flush_reads", cache.flush_reads.get());
     figures.set("reads.scan_device_reads", cache.scan_reads.get());
     figures.set("reads.scan_device_bytes", cache.scan_read_bytes.get());
-    let ahead = &store.blocks.scan_ahead;
-    figures.set("cache.scan_ahead_bytes", ahead.bytes() as u64);
-    figures.set("scans.portions_brought", ahead.brought.get());
-    figures.set("scans.portions_helped", ahead.helped.get());
-    figures.set("scans.streams_abandoned", ahead.abandoned.get());
+    let prefetch = &store.blocks.scan_prefetch;
+    figures.set("cache.scan_ahead_bytes", prefetch.memory_bytes() as u64);
+    figures.set("scans.portions_brought", prefetch.chunks_read.get());
+    figures.set("scans.portions_helped", prefetch.chunks_read_by_workers.get());
+    figures.set("scans.streams_abandoned", prefetch.streams_abandoned.get());
     figures.set("filters.leaf_negatives", cache.leaf_negatives.get());
     figures.set("filters.spared_reads", cache.spared_reads.get());
     figures.set("cache.limit_bytes", store.options.cache_bytes);

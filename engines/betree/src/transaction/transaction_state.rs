@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::tree::buffer::OwnedChange;
 use crate::tree::estimate::estimate;
 use crate::tree::lookup::{self, Damaged};
-use crate::tree::scan::{ScanRequest, pace_of, scan};
+use crate::tree::scan::{ScanRequest, read_hint, scan};
 use crate::tree::tree_state::Tree;
 use crate::tree::value_merge::MergeOperands;
 
@@ -250,7 +250,7 @@ impl Transaction for BetreeTransaction {
         self.store.counters.scans.add(1);
         let snapshot = self.live.snapshot;
         let accounts = &self.store.blocks.accounts;
-        let pace = pace_of(limits, batch);
+        let hint = read_hint(limits, batch);
         let limits = accounts.batch_limits(limits, self.store.options.cache_bytes as usize, batch);
         if range.is_empty() {
             // The tree must be there even if nothing is read.
@@ -260,7 +260,7 @@ impl Transaction for BetreeTransaction {
             self.writes.scan_over(tree, range, direction, limits, blocking, batch, &mut |range, batch| {
                 self.ranges.scan_beside(tree, range, direction, batch, &mut |range, batch| {
                     batch.clear();
-                    let request = ScanRequest { range, direction, limits, pace, blocking, snapshot };
+                    let request = ScanRequest { range, direction, limits, hint, blocking, snapshot };
                     let end = self.store.trees.with_view(tree, snapshot, |tree, view| {
                         scan(view, &self.store.blocks, request, batch)
                             .map_err(|damaged| read_error(tree, damaged))

@@ -49,6 +49,15 @@ pub(crate) struct Buffer {
     left: VecDeque<(CommitTimestamp, ChainNumber)>,
 }
 
+/// The bounds that decide which versions of a key can be dropped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PruneBounds<'r> {
+    /// The oldest snapshot that any transaction, present or future, can have.
+    pub(crate) oldest: SnapshotTimestamp,
+    /// The range deletes of the tree.
+    pub(crate) ranges: &'r DeletedRanges,
+}
+
 /// What a buffer has, in bytes.
 #[derive(Debug, Default)]
 struct Sizes {
@@ -60,10 +69,10 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Prunes a chain.
-    fn prune(&mut self, chain: &mut Chain, oldest: SnapshotTimestamp, deletes: &[CommitTimestamp]) {
+    /// Prunes the chain of a key.
+    fn prune(&mut self, key: &[u8], chain: &mut Chain, bounds: PruneBounds<'_>) {
         self.content -= chain.newest.content_bytes();
-        let (newest, older) = chain.prune(oldest, deletes);
+        let (newest, older) = chain.prune(bounds.oldest, bounds.ranges.over(key));
         self.content += chain.newest.content_bytes();
         self.older = self.older.strict_add_signed(older);
         self.all = self.all.strict_add_signed(newest + older);
@@ -83,8 +92,7 @@ impl Buffer {
         &mut self,
         key: &[u8],
         version: Version,
-        oldest: SnapshotTimestamp,
-        ranges: &DeletedRanges,
+        bounds: PruneBounds<'_>,
     ) -> Option<ChainNumber> {
         let Some(number) = self.chains.find(key) else {
             self.sizes.all += version.heap_bytes() + SLOT_BYTES + BufferKey::heap_bytes(key);
@@ -98,7 +106,7 @@ impl Buffer {
         self.sizes.content = self.sizes.content - content + chain.newest.content_bytes();
         self.sizes.older += older;
         self.sizes.all = self.sizes.all + chain.newest.heap_bytes() + older - newest;
-        self.sizes.prune(chain, oldest, ranges.over(key));
+        self.sizes.prune(key, chain, bounds);
         chain.older.is_some().then_some(number)
     }
 
@@ -111,21 +119,21 @@ impl Buffer {
     }
 
     /// Drops what commits have left that the horizon sees.
-    fn drop_left(&mut self, oldest: SnapshotTimestamp, ranges: &DeletedRanges) {
+    fn drop_left(&mut self, bounds: PruneBounds<'_>) {
         while let Some((timestamp, number)) = self.left.front()
-            && oldest.sees(*timestamp)
+            && bounds.oldest.sees(*timestamp)
         {
             let (key, chain) = self.chains.get_mut(*number);
-            self.sizes.prune(chain, oldest, ranges.over(key));
+            self.sizes.prune(key, chain, bounds);
             self.left.pop_front();
         }
     }
 
     /// Drops all versions that no snapshot can see any more; by how much the bytes become fewer.
-    fn sweep(&mut self, oldest: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
+    fn sweep(&mut self, bounds: PruneBounds<'_>) -> usize {
         let before = self.sizes.all;
         for (key, chain) in self.chains.all_mut() {
-            self.sizes.prune(chain, oldest, ranges.over(key));
+            self.sizes.prune(key, chain, bounds);
         }
         before.strict_sub(self.sizes.all)
     }
@@ -216,17 +224,17 @@ impl SharedBuffer {
         &self,
         lsn: Lsn,
         timestamp: CommitTimestamp,
-        (oldest, ranges): (SnapshotTimestamp, &DeletedRanges),
+        bounds: PruneBounds<'_>,
         writes: impl Iterator<Item = (&'w [u8], OwnedChange)>,
     ) -> Applied {
         let mut buffer = self.buffer.write();
         let before = buffer.bytes();
-        buffer.drop_left(oldest, ranges);
+        buffer.drop_left(bounds);
         let left = buffer.left.len();
         // A part of a large commit has the time of the whole, which nobody sees for long: the commits between would have to wait for it.
         let is_small = timestamp.get() == lsn.get();
         for (key, change) in writes {
-            let left = buffer.push(key, Version { timestamp, change }, oldest, ranges);
+            let left = buffer.push(key, Version { timestamp, change }, bounds);
             if let Some(number) = left.filter(|_| is_small) {
                 buffer.note_left(number);
             }
@@ -242,12 +250,12 @@ impl SharedBuffer {
     }
 
     /// Drops what no snapshot can see any more, if there may be enough of it; the bytes that were dropped. The buffer is not frozen.
-    pub(crate) fn sweep(&self, oldest: SnapshotTimestamp, ranges: &DeletedRanges) -> usize {
+    pub(crate) fn sweep(&self, bounds: PruneBounds<'_>) -> usize {
         let mut buffer = self.buffer.write();
         if buffer.sizes.older < buffer.sizes.all / SWEEP_SHARE {
             return 0;
         }
-        let dropped = buffer.sweep(oldest, ranges);
+        let dropped = buffer.sweep(bounds);
         self.bytes.store(buffer.bytes(), Ordering::Relaxed);
         dropped
     }

@@ -13,9 +13,9 @@ use super::node::{Child, LeafChild};
 use super::slice::Slice;
 use super::view::{Frozen, TreeView};
 use crate::base::KeySpan;
-use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::range_deletes::{DeletedRanges, RangeFragment};
+use crate::tree::blocks::Blocks;
 use crate::tree::leaf_growth::Growth;
 
 /// Entries of a buffer that are counted one by one; what lies beyond is guessed from the buffer's size.

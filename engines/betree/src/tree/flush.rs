@@ -48,11 +48,12 @@ use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
 use super::slice::Slices;
 use super::view::Version;
 use crate::base::{Extent, Pointer, UNIT_BYTES};
-use crate::cache::{Blocks, SlicePages};
 use crate::error::BetreeError;
 use crate::options::tree_settings::TreeSettings;
+use crate::tree::blocks::Blocks;
 use crate::tree::flush_debt::Moved;
 use crate::tree::flush_policy::{ChildAction, ChildActions, LARGE_SHARES, Load, StepLimit, decide};
+use crate::tree::flush_read_ahead::SlicePages;
 use crate::tree::pending_slices::{BufferedMessages, pending_bytes};
 use crate::tree::version_retention::{Dropped, Retained};
 

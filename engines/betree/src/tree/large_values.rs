@@ -16,11 +16,11 @@ use pando_storage::TreeId;
 
 use super::messages::Messages;
 use crate::base::{BlockKind, Extent, Pointer, UNIT_BYTES, extents_of};
-use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference, PIECE_BYTES};
 use crate::options::tree_settings::TreeSettings;
 use crate::space::{BlockIndex, ExtentWriter};
+use crate::tree::blocks::Blocks;
 
 /// Stored bytes that are written with one call, as long as no piece is longer.
 const WRITE_BYTES: u64 = 1 << 20;

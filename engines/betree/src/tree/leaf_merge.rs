@@ -20,12 +20,12 @@ use super::leaf_writer::{LeafWriter, NewLeaf, Residency, separator};
 use super::messages::{Limit, Span};
 use super::node::LeafChild;
 use crate::base::{Extent, Pointer};
-use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::{Content, merges_of};
 use crate::format::directory::Directory;
 use crate::format::page::Page;
 use crate::options::tree_settings::TreeSettings;
+use crate::tree::blocks::Blocks;
 use crate::tree::value_merge::{MergeOutcome, apply, join};
 use crate::tree::version_retention::{
     Dropped, MergedVersion, Retained, add_range_deletes, retain_needed, settle,
@@ -132,7 +132,7 @@ impl<'m> LeafMerge<'m> {
         if directory.page_of(first_key) != last {
             return Ok(None);
         }
-        let pages = self.blocks.pages(&directory.pages()[last..])?;
+        let pages = self.blocks.pages_once(directory.pages()[last..].iter().map(|entry| &entry.pointer))?;
         let mut last_key = Vec::new();
         if let Some(at) = pages[0].len().checked_sub(1) {
             pages[0].key_into(at, &mut last_key);
@@ -193,7 +193,7 @@ impl<'m> LeafMerge<'m> {
         self.figures.messages += messages.len() as u64;
         self.figures.entries_before += directory.entries();
         let _held = self.blocks.accounts.hold(raw_bytes(&directory));
-        let pages = self.blocks.pages(directory.pages())?;
+        let pages = self.blocks.pages_once(directory.pages().iter().map(|entry| &entry.pointer))?;
         let mut key = Vec::new();
         let mut residency = Residency::Leave;
         for (entry, page) in directory.pages().iter().zip(&pages) {

@@ -13,7 +13,7 @@ use pando_storage::{CommitTimestamp, HeldMemory, TreeId};
 
 use super::node::LeafChild;
 use crate::base::{BlockKind, Extent, extents_of};
-use crate::cache::{Blocks, NewPage, Tier};
+use crate::cache::{NewPage, Tier};
 use crate::error::BetreeError;
 use crate::format::content::Content;
 use crate::format::directory::{Directory, PageEntry};
@@ -22,6 +22,7 @@ use crate::format::page_builder::{PageBuilder, shared_prefix};
 use crate::format::page_columns::columns_of;
 use crate::options::tree_settings::TreeSettings;
 use crate::space::{BlockIndex, ExtentWriter};
+use crate::tree::blocks::Blocks;
 
 /// Whether a page that is being written goes into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

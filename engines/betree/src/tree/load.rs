@@ -16,10 +16,10 @@ use super::leaf_merge::LeafFigures;
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency};
 use super::node::Child;
 use crate::base::{Extent, UNIT_BYTES};
-use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::Content;
 use crate::options::tree_settings::TreeSettings;
+use crate::tree::blocks::Blocks;
 
 const UNTIL_THE_END: &str = "the writers are there until the load ends";
 

@@ -14,11 +14,11 @@ use super::buffer::{Chain, SharedBuffer};
 use super::path::{LeafPlace, Target, find_leaf};
 use super::slice::Slice;
 use super::view::TreeView;
-use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
 use crate::format::filter::KeyHash;
 use crate::format::page::Found;
+use crate::tree::blocks::Blocks;
 use crate::tree::value_merge::MergeOperands;
 
 /// The value of a key at a snapshot. An error of a leaf carries the range of keys that it concerns.

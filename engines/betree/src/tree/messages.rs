@@ -16,10 +16,11 @@ use super::buffer::Buffer;
 use super::slice::Slice;
 use crate::base::FormatError;
 use crate::base::Pointer;
-use crate::cache::{Blocks, SlicePages};
 use crate::error::BetreeError;
 use crate::format::content::Content;
 use crate::format::page::Page;
+use crate::tree::blocks::Blocks;
+use crate::tree::flush_read_ahead::SlicePages;
 use crate::tree::version_retention::{Dropped, MergedVersion, Retained, retain_pending};
 
 /// What an entry takes beside its key and value, for deciding what is large.
@@ -125,7 +126,7 @@ impl Messages {
         let entries = index.pages.pages();
         let pages = match ahead.take(slice) {
             Some(pages) if pages.len() == entries.len() => pages,
-            _ => blocks.pages(entries)?,
+            _ => blocks.pages_once(entries.iter().map(|entry| &entry.pointer))?,
         };
         let first = self.list.len();
         for (entry, page) in entries.iter().zip(&pages) {

@@ -5,11 +5,11 @@
 use bytes::Bytes;
 
 use crate::base::{Extent, Generation, Pointer, extents_of};
-use crate::cache::Blocks;
 use crate::error::BetreeError;
 use crate::format::content::Content;
 use crate::format::directory::Directory;
 use crate::format::page::Page;
+use crate::tree::blocks::Blocks;
 use crate::tree::leaf_merge::blocks_of_leaf;
 use crate::tree::node::Child;
 use crate::tree::slice::blocks_of_slice;
@@ -28,17 +28,17 @@ impl Owners {
     pub(crate) fn collect(&mut self, blocks: &Blocks, child: &Child) -> Result<(), BetreeError> {
         match child {
             Child::Leaf(leaf) => {
-                let directory = blocks.passing_directory(&leaf.directory)?;
+                let directory = blocks.directory_once(&leaf.directory)?;
                 if leaf.reach > 0 {
                     self.collect_values(blocks, &directory)?;
                 }
                 self.add(blocks, &blocks_of_leaf(leaf, &directory));
             }
             Child::Inner(slot) => {
-                let node = blocks.passing_node(slot)?;
+                let node = blocks.node_once(slot)?;
                 node.children().iter().try_for_each(|child| self.collect(blocks, child))?;
                 for slice in node.all_slices() {
-                    let index = blocks.passing_index(slice)?;
+                    let index = blocks.slice_index_once(slice)?;
                     self.add(blocks, &blocks_of_slice(slice, &index));
                     if slice.reach() > 0 {
                         self.collect_values(blocks, &index.pages)?;

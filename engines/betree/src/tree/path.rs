@@ -5,8 +5,8 @@ use pando_storage::BlockingMode;
 use super::node::{Child, InnerNode, LeafChild, NodeSlot};
 use super::view::Version;
 use crate::base::SortedKeys;
-use crate::cache::Blocks;
 use crate::error::BetreeError;
+use crate::tree::blocks::Blocks;
 
 /// Which leaf a descent is to find.
 #[derive(Clone, Copy, Debug)]

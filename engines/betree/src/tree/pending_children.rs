@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pando_storage::BlockingMode;
 
-use crate::cache::Blocks;
 use crate::error::BetreeError;
+use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, NodeSlot};
 use crate::tree::view::Version;
 

@@ -1,7 +1,7 @@
 //! Pending slices: the messages that inner nodes hold for a child. A flush takes them down with the child, or
 //! merges some of them with newly buffered messages.
 //!
-//! 1. Before the children of a node change, all slices that will be read are read at once ([`Ahead`]).
+//! 1. Before the children of a node change, all slices that will be read are read at once ([`NextBlocks`]).
 //! 2. Slices are merged with the arriving messages. Versions that no snapshot needs are left out.
 //! 3. The messages buffered for all children are written as one run.
 
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use pando_storage::BlockingMode;
 
-use crate::cache::Ahead;
 use crate::error::BetreeError;
 use crate::tree::flush::Flush;
 use crate::tree::flush_policy::{ChildAction, united_with};
+use crate::tree::flush_read_ahead::NextBlocks;
 use crate::tree::messages::{ENTRY_BYTES, Messages, Span};
 use crate::tree::node::{Child, InnerNode, Part};
 use crate::tree::run_writer::RunWriter;
@@ -56,7 +56,7 @@ impl Flush<'_> {
         actions: &[ChildAction],
     ) -> Result<(), BetreeError> {
         let blocks = self.input.blocks;
-        let (mut ahead, mut bytes) = (Ahead::default(), 0);
+        let (mut ahead, mut bytes) = (NextBlocks::default(), 0);
         let bytes_max = AHEAD_BYTES_MAX.min(blocks.cache().limit() as usize / AHEAD_SHARE);
         for (at, action) in actions.iter().enumerate() {
             let slices = node.slices(at);
@@ -77,7 +77,7 @@ impl Flush<'_> {
                 _ => {}
             }
         }
-        blocks.load(&ahead)?;
+        blocks.read_next_blocks(&ahead)?;
         blocks.read_slices(&ahead.slices, &mut self.pages_ahead)
     }
 

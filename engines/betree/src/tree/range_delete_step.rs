@@ -250,7 +250,7 @@ impl Flush<'_> {
     /// The large values of a leaf or slice that goes leave the tree with it.
     fn give_back_values(&mut self, directory: &Directory) -> Result<(), BetreeError> {
         for entry in directory.pages().iter().filter(|entry| entry.large_bytes > 0) {
-            let pages = self.input.blocks.pages([entry])?;
+            let pages = self.input.blocks.pages_once([&entry.pointer])?;
             self.replaced.extend(pages.iter().flat_map(values_of));
         }
         Ok(())

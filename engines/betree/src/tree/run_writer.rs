@@ -11,7 +11,7 @@ use super::leaf_writer::separator;
 use super::messages::{Limit, Span};
 use super::slice::Slice;
 use crate::base::{BlockKind, Extent, extents_of};
-use crate::cache::{Blocks, NewPage};
+use crate::cache::NewPage;
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry, PageSketch};
 use crate::format::filter::{Filter, KeyHash};
@@ -21,6 +21,7 @@ use crate::format::page_columns::columns_of;
 use crate::format::slice_index::SliceIndex;
 use crate::options::tree_settings::TreeSettings;
 use crate::space::{BlockIndex, ExtentWriter};
+use crate::tree::blocks::Blocks;
 
 /// Stored bytes after which a run goes to the device in a further call.
 const WRITE_BYTES: u64 = 4 << 20;

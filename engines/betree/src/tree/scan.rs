@@ -1,22 +1,26 @@
 //! Scans: fills a batch with the visible entries of a range, in either direction.
 //!
 //! # Terms
-//! - *Way*: the leaf where the scan stands, and the slices on the way to it, with a place in a page of each ([`way`]).
-//! - *Piece*: the keys from where the scan stands up to where the first of these pages ends, or the partition, or the keys over which the same
-//!   range deletes lie.
-//! - *Floor*: the time of the newest range delete over a piece that the snapshot sees. What is older counts as deleted.
+//! - *Path*: the leaf where the scan stands, and the slices in the nodes above it, with a place in a page of
+//!   each ([`scan_path`]).
+//! - *Piece*: the keys from where the scan stands up to where the first of these pages ends, or the
+//!   partition, or the keys over which the same range deletes lie.
+//! - *Floor*: the time of the newest range delete over a piece that the snapshot sees. What is older counts
+//!   as deleted.
 //! - *Upper source*: a buffer or a slice: what is above the leaf, with few entries as a rule.
 //!
 //! # Steps
-//! 1. The pages that cover the place are fetched, those of the leaf with neighbours if the batch will want them. No lock is held
-//!    meanwhile.
-//! 2. In the piece the upper sources are merged: on equal keys the one higher up counts, and a delete hides what is below; the merges
-//!    of a key are gathered, source by source, down to what they are applied to. What the leaf has before the next key of an upper source is copied without comparing keys. The buffers' read locks are held for this
-//!    step only.
-//! 3. Pages that end with the piece are left. While the scan stays in a leaf there is no further descent, and a page of a slice stays
-//!    with its place for as many leaves as it reaches.
+//! 1. The pages that cover the place are fetched, those of the leaf with neighbours if the batch will want
+//!    them. No lock is held meanwhile.
+//! 2. In the piece the upper sources are merged: on equal keys the one higher up counts, and a delete hides
+//!    what is below; the merges of a key are gathered, source by source, down to what they are applied to.
+//!    What the leaf has before the next key of an upper source is copied without comparing keys. The buffers'
+//!    read locks are held for this step only.
+//! 3. Pages that end with the piece are left. While the scan stays in a leaf there is no further descent, and
+//!    a page of a slice stays with its place for as many leaves as it reaches.
 //!
-//! 4. Large values are read when all else is there, those that lie near each other together ([`filling`]): no lock is held then either.
+//! 4. Large values are read when all else is there, those that lie near each other together ([`batch_fill`]):
+//!    no lock is held then either.
 //!
 //! A batch sees one view, so that nothing moves between buffers, slices and leaves while it is filled.
 
@@ -37,13 +41,14 @@ use super::buffer::{Buffer, Chain, Version, bounds_of};
 use super::lookup::Damaged;
 use super::path::Target;
 use super::view::{Partition, TreeView};
-use crate::cache::{Blocks, ScanPace};
+use crate::cache::ReadHint;
 use crate::format::content::Content;
 use crate::range_deletes::floor_of;
+use crate::tree::blocks::Blocks;
 use crate::tree::value_merge::MergeOperands;
 use batch_fill::Filling;
 use page_cursor::{PageCursor, Until};
-use scan_path::Way;
+use scan_path::ScanPath;
 
 /// What a scan is to bring.
 #[derive(Clone, Copy, Debug)]
@@ -51,20 +56,31 @@ pub(crate) struct ScanRequest<'r> {
     pub(crate) range: &'r KeyRange,
     pub(crate) direction: Direction,
     pub(crate) limits: BatchLimits,
-    /// Of what the caller wants, though the limits may be narrower.
-    pub(crate) pace: ScanPace,
+    /// Follows from the limits that the caller wants; `limits` may be narrower.
+    pub(crate) hint: ReadHint,
     pub(crate) blocking: BlockingMode,
     pub(crate) snapshot: SnapshotTimestamp,
 }
 
-/// How a caller that wants so much in a batch reads: a cursor's largest batches are a long scan's, and so are those for which the caller has
-/// borrowed memory, however small.
-pub(crate) fn pace_of(wanted: BatchLimits, batch: &Batch) -> ScanPace {
+/// The hint for a scan whose caller wants batches of these limits. A scan is long if it wants the largest
+/// batches of a cursor, or if its caller has borrowed memory for them.
+pub(crate) fn read_hint(wanted: BatchLimits, batch: &Batch) -> ReadHint {
     if batch.is_owned() || wanted.bytes_max >= BatchLimits::LARGEST.bytes_max {
-        ScanPace::Passing
+        ReadHint::OneTime
     } else {
-        ScanPace::Stepping
+        ReadHint::Normal
     }
+}
+
+/// The piece that a scan comes to next. It begins where `rest` begins. Its end is known once its pages are
+/// fetched.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece<'p> {
+    pub(crate) request: &'p ScanRequest<'p>,
+    /// The keys that the scan has not passed.
+    pub(crate) rest: &'p KeyRange,
+    /// See the module's head.
+    pub(crate) floor: CommitTimestamp,
 }
 
 type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
@@ -89,14 +105,15 @@ fn fill(
     batch: &mut Filling<'_>,
 ) -> Result<ScanEnd, Damaged> {
     let mut rest = request.range.clone();
-    let mut place = Place { way: None, before: None, partition: 0 };
+    let mut place = Place { path: None, before: None, partition: 0 };
     if !rest.is_empty() {
         place.enter(view, view.partition_at(target_of(&rest, request.direction)));
     }
     let mut end_key = Vec::new();
     while !rest.is_empty() {
         let (floor, floor_end) = floor_at(view, &rest, &request);
-        match place.fetch(view, blocks, (&request, floor), &rest, batch) {
+        let piece = Piece { request: &request, rest: &rest, floor };
+        match place.fetch(view, blocks, piece, batch) {
             Ok(()) => {}
             // What was found counts; the next batch begins where this one could not go on, and tells.
             Err(_) if !batch.is_empty() => return Ok(ScanEnd::More),
@@ -113,7 +130,7 @@ fn fill(
         };
         let end = has_end.then_some(end_key.as_slice());
         let partition = &view.partitions[place.partition];
-        if scan_piece(partition, (&request, floor), &rest, end, &mut place.way, batch) == ScanEnd::More {
+        if scan_piece(partition, piece, end, &mut place.path, batch) == ScanEnd::More {
             return Ok(ScanEnd::More);
         }
         let Some(end) = end else { break };
@@ -126,7 +143,8 @@ fn fill(
     Ok(ScanEnd::Done)
 }
 
-/// The floor of the keys with which what remains begins, and where these keys end in the direction of the scan.
+/// The floor of the keys with which what remains begins, and where these keys end in the direction of the
+/// scan.
 fn floor_at<'v>(
     view: &'v TreeView,
     rest: &KeyRange,
@@ -142,9 +160,9 @@ fn floor_at<'v>(
 /// Where a scan stands.
 struct Place<'v> {
     /// `None` before the first descent, and where the next leaf is to be found.
-    way: Option<Way<'v>>,
-    /// The way to the leaf that was left, whose slices may reach farther.
-    before: Option<Way<'v>>,
+    path: Option<ScanPath<'v>>,
+    /// The path to the leaf that was left. Its slices may reach farther.
+    before: Option<ScanPath<'v>>,
     partition: usize,
 }
 
@@ -162,23 +180,22 @@ impl<'v> Place<'v> {
         &mut self,
         view: &'v TreeView,
         blocks: &Blocks,
-        (request, floor): (&ScanRequest<'_>, CommitTimestamp),
-        rest: &KeyRange,
+        piece: Piece<'_>,
         batch: &Filling<'_>,
     ) -> Result<(), Damaged> {
-        if self.way.is_none() {
-            self.way = Way::find(&view.version, blocks, request, rest, self.before.take())?;
+        if self.path.is_none() {
+            self.path = ScanPath::find(&view.version, blocks, piece, self.before.take())?;
         }
-        match &mut self.way {
-            Some(way) => way.fetch(&view.version, blocks, (request, floor), rest, batch),
+        match &mut self.path {
+            Some(path) => path.fetch(&view.version, blocks, piece, batch),
             None => Ok(()),
         }
     }
 
     /// Where the piece ends.
     fn end<'p>(&'p self, view: &'p TreeView, direction: Direction) -> Option<&'p [u8]> {
-        let of_way = self.way.as_ref().and_then(|way| way.end(direction));
-        nearer(of_way, partition_end(view, self.partition, direction), direction)
+        let of_path = self.path.as_ref().and_then(|path| path.end(direction));
+        nearer(of_path, partition_end(view, self.partition, direction), direction)
     }
 
     fn leave(&mut self, view: &TreeView, end: &[u8], direction: Direction) {
@@ -189,8 +206,8 @@ impl<'v> Place<'v> {
             };
             self.enter(view, next);
         }
-        if self.way.as_mut().is_some_and(|way| !way.leave(end, direction)) {
-            self.before = self.way.take();
+        if self.path.as_mut().is_some_and(|path| !path.leave(end, direction)) {
+            self.before = self.path.take();
         }
     }
 }
@@ -241,23 +258,23 @@ fn set_bound(bound: &mut Bound<Vec<u8>>, kind: Bound<()>, key: &[u8]) {
 /// Merges the sources of a piece, which lies in one partition.
 fn scan_piece(
     partition: &Partition,
-    (request, floor): (&ScanRequest<'_>, CommitTimestamp),
-    rest: &KeyRange,
+    piece: Piece<'_>,
     end: Option<&[u8]>,
-    way: &mut Option<Way<'_>>,
+    path: &mut Option<ScanPath<'_>>,
     batch: &mut Filling<'_>,
 ) -> ScanEnd {
+    let Piece { request, rest, floor } = piece;
     let bounds = piece_bounds(rest, end, request.direction);
     let active = (!partition.active.is_empty()).then(|| partition.active.read());
     let frozen = partition.frozen.as_ref().map(|frozen| frozen.buffer.read());
     let buffers = active.as_deref().into_iter().chain(frozen.as_deref());
     let mut sources: Vec<Source<'_>> = buffers
-        .map(|buffer| Source::Buffer(BufferEntries::new(buffer, bounds, (request, floor))))
+        .map(|buffer| Source::Buffer(BufferEntries::new(buffer, bounds, piece)))
         .filter(|source| source.key().is_some())
         .collect();
     let mut leaf = None;
-    if let Some(way) = way {
-        let (cursor, slices) = way.sources(floor);
+    if let Some(path) = path {
+        let (cursor, slices) = path.sources(floor);
         leaf = cursor;
         sources.extend(slices.filter_map(|cursor| {
             let key = cursor.settle()?;
@@ -426,7 +443,7 @@ impl<'b> BufferEntries<'b> {
     fn new(
         buffer: &'b Buffer,
         bounds: Bounds<'b>,
-        (request, floor): (&ScanRequest<'_>, CommitTimestamp),
+        Piece { request, floor, .. }: Piece<'_>,
     ) -> BufferEntries<'b> {
         let range = buffer.range(bounds.0, bounds.1);
         let entries: Box<dyn Iterator<Item = _> + 'b> = match request.direction {

@@ -20,10 +20,10 @@ use super::flush::Flushed;
 use super::view::{Frozen, Partition, TreeView, Version};
 use crate::base::KeySpan;
 use crate::base::{BlockAddress, Extent, Generation, Pointer, UNIT_BYTES, extents_of};
-use crate::cache::Blocks;
 use crate::options::tree_settings::TreeSettings;
 use crate::range_deletes::DeletedRanges;
 use crate::space::SpaceChange;
+use crate::tree::blocks::Blocks;
 use crate::tree::flush_debt::FlushDebt;
 use crate::tree::leaf_growth::Growth;
 

@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::options::tree_settings::TreeSettings;
 use crate::range_deletes::DeletedRanges;
 use crate::space::{CheckpointContents, Compression, Shutdown, SpaceChange, Superblock};
-use crate::tree::buffer::{Buffer, OwnedChange, Version};
+use crate::tree::buffer::{Buffer, OwnedChange, PruneBounds, Version};
 use crate::tree::leaf_merge::LeafMerge;
 use crate::tree::leaf_writer::{LeafWriter, Residency};
 use crate::tree::messages::Messages;
@@ -58,7 +58,8 @@ impl Forge {
                 timestamp: CommitTimestamp::new(*time),
                 change: OwnedChange::Put(Bytes::from_static(b"value")),
             };
-            buffer.push(key.as_bytes(), version, SnapshotTimestamp::ZERO, &DeletedRanges::default());
+            let bounds = PruneBounds { oldest: SnapshotTimestamp::ZERO, ranges: &DeletedRanges::default() };
+            buffer.push(key.as_bytes(), version, bounds);
         }
         Messages::of_buffer(&buffer, &retained())
     }

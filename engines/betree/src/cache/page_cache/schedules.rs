@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use pando_environment::sync::{explore, thread};
-use pando_storage::CommitTimestamp;
 
 use super::*;
 use crate::base::Codec;
-use crate::format::content::Content;
-use crate::format::page_builder::PageBuilder;
+use crate::cache::toy::{ToyCache, ToyPage};
 
 const PAGE_BYTES: usize = 4 << 10;
 const LIMIT: u64 = 256 << 10;
@@ -17,27 +15,15 @@ fn key(number: u64) -> BlockKey {
     BlockKey { address: number * 8, checksum: number }
 }
 
-/// A page that says its number.
-fn page(number: u64) -> Page {
-    let mut builder = PageBuilder::new();
-    let mut value = vec![7; PAGE_BYTES - 200];
-    value[..8].copy_from_slice(&number.to_le_bytes());
-    builder.push(b"key", CommitTimestamp::ZERO, Content::Value(&value));
-    Page::decode(page_memory::copy(&builder.finish())).expect("it was written just now")
-}
-
-fn number_of(page: &Page) -> u64 {
-    let entry = page.entry(0);
-    let content = page.content(&entry);
-    let value = content.in_page();
-    u64::from_le_bytes(value[..8].try_into().expect("eight bytes"))
+fn page(number: u64) -> ToyPage {
+    ToyPage::new(number, PAGE_BYTES - 100)
 }
 
 /// What a lookup does: decoded, compressed, or read and kept.
-fn read(cache: &PageCache, number: u64) {
+fn read(cache: &ToyCache, number: u64) {
     let key = key(number);
     if let Some(page) = cache.decoded(&key) {
-        assert_eq!(number_of(&page), number);
+        assert_eq!(page.number(), number);
     } else if let Some(found) = cache.compressed(&key, PAGE_BYTES) {
         if found.promotion == Promotion::Keep {
             cache.promote(key, page(number));
@@ -56,7 +42,7 @@ fn read(cache: &PageCache, number: u64) {
 #[test]
 fn the_bytes_in_use_are_those_of_what_is_there_whatever_is_read_and_forgotten_at_once() {
     explore(300, || {
-        let cache = Arc::new(PageCache::new(LIMIT, PAGE_BYTES));
+        let cache = Arc::new(ToyCache::new(LIMIT, PAGE_BYTES));
         let readers: Vec<_> = (0..3_u64)
             .map(|reader| {
                 let cache = Arc::clone(&cache);
@@ -70,7 +56,8 @@ fn the_bytes_in_use_are_those_of_what_is_there_whatever_is_read_and_forgotten_at
                 })
             })
             .collect();
-        // A reader that finds no room shares the limit out again as the background does, perhaps at the same time.
+        // A reader that finds no room shares the limit out again as the background does, perhaps at the same
+        // time.
         let other = {
             let cache = Arc::clone(&cache);
             thread::spawn(move || (0..3).for_each(|_| cache.rebalance(0)))

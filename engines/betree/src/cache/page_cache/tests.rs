@@ -1,28 +1,19 @@
 //! The limit is kept and used, whatever the sizes of pages and shards.
 
-use pando_storage::CommitTimestamp;
-
 use super::*;
 use crate::base::Codec;
-use crate::format::page_builder::PageBuilder;
+use crate::cache::toy::{ToyCache, ToyPage};
 
 fn key(number: u64) -> BlockKey {
     BlockKey { address: number * 8, checksum: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
 }
 
-/// A page of one entry with a value of so many bytes.
-fn page(value_bytes: usize) -> Page {
-    let mut builder = PageBuilder::new();
-    builder.push(
-        b"key",
-        CommitTimestamp::ZERO,
-        crate::format::content::Content::Value(&vec![7; value_bytes]),
-    );
-    Page::decode(page_memory::copy(&builder.finish())).unwrap()
+fn page(bytes: usize) -> ToyPage {
+    ToyPage::new(0, bytes)
 }
 
 /// Reads pages for the first time, as many as ten times the limit holds.
-fn read_through(cache: &PageCache, limit: u64, page_bytes: usize) {
+fn read_through(cache: &ToyCache, limit: u64, page_bytes: usize) {
     let page = page(page_bytes - 100);
     let payload = vec![7; page_bytes / 2];
     for number in 0..10 * limit / page_bytes as u64 {
@@ -43,7 +34,7 @@ fn memory_is_used_whatever_the_size_of_pages() {
         (64 << 20, 2 << 20),
         (1 << 20, 1 << 10),
     ] {
-        let cache = PageCache::new(limit, 16 << 10);
+        let cache = ToyCache::new(limit, 16 << 10);
         read_through(&cache, limit, page_bytes);
         let used = cache.decoded_bytes() + cache.compressed_bytes();
         assert!(used <= limit, "{used} of {limit}");
@@ -55,7 +46,7 @@ fn memory_is_used_whatever_the_size_of_pages() {
 #[test]
 fn with_less_than_half_of_the_limit_all_pages_go_and_with_more_as_many_as_are_too_many() {
     let limit = 8 << 20;
-    let cache = PageCache::new(limit, 16 << 10);
+    let cache = ToyCache::new(limit, 16 << 10);
     read_through(&cache, limit, 16 << 10);
     let used = || cache.decoded_bytes() + cache.compressed_bytes();
     cache.change_limit(limit / 4 * 3);
@@ -70,7 +61,7 @@ fn with_less_than_half_of_the_limit_all_pages_go_and_with_more_as_many_as_are_to
 
 #[test]
 fn a_page_that_is_too_large_for_the_decoded_tier_stays_compressed() {
-    let cache = PageCache::new(64 << 20, 16 << 10);
+    let cache = ToyCache::new(64 << 20, 16 << 10);
     let bytes = 3 << 20;
     assert_eq!(cache.tier_for_read(bytes), Tier::Compressed);
     cache.insert_compressed(key(1), StoredPage::used(Codec::Lz4, &vec![7; bytes / 4]));
@@ -85,7 +76,7 @@ fn a_page_that_is_too_large_for_the_decoded_tier_stays_compressed() {
 
 #[test]
 fn a_page_that_is_used_again_is_decoded_and_takes_its_room_once() {
-    let cache = PageCache::new(64 << 20, 16 << 10);
+    let cache = ToyCache::new(64 << 20, 16 << 10);
     cache.insert_compressed(key(1), StoredPage::awaited(Codec::Lz4, &[7; 5_000]));
     let first = cache.compressed(&key(1), 16_000).expect("it was just put there");
     assert_eq!(
@@ -102,7 +93,7 @@ fn a_page_that_is_used_again_is_decoded_and_takes_its_room_once() {
 #[test]
 fn buffers_take_their_memory_from_both_tiers() {
     let limit = 64 << 20;
-    let cache = PageCache::new(limit, 16 << 10);
+    let cache = ToyCache::new(limit, 16 << 10);
     read_through(&cache, limit, 16 << 10);
     cache.rebalance(limit / 2);
     let used = cache.decoded_bytes() + cache.compressed_bytes();
@@ -112,7 +103,7 @@ fn buffers_take_their_memory_from_both_tiers() {
 #[test]
 fn pages_of_leaves_do_not_drive_out_those_of_runs() {
     let limit = 4 << 20;
-    let cache = PageCache::new(limit, 16 << 10);
+    let cache = ToyCache::new(limit, 16 << 10);
     let of_run = |number: u64| BlockKey { address: key(number).address | RUN_PAGE, ..key(number) };
     let count = limit / 8 / (4 << 10);
     for number in 0..count {
@@ -134,7 +125,7 @@ fn pages_of_leaves_do_not_drive_out_those_of_runs() {
 #[test]
 fn what_comes_to_lead_to_pages_takes_its_room_from_them_at_once() {
     let limit = 64 << 20;
-    let cache = PageCache::new(limit, 16 << 10);
+    let cache = ToyCache::new(limit, 16 << 10);
     read_through(&cache, limit, 16 << 10);
     let of_run = |number: u64| BlockKey { address: key(number).address | RUN_PAGE, ..key(number) };
     for number in 0..limit / 4 / (4 << 10) {
@@ -143,9 +134,9 @@ fn what_comes_to_lead_to_pages_takes_its_room_from_them_at_once() {
         assert!(used <= limit + limit / 32, "{used} of {limit} after {number}");
     }
     assert!(cache.run_bytes() > limit / 5, "{}", cache.run_bytes());
-    cache.note_others(limit / 64);
+    cache.note_outside_bytes(limit / 64);
     let before = cache.decoded_bytes() + cache.compressed_bytes();
-    cache.note_others(limit / 2);
+    cache.note_outside_bytes(limit / 2);
     let used = cache.decoded_bytes() + cache.compressed_bytes();
     assert!(used < before && used <= limit / 2 + limit / 32, "{used} of half of {limit}");
 }
@@ -153,7 +144,7 @@ fn what_comes_to_lead_to_pages_takes_its_room_from_them_at_once() {
 #[test]
 fn no_decoded_page_goes_for_another_while_memory_lies_unused() {
     let limit = 64 << 20;
-    let cache = PageCache::new(limit, 16 << 10);
+    let cache = ToyCache::new(limit, 16 << 10);
     let mut number = 0;
     while cache.tier_for_read(16 << 10) == Tier::Decoded {
         number += 1;

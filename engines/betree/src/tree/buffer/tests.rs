@@ -10,6 +10,10 @@ use crate::base::KeySpan;
 use crate::format::content::Content;
 use crate::tree::value_merge::MergeOperands;
 
+fn bounds_at(oldest: u64, ranges: &DeletedRanges) -> PruneBounds<'_> {
+    PruneBounds { oldest: SnapshotTimestamp::new(oldest), ranges }
+}
+
 fn none() -> DeletedRanges {
     DeletedRanges::default()
 }
@@ -64,7 +68,7 @@ fn a_change_is_no_larger_than_a_value() {
 fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() {
     let mut buffer = Buffer::default();
     let mut push = |version, oldest| {
-        buffer.push(b"key", version, SnapshotTimestamp::new(oldest), &none());
+        buffer.push(b"key", version, bounds_at(oldest, &none()));
         check_bytes(&buffer);
         versions(&buffer)
     };
@@ -91,10 +95,8 @@ fn merges_do_not_join_what_lies_below_a_range_delete() {
     let pushed = |ranges: &DeletedRanges, oldest: u64, versions: &[Version]| {
         let mut buffer = Buffer::default();
         let (last, before) = versions.split_last().expect("there is one");
-        before
-            .iter()
-            .for_each(|version| _ = buffer.push(b"key", version.clone(), SnapshotTimestamp::ZERO, ranges));
-        buffer.push(b"key", last.clone(), SnapshotTimestamp::new(oldest), ranges);
+        before.iter().for_each(|version| _ = buffer.push(b"key", version.clone(), bounds_at(0, ranges)));
+        buffer.push(b"key", last.clone(), bounds_at(oldest, ranges));
         check_bytes(&buffer);
         super::tests::versions(&buffer)
     };
@@ -114,10 +116,10 @@ fn a_sweep_joins_merges_and_counts_what_it_frees() {
         let change = OwnedChange::Other(NoPut::Merge(merge.into()));
         let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
         let key: &[u8] = if timestamp.get() % 4 == 0 { b"other" } else { b"key" };
-        buffer.apply(lsn, timestamp, (SnapshotTimestamp::ZERO, &none()), [(key, change)].into_iter());
+        buffer.apply(lsn, timestamp, bounds_at(0, &none()), [(key, change)].into_iter());
     }
     let before = buffer.bytes();
-    let dropped = buffer.sweep(SnapshotTimestamp::new(37), &none());
+    let dropped = buffer.sweep(bounds_at(37, &none()));
     check_bytes(&buffer.read());
     assert_eq!(buffer.bytes(), before - dropped);
     let expected = [(39, add(39, 1).change), (38, add(38, 1).change), (37, add(37, 28).change)];
@@ -128,7 +130,7 @@ fn a_sweep_joins_merges_and_counts_what_it_frees() {
 fn a_snapshot_sees_the_newest_version_that_is_not_newer_than_itself() {
     let mut buffer = Buffer::default();
     for (timestamp, value) in [(3, "three"), (5, "five"), (9, "nine")] {
-        buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO, &none());
+        buffer.push(b"key", version(timestamp, value), bounds_at(0, &none()));
     }
     assert_eq!(seen(&buffer, 2), None);
     assert_eq!(seen(&buffer, 4), Some(&b"three"[..]));
@@ -140,7 +142,7 @@ fn a_snapshot_sees_the_newest_version_that_is_not_newer_than_itself() {
 fn versions_that_come_out_of_order_are_put_in_order() {
     let mut buffer = Buffer::default();
     for (timestamp, value) in [(5, "five"), (3, "three"), (9, "nine"), (7, "seven")] {
-        buffer.push(b"key", version(timestamp, value), SnapshotTimestamp::ZERO, &none());
+        buffer.push(b"key", version(timestamp, value), bounds_at(0, &none()));
     }
     let values: Vec<_> = (3..=9).map(|snapshot| seen(&buffer, snapshot).unwrap()).collect();
     assert_eq!(values, [&b"three"[..], b"three", b"five", b"five", b"seven", b"seven", b"nine"]);
@@ -150,7 +152,7 @@ fn versions_that_come_out_of_order_are_put_in_order() {
 fn overwriting_a_key_that_no_old_snapshot_needs_takes_no_more_memory() {
     let mut buffer = Buffer::default();
     for timestamp in 1..=1000 {
-        buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(timestamp - 1), &none());
+        buffer.push(b"key", version(timestamp, "value"), bounds_at(timestamp - 1, &none()));
     }
     assert!(buffer.bytes() < 500, "{} bytes", buffer.bytes());
     assert_eq!(seen(&buffer, 1000), Some(&b"value"[..]));
@@ -163,19 +165,19 @@ fn a_sweep_leaves_what_a_snapshot_can_see() {
     let apply = |timestamp: u64, key: &'static [u8]| {
         let change = OwnedChange::Put(Bytes::from_static(b"value"));
         let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
-        buffer.apply(lsn, timestamp, (SnapshotTimestamp::ZERO, &none()), [(key, change)].into_iter());
+        buffer.apply(lsn, timestamp, bounds_at(0, &none()), [(key, change)].into_iter());
     };
     (1..=9).for_each(|timestamp| apply(timestamp, b"key"));
     (10..=12).for_each(|timestamp| apply(timestamp, b"other"));
     let (before, versions) = (buffer.bytes(), |key: &[u8]| {
         buffer.read().get(key).unwrap().versions().map(|version| version.timestamp.get()).collect::<Vec<_>>()
     });
-    let dropped = buffer.sweep(SnapshotTimestamp::new(7), &none());
+    let dropped = buffer.sweep(bounds_at(7, &none()));
     assert_eq!((versions(b"key"), versions(b"other")), (vec![9, 8, 7], vec![12, 11, 10]));
     assert_eq!(buffer.bytes(), before - dropped);
-    buffer.sweep(SnapshotTimestamp::new(12), &none());
+    buffer.sweep(bounds_at(12, &none()));
     assert_eq!((versions(b"key"), versions(b"other")), (vec![9], vec![12]));
-    assert_eq!(buffer.sweep(SnapshotTimestamp::new(12), &none()), 0);
+    assert_eq!(buffer.sweep(bounds_at(12, &none())), 0);
     assert_eq!(buffer.read().sizes.older, 0);
 }
 
@@ -183,7 +185,7 @@ fn a_sweep_leaves_what_a_snapshot_can_see() {
 fn a_version_that_the_horizon_sees_is_kept_as_long_as_no_newer_one_is_seen_by_it() {
     let mut buffer = Buffer::default();
     for timestamp in [3, 5, 7, 9] {
-        buffer.push(b"key", version(timestamp, "value"), SnapshotTimestamp::new(6), &none());
+        buffer.push(b"key", version(timestamp, "value"), bounds_at(6, &none()));
     }
     assert_eq!(seen(&buffer, 6), Some(&b"value"[..]));
     assert_eq!(buffer.get(b"key").map(|chain| chain.versions().count()), Some(3));
@@ -194,7 +196,7 @@ fn long_and_short_keys_stand_in_one_order() {
     let mut buffer = Buffer::default();
     let long = [b'b'; 100];
     for key in [&b"c"[..], &long, b"a", b""] {
-        buffer.push(key, version(1, "value"), SnapshotTimestamp::ZERO, &none());
+        buffer.push(key, version(1, "value"), bounds_at(0, &none()));
     }
     let keys: Vec<&[u8]> = buffer.range(Bound::Unbounded, Bound::Unbounded).map(|(key, _)| key).collect();
     assert_eq!(keys, [&b""[..], b"a", &long, b"c"]);
@@ -225,7 +227,14 @@ fn what_a_commit_left_goes_with_the_next_one_unless_somebody_may_see_it() {
     let apply = |time: u64, oldest: u64, keys: &[&[u8]]| {
         let writes = keys.iter().map(|key| (*key, OwnedChange::Put(Bytes::from_static(b"value"))));
         let oldest = SnapshotTimestamp::new(oldest);
-        shared.apply(Lsn::new(time), CommitTimestamp::new(time), (oldest, &none()), writes).left
+        shared
+            .apply(
+                Lsn::new(time),
+                CommitTimestamp::new(time),
+                PruneBounds { oldest, ranges: &none() },
+                writes,
+            )
+            .left
     };
     let count = |key: &[u8]| shared.read().get(key).map_or(0, |chain| chain.versions().count());
     assert_eq!(apply(1, 0, &[b"a", b"b"]), 0);
@@ -244,7 +253,7 @@ fn what_a_commit_left_goes_with_the_next_one_unless_somebody_may_see_it() {
     apply(7, 6, &[b"d"]);
     assert_eq!(keys.iter().filter(|key| count(key) == 2).count(), keys.len() - LEFT_MIN);
     check_bytes(&shared.read());
-    assert!(shared.sweep(SnapshotTimestamp::new(7), &none()) > 0);
+    assert!(shared.sweep(bounds_at(7, &none())) > 0);
     assert!(keys.iter().all(|key| count(key) == 1));
     check_bytes(&shared.read());
 }
@@ -288,8 +297,9 @@ fn dropping_what_was_left_changes_no_answer_whatever_comes_in_whatever_order() {
                 .collect();
             for (buffer, oldest) in [(&dropping, oldest), (&keeping, 0)] {
                 let writes = writes.iter().map(|(key, change)| (key.as_slice(), change.clone()));
-                let oldest = (SnapshotTimestamp::new(oldest), &none());
-                let applied = buffer.apply(Lsn::new(*time), CommitTimestamp::new(*time), oldest, writes);
+                let none = none();
+                let bounds = bounds_at(oldest, &none);
+                let applied = buffer.apply(Lsn::new(*time), CommitTimestamp::new(*time), bounds, writes);
                 grown += if std::ptr::eq(buffer, &dropping) { applied.growth } else { 0 };
             }
             assert_eq!(usize::try_from(grown), Ok(dropping.bytes()));

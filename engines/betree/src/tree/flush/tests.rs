@@ -8,16 +8,16 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
 use pando_storage::{CommitTimestamp, Lsn, Merge, SnapshotTimestamp};
 
-use super::super::buffer::{Buffer, NoPut, OwnedChange, Version as BufferVersion};
+use super::super::buffer::{Buffer, NoPut, OwnedChange, PruneBounds, Version as BufferVersion};
 use super::super::large_values::put_out;
 use super::super::lookup;
 use super::super::view::{Partition, TreeView};
 use super::*;
 use crate::base::extents_of;
-use crate::cache::PageCache;
 use crate::format::content::{Content, merges_of};
 use crate::range_deletes::DeletedRanges;
 use crate::space::{BlockStore, Compression, SpaceOptions};
+use crate::tree::blocks::PageCache;
 use crate::tree::flush_debt::{FlushDebt, Payment};
 use crate::tree::flush_policy::{LARGE_SHARES, SLICES_MAX};
 use crate::tree::owned_extents::Owners;
@@ -73,7 +73,8 @@ impl World {
             self.time += 1;
             let version =
                 BufferVersion { timestamp: CommitTimestamp::new(self.time), change: change.clone() };
-            buffer.push(key, version, SnapshotTimestamp::ZERO, &DeletedRanges::default());
+            let bounds = PruneBounds { oldest: SnapshotTimestamp::ZERO, ranges: &DeletedRanges::default() };
+            buffer.push(key, version, bounds);
         }
         Messages::of_buffer(&buffer, &self.retained())
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use pando_environment::Environment;
 use pando_storage::SnapshotTimestamp;
 
-use super::super::buffer::{OwnedChange, Version};
+use super::super::buffer::{OwnedChange, PruneBounds, Version};
 use super::*;
-use crate::cache::{Ahead, PageCache, SlicePages};
 use crate::range_deletes::DeletedRanges;
 use crate::space::{BlockStore, SpaceOptions};
+use crate::tree::blocks::PageCache;
+use crate::tree::flush_read_ahead::{NextBlocks, SlicePages};
 
 fn retained() -> Retained {
     Retained::new(vec![SnapshotTimestamp::new(5)], SnapshotTimestamp::new(100))
@@ -20,7 +21,8 @@ fn messages(entries: &[(&[u8], u64)]) -> Messages {
     for (key, timestamp) in entries {
         let change = OwnedChange::Put(Bytes::from_static(b"v"));
         let version = Version { timestamp: CommitTimestamp::new(*timestamp), change };
-        buffer.push(key, version, SnapshotTimestamp::ZERO, &DeletedRanges::default());
+        let bounds = PruneBounds { oldest: SnapshotTimestamp::ZERO, ranges: &DeletedRanges::default() };
+        buffer.push(key, version, bounds);
     }
     Messages::of_buffer(&buffer, &retained())
 }
@@ -109,8 +111,8 @@ fn what_was_read_ahead_is_what_is_merged_and_nothing_of_it_is_left() {
     }
     // As they are after an opening.
     let slices = written.map(|slice| Arc::new(Slice::on_disk(*slice.stored())));
-    let ahead = Ahead { slices: slices.iter().map(Arc::as_ref).collect(), ..Ahead::default() };
-    blocks.load(&ahead).unwrap();
+    let ahead = NextBlocks { slices: slices.iter().map(Arc::as_ref).collect(), ..NextBlocks::default() };
+    blocks.read_next_blocks(&ahead).unwrap();
     assert!(slices.iter().all(|slice| slice.index().is_some()));
     let mut pages = SlicePages::default();
     blocks.read_slices(&ahead.slices, &mut pages).unwrap();

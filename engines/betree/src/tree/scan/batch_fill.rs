@@ -1,14 +1,17 @@
-//! A batch that is being filled: large values are entered with their length, and read at the end. Merges over one are applied then.
+//! A batch that is being filled: large values are entered with their length, and read at the end. Merges over
+//! one are applied then.
 //!
-//! Until the end it is only known where they stand; so while locks of buffers are held nothing is read, and those that lie side by
-//! side in the file, as values do that were written together, come with one call to the device.
+//! Until the end it is only known where they stand; so while locks of buffers are held nothing is read, and
+//! those that lie side by side in the file, as values do that were written together, come with one call to
+//! the device.
 
 use bytes::Bytes;
 use pando_storage::{Batch, BatchLimits, ScanEnd};
 
-use crate::cache::{Blocks, Wanted};
+use crate::cache::LargeValueRead;
 use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
+use crate::tree::blocks::Blocks;
 use crate::tree::lookup::{Damaged, damaged_value};
 use crate::tree::scan::ScanRequest;
 use crate::tree::value_merge::MergeOperands;
@@ -87,7 +90,8 @@ impl<'b> Filling<'b> {
         self.batch.bytes()
     }
 
-    /// Reads the large values. Where one cannot be read, the batch ends before it; an error if it is the first entry.
+    /// Reads the large values. Where one cannot be read, the batch ends before it; an error if it is the
+    /// first entry.
     pub(crate) fn finish(
         mut self,
         blocks: &Blocks,
@@ -117,7 +121,8 @@ impl<'b> Filling<'b> {
         Ok(self.apply_merges(request.limits, end))
     }
 
-    /// Applies merges to the large values, which are read. Where they become longer by it, the batch may hold less than was thought.
+    /// Applies merges to the large values, which are read. Where they become longer by it, the batch may hold
+    /// less than was thought.
     fn apply_merges(&mut self, limits: BatchLimits, end: ScanEnd) -> ScanEnd {
         let mut has_changed = false;
         for entry in self.large.iter().filter(|entry| !entry.merges.is_empty()) {
@@ -139,7 +144,8 @@ impl<'b> Filling<'b> {
         let large = &self.large[some];
         let targets = self.batch.values_mut(large.iter().map(|entry| entry.place));
         let wanted = large.iter().zip(targets);
-        let wanted = wanted.map(|(entry, target)| Wanted { reference: &entry.reference, target });
-        blocks.fill_large(wanted, request.pace, request.blocking)
+        let wanted =
+            wanted.map(|(entry, target)| LargeValueRead { pieces: entry.reference.pieces(), target });
+        blocks.read_large_values(wanted, request.hint, request.blocking)
     }
 }

@@ -1,14 +1,16 @@
 //! A place in a page during a scan: the visible entries from there on, one by one or many at once.
 //!
 //! # Terms
-//! - *Settled*: the next visible entry has been found, and its key put together. Only merging with other sources needs that;
-//!   [`copy_until`](PageCursor::copy_until) copies what lies before a key without comparing entry by entry.
+//! - *Settled*: the next visible entry has been found, and its key put together. Only merging with other
+//!   sources needs that; [`copy_until`](PageCursor::copy_until) copies what lies before a key without
+//!   comparing entry by entry.
 //!
 //! # Invariants
-//! - Versions of one key stand newest first: the first that the snapshot sees counts, those behind it are passed over.
+//! - Versions of one key stand newest first: the first that the snapshot sees counts, those behind it are
+//!   passed over.
 //! - An entry without time is seen by every snapshot, and is the last of its key.
-//! - An entry that is older than the floor of the piece counts as deleted. It is passed as one that is, and looked for as any: the next
-//!   piece, to which the next visible entry may belong, has another floor.
+//! - An entry that is older than the floor of the piece counts as deleted. It is passed as one that is, and
+//!   looked for as any: the next piece, to which the next visible entry may belong, has another floor.
 
 use std::ops::Bound;
 
@@ -120,7 +122,8 @@ impl PageCursor {
         }
     }
 
-    /// What the next visible entry says, once settled: merges, newest first, and last what they are applied to, if it is here.
+    /// What the next visible entry says, once settled: merges, newest first, and last what they are applied
+    /// to, if it is here.
     pub(super) fn versions(&self) -> impl Iterator<Item = Content<Bytes>> + '_ {
         self.next.iter().flat_map(|next| self.page.merged_from(next.at, self.floor))
     }

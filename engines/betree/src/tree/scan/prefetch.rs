@@ -1,8 +1,9 @@
-//! What a long scan asks others to bring while it is at its batch ([`crate::cache::ScanAhead`]): the pages of the leaf behind those
-//! of the batch, and of the leaves behind that.
+//! Chooses the pages that background workers prefetch for a long scan (`cache/scan_prefetch.rs`): those
+//! behind its batch in the leaf, and those of the next leaves.
 //!
-//! How far it asks ahead it has to earn: little where it finds nothing that was asked for, and all where it does, for then it has gone on
-//! as was expected. A scan of a few hundred rows leaves little behind that nobody wanted.
+//! The prefetch distance of a scan is short at first ([`FIRST_BYTES`]). It becomes full once the scan has
+//! fetched prefetched pages, which shows that it goes on. So a scan of a few hundred rows leaves few pages
+//! that no one needs.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -10,22 +11,25 @@ use std::sync::Arc;
 use pando_storage::{BlockingMode, Direction, KeyRange};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::cache::{Blocks, Extension, WantedPages};
+use crate::cache::{ChunkRequest, ScanId, StreamExtension};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
+use crate::tree::blocks::Blocks;
 use crate::tree::path::{LeafPlace, Target, find_leaf};
 use crate::tree::scan::scan_path::{page_at, pages_within};
 use crate::tree::view::Version;
 
-/// So many bytes, before compression, are asked for at least where nothing was; less where little may be ahead.
+/// The distance with which a stream begins, in bytes before compression; half of the full distance if that is
+/// less.
 const FIRST_BYTES: u64 = 256 << 10;
-/// Bytes of a portion, before compression, from which on it is cut: a leaf of the usual size and a half, so that such a one is read whole.
-const PORTION_BYTES: u64 = 768 << 10;
-/// Portions that are asked for at a time, however small the leaves are.
-const PORTIONS_MAX: usize = 16;
+/// Bytes of a chunk before compression: one and a half leaves of the usual size, so that a usual leaf is one
+/// chunk.
+const CHUNK_BYTES: u64 = 768 << 10;
+/// Chunks that are requested at a time, however small the leaves are.
+const CHUNKS_MAX: usize = 16;
 
-/// A scan at a leaf.
-pub(crate) struct Beyond<'s> {
+/// Requests chunks for a scan that stands at a leaf.
+pub(crate) struct Prefetcher<'s> {
     pub(crate) version: &'s Version,
     pub(crate) blocks: &'s Blocks,
     pub(crate) rest: &'s KeyRange,
@@ -33,57 +37,58 @@ pub(crate) struct Beyond<'s> {
     pub(crate) blocking: BlockingMode,
 }
 
-impl Beyond<'_> {
-    /// The same for all batches of a scan, and for others that go the same way to the same end.
-    pub(crate) fn course(&self) -> u64 {
+impl Prefetcher<'_> {
+    /// Equal for all batches of a scan, and for other scans of the same direction and end bound.
+    pub(crate) fn scan_id(&self) -> ScanId {
         let (seed, end) = match self.direction {
             Direction::Forward => (0, &self.rest.upper),
             Direction::Backward => (1, &self.rest.lower),
         };
-        match end {
+        ScanId::from_hash(match end {
             Bound::Included(key) => xxh3_64_with_seed(key, seed + 2),
             Bound::Excluded(key) => xxh3_64_with_seed(key, seed + 4),
             Bound::Unbounded => seed,
-        }
+        })
     }
 
-    /// Asks for the pages of the batch, which the scan brings itself, and for what comes after them. False where there is nothing after
-    /// them, or no room.
+    /// Begins a stream with the pages of the batch, which the scan's thread reads, and the pages behind them.
+    /// False where no pages are behind them, or no memory.
     pub(crate) fn begin(&self, leaf: &LeafPlace<'_>, directory: &Directory, batch: &Range<usize>) -> bool {
-        if !self.blocks.has_room_ahead() {
+        if !self.blocks.can_prefetch() {
             return false;
         }
-        let first = self.wanted(leaf, directory, batch.clone());
+        let first = self.request(leaf, directory, batch.clone());
         let Some(frontier) = first.frontier.clone() else { return false };
-        let bytes = FIRST_BYTES.min(self.blocks.reach_ahead() / 2);
-        let mut wanted = vec![first];
-        wanted.extend(self.portions_from(frontier, bytes));
-        self.blocks.begin_ahead(self.course(), wanted)
+        let bytes = FIRST_BYTES.min(self.blocks.prefetch_distance_bytes() / 2);
+        let mut chunks = vec![first];
+        chunks.extend(self.chunks_from(frontier, bytes));
+        self.blocks.begin_prefetch(self.scan_id(), chunks)
     }
 
-    /// Asks for more where the last asking ended.
-    pub(crate) fn extend(&self, extension: &Extension) {
-        let wanted = self.portions_from(extension.frontier.clone(), extension.missing);
-        self.blocks.extend_ahead(extension, wanted);
+    /// Requests more chunks from the frontier on.
+    pub(crate) fn extend(&self, extension: &StreamExtension) {
+        let chunks = self.chunks_from(extension.frontier.clone(), extension.missing_bytes);
+        self.blocks.extend_prefetch(extension, chunks);
     }
 
-    /// The portions from a frontier on that reach so far. Whatever cannot be read the scan comes upon itself, later.
-    fn portions_from(&self, frontier: Box<[u8]>, bytes: u64) -> Vec<WantedPages> {
-        let (mut portions, mut reach) = (Vec::new(), 0);
+    /// Chunks of so many bytes from a frontier on. Ends before a block that cannot be read: the scan reads it
+    /// later itself, and reports the error.
+    fn chunks_from(&self, frontier: Box<[u8]>, bytes: u64) -> Vec<ChunkRequest> {
+        let (mut chunks, mut raw_bytes) = (Vec::new(), 0_u64);
         let mut frontier = Some(frontier);
-        while reach < bytes
-            && portions.len() < PORTIONS_MAX
+        while raw_bytes < bytes
+            && chunks.len() < CHUNKS_MAX
             && let Some(key) = frontier
         {
-            let Ok(Some(portion)) = self.portion_at(&key) else { break };
-            reach = portion.reach.saturating_add(reach);
-            frontier = portion.frontier.clone();
-            portions.push(portion);
+            let Ok(Some(chunk)) = self.chunk_at(&key) else { break };
+            raw_bytes = raw_bytes.saturating_add(chunk.raw_bytes);
+            frontier = chunk.frontier.clone();
+            chunks.push(chunk);
         }
-        portions
+        chunks
     }
 
-    fn portion_at(&self, frontier: &[u8]) -> Result<Option<WantedPages>, BetreeError> {
+    fn chunk_at(&self, frontier: &[u8]) -> Result<Option<ChunkRequest>, BetreeError> {
         let target = match self.direction {
             Direction::Forward => Target::Covering(frontier),
             Direction::Backward => Target::Before(frontier),
@@ -99,16 +104,16 @@ impl Beyond<'_> {
             Direction::Backward => within.start.min(at)..at + 1,
         };
         let cut = self.cut(&directory, pages);
-        Ok(Some(self.wanted(&leaf, &directory, cut)))
+        Ok(Some(self.request(&leaf, &directory, cut)))
     }
 
-    /// As many pages of these, the nearest first, as make a portion.
+    /// The nearest of these pages that make a chunk.
     fn cut(&self, directory: &Directory, pages: Range<usize>) -> Range<usize> {
         let mut bytes = 0;
         let goes_in = |page: &&PageEntry| {
             let is_first = bytes == 0;
             bytes += u64::from(page.pointer.raw_length());
-            is_first || bytes <= PORTION_BYTES
+            is_first || bytes <= CHUNK_BYTES
         };
         let all = &directory.pages()[pages.clone()];
         match self.direction {
@@ -117,8 +122,9 @@ impl Beyond<'_> {
         }
     }
 
-    fn wanted(&self, leaf: &LeafPlace<'_>, directory: &Directory, pages: Range<usize>) -> WantedPages {
-        let reach = |page: &PageEntry| u64::from(page.pointer.raw_length()).saturating_add(page.large_bytes);
+    fn request(&self, leaf: &LeafPlace<'_>, directory: &Directory, pages: Range<usize>) -> ChunkRequest {
+        let raw_bytes =
+            |page: &PageEntry| u64::from(page.pointer.raw_length()).saturating_add(page.large_bytes);
         let entries = &directory.pages()[pages.clone()];
         let mut pointers: Vec<_> = entries.iter().map(|page| page.pointer).collect();
         let last = directory.pages().len();
@@ -131,14 +137,14 @@ impl Beyond<'_> {
         if self.direction == Direction::Backward {
             pointers.reverse();
         }
-        WantedPages {
+        ChunkRequest {
             pages: pointers,
-            reach: entries.iter().map(reach).fold(0, u64::saturating_add),
+            raw_bytes: entries.iter().map(raw_bytes).fold(0, u64::saturating_add),
             frontier: end.filter(|end| self.goes_on_at(end)).map(Into::into),
         }
     }
 
-    /// Whether the scan, having come to this key, goes on there.
+    /// Whether the scan goes on at this key.
     fn goes_on_at(&self, key: &[u8]) -> bool {
         match (self.direction, &self.rest.upper, &self.rest.lower) {
             (Direction::Forward, Bound::Included(last), _) => key <= last.as_slice(),

@@ -1,12 +1,16 @@
-//! Where a scan stands in the nodes of a tree: a leaf, what waits for it in the nodes above, and a place in a page of each.
+//! The place of a scan in a tree: a leaf, the slices that wait for it in the nodes above, and a place in a
+//! page of each.
 //!
-//! 1. [`Way::find`] descends to the leaf that covers the place; a level whose slices also covered the leaf before keeps its place.
-//! 2. [`Way::fetch`] makes sure that each has the page that covers the place. Pages of the leaf that the batch will want are read
-//!    with one call to the device; where the scan is long, others bring those behind them meanwhile ([`beyond`](crate::tree::scan::prefetch)).
-//! 3. [`Way::end`] says how far all these pages reach, and [`Way::leave`] goes on behind that.
+//! # Steps
+//! 1. [`ScanPath::find`] descends to the leaf that covers the place. Slices that also cover the leaf before
+//!    keep their places.
+//! 2. [`ScanPath::fetch`] reads the page that covers the place, of the leaf and of each slice. The pages of
+//!    the leaf that the batch needs are read with one call to the device. For a long scan, background workers
+//!    read those behind them meanwhile ([`prefetch`](crate::tree::scan::prefetch)).
+//! 3. [`ScanPath::end`] says how far all these pages reach. [`ScanPath::leave`] goes on behind that.
 //!
 //! # Invariant
-//! - All slices of the way cover the whole leaf, so that none ends before it.
+//! - Every slice of the path covers the whole leaf, so none ends before it.
 
 use std::collections::VecDeque;
 use std::ops::{Bound, Range};
@@ -14,28 +18,29 @@ use std::sync::Arc;
 
 use pando_storage::{BlockingMode, CommitTimestamp, Direction, KeyRange};
 
-use crate::cache::{Blocks, ScanPace, Stretch, Tier};
+use crate::cache::{PageWindow, ReadHint, Tier};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
+use crate::tree::blocks::Blocks;
 use crate::tree::lookup::Damaged;
 use crate::tree::path::{Bounds as PathBounds, LeafPlace, Target, find_leaf};
 use crate::tree::scan::batch_fill::Filling;
 use crate::tree::scan::page_cursor::PageCursor;
-use crate::tree::scan::prefetch::Beyond;
-use crate::tree::scan::{ScanRequest, nearer, target_of};
+use crate::tree::scan::prefetch::Prefetcher;
+use crate::tree::scan::{Piece, ScanRequest, nearer, target_of};
 use crate::tree::view::Version;
 
-/// What a long scan that nobody helps reads ahead of a leaf, in bytes before compression.
-const AHEAD_BYTES: usize = 1 << 20;
-/// What is read ahead is so many batches at most: of the largest ones, as much as above.
-const BATCHES_AHEAD: usize = 4;
-/// What is read ahead of a slice, of which a leaf's range has little.
-const AHEAD_BYTES_SLICE: usize = 64 << 10;
+/// Bytes before compression that a long scan without prefetch reads of a leaf at a time.
+const LEAF_WINDOW_BYTES: usize = 1 << 20;
+/// The same of a slice, which has little of a leaf's range.
+const SLICE_WINDOW_BYTES: usize = 64 << 10;
+/// Batches that are read at a time at most. Four of the largest ones are as much as a leaf's window.
+const WINDOW_BATCHES: usize = 4;
 
-/// One of the slices that wait for a child on the way.
-struct SliceWay<'v> {
+/// A place in one of the slices on the path.
+struct SlicePlace<'v> {
     index: &'v SliceIndex,
     bounds: PathBounds<'v>,
     at: usize,
@@ -43,39 +48,44 @@ struct SliceWay<'v> {
 }
 
 /// See the module's head.
-pub(crate) struct Way<'v> {
+pub(crate) struct ScanPath<'v> {
     leaf: LeafPlace<'v>,
     directory: Arc<Directory>,
     at: usize,
     cursor: Option<PageCursor>,
-    slices: Vec<SliceWay<'v>>,
-    /// Pages of the leaf that were read with another, in the order in which the scan wants them.
-    ahead: VecDeque<(usize, Page)>,
-    help: Help,
+    slices: Vec<SlicePlace<'v>>,
+    ahead: PagesAhead,
 }
 
-/// Whether others bring pages of the leaf.
+/// Pages of the leaf that the scan will need next.
+struct PagesAhead {
+    /// Pages that were read with another, with their places in the leaf, in the order of the scan.
+    pages: VecDeque<(usize, Page)>,
+    prefetch: Prefetch,
+}
+
+/// Whether background workers read pages of the leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Help {
+enum Prefetch {
     /// They do, or were not asked yet.
     Possible,
-    /// They were asked, and there was no room, nothing more to bring, or a page that cannot be brought.
+    /// A request failed: no memory, no pages behind the batch, or a page that cannot be read.
     Refused,
 }
 
-impl<'v> Way<'v> {
-    /// The way to the first leaf of what remains; `None` in a tree without leaves.
+impl<'v> ScanPath<'v> {
+    /// The path to the first leaf of what remains; `None` in a tree without leaves.
     pub(crate) fn find(
         version: &'v Version,
         blocks: &Blocks,
-        request: &ScanRequest<'_>,
-        rest: &KeyRange,
-        before: Option<Way<'v>>,
-    ) -> Result<Option<Way<'v>>, Damaged> {
+        Piece { request, rest, .. }: Piece<'_>,
+        before: Option<ScanPath<'v>>,
+    ) -> Result<Option<ScanPath<'v>>, Damaged> {
         let target = target_of(rest, request.direction);
-        // A scan reads a child once, in however many leaves: it counts where the scan begins, and where it enters the child.
+        // A scan reads a child once, in however many leaves: it counts where the scan begins, and where it
+        // enters the child.
         let is_first = before.is_none();
-        let mut known = before.map(|way| way.slices).unwrap_or_default();
+        let mut known = before.map(|path| path.slices).unwrap_or_default();
         let mut slices = Vec::new();
         let leaf = find_leaf(version, blocks, target, request.blocking, |node, at, bounds| {
             if node.slices(at).is_empty() {
@@ -89,7 +99,7 @@ impl<'v> Way<'v> {
                 let index = index.map_err(|error| Damaged::new(error, bounds.0, bounds.1))?;
                 slices.push(match known.iter().position(|known| std::ptr::eq(known.index, index)) {
                     Some(have) => known.swap_remove(have),
-                    None => SliceWay { index, bounds, at: page_at(&index.pages, target), cursor: None },
+                    None => SlicePlace { index, bounds, at: page_at(&index.pages, target), cursor: None },
                 });
             }
             Ok::<(), Damaged>(())
@@ -99,27 +109,21 @@ impl<'v> Way<'v> {
             .directory(&leaf.leaf.directory, request.blocking)
             .map_err(|error| Damaged::new(error, leaf.lower, leaf.upper))?;
         let at = page_at(&directory, target);
-        Ok(Some(Way {
-            leaf,
-            directory,
-            at,
-            cursor: None,
-            slices,
-            ahead: VecDeque::new(),
-            help: Help::Possible,
-        }))
+        let ahead = PagesAhead { pages: VecDeque::new(), prefetch: Prefetch::Possible };
+        Ok(Some(ScanPath { leaf, directory, at, cursor: None, slices, ahead }))
     }
 
-    /// Has every source stand in the page that covers the place, unless all of that page is older than the floor.
+    /// Reads the page that covers the place, of the leaf and of each slice, unless the whole page is older
+    /// than the floor.
     pub(crate) fn fetch(
         &mut self,
         version: &Version,
         blocks: &Blocks,
-        (request, floor): (&ScanRequest<'_>, CommitTimestamp),
-        rest: &KeyRange,
+        piece: Piece<'_>,
         batch: &Filling<'_>,
     ) -> Result<(), Damaged> {
-        let Way { leaf, directory, at, cursor, slices, ahead, help } = self;
+        let Piece { request, rest, floor } = piece;
+        let ScanPath { leaf, directory, at, cursor, slices, ahead } = self;
         for slice in slices.iter_mut().filter(|slice| slice.cursor.is_none()) {
             let index = slice.index;
             if index.pages.pages()[slice.at].newest < floor {
@@ -128,34 +132,27 @@ impl<'v> Way<'v> {
             let bounds = page_bounds(&index.pages, slice.at, slice.bounds);
             let page = slice_page(blocks, &index.pages, slice.at, request)
                 .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?;
-            slice.cursor = Some(cursor_in(page, bounds, request, rest));
+            slice.cursor = Some(cursor_in(page, bounds, piece));
         }
         if cursor.is_none() && directory.pages()[*at].newest >= floor {
             let bounds = page_bounds(directory, *at, (leaf.lower, leaf.upper));
-            while ahead.pop_front_if(|(place, _)| is_passed(*place, *at, request.direction)).is_some() {}
-            let page = match ahead.pop_front_if(|(place, _)| place == at) {
-                Some((_, page)) => page,
-                None => leaf_page(
-                    &Beyond {
-                        version,
-                        blocks,
-                        rest,
-                        direction: request.direction,
-                        blocking: request.blocking,
-                    },
-                    (leaf, directory, *at),
-                    (request, batch),
-                    (ahead, help),
-                )
-                .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?,
+            let page = match ahead.take(*at, request.direction) {
+                Some(page) => page,
+                None => {
+                    let (direction, blocking) = (request.direction, request.blocking);
+                    let prefetcher = Prefetcher { version, blocks, rest, direction, blocking };
+                    LeafPageRead { prefetcher, request, leaf, directory, at: *at }
+                        .page(batch, ahead)
+                        .map_err(|error| Damaged::new(error, bounds.0, bounds.1))?
+                }
             };
-            *cursor = Some(cursor_in(page, bounds, request, rest));
+            *cursor = Some(cursor_in(page, bounds, piece));
         }
         Ok(())
     }
 
-    /// Where the first page ends, in the direction of the scan: the key before which all pages reach, or (backwards) down to which;
-    /// `None` at the end of the tree.
+    /// Where the first page ends, in the direction of the scan: the key before which all pages reach, or
+    /// (backwards) down to which; `None` at the end of the tree.
     pub(crate) fn end(&self, direction: Direction) -> Option<&[u8]> {
         let of_leaf = self.leaf_end(direction);
         self.slices.iter().fold(of_leaf, |end, slice| nearer(end, slice.end(direction), direction))
@@ -196,13 +193,22 @@ impl<'v> Way<'v> {
     }
 }
 
-impl SliceWay<'_> {
+impl SlicePlace<'_> {
     fn end(&self, direction: Direction) -> Option<&[u8]> {
         end_of(page_bounds(&self.index.pages, self.at, self.bounds), direction)
     }
 }
 
-/// Whether a page lies before another in the direction of a scan: it was read ahead, and is older than a floor that was met since.
+impl PagesAhead {
+    /// Takes out the page at a place in the leaf. Drops the pages before it: the scan skipped these because
+    /// they are older than a floor.
+    fn take(&mut self, at: usize, direction: Direction) -> Option<Page> {
+        while self.pages.pop_front_if(|(place, _)| is_passed(*place, at, direction)).is_some() {}
+        self.pages.pop_front_if(|(place, _)| *place == at).map(|(_, page)| page)
+    }
+}
+
+/// Whether a page lies before another in the direction of a scan.
 fn is_passed(page: usize, at: usize, direction: Direction) -> bool {
     match direction {
         Direction::Forward => page < at,
@@ -257,7 +263,7 @@ fn end_of<'d>(bounds: PathBounds<'d>, direction: Direction) -> Option<&'d [u8]> 
 }
 
 /// A place in a page before what remains. Bounds that the page lies within are not looked for in it.
-fn cursor_in(page: Page, bounds: PathBounds<'_>, request: &ScanRequest<'_>, rest: &KeyRange) -> PageCursor {
+fn cursor_in(page: Page, bounds: PathBounds<'_>, Piece { request, rest, .. }: Piece<'_>) -> PageCursor {
     let lower = rest.lower.as_ref().map(Vec::as_slice);
     let upper = rest.upper.as_ref().map(Vec::as_slice);
     let begins_within = match (lower, bounds.0) {
@@ -283,87 +289,97 @@ fn slice_page(
     request: &ScanRequest<'_>,
 ) -> Result<Page, BetreeError> {
     let mut window = at..at + 1;
-    if request.pace == ScanPace::Passing {
-        let ahead = ahead_bytes(blocks, request, AHEAD_BYTES_SLICE);
-        window = widened(pages.pages(), window, request.direction, |bytes, _| bytes < ahead);
+    if request.hint == ReadHint::OneTime {
+        let bytes_max = window_bytes(blocks, request, SLICE_WINDOW_BYTES);
+        window = widened(pages.pages(), window, request.direction, |bytes, _| bytes < bytes_max);
     }
-    let reading = Reading { at, wanted: at..at + 1, window };
-    reading.page(blocks, pages.pages(), request, |_, _| {})
+    let read = WindowRead { at, needed: at..at + 1, window };
+    read.page(blocks, pages.pages(), request, |_, _| {})
 }
 
-/// A page of the leaf; others that the batch will want are put aside.
-fn leaf_page(
-    beyond: &Beyond<'_>,
-    (leaf, directory, at): (&LeafPlace<'_>, &Directory, usize),
-    (request, batch): (&ScanRequest<'_>, &Filling<'_>),
-    (ahead, help): (&mut VecDeque<(usize, Page)>, &mut Help),
-) -> Result<Page, BetreeError> {
-    let Beyond { blocks, rest, direction, .. } = *beyond;
-    let pages = directory.pages();
-    let within = pages_within(directory, rest, direction);
-    let cut =
-        |range: Range<usize>| range.start.max(within.start).min(at)..range.end.min(within.end).max(at + 1);
-    let wanted = cut(wanted_pages(pages, at, request, batch));
-    let is_passing = request.pace == ScanPace::Passing;
-    if is_passing
-        && *help == Help::Possible
-        && let Some(page) = brought_page(beyond, (leaf, directory, at), &wanted, (ahead, help))
-    {
-        return Ok(page);
-    }
-    let mut window = wanted.clone();
-    if is_passing {
-        let ahead = ahead_bytes(blocks, request, AHEAD_BYTES);
-        window = cut(widened(pages, window, direction, |bytes, _| bytes < ahead));
-    }
-    Reading { at, wanted, window }.page(blocks, pages, request, |place, page| match direction {
-        Direction::Forward => ahead.push_back((place, page)),
-        Direction::Backward => ahead.push_front((place, page)),
-    })
+/// A page of the leaf that a scan needs.
+struct LeafPageRead<'r> {
+    prefetcher: Prefetcher<'r>,
+    request: &'r ScanRequest<'r>,
+    leaf: &'r LeafPlace<'r>,
+    directory: &'r Directory,
+    at: usize,
 }
 
-/// A page that others bring, or were to bring; those behind it that came with it are put aside. `None` where it can be read in place
-/// anyway, or nobody brings it.
-fn brought_page(
-    beyond: &Beyond<'_>,
-    (leaf, directory, at): (&LeafPlace<'_>, &Directory, usize),
-    wanted: &Range<usize>,
-    (ahead, help): (&mut VecDeque<(usize, Page)>, &mut Help),
-) -> Option<Page> {
-    let Beyond { blocks, direction, blocking, .. } = *beyond;
-    let pages = directory.pages();
-    let fetch = || match direction {
-        Direction::Forward => blocks.fetch_ahead(beyond.course(), pages[at..wanted.end].iter(), blocking),
-        Direction::Backward => {
-            blocks.fetch_ahead(beyond.course(), pages[wanted.start..=at].iter().rev(), blocking)
+impl LeafPageRead<'_> {
+    /// Returns the page. Others that the batch needs are put into `ahead`.
+    fn page(&self, batch: &Filling<'_>, ahead: &mut PagesAhead) -> Result<Page, BetreeError> {
+        let LeafPageRead { ref prefetcher, request, directory, at, .. } = *self;
+        let pages = directory.pages();
+        let within = pages_within(directory, prefetcher.rest, request.direction);
+        let cut = |range: Range<usize>| {
+            range.start.max(within.start).min(at)..range.end.min(within.end).max(at + 1)
+        };
+        let needed = cut(needed_pages(pages, at, request, batch));
+        let is_long = request.hint == ReadHint::OneTime;
+        if is_long
+            && ahead.prefetch == Prefetch::Possible
+            && let Some(page) = self.prefetched(&needed, ahead)
+        {
+            return Ok(page);
         }
-    };
-    let mut fetched = fetch();
-    if let Some(extension) = &fetched.extension {
-        beyond.extend(extension);
-    } else if fetched.pages.is_empty()
-        && blocking == BlockingMode::MayBlock
-        && blocks.tier_of(&pages[at].pointer) != Some(Tier::Decoded)
-    {
-        if beyond.begin(leaf, directory, wanted) {
-            fetched = fetch();
+        let mut window = needed.clone();
+        if is_long {
+            let bytes_max = window_bytes(prefetcher.blocks, request, LEAF_WINDOW_BYTES);
+            window = cut(widened(pages, window, request.direction, |bytes, _| bytes < bytes_max));
         }
-        if fetched.pages.is_empty() {
-            *help = Help::Refused;
-        }
+        let put_aside = |place, page| match request.direction {
+            Direction::Forward => ahead.pages.push_back((place, page)),
+            Direction::Backward => ahead.pages.push_front((place, page)),
+        };
+        WindowRead { at, needed, window }.page(prefetcher.blocks, pages, request, put_aside)
     }
-    let mut landed = fetched.pages.into_iter();
-    let first = landed.next()?;
-    ahead.clear();
-    ahead.extend(landed.enumerate().map(|(behind, page)| match direction {
-        Direction::Forward => (at + 1 + behind, page),
-        Direction::Backward => (at - 1 - behind, page),
-    }));
-    Some(first)
+
+    /// Returns the page from a prefetch stream, and begins or extends the stream as needed. The pages behind
+    /// it that are ready are put into `ahead`. `None` where the page is decoded in memory anyway, or is not
+    /// prefetched.
+    fn prefetched(&self, needed: &Range<usize>, ahead: &mut PagesAhead) -> Option<Page> {
+        let LeafPageRead { ref prefetcher, request, leaf, directory, at } = *self;
+        let (blocks, direction, blocking) = (prefetcher.blocks, request.direction, request.blocking);
+        let pages = directory.pages();
+        let scan = prefetcher.scan_id();
+        let fetch = || match direction {
+            Direction::Forward => {
+                let pages = pages[at..needed.end].iter().map(|page| &page.pointer);
+                blocks.fetch_prefetched(scan, pages, blocking)
+            }
+            Direction::Backward => {
+                let pages = pages[needed.start..=at].iter().rev().map(|page| &page.pointer);
+                blocks.fetch_prefetched(scan, pages, blocking)
+            }
+        };
+        let mut fetched = fetch();
+        if let Some(extension) = &fetched.extension {
+            prefetcher.extend(extension);
+        } else if fetched.pages.is_empty()
+            && blocking == BlockingMode::MayBlock
+            && blocks.tier_of(&pages[at].pointer) != Some(Tier::Decoded)
+        {
+            if prefetcher.begin(leaf, directory, needed) {
+                fetched = fetch();
+            }
+            if fetched.pages.is_empty() {
+                ahead.prefetch = Prefetch::Refused;
+            }
+        }
+        let mut ready = fetched.pages.into_iter();
+        let first = ready.next()?;
+        ahead.pages.clear();
+        ahead.pages.extend(ready.enumerate().map(|(behind, page)| match direction {
+            Direction::Forward => (at + 1 + behind, page),
+            Direction::Backward => (at - 1 - behind, page),
+        }));
+        Some(first)
+    }
 }
 
-/// The pages of the leaf that the batch will want, from this one on in the direction of the scan.
-fn wanted_pages(
+/// The pages of the leaf that the batch needs, from this one on in the direction of the scan.
+fn needed_pages(
     pages: &[PageEntry],
     at: usize,
     request: &ScanRequest<'_>,
@@ -371,7 +387,7 @@ fn wanted_pages(
 ) -> Range<usize> {
     let bytes_left = request.limits.bytes_max.saturating_sub(batch.bytes());
     let entries_left = request.limits.entries_max.saturating_sub(batch.len());
-    // Of the first page the scan has half, on average.
+    // The scan needs half of the first page, on average.
     let first = &pages[at];
     let first_bytes = u64::from(first.pointer.raw_length()).saturating_add(first.large_bytes);
     let half = (usize::try_from(first_bytes / 2).unwrap_or(usize::MAX), first.entries as usize / 2);
@@ -380,14 +396,16 @@ fn wanted_pages(
     })
 }
 
-/// What is read ahead at most: not more than a small part of the cache, where it is to wait, and for a few batches only. Where batches are
-/// narrow there are many cursors, or many runs to be merged, and what all of them read ahead has to have room until it is their turn.
-fn ahead_bytes(blocks: &Blocks, request: &ScanRequest<'_>, usual: usize) -> usize {
+/// The bytes of a page window: at most a small part of the cache, in which the pages wait, and at most a few
+/// batches. Narrow batches mean many cursors, or many sorted runs to merge. The windows of all of them must
+/// fit into the cache.
+fn window_bytes(blocks: &Blocks, request: &ScanRequest<'_>, usual: usize) -> usize {
     let of_cache = usize::try_from(blocks.cache().limit() / 16).unwrap_or(usual);
-    usual.min(of_cache).min(request.limits.bytes_max.saturating_mul(BATCHES_AHEAD))
+    usual.min(of_cache).min(request.limits.bytes_max.saturating_mul(WINDOW_BATCHES))
 }
 
-/// Adds pages in the direction of the scan as long as the bytes before compression and the entries of those so far say so.
+/// Adds pages in the direction of the scan while `is_wanting`, which is given the bytes before compression
+/// and the entries of the pages so far.
 fn widened(
     pages: &[PageEntry],
     from: Range<usize>,
@@ -418,7 +436,7 @@ fn widened(
     range
 }
 
-/// The pages that can have keys of what remains, as far as its far end says.
+/// The pages that do not lie behind the end of what remains.
 pub(crate) fn pages_within(directory: &Directory, rest: &KeyRange, direction: Direction) -> Range<usize> {
     let all = 0..directory.pages().len();
     match (direction, &rest.lower, &rest.upper) {
@@ -430,17 +448,19 @@ pub(crate) fn pages_within(directory: &Directory, rest: &KeyRange, direction: Di
     }
 }
 
-/// Which pages of a directory are read together.
-struct Reading {
-    /// The one that is to be had.
+/// Pages of a directory that are read together.
+struct WindowRead {
+    /// The page that the scan needs now.
     at: usize,
-    /// Those that the batch will want.
-    wanted: Range<usize>,
+    /// The pages that the batch needs.
+    needed: Range<usize>,
+    /// All pages that are read.
     window: Range<usize>,
 }
 
-impl Reading {
-    /// The page that is to be had; others that are wanted and were read with it go to `put_aside`, ascending.
+impl WindowRead {
+    /// Returns the page that the scan needs now. Other pages that the batch needs and that were read with it
+    /// go to `put_aside`, ascending.
     fn page(
         self,
         blocks: &Blocks,
@@ -448,24 +468,24 @@ impl Reading {
         request: &ScanRequest<'_>,
         mut put_aside: impl FnMut(usize, Page),
     ) -> Result<Page, BetreeError> {
-        let Reading { at, wanted, window } = self;
-        let (pointer, pace) = (&pages[at].pointer, request.pace);
-        if let Some(page) = blocks.scanned_page(pointer, pace)? {
+        let WindowRead { at, needed, window } = self;
+        let (pointer, hint) = (&pages[at].pointer, request.hint);
+        if let Some(page) = blocks.scanned_page(pointer, hint)? {
             return Ok(page);
         }
         if request.blocking == BlockingMode::CachedOnly {
             return blocks.page(pointer, request.blocking);
         }
         let first = window.start;
-        let stretch = Stretch { pages: &pages[window], wanted: wanted.start - first..wanted.end - first };
+        let window = PageWindow { pages: &pages[window], needed: needed.start - first..needed.end - first };
         let mut found = None;
-        let outcome = blocks.read_stretch(&stretch, pace, |place, page| {
+        let outcome = blocks.read_window(&window, hint, |place, page| {
             if place + first == at { found = Some(page) } else { put_aside(place + first, page) }
         });
         match (outcome, found) {
             (_, Some(page)) => Ok(page),
-            // What is wrong with a neighbour is told when it is its turn.
-            (Ok(()) | Err(_), None) => match blocks.scanned_page(pointer, pace)? {
+            // An error of a neighbour is reported when the scan needs that page.
+            (Ok(()) | Err(_), None) => match blocks.scanned_page(pointer, hint)? {
                 Some(page) => Ok(page),
                 None => blocks.page(pointer, request.blocking),
             },

@@ -1,26 +1,42 @@
-//! How the memory for pages is shared out between the two tiers: a pure function of what was looked up lately.
+//! The sizes of the two tiers of the page cache: a pure function of the lookups of the last period.
 //!
-//! A byte of the *decoded* tier saves decoding, a byte of the *compressed* tier saves reads of the device. What each saves is
-//! taken to be what it saved on average in the last period; and a read that memory as a whole no longer needs saves nothing, so
-//! the worth of the compressed tier falls with the share of lookups that miss. While there is room, what misses was never here:
-//! then the decoded tier only grows, once little misses, and only into the room. So data that fits is decoded, data that almost
-//! fits is compressed, and of data that does not fit the hottest is decoded.
+//! # Model
+//! - A byte of the *decoded* tier saves decompressing. A byte of the *compressed* tier saves reads of the
+//!   device.
+//! - The worth of a byte is the mean saving per byte of its tier in the last period.
+//! - A read that the memory as a whole no longer needs saves nothing. So the worth of the compressed tier
+//!   falls with the rate of misses.
 //!
-//! It does not look at single pages: which of them are in a tier is the tier's own business.
+//! # Rules
+//! | compressed tier | rule |
+//! |---|---|
+//! | full | the tier whose bytes are worth more grows by a step |
+//! | not full, few misses | the decoded tier grows into the unused memory |
+//! | not full, many misses | no change: the missed pages were never in memory |
+//!
+//! | data | result |
+//! |---|---|
+//! | fits into memory | decoded |
+//! | fits when compressed | mostly compressed |
+//! | does not fit | compressed, and the hottest pages decoded |
+//!
+//! # Not here
+//! - Which pages a tier keeps: the tier's own eviction decides that.
 
-/// How many times decoding a page a read of the device costs (16 KB: 6 to 10 µs, and 50 to 100 µs).
+/// The cost of a device read in decompressions of a page (16 KB: 6 to 10 µs, and 50 to 100 µs).
 const DECODES_PER_READ: f64 = 8.0;
-/// From this share of misses on the compressed tier counts in full.
-const MISSES_THAT_MATTER: f64 = 0.02;
-/// The hottest bytes save more than the last ones, which are what a share is about. It is so in both tiers, but in the decoded
-/// one more so, for it has the hottest pages of all.
+/// From this rate of misses on the compressed tier counts in full.
+const MISS_RATE_FULL: f64 = 0.02;
+/// The worth of the decoded tier's last bytes, relative to the mean. A decision moves the last bytes, and the
+/// hottest ones save most. This holds for both tiers, and more for the decoded one, which has the hottest
+/// pages of all.
 const DECODED_MARGIN: f64 = 0.5;
-/// How much more a tier's bytes must save for it to grow.
+/// A tier grows if its bytes are worth so many times as much as those of the other.
 const LEAD: f64 = 1.5;
-/// Too little is learnt from fewer lookups.
+/// Fewer lookups than this decide nothing.
 const LOOKUPS_MIN: u64 = 1_000;
 
-/// What was looked up in a period, and the tiers' sizes.
+/// The lookups of a period, and the sizes of the tiers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Period {
     pub(super) decoded_hits: u64,
@@ -28,34 +44,34 @@ pub(super) struct Period {
     pub(super) misses: u64,
     pub(super) decoded_bytes: u64,
     pub(super) compressed_bytes: u64,
-    /// Bytes that the compressed tier could have.
+    /// The capacity of the compressed tier.
     pub(super) compressed_limit: u64,
-    /// Bytes that both tiers together could have.
+    /// The capacity of both tiers together.
     pub(super) limit: u64,
 }
 
 impl Period {
-    /// Whether a page has to go for each that comes.
+    /// Whether the compressed tier is full, so that each new page evicts another.
     fn is_full(&self) -> bool {
         self.compressed_bytes >= self.compressed_limit / 10 * 9
     }
 }
 
-/// The decoded tier's share of the memory for pages, in thousandths.
+/// The decoded tier's share of the memory for pages of leaves, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DecodedShare(u16);
 
 impl DecodedShare {
-    /// Before anything is known: little, for a tier that is to shrink leaves its memory in pieces.
+    /// The share of a new cache. Small, because a tier that shrinks frees its memory in fragments.
     pub(super) const FIRST: DecodedShare = DecodedShare(125);
-    /// Neither tier is ever without anything, or nothing could be learnt of it.
+    /// Both tiers always have some memory, or they would have no hits to compare.
     pub(super) const MIN: DecodedShare = DecodedShare(60);
     const MAX: DecodedShare = DecodedShare(940);
-    /// Small, because what is taken from the compressed tier may have to be read again.
+    /// Small, because pages that the compressed tier loses may have to be read again.
     const STEP_UP: u16 = 30;
     const STEP_DOWN: u16 = 110;
-    /// Into memory that nobody uses.
-    const LONG_STEP: u16 = 300;
+    /// The step into unused memory.
+    const UNUSED_STEP: u16 = 300;
 
     pub(super) fn from_thousandths(thousandths: u16) -> DecodedShare {
         DecodedShare(thousandths.clamp(Self::MIN.0, Self::MAX.0))
@@ -65,7 +81,7 @@ impl DecodedShare {
         self.0
     }
 
-    /// Its part of so many bytes.
+    /// The decoded part of so many bytes.
     pub(super) fn of(self, bytes: u64) -> u64 {
         (u128::from(bytes) * u128::from(self.0) / 1_000) as u64
     }
@@ -80,21 +96,21 @@ impl DecodedShare {
         let is_decoding = period.compressed_hits * 1_000 > lookups;
         if period.is_full() {
             self.by_worth(period, missed, is_decoding)
-        } else if is_decoding && missed < MISSES_THAT_MATTER {
+        } else if is_decoding && missed < MISS_RATE_FULL {
             let room = 1_000 - (period.compressed_bytes as f64 * 1_050.0 / period.limit.max(1) as f64) as i64;
-            let wanted = (self.0 + Self::LONG_STEP).min(u16::try_from(room).unwrap_or(0));
+            let wanted = (self.0 + Self::UNUSED_STEP).min(u16::try_from(room).unwrap_or(0));
             DecodedShare::from_thousandths(wanted.max(self.0))
         } else {
             self
         }
     }
 
-    /// The share when what one tier gets the other has to give.
+    /// The next share where one tier grows only if the other shrinks.
     fn by_worth(self, period: &Period, missed: f64, is_decoding: bool) -> DecodedShare {
         let per_byte = |hits: u64, bytes: u64| hits as f64 / bytes.max(1) as f64;
         let compressed = per_byte(period.compressed_hits, period.compressed_bytes)
             * DECODES_PER_READ
-            * (missed / MISSES_THAT_MATTER).min(1.0);
+            * (missed / MISS_RATE_FULL).min(1.0);
         let decoded = per_byte(period.decoded_hits, period.decoded_bytes) * DECODED_MARGIN;
         if decoded > compressed * LEAD && is_decoding {
             DecodedShare::from_thousandths(self.0 + Self::STEP_UP)
