@@ -176,7 +176,7 @@ impl<P> Stream<P> {
         self.chunks.iter().skip(1).map(|chunk| chunk.raw_bytes).sum()
     }
 
-    /// What the scan needs to extend the stream, if its distance is too short and there is memory.
+    /// The extension that a scan should request, if its distance is too short and there is memory.
     fn extension(&self, memory_bytes: usize, limits: PrefetchLimits) -> Option<StreamExtension> {
         let missing_bytes = limits.distance_bytes.saturating_sub(self.distance_bytes());
         let is_worth_it = missing_bytes > 0 && memory_bytes < limits.memory_bytes;

@@ -7,7 +7,7 @@
 //! - *One-time read*: a read that does not fill the slot, because its result is unlikely to be used again.
 //!
 //! # Not here
-//! - What a flush reads in advance: [`flush_read_ahead`](super::flush_read_ahead).
+//! - The read-ahead of flushes: [`flush_read_ahead`](super::flush_read_ahead).
 
 use std::ops::Deref;
 use std::sync::Arc;

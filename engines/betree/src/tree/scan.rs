@@ -3,26 +3,24 @@
 //! # Terms
 //! - *Path*: the leaf where the scan stands, and the slices in the nodes above it, with a place in a page of
 //!   each ([`scan_path`]).
-//! - *Piece*: the keys from where the scan stands up to where the first of these pages ends, or the
-//!   partition, or the keys over which the same range deletes lie.
-//! - *Floor*: the time of the newest range delete over a piece that the snapshot sees. What is older counts
+//! - *Piece*: the keys from where the scan stands up to the nearest of these ends: of a page on the path, of
+//!   the partition, of the keys over which the same range deletes lie.
+//! - *Floor*: the time of the newest range delete over a piece that the snapshot sees. Older versions count
 //!   as deleted.
-//! - *Upper source*: a buffer or a slice: what is above the leaf, with few entries as a rule.
+//! - *Upper source*: a buffer or a slice. It is above the leaf and usually has few entries.
 //!
 //! # Steps
-//! 1. The pages that cover the place are fetched, those of the leaf with neighbours if the batch will want
-//!    them. No lock is held meanwhile.
-//! 2. In the piece the upper sources are merged: on equal keys the one higher up counts, and a delete hides
-//!    what is below; the merges of a key are gathered, source by source, down to what they are applied to.
-//!    What the leaf has before the next key of an upper source is copied without comparing keys. The buffers'
-//!    read locks are held for this step only.
-//! 3. Pages that end with the piece are left. While the scan stays in a leaf there is no further descent, and
-//!    a page of a slice stays with its place for as many leaves as it reaches.
+//! 1. Fetch the pages that cover the place, and neighbours in the leaf that the batch needs. No lock is held.
+//! 2. Merge the upper sources within the piece. On equal keys the uppermost source counts, and a delete hides
+//!    the entries below it. The operands of a merge operator are gathered source by source, down to the
+//!    version to which they apply. Entries of the leaf before the next key of an upper source are copied
+//!    without comparing keys. Only this step holds the buffers' read locks.
+//! 3. Leave the pages that end with the piece. Within a leaf there is no further descent. A page of a slice
+//!    stays with its place for as many leaves as it covers.
+//! 4. Read the large values of the batch, neighbours together ([`batch_fill`]). No lock is held.
 //!
-//! 4. Large values are read when all else is there, those that lie near each other together ([`batch_fill`]):
-//!    no lock is held then either.
-//!
-//! A batch sees one view, so that nothing moves between buffers, slices and leaves while it is filled.
+//! # Invariant
+//! - A batch sees one view: no entry moves between buffers, slices and leaves while it is filled.
 
 mod batch_fill;
 mod page_cursor;
@@ -50,7 +48,7 @@ use batch_fill::Filling;
 use page_cursor::{PageCursor, Until};
 use scan_path::ScanPath;
 
-/// What a scan is to bring.
+/// The entries that a scan returns, and how it reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanRequest<'r> {
     pub(crate) range: &'r KeyRange,
@@ -143,7 +141,7 @@ fn fill(
     Ok(ScanEnd::Done)
 }
 
-/// The floor of the keys with which what remains begins, and where these keys end in the direction of the
+/// The floor at the begin of the remaining keys, and the key at which this floor ends in the direction of the
 /// scan.
 fn floor_at<'v>(
     view: &'v TreeView,
@@ -157,7 +155,7 @@ fn floor_at<'v>(
     (floor_of(times, request.snapshot), end)
 }
 
-/// Where a scan stands.
+/// The place of a scan.
 struct Place<'v> {
     /// `None` before the first descent, and where the next leaf is to be found.
     path: Option<ScanPath<'v>>,
@@ -167,7 +165,7 @@ struct Place<'v> {
 }
 
 impl<'v> Place<'v> {
-    /// Comes to a partition, whose buffer is thereby read once, in however many pieces.
+    /// Enters a partition. Counts one read of its buffer, in however many pieces the scan reads it.
     fn enter(&mut self, view: &TreeView, partition: usize) {
         self.partition = partition;
         let active = &view.partitions[partition].active;
@@ -192,7 +190,7 @@ impl<'v> Place<'v> {
         }
     }
 
-    /// Where the piece ends.
+    /// The key at which the piece ends.
     fn end<'p>(&'p self, view: &'p TreeView, direction: Direction) -> Option<&'p [u8]> {
         let of_path = self.path.as_ref().and_then(|path| path.end(direction));
         nearer(of_path, partition_end(view, self.partition, direction), direction)
@@ -212,7 +210,7 @@ impl<'v> Place<'v> {
     }
 }
 
-/// Where a partition ends in the direction of a scan; `None` for the last one.
+/// The key at which a partition ends in the direction of a scan; `None` for the last partition.
 fn partition_end(view: &TreeView, partition: usize, direction: Direction) -> Option<&[u8]> {
     match direction {
         Direction::Forward => view.upper_of(partition),
@@ -220,7 +218,7 @@ fn partition_end(view: &TreeView, partition: usize, direction: Direction) -> Opt
     }
 }
 
-/// The end that comes first in the direction; none is farther than any.
+/// The nearer of two ends in the direction of a scan. `None` is behind every key.
 fn nearer<'b>(left: Option<&'b [u8]>, right: Option<&'b [u8]>, direction: Direction) -> Option<&'b [u8]> {
     match (left, right, direction) {
         (Some(left), Some(right), Direction::Forward) => Some(left.min(right)),
@@ -229,7 +227,7 @@ fn nearer<'b>(left: Option<&'b [u8]>, right: Option<&'b [u8]>, direction: Direct
     }
 }
 
-/// Where what remains begins, in the direction of the scan.
+/// The place where the remaining keys begin, in the direction of the scan.
 fn target_of(rest: &KeyRange, direction: Direction) -> Target<'_> {
     match direction {
         Direction::Forward => match &rest.lower {
@@ -244,7 +242,7 @@ fn target_of(rest: &KeyRange, direction: Direction) -> Target<'_> {
     }
 }
 
-/// Sets a bound to a key, in the memory that it has already.
+/// Sets a bound to a key. Reuses the memory of the old one.
 fn set_bound(bound: &mut Bound<Vec<u8>>, kind: Bound<()>, key: &[u8]) {
     let mut bytes = match std::mem::replace(bound, Bound::Unbounded) {
         Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
@@ -333,7 +331,7 @@ fn merge(
     }
 }
 
-/// What of the rest lies in a piece.
+/// The part of the remaining keys that lies in a piece.
 fn piece_bounds<'b>(rest: &'b KeyRange, end: Option<&'b [u8]>, direction: Direction) -> Bounds<'b> {
     let (lower, upper) = bounds_of(rest);
     match (end, direction) {
@@ -383,7 +381,7 @@ impl Source<'_> {
         }
     }
 
-    /// What is said of the next key.
+    /// The content of the next key.
     fn content(&self) -> Content<&[u8]> {
         match self {
             Source::Buffer(entries) => {
@@ -394,7 +392,7 @@ impl Source<'_> {
         }
     }
 
-    /// Gathers the merges of the next key; what they are applied to, if it is here.
+    /// Gathers the merge operands of the next key. Returns the version to which they apply, if it is here.
     fn gather(&self, gathered: &mut MergeOperands) -> Option<Content<Bytes>> {
         match self {
             Source::Buffer(entries) => {

@@ -19,7 +19,7 @@ fn page(number: u64) -> ToyPage {
     ToyPage::new(number, PAGE_BYTES - 100)
 }
 
-/// What a lookup does: decoded, compressed, or read and kept.
+/// A lookup: in the decoded tier, in the compressed tier, or as a miss that is read and kept.
 fn read(cache: &ToyCache, number: u64) {
     let key = key(number);
     if let Some(page) = cache.decoded(&key) {

@@ -125,7 +125,7 @@ fn a_scan_waits_for_a_chunk_in_progress_and_its_stream_may_be_dropped_meanwhile(
     std::thread::scope(|scope| {
         scope.spawn(|| {
             prefetch.read_next(|pages| {
-                begun.send(()).expect("somebody listens");
+                begun.send(()).expect("the test listens");
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 read(pages)
             })

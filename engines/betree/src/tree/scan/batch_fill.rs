@@ -1,9 +1,8 @@
-//! A batch that is being filled: large values are entered with their length, and read at the end. Merges over
-//! one are applied then.
+//! A batch that a scan fills. Large values are entered with their length only, and read at the end. The merge
+//! operators over them are applied then.
 //!
-//! Until the end it is only known where they stand; so while locks of buffers are held nothing is read, and
-//! those that lie side by side in the file, as values do that were written together, come with one call to
-//! the device.
+//! So no value is read while locks of buffers are held. Values that were written together lie side by side in
+//! the file, and are read with one call to the device.
 
 use bytes::Bytes;
 use pando_storage::{Batch, BatchLimits, ScanEnd};
@@ -26,7 +25,7 @@ pub(crate) struct Filling<'b> {
 struct LargeEntry {
     place: usize,
     reference: LargeReference<Bytes>,
-    /// What is to be done to it once it is read.
+    /// The operands of a merge operator that apply to the value once it is read.
     merges: MergeOperands,
 }
 
@@ -50,7 +49,7 @@ impl<'b> Filling<'b> {
         self.large.push(LargeEntry { place: self.batch.len() - 1, reference, merges });
     }
 
-    /// Adds what merges make of what was found below them, if anything was.
+    /// Adds the result of merge operands applied to the version that was found below them, if there is one.
     pub(crate) fn push_merged(&mut self, key: &[u8], merges: MergeOperands, below: Option<Content<Bytes>>) {
         let below = match below {
             Some(Content::Large(reference)) if merges.pass_over(reference.length()) => {

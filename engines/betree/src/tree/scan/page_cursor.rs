@@ -21,7 +21,7 @@ use crate::format::content::Content;
 use crate::format::page::{Entry, Found, Page};
 use crate::tree::scan::batch_fill::Filling;
 
-/// What room is made for at once at most, in bytes.
+/// Bytes of memory that a batch reserves at a time at most.
 const RESERVED_BYTES_MAX: usize = 256 * 1024;
 
 /// How far entries are copied.
@@ -114,7 +114,7 @@ impl PageCursor {
         self.next.as_ref().map(|_| self.key.as_slice())
     }
 
-    /// What the next visible entry says, once settled.
+    /// The content of the next visible entry, once settled.
     pub(super) fn content(&self) -> Content<&[u8]> {
         match &self.next {
             Some(next) if !self.is_delete(&next.entry) => self.page.content(&next.entry),
@@ -122,13 +122,13 @@ impl PageCursor {
         }
     }
 
-    /// What the next visible entry says, once settled: merges, newest first, and last what they are applied
-    /// to, if it is here.
+    /// The contents of the next visible key, once settled: merge operands, newest first, and last the version
+    /// to which they apply, if it is here.
     pub(super) fn versions(&self) -> impl Iterator<Item = Content<Bytes>> + '_ {
         self.next.iter().flat_map(|next| self.page.merged_from(next.at, self.floor))
     }
 
-    /// What the page of a leaf says of a key.
+    /// The content of a key in the page of a leaf.
     pub(super) fn find(&self, key: &[u8]) -> Option<Content<Bytes>> {
         match self.page.clone().find(key, self.snapshot, self.floor) {
             Found::Absent => None,
