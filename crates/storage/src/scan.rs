@@ -82,6 +82,24 @@ impl KeyRange {
         }
     }
 
+    /// The same keys, from one that is included up to before another (or to the end); `None` where there are none.
+    pub fn half_open(&self) -> Option<KeyRange> {
+        if self.is_empty() {
+            return None;
+        }
+        let lower = match &self.lower {
+            Bound::Included(key) => key.clone(),
+            Bound::Excluded(key) => successor(key),
+            Bound::Unbounded => Vec::new(),
+        };
+        let upper = match &self.upper {
+            Bound::Included(key) => Bound::Excluded(successor(key)),
+            Bound::Excluded(key) => Bound::Excluded(key.clone()),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        Some(KeyRange { lower: Bound::Included(lower), upper }).filter(|range| !range.is_empty())
+    }
+
     /// Narrows the range to what lies beyond `key` in `direction`.
     pub fn advance_past(&mut self, key: &[u8], direction: Direction) {
         let bound = match direction {
@@ -96,6 +114,11 @@ impl KeyRange {
             Bound::Included(_) | Bound::Unbounded => *bound = Bound::Excluded(key.to_vec()),
         }
     }
+}
+
+/// The smallest key that is greater than this one.
+fn successor(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
 }
 
 /// The smallest key that is greater than every key with this prefix; `None` where there is none (all bytes 0xFF).
@@ -484,6 +507,24 @@ mod tests {
         assert!(!KeyRange::point(b"a").is_empty());
         assert!(!KeyRange::all().is_empty());
         assert!(KeyRange::prefix(b"a").contains(b"ab") && !KeyRange::prefix(b"a").contains(b"b"));
+    }
+
+    #[test]
+    fn a_half_open_range_has_the_same_keys() {
+        let key = |number: usize| [&b""[..], b"a", b"a\0", b"a\0\0", b"b"][number].to_vec();
+        let bounds =
+            |number: usize| [Bound::Included(key(number)), Bound::Excluded(key(number)), Bound::Unbounded];
+        for (lower, upper) in (0..5).flat_map(|lower| (0..5).map(move |upper| (lower, upper))) {
+            for lower in bounds(lower) {
+                for upper in bounds(upper) {
+                    let range = KeyRange { lower: lower.clone(), upper };
+                    let half_open = range.half_open();
+                    let contains =
+                        |key: &[u8]| half_open.as_ref().is_some_and(|half_open| half_open.contains(key));
+                    assert!((0..5).all(|at| contains(&key(at)) == range.contains(&key(at))), "{range:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -46,9 +46,10 @@ pub use space::{SpillFigures, SpillSpace};
 /// So many layers that were merged equally often are merged into one.
 const MERGED_LAYERS: usize = 64;
 
-/// The private writes of one transaction. See the module's head.
+/// The private writes of one transaction. See the module's head. Without a space (the default) they stay in memory.
 pub struct SpillingWrites {
-    space: Arc<SpillSpace>,
+    /// `None`: writes never leave memory.
+    space: Option<Arc<SpillSpace>>,
     memory: WriteSet,
     /// Oldest first.
     layers: Vec<Layer>,
@@ -63,16 +64,20 @@ pub struct SpillingWrites {
 }
 
 impl SpillingWrites {
-    /// No writes yet.
+    /// No writes yet; they may leave memory for this space.
     pub fn new(space: &Arc<SpillSpace>) -> SpillingWrites {
+        SpillingWrites::with_space(Some(Arc::clone(space)))
+    }
+
+    fn with_space(space: Option<Arc<SpillSpace>>) -> SpillingWrites {
         SpillingWrites {
-            space: Arc::clone(space),
+            look_at: space.as_ref().map_or(usize::MAX, |space| space.look_bytes()),
+            space,
             memory: WriteSet::new(),
             layers: Vec::new(),
             spilled: 0,
             savepoints: Vec::new(),
             counted: 0,
-            look_at: space.look_bytes(),
         }
     }
 
@@ -197,7 +202,8 @@ impl SpillingWrites {
     /// A point to come back to.
     pub fn savepoint(&mut self) -> Savepoint {
         let number = self.len();
-        if !self.memory.is_empty() && self.savepoints.last() != Some(&number) {
+        let may_spill = self.space.is_some() && !self.memory.is_empty();
+        if may_spill && self.savepoints.last() != Some(&number) {
             self.savepoints.push(number);
         }
         Savepoint::new(number)
@@ -223,22 +229,23 @@ impl SpillingWrites {
 
     /// Counts what is in memory, and puts it out if all transactions together have too much.
     fn look(&mut self) -> Result<(), StorageError> {
+        let Some(space) = self.space.clone() else { return Ok(()) };
         let own = self.memory.memory();
-        self.space.recount(self.counted, own);
+        space.recount(self.counted, own);
         self.counted = own;
-        if self.space.is_too_much(own) {
-            self.spill()?;
+        if space.is_too_much(own) {
+            self.spill(&space)?;
         }
-        self.look_at = self.counted + self.space.look_bytes();
+        self.look_at = self.counted + space.look_bytes();
         Ok(())
     }
 
     /// Puts all that is in memory into a layer.
-    fn spill(&mut self) -> Result<(), StorageError> {
+    fn spill(&mut self, space: &Arc<SpillSpace>) -> Result<(), StorageError> {
         let end = self.len();
         let layer = {
             let writes = self.memory_versions();
-            let mut writer = LayerWriter::new(&self.space, writes.len(), self.spilled..end, 0)?;
+            let mut writer = LayerWriter::new(space, writes.len(), self.spilled..end, 0)?;
             writes.iter().try_for_each(|entry| writer.push(entry))?;
             writer.finish()?
         };
@@ -246,9 +253,9 @@ impl SpillingWrites {
         self.spilled = end;
         self.memory = WriteSet::new();
         self.savepoints.clear();
-        self.space.recount(self.counted, 0);
+        space.recount(self.counted, 0);
         self.counted = 0;
-        match self.merge_layers() {
+        match self.merge_layers(space) {
             // The layers stay as they are, and are merged when there is room.
             Err(error) if error.kind() == ErrorKind::Io => Ok(()),
             outcome => outcome,
@@ -275,7 +282,7 @@ impl SpillingWrites {
     }
 
     /// Merges the newest layers, if there are enough that were merged equally often.
-    fn merge_layers(&mut self) -> Result<(), StorageError> {
+    fn merge_layers(&mut self, space: &Arc<SpillSpace>) -> Result<(), StorageError> {
         loop {
             let Some(level) = self.layers.last().map(|layer| layer.level) else { return Ok(()) };
             let from = self.layers.iter().rposition(|layer| layer.level != level).map_or(0, |at| at + 1);
@@ -285,7 +292,7 @@ impl SpillingWrites {
             let layers = &self.layers[from..];
             let writes = layers.iter().map(|layer| layer.entries).sum();
             let numbers = layers[0].first..self.spilled;
-            let mut writer = LayerWriter::new(&self.space, writes, numbers, level + 1)?;
+            let mut writer = LayerWriter::new(space, writes, numbers, level + 1)?;
             let mut merged = MergedWrites::new(Vec::new(), layers)?;
             while let Some(entry) = merged.next_version()? {
                 writer.push(&entry)?;
@@ -298,9 +305,17 @@ impl SpillingWrites {
     }
 }
 
+impl Default for SpillingWrites {
+    fn default() -> SpillingWrites {
+        SpillingWrites::with_space(None)
+    }
+}
+
 impl Drop for SpillingWrites {
     fn drop(&mut self) {
-        self.space.recount(self.counted, 0);
+        if let Some(space) = &self.space {
+            space.recount(self.counted, 0);
+        }
     }
 }
 

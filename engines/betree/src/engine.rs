@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::recovery;
 use crate::space::Shutdown;
 use crate::store::Store;
-use crate::transaction::BetreeTransaction;
+use crate::transaction::BetreeSnapshot;
 use crate::tree::estimate::estimate_all;
 use crate::tree::node::Child;
 use crate::tree::tree_state::Tree;
@@ -203,7 +203,7 @@ impl Engine for Betree {
                 )?
             }
         };
-        Ok(Box::new(BetreeTransaction::new(Arc::clone(store), live, begin.mode)))
+        Ok(Box::new(BetreeSnapshot::begin(Arc::clone(store), live, begin.mode)))
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

@@ -98,9 +98,6 @@ pub enum BetreeError {
         /// How many there is room for.
         limit: usize,
     },
-    /// A write in a transaction that reads.
-    #[error("the transaction only reads")]
-    ReadOnly,
     /// A snapshot that cannot be begun at.
     #[error("the snapshot {asked} is not kept: from {oldest} to {newest} there are some")]
     NoSnapshot {
@@ -176,7 +173,6 @@ impl BetreeError {
             | BetreeError::UnknownOption { .. }
             | BetreeError::BadOption { .. }
             | BetreeError::TooManyChanges { .. }
-            | BetreeError::ReadOnly
             | BetreeError::NoSnapshot { .. }
             | BetreeError::LoadNotEmpty(_)
             | BetreeError::LoadOrder { .. } => ErrorKind::InvalidInput,

@@ -2,7 +2,7 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | a transaction hides a range from itself | `transaction/own_ranges.rs` |
+//! | a transaction hides a range from itself | `pando_storage::SnapshotTransaction` |
 //! | a tree lists the range deletes that its nodes and leaves do not have yet | [`list`] |
 //! | the catalog and the log store them | [`encoding`] |
 //! | reads hide older versions | `tree/lookup.rs`, `tree/scan.rs` |
@@ -10,6 +10,5 @@
 
 pub(crate) mod encoding;
 mod list;
-pub(crate) mod own_ranges;
 
 pub(crate) use list::{DeletedRanges, FRAGMENTS_MAX, RangeFragment, floor_of};

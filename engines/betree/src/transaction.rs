@@ -1,5 +1,5 @@
-//! Transactions: a snapshot, a private write set over it, and the claims that keep other writers away.
+//! Transactions: the engine's half, over which `storage` lays the private writes and the claims.
 
-mod transaction_state;
+mod betree_snapshot;
 
-pub(crate) use transaction_state::BetreeTransaction;
+pub(crate) use betree_snapshot::BetreeSnapshot;

@@ -54,7 +54,7 @@ use crate::durable_mark::Ending;
 use crate::failure::{environment_failed, lmdb_failed};
 use crate::store::Store;
 use crate::syncing::Syncing;
-use crate::transaction::LmdbTransaction;
+use crate::transaction::LmdbSnapshot;
 
 /// A store in LMDB.
 pub struct LmdbEngine {
@@ -161,8 +161,8 @@ impl Engine for LmdbEngine {
     }
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
-        let (reading, number, writes) = self.store.begin(begin.at)?;
-        Ok(Box::new(LmdbTransaction::new(Arc::clone(&self.store), reading, number, begin.mode, writes)))
+        let begun = self.store.begin(begin.at)?;
+        Ok(Box::new(LmdbSnapshot::begin(Arc::clone(&self.store), begun, begin.mode)))
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use heed::{Env, RoTxn, RwTxn, WithoutTls};
 use pando_environment::{Clock, FolderLock};
 use pando_storage::{
-    CommitReceipt, CommitTimestamp, ErrorKind, Estimate, Intent, Intents, KeyRange, Lsn, SnapshotTimestamp,
+    Claims, CommitReceipt, CommitTimestamp, ErrorKind, Estimate, Intents, KeyRange, Lsn, SnapshotTimestamp,
     StorageError, TreeId, WriteSet,
 };
 use parking_lot::{Mutex, RwLock};
 
 use crate::applying::apply;
 use crate::durable_mark::{DurableMark, Ending};
-use crate::failure::{closed, is_map_full, lmdb_failed, no_tree};
+use crate::failure::{closed, is_map_full, lmdb_failed};
 use crate::layout;
 use crate::live::LiveTransactions;
 use crate::opening::{self, MetaPages, Table, as_slice};
@@ -56,11 +56,19 @@ pub(crate) struct Store {
     pub(crate) _lock: FolderLock,
 }
 
-/// What a transaction hands over when it commits.
+/// A transaction that was just begun.
+pub(crate) struct Begun {
+    pub(crate) reading: Snapshot,
+    pub(crate) number: u64,
+    /// Where it shows how many keys it has written.
+    pub(crate) writes_shown: Arc<AtomicU64>,
+}
+
+/// All that the store needs for a commit.
 pub(crate) struct Commit<'t> {
     pub(crate) number: u64,
     pub(crate) writes: &'t WriteSet,
-    pub(crate) intents: &'t [Intent],
+    pub(crate) claims: &'t Claims,
 }
 
 impl Store {
@@ -73,22 +81,19 @@ impl Store {
     }
 
     /// Takes a snapshot and enters its transaction into the list of live ones.
-    pub(crate) fn begin(
-        &self,
-        at: Option<SnapshotTimestamp>,
-    ) -> Result<(Snapshot, u64, Arc<AtomicU64>), StorageError> {
+    pub(crate) fn begin(&self, at: Option<SnapshotTimestamp>) -> Result<Begun, StorageError> {
         let mut live = self.live.lock();
         self.check_open()?;
-        let snapshot =
+        let reading =
             self.env.clone().static_read_txn().map_err(|error| lmdb_failed("taking a snapshot", error))?;
-        let timestamp = timestamp_of(&snapshot);
+        let timestamp = timestamp_of(&reading);
         if at.is_some_and(|at| at != timestamp) {
             let message =
                 format!("the engine `lmdb` begins at its newest snapshot only, which is {timestamp:?}");
             return Err(StorageError::new(ErrorKind::InvalidInput, message));
         }
-        let (number, writes) = live.enter(timestamp, self.clock.monotonic());
-        Ok((snapshot, number, writes))
+        let (number, writes_shown) = live.enter(timestamp, self.clock.monotonic());
+        Ok(Begun { reading, number, writes_shown })
     }
 
     /// Takes a transaction from the list of live ones. Its snapshot must have been let go.
@@ -125,7 +130,7 @@ impl Store {
         };
         let timestamp = CommitTimestamp::new(number);
         // Settled before anyone can see the commit; should it fail, the number is given out again.
-        self.intents.commit(commit.intents, timestamp);
+        commit.claims.commit(&self.intents, timestamp);
         match writer.commit() {
             Ok(()) => {}
             Err(error) if is_map_full(&error) => return Ok(None),
@@ -289,18 +294,6 @@ impl Store {
         self.sync(Ending::Clean)?;
         self.syncing.fail(closed());
         Ok(())
-    }
-
-    /// The tree must be there for the transaction of this number.
-    pub(crate) fn check_readable(&self, tree: TreeId, transaction: u64) -> Result<(), StorageError> {
-        self.check_open()?;
-        self.trees.read().check_readable(tree, transaction)
-    }
-
-    /// The tree must not have been dropped.
-    pub(crate) fn check_writable(&self, tree: TreeId) -> Result<(), StorageError> {
-        self.check_open()?;
-        self.trees.read().size(tree).map(|_| ()).map_err(|_| no_tree(tree))
     }
 }
 

@@ -32,14 +32,15 @@ use std::sync::Arc;
 
 use pando_environment::{Clock, Environment};
 use pando_storage::{
-    Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, RangeDeletes,
-    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    Begin, CachedReads, Capabilities, Claims, CommitReceipt, ConflictTime, Durability, DurabilityWaker,
+    Engine, ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, RangeDeletes,
+    SnapshotTimestamp, SnapshotTransaction, SpillingWrites, Statistics, StorageError, Transaction,
+    TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::RwLock;
 
 use crate::store::Store;
-use crate::transaction::MemoryTransaction;
+use crate::transaction::MemorySnapshot;
 
 /// What the engine and its transactions share.
 struct Shared {
@@ -99,10 +100,11 @@ impl Engine for MemoryEngine {
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
         let now = self.shared.clock.monotonic();
-        let (number, snapshot, writes) = self.shared.store.write().begin(begin.at, now)?;
-        let transaction =
-            MemoryTransaction::new(Arc::clone(&self.shared), number, snapshot, begin.mode, writes);
-        Ok(Box::new(transaction))
+        let (number, timestamp, writes_shown) = self.shared.store.write().begin(begin.at, now)?;
+        let snapshot = MemorySnapshot { shared: Arc::clone(&self.shared), number, timestamp, writes_shown };
+        // Every key is claimed exactly: the versions take more memory than the intents.
+        let claims = Claims::with_intents_max(TransactionId::new(number), timestamp, usize::MAX);
+        Ok(Box::new(SnapshotTransaction::new(snapshot, begin.mode, claims, SpillingWrites::default())))
     }
 
     fn when_durable(&self, _: CommitReceipt, _: Durability, waker: DurabilityWaker) {

@@ -1,57 +1,71 @@
-//! The ranges that a transaction has deleted, as it sees them itself.
+//! The ranges that a transaction has deleted by one message each, as it sees them itself.
 //!
-//! What it wrote into a range before it deleted it, it deletes key by key in its own writes. So its writes always lie over its ranges,
-//! and its ranges over what the engine has.
+//! # Terms
+//! - *Gap*: keys of a scanned range that lie in no deleted range. A scan visits gap after gap and skips what is deleted.
+//! - *Savepoint*: each range counts as one write here. The savepoint of a transaction is the number of its writes and ranges.
+//!   For every range it is known how many writes came before it.
 //!
-//! # Savepoints
-//! A savepoint is a number of writes; here each range counts as one, too: the savepoint of a transaction is the number of its writes and
-//! ranges. Of a range is known how many writes there were before it.
+//! # Invariants
+//! - Every range has a lower end that belongs to it, and an upper end (if any) that does not.
+//! - A transaction has few of them ([`OWN_RANGES_MAX`]), because each read looks through all.
+//!
+//! # Not here
+//! The own writes within a range that came before it: the transaction deletes them key by key in its write set.
 
 use std::ops::Bound;
 
-use pando_storage::{Batch, Direction, KeyRange, ScanEnd, StorageError, TreeId};
+use crate::{Batch, Direction, KeyRange, ScanEnd, StorageError, TreeId};
 
-use crate::base::KeySpan;
-use crate::range_deletes::encoding::DeletedRange;
+/// Ranges of one transaction at most. Beyond that a range is deleted key by key.
+pub(super) const OWN_RANGES_MAX: usize = 64;
 
-/// Ranges of one transaction at most: each read looks through them. Beyond that ranges are deleted key by key.
-pub(crate) const OWN_RANGES_MAX: usize = 64;
+/// A range of keys that a transaction deletes by one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedRange {
+    /// The tree.
+    pub tree: TreeId,
+    /// The keys, from one that is included up to before another.
+    pub range: KeyRange,
+}
 
 /// See the module's head.
 #[derive(Debug, Default)]
-pub(crate) struct OwnRanges {
+pub(super) struct OwnRanges {
     ranges: Vec<DeletedRange>,
     /// For each, how many writes there were before it.
     writes_before: Vec<usize>,
 }
 
 impl OwnRanges {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.ranges.len()
     }
 
     /// All of them, in the order in which they were deleted.
-    pub(crate) fn as_slice(&self) -> &[DeletedRange] {
+    pub(super) fn as_slice(&self) -> &[DeletedRange] {
         &self.ranges
     }
 
     /// Bytes of their ends.
-    pub(crate) fn bytes(&self) -> usize {
-        self.ranges.iter().map(|range| range.span.bytes()).sum()
+    pub(super) fn bytes(&self) -> usize {
+        let end_bytes =
+            |deleted: &DeletedRange| start(&deleted.range).len() + end(&deleted.range).map_or(0, <[u8]>::len);
+        self.ranges.iter().map(end_bytes).sum()
     }
 
-    /// Adds a range behind so many writes.
-    pub(crate) fn push(&mut self, tree: TreeId, span: KeySpan, writes_before: usize) {
-        self.ranges.push(DeletedRange { tree, span });
+    /// Adds a range after this many writes. A range without keys changes nothing.
+    pub(super) fn push(&mut self, tree: TreeId, range: &KeyRange, writes_before: usize) {
+        let Some(range) = range.half_open() else { return };
+        self.ranges.push(DeletedRange { tree, range });
         self.writes_before.push(writes_before);
     }
 
     /// Forgets those behind a savepoint; the number of writes at that time.
-    pub(crate) fn rollback_to(&mut self, savepoint: usize) -> usize {
+    pub(super) fn rollback_to(&mut self, savepoint: usize) -> usize {
         while let Some(before) = self.writes_before.last()
             && before + self.ranges.len() > savepoint
         {
@@ -62,16 +76,16 @@ impl OwnRanges {
     }
 
     /// Whether a key lies within one of them.
-    pub(crate) fn contain(&self, tree: TreeId, key: &[u8]) -> bool {
-        self.of(tree).any(|span| span.contains(key))
+    pub(super) fn contain(&self, tree: TreeId, key: &[u8]) -> bool {
+        self.of(tree).any(|range| range.contains(key))
     }
 
-    fn of(&self, tree: TreeId) -> impl Iterator<Item = &KeySpan> + '_ {
-        self.ranges.iter().filter(move |range| range.tree == tree).map(|range| &range.span)
+    fn of(&self, tree: TreeId) -> impl Iterator<Item = &KeyRange> + '_ {
+        self.ranges.iter().filter(move |deleted| deleted.tree == tree).map(|deleted| &deleted.range)
     }
 
     /// Scans what lies beside the ranges with `base`, a batch at a time: it is empty only at the end.
-    pub(crate) fn scan_beside(
+    pub(super) fn scan_beside(
         &self,
         tree: TreeId,
         range: &KeyRange,
@@ -98,8 +112,8 @@ impl OwnRanges {
     fn next_gap(&self, tree: TreeId, rest: &mut KeyRange, direction: Direction) -> Option<KeyRange> {
         match direction {
             Direction::Forward => {
-                while let Some(within) = self.of(tree).find(|span| begins_within(rest, span)) {
-                    rest.lower = Bound::Included(within.end.as_ref()?.to_vec());
+                while let Some(within) = self.of(tree).find(|range| begins_within(rest, range)) {
+                    rest.lower = Bound::Included(end(within)?.to_vec());
                 }
                 if rest.is_empty() {
                     return None;
@@ -108,7 +122,7 @@ impl OwnRanges {
                     Bound::Included(key) | Bound::Excluded(key) => key.clone(),
                     Bound::Unbounded => Vec::new(),
                 };
-                let starts = self.of(tree).map(|span| &*span.start).filter(|start| *start > from.as_slice());
+                let starts = self.of(tree).map(start).filter(|start| *start > from.as_slice());
                 let Some(next) = starts.min().filter(|next| rest.is_below_upper(next)) else {
                     return Some(std::mem::replace(rest, nothing()));
                 };
@@ -117,8 +131,8 @@ impl OwnRanges {
                 Some(gap)
             }
             Direction::Backward => {
-                while let Some(within) = self.of(tree).find(|span| ends_within(rest, span)) {
-                    rest.upper = Bound::Excluded(within.start.to_vec());
+                while let Some(within) = self.of(tree).find(|range| ends_within(rest, range)) {
+                    rest.upper = Bound::Excluded(start(within).to_vec());
                 }
                 if rest.is_empty() {
                     return None;
@@ -128,7 +142,7 @@ impl OwnRanges {
                     Bound::Excluded(key) => *end < key.as_slice(),
                     Bound::Unbounded => true,
                 };
-                let ends = self.of(tree).filter_map(|span| span.end.as_deref()).filter(lies_before);
+                let ends = self.of(tree).filter_map(end).filter(lies_before);
                 let Some(next) = ends.max().filter(|next| rest.is_above_lower(next)) else {
                     return Some(std::mem::replace(rest, nothing()));
                 };
@@ -140,26 +154,42 @@ impl OwnRanges {
     }
 }
 
-/// Whether the first keys of what remains lie within a span.
-fn begins_within(rest: &KeyRange, span: &KeySpan) -> bool {
+/// The first key of a deleted range.
+fn start(range: &KeyRange) -> &[u8] {
+    match &range.lower {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
+    }
+}
+
+/// The key before which a deleted range ends; `None` if it reaches to the end of the tree.
+fn end(range: &KeyRange) -> Option<&[u8]> {
+    match &range.upper {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
+    }
+}
+
+/// Whether the first keys of the rest of a scan lie within a deleted range.
+fn begins_within(rest: &KeyRange, range: &KeyRange) -> bool {
     if rest.is_empty() {
         return false;
     }
     match &rest.lower {
-        Bound::Included(key) | Bound::Excluded(key) => span.contains(key),
-        Bound::Unbounded => span.start.is_empty(),
+        Bound::Included(key) | Bound::Excluded(key) => range.contains(key),
+        Bound::Unbounded => start(range).is_empty(),
     }
 }
 
-/// Whether the last keys of what remains lie within a span.
-fn ends_within(rest: &KeyRange, span: &KeySpan) -> bool {
+/// Whether the last keys of the rest of a scan lie within a deleted range.
+fn ends_within(rest: &KeyRange, range: &KeyRange) -> bool {
     if rest.is_empty() {
         return false;
     }
     match &rest.upper {
-        Bound::Included(key) => span.contains(key),
-        Bound::Excluded(key) => *span.start < **key && span.end.as_ref().is_none_or(|end| **key <= **end),
-        Bound::Unbounded => span.end.is_none(),
+        Bound::Included(key) => range.contains(key),
+        Bound::Excluded(key) => start(range) < &**key && end(range).is_none_or(|end| **key <= *end),
+        Bound::Unbounded => end(range).is_none(),
     }
 }
 
@@ -174,22 +204,21 @@ mod tests {
 
     use pando_environment::SeededRandom;
 
-    use crate::range_deletes::own_ranges::*;
+    use super::*;
 
     const TREE: TreeId = TreeId::new(1);
 
-    fn span(lower: &[u8], upper: Option<&[u8]>) -> KeySpan {
-        let upper = upper.map_or(Bound::Unbounded, |upper| Bound::Excluded(upper.to_vec()));
-        KeySpan::of(&KeyRange { lower: Bound::Included(lower.to_vec()), upper }).expect("it has keys")
+    fn range(lower: &[u8], upper: &[u8]) -> KeyRange {
+        KeyRange { lower: Bound::Included(lower.to_vec()), upper: Bound::Excluded(upper.to_vec()) }
     }
 
     #[test]
     fn a_rollback_forgets_the_ranges_behind_the_savepoint() {
         let mut own = OwnRanges::default();
         // A write, a range, two writes, two ranges: savepoints 0 to 6.
-        own.push(TREE, span(b"a", Some(b"b")), 1);
-        own.push(TREE, span(b"c", Some(b"d")), 3);
-        own.push(TREE, span(b"e", Some(b"f")), 3);
+        own.push(TREE, &range(b"a", b"b"), 1);
+        own.push(TREE, &range(b"c", b"d"), 3);
+        own.push(TREE, &range(b"e", b"f"), 3);
         assert_eq!((own.rollback_to(9), own.len()), (6, 3), "one that lies ahead changes nothing");
         assert_eq!((own.rollback_to(6), own.len()), (3, 3));
         assert_eq!((own.rollback_to(5), own.len()), (3, 2));
@@ -208,7 +237,7 @@ mod tests {
             for _ in 0..random.below(4) {
                 let upper = if random.below(4) == 0 { Bound::Unbounded } else { Bound::Excluded(key()) };
                 let range = KeyRange { lower: Bound::Included(key()), upper };
-                own.ranges.extend(KeySpan::of(&range).map(|span| DeletedRange { tree: TREE, span }));
+                own.push(TREE, &range, 0);
             }
             let bound = || match random.below(3) {
                 0 => Bound::Included(key()),
