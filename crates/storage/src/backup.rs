@@ -1,28 +1,28 @@
-//! Online backup as the contract has it: what is asked for, and what came of it.
+//! Online backup in the contract: the request, and the report.
 
 use std::path::Path;
 
 use pando_environment::Environment;
 
-use crate::CommitTimestamp;
+use crate::identifiers::CommitTimestamp;
 
 /// A backup to be made; see [`Engine::backup`](crate::Engine::backup).
 #[derive(Clone, Copy)]
 pub struct BackupRequest<'a> {
     /// Where the folders lie: the doors through which the backup is written.
     pub environment: &'a Environment,
-    /// The folder that takes the backup: not there yet, empty, or with what an unfinished backup left.
+    /// The folder that takes the backup: not there yet, empty, or with the rest of an unfinished backup.
     pub folder: &'a Path,
-    /// The folder of an earlier backup of the same store: what that has is left out, where the engine can.
+    /// The folder of an earlier backup of the same store. An engine that can leaves out its content.
     pub since: Option<&'a Path>,
 }
 
 /// Whether a backup stands alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupExtent {
-    /// All there is.
+    /// The whole store.
     Full,
-    /// What an earlier backup has not: a restore needs that one, too.
+    /// The changes since an earlier backup: a restore needs that one, too.
     Incremental,
 }
 

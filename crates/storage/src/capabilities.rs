@@ -1,4 +1,4 @@
-//! What an engine declares of itself, as plain data. The conformance suite checks every claim.
+//! Capabilities: what an engine declares of itself, as plain data. The conformance suite checks every claim.
 
 /// When the loser of two transactions that update one key learns of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub enum History {
     WhileHeld,
 }
 
-/// What an engine can do. Callers never branch on it: where an engine lacks something, [`emulate`](crate::emulate)
-/// stands in. It is for the conformance suite and for people.
+/// The abilities of an engine. Callers never branch on them: where an engine lacks one,
+/// [`emulate`](crate::emulate) stands in. They are for the conformance suite and for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// When the loser of a conflict learns of it.
@@ -39,8 +39,8 @@ pub struct Capabilities {
 /// How [`Transaction::delete_range`](crate::Transaction::delete_range) is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeDeletes {
-    /// By one message, where the range is worth it: nothing is read, nothing is written for a key. The whole range is claimed, so that
-    /// it conflicts with updates of keys within that nobody has seen, too.
+    /// By one message, where the range is worth it: nothing is read, nothing is written for a key. The whole
+    /// range is claimed, so that it conflicts with updates of keys within that nobody has seen, too.
     OneMessage,
     /// By the emulation: a scan, and a delete with an intent for each key.
     Emulated,
@@ -49,7 +49,7 @@ pub enum RangeDeletes {
 /// How [`Transaction::merge`](crate::Transaction::merge) without an intent is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merging {
-    /// Nothing is read, and no merge conflicts with another: all of them count.
+    /// No read, and no conflict of one merge with another: all of them count.
     Blind,
     /// By the emulation: a get, and a put with an intent.
     Emulated,

@@ -1,8 +1,8 @@
-//! Checking an open store as the contract has it: what is asked for, and what was found.
+//! The check of an open store in the contract: the request, and the report.
 
 use std::num::NonZeroU64;
 
-use crate::TreeId;
+use crate::identifiers::TreeId;
 
 /// A check to be made; see [`Engine::check`](crate::Engine::check).
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct CheckRequest<'a> {
     pub bytes_per_second: Option<NonZeroU64>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Trees checked.
@@ -22,7 +22,8 @@ pub struct CheckReport {
     pub entries: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// What is wrong, a sentence each with the keys concerned; at most [`PROBLEMS_MAX`](CheckReport::PROBLEMS_MAX).
+    /// The problems, a sentence each with the keys concerned; at most
+    /// [`PROBLEMS_MAX`](CheckReport::PROBLEMS_MAX).
     pub problems: Vec<String>,
 }
 

@@ -1,18 +1,21 @@
-//! A wrapper around any engine that panics with a sentence when the engine, or who calls it, breaks the contract.
+//! The checking wrapper: it panics with a sentence when an engine, or its caller, breaks the contract.
 //!
-//! For tests and debug builds: a broken promise then shows where it is broken, and not three layers above as a wrong
-//! answer. It changes nothing that passes through it.
+//! For tests and debug builds. A broken promise then shows where it is broken, and not three layers above as
+//! a wrong answer. The wrapper changes no answer.
 //!
-//! # What it checks
-//! - Errors: each method answers only with the kinds that [`Call::allows`] lists; `WouldBlock` never with `MayBlock`.
-//! - Scans: keys strictly ordered in their direction and within their bounds; limits kept; an empty batch only at the end.
-//! - Sizes: oversized keys and values are refused, and none comes out.
-//! - Order: durability never reaches further than visibility; a snapshot is the one asked for; a closed engine stays closed.
-//! - The caller: nothing but `rollback` after a conflict; no writes in a reading transaction that the engine lets pass;
-//!   no batch limit of zero entries.
+//! # Checks
+//! - Errors: each method answers only with the kinds that [`Call::allows`] lists; `WouldBlock` never with
+//!   `MayBlock`.
+//! - Scans: keys strictly ordered in their direction and within their bounds; limits kept; an empty batch
+//!   only at the end.
+//! - Sizes: keys and values that are too long are refused, and none comes out.
+//! - Order: a snapshot is the one asked for; a commit is later than its snapshot; a closed engine stays
+//!   closed.
+//! - The caller: only `rollback` after a conflict; no writes that the engine lets pass in a reading
+//!   transaction; no batch limit of zero entries.
 //!
 //! # Not here
-//! Whether the values are right: that is the conformance suite's business (`tools/conformance`).
+//! Whether the values are right: the conformance suite (`tools/conformance`) tests that.
 
 mod call;
 mod transaction;
@@ -22,11 +25,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::call::Call;
 use self::transaction::CheckedTransaction;
-use crate::{
-    BackupReport, BackupRequest, Begin, Capabilities, CheckReport, CheckRequest, CommitReceipt, Durability,
-    DurabilityWaker, Engine, Estimate, HeldMemory, LiveTransaction, LoadDurability, Lsn, SharedEngine,
-    SortedEntries, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
-};
+use crate::backup::{BackupReport, BackupRequest};
+use crate::capabilities::Capabilities;
+use crate::check::{CheckReport, CheckRequest};
+use crate::durability::{CommitReceipt, Durability, DurabilityWaker};
+use crate::engine::{Begin, Engine, SharedEngine, TreeDescription, TreeOptions};
+use crate::error::StorageError;
+use crate::identifiers::TreeId;
+use crate::load::{LoadDurability, SortedEntries};
+use crate::memory::HeldMemory;
+use crate::statistics::{Estimate, LiveTransaction, Statistics, Wait};
+use crate::transaction::Transaction;
 
 /// An engine under supervision. See the module's head.
 pub struct CheckedEngine {
@@ -99,21 +108,6 @@ impl Engine for CheckedEngine {
     fn wait_durable(&self, receipt: CommitReceipt, durability: Durability) -> Result<(), StorageError> {
         // Not through `check`: what was durable before the engine closed may still be said to be.
         Call::WaitDurable.check(self.inner.wait_durable(receipt, durability))
-    }
-
-    fn durable_to(&self, durability: Durability) -> Lsn {
-        let stronger = match durability {
-            Durability::None => Durability::Logged,
-            Durability::Logged | Durability::Synced => Durability::Synced,
-        };
-        // In this order: what is synced now was logged before the second look.
-        let stronger_end = self.inner.durable_to(stronger);
-        let end = self.inner.durable_to(durability);
-        assert!(
-            stronger_end <= end,
-            "{stronger:?} reaches to {stronger_end:?}, beyond {durability:?} at {end:?}"
-        );
-        end
     }
 
     fn checkpoint(&self) -> Result<(), StorageError> {

@@ -1,11 +1,12 @@
-//! How far a commit has got on its way to the device, and who is told.
+//! Durability: the stages of a commit on its way to the device, and the waker that is told.
 
-use crate::{CommitTimestamp, Lsn, StorageError};
+use crate::error::StorageError;
+use crate::identifiers::{CommitTimestamp, Lsn};
 
 /// How durable a commit must be before its client is told that it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Durability {
-    /// Nothing is promised beyond visibility; the log follows in its own time.
+    /// Visible, and no more is promised; the log follows in its own time.
     None,
     /// The log record is in the kernel: it survives a killed process, and is synced within 100 ms.
     Logged,
@@ -13,7 +14,7 @@ pub enum Durability {
     Synced,
 }
 
-/// What a commit returns as soon as its writes are visible.
+/// The answer of a commit, given as soon as its writes are visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitReceipt {
     /// The commit's place in the order of all commits.

@@ -1,28 +1,39 @@
 //! The engine: a store of named trees, opened by the crate that implements it.
+//!
+//! # How to implement one
+//! 1. Copy `engines/memory`. It implements every required method in the plainest way.
+//! 2. Implement [`EngineSnapshot`](crate::EngineSnapshot): reads of one snapshot, and one commit. `begin`
+//!    returns a [`SnapshotTransaction`](crate::SnapshotTransaction) over it, which brings own writes, claims
+//!    and savepoints.
+//! 3. Keep a table of [`Intents`](crate::Intents), and tell it the oldest live snapshot whenever that moves.
+//! 4. Declare [`Capabilities`], and let `engine_conformance!` of `tools/conformance` be the engine's test
+//!    file.
+//! 5. Methods with a default are emulations ([`emulate`](crate::emulate)). Override those that the engine
+//!    does better.
+
+pub(crate) mod emulate;
 
 use std::sync::Arc;
 
-use crate::{
-    BackupReport, BackupRequest, Capabilities, CheckReport, CheckRequest, CommitReceipt, Durability,
-    DurabilityWaker, ErrorKind, Estimate, HeldMemory, LiveTransaction, LoadDurability, Lsn, MemoryAccount,
-    SnapshotTimestamp, SortedEntries, Statistics, StorageError, Transaction, TreeId, Wait,
-};
-
-/// Whether a transaction may write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Reads only: `put` and `delete` are [`InvalidInput`](crate::ErrorKind::InvalidInput).
-    Read,
-    /// Reads and writes.
-    Write,
-}
+use crate::access::Mode;
+use crate::backup::{BackupReport, BackupRequest};
+use crate::capabilities::Capabilities;
+use crate::check::{CheckReport, CheckRequest};
+use crate::durability::{CommitReceipt, Durability, DurabilityWaker};
+use crate::error::{ErrorKind, StorageError};
+use crate::identifiers::{SnapshotTimestamp, TreeId};
+use crate::load::{LoadDurability, SortedEntries};
+use crate::memory::{HeldMemory, MemoryAccount};
+use crate::statistics::{Estimate, LiveTransaction, Statistics, Wait};
+use crate::transaction::Transaction;
 
 /// How a transaction begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
     /// Whether it may write.
     pub mode: Mode,
-    /// `None`: the newest snapshot. `Some`: a past one, where the engine keeps history.
+    /// `None`: the newest snapshot. `Some`: a past one, where the engine keeps history. Meant for snapshot
+    /// sessions, which read at a snapshot that another transaction holds.
     pub at: Option<SnapshotTimestamp>,
 }
 
@@ -42,8 +53,9 @@ pub struct TreeDescription {
     pub name: String,
 }
 
-/// How a new tree is to be laid out: the engine's own section of options as `(name, value)` pairs, which that engine
-/// parses and refuses where unknown ([`InvalidInput`](crate::ErrorKind::InvalidInput)). Empty means the defaults.
+/// The layout of a new tree: the engine's own section of options as `(name, value)` pairs. The engine parses
+/// them, and refuses unknown ones as [`InvalidInput`](crate::ErrorKind::InvalidInput). Empty means the
+/// defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeOptions {
     /// For example `("compression", "zstd")`, `("pageSize", "16KB")`.
@@ -53,53 +65,57 @@ pub struct TreeOptions {
 /// A store of named trees.
 ///
 /// # Threads
-/// All methods may be called from any thread at any time. None blocks but those that say so.
+/// Any thread may call any method at any time. A method blocks only if its description says so.
 ///
 /// # Durability of trees
-/// `create_tree` and `drop_tree` are ordered in the log with commits: after a crash, a tree whose creation came before a
-/// surviving commit exists. A created tree that no commit refers to may be there or not. The catalog therefore creates a
-/// tree *before* it commits the reference, drops it *after* it has committed the removal, and at open drops the trees
-/// that nothing refers to.
+/// `create_tree` and `drop_tree` are ordered in the log with commits. After a crash, a tree whose creation
+/// came before a surviving commit exists. A created tree to which no commit refers may exist or not. The
+/// catalog therefore works in this order:
+/// 1. Create a tree *before* committing the reference to it.
+/// 2. Drop a tree *after* committing the removal of its reference.
+/// 3. At open, drop the trees without a reference.
 pub trait Engine: Send + Sync {
     /// The engine's name as the configuration knows it (`betree`, `memory`, …).
     fn name(&self) -> &'static str;
 
-    /// What it declares of itself.
+    /// The capabilities that the engine declares.
     fn capabilities(&self) -> Capabilities;
 
-    /// Creates an empty tree, for use at once, by transactions that are already under way too. A name that exists is
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), as are unknown options.
+    /// Creates an empty tree. Transactions may use it at once, also those that are already live. A name that
+    /// exists is [`InvalidInput`](crate::ErrorKind::InvalidInput), and so are unknown options.
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError>;
 
-    /// Removes a tree. Transactions that began before may go on reading it; later ones get
-    /// [`NotFound`](crate::ErrorKind::NotFound). A write to it that has not been committed is lost: `put` or `commit` may say
-    /// so by [`NotFound`](crate::ErrorKind::NotFound). Its name may be given to another tree at once; its number never. Its
-    /// space comes back when no one reads it any more.
+    /// Removes a tree.
+    ///
+    /// - Transactions that began before may go on reading it. Later ones get
+    ///   [`NotFound`](crate::ErrorKind::NotFound).
+    /// - A write to it that has not been committed is lost. `put` or `commit` may report that by
+    ///   [`NotFound`](crate::ErrorKind::NotFound).
+    /// - Its name may be used for another tree at once, its number never.
+    /// - Its space comes back when no transaction reads it any more.
     fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError>;
 
     /// All trees, by number.
     fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError>;
 
-    /// Begins a transaction. A snapshot that is gone or in the future is [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    /// Begins a transaction. A snapshot that is gone or in the future is
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput).
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError>;
 
-    /// Calls the waker when the log up to `receipt.lsn` has reached `durability`: at once, on this thread, if it has.
-    /// Asking for [`Synced`](Durability::Synced) starts a sync that all waiters share. Never blocks.
+    /// Calls the waker when the log up to `receipt.lsn` has reached `durability`: at once, on this thread, if
+    /// it has. Asking for [`Synced`](Durability::Synced) starts a sync that all waiters share. Never blocks.
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker);
 
     /// Waits until the log up to `receipt.lsn` has reached `durability`. Blocks.
     fn wait_durable(&self, receipt: CommitReceipt, durability: Durability) -> Result<(), StorageError>;
 
-    /// The end of the log that is durable to this degree: every record at or before it survives.
-    fn durable_to(&self, durability: Durability) -> Lsn;
-
-    /// Writes all that has been committed to its final place, so that recovery has nothing to replay from before. Blocks the
-    /// caller, and nobody else.
+    /// Writes all committed data to its final place, so that recovery need not replay the log before it.
+    /// Blocks its caller only.
     fn checkpoint(&self) -> Result<(), StorageError>;
 
-    /// Makes some trees, or all where none is named, as small and as quick to read as they can be, and gives back to the device what
-    /// that frees, as far as the engine can: one that keeps nothing waiting only makes a [checkpoint](Engine::checkpoint).
-    /// Changes nothing that a reader could see. Blocks the caller, and nobody else.
+    /// Makes some trees (all if none is named) as small and as quick to read as possible, and returns the
+    /// freed space to the device as far as the engine can. An engine without pending work only makes a
+    /// [checkpoint](Engine::checkpoint). Changes no answer of a read. Blocks its caller only.
     fn compact(&self, trees: &[TreeId]) -> Result<(), StorageError> {
         for tree in trees {
             self.tree_estimate(*tree)?;
@@ -107,10 +123,10 @@ pub trait Engine: Send + Sync {
         self.checkpoint()
     }
 
-    /// Roughly how much lies in a whole tree, cheaply.
+    /// Entries and bytes of a whole tree, about; cheap.
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError>;
 
-    /// Bytes that the tree takes on the device, and bytes of the whole store for `None`.
+    /// Bytes that the tree takes on the device; for `None` those of the whole store.
     fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError>;
 
     /// Counters and gauges.
@@ -121,18 +137,19 @@ pub trait Engine: Send + Sync {
         self.tree_estimate(tree).map(|_| Statistics::new())
     }
 
-    /// What was waited for most since the store was opened, the longest first.
+    /// The longest waits since the store was opened, the longest first.
     fn waits(&self) -> Vec<Wait> {
         Vec::new()
     }
 
-    /// The settings that can be changed while the engine is open, in its own words, with their present values.
+    /// The settings that can be changed while the engine is open, by the engine's own names, with their
+    /// present values.
     fn settings(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Changes some of the [settings](Engine::settings), all or none, until the store is closed. A name or a value that cannot be
-    /// is [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    /// Changes some of the [settings](Engine::settings), all or none, until the store is closed. An unknown
+    /// name or an impossible value is [`InvalidInput`](crate::ErrorKind::InvalidInput).
     fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), StorageError> {
         match changes.first() {
             None => Ok(()),
@@ -144,14 +161,15 @@ pub trait Engine: Send + Sync {
         }
     }
 
-    /// Memory for work beside the engine, such as sorting, which counts against the engine's limit as long as it is held: as much as
-    /// is wanted, or less, where the engine has a limit and no more is to be had. The caller keeps to what it got.
+    /// Lends memory for work beside the engine, such as sorting. It counts against the engine's limit as long
+    /// as it is held. The answer has the wanted bytes, or fewer where the limit leaves no more; the caller
+    /// uses no more than it got.
     fn lend_memory(&self, wanted: usize) -> HeldMemory {
         MemoryAccount::default().hold(wanted)
     }
 
-    /// Gives a tree other options in place of those that it was made with: what is written from now on keeps to them. Durable
-    /// and in order with commits, as the creation of a tree is. Unknown ones are
+    /// Gives a tree other options. Data written from now on keeps to them. The change is durable and in order
+    /// with commits, as the creation of a tree is. Unknown options are
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput).
     fn change_tree_options(&self, tree: TreeId, options: &TreeOptions) -> Result<(), StorageError> {
         self.tree_estimate(tree)?;
@@ -164,41 +182,45 @@ pub trait Engine: Send + Sync {
         }
     }
 
-    /// Fills a tree that nobody has written to, and nobody else writes to meanwhile, with entries in ascending order of their
-    /// keys; the number of entries. All transactions see them, those too that began before. A tree that has entries, and keys
-    /// that do not ascend strictly, are [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    /// Fills an empty tree with entries in ascending order of their keys; returns their number. No
+    /// transaction may have written to the tree or write to it meanwhile. All transactions see the entries,
+    /// also those that began before. A tree that has entries, and keys that do not ascend strictly, are
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput).
     ///
-    /// With [`LoadDurability::Durable`] the entries survive any crash from when this returns. Until then, after an error, and
-    /// without it until the store is closed, the tree may be there after a crash with all, some or none of them: refer to it
-    /// only afterwards, and drop it after an error. Blocks the caller, and nobody else.
+    /// With [`LoadDurability::Durable`] the entries survive any crash once this has returned. Until then,
+    /// after an error, and with [`LoadDurability::Scratch`], the tree may be there after a crash with all,
+    /// some or none of them. So refer to the tree only afterwards, and drop it after an error. Blocks its
+    /// caller only.
     fn load(
         &self,
         tree: TreeId,
         entries: &mut dyn SortedEntries,
         durability: LoadDurability,
     ) -> Result<u64, StorageError> {
-        crate::emulate::load(self, tree, entries, durability)
+        emulate::load(self, tree, entries, durability)
     }
 
     /// Transactions that have neither committed nor rolled back, oldest first.
     fn live_transactions(&self) -> Vec<LiveTransaction>;
 
-    /// Reads everything in some trees, or in all, and says what is damaged, while commits go on. Damage is no error of the
-    /// call. Blocks the caller, and nobody else.
+    /// Reads everything in some trees, or in all, and reports damage, while commits go on. Damage is no error
+    /// of the call. Blocks its caller only.
     fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
-        crate::emulate::check(self, request)
+        emulate::check(self, request)
     }
 
-    /// Writes a backup of everything into a folder, while commits go on: it holds exactly the commits up to one that was the
-    /// newest at some moment of the call. A folder that holds anything but an unfinished backup, or a `since` that is no
-    /// backup of this store, is [`InvalidInput`](crate::ErrorKind::InvalidInput). After an error the folder holds no finished
-    /// backup, and the store is as it was. Blocks the caller, and nobody else.
+    /// Writes a backup of the whole store into a folder, while commits go on. It holds exactly the commits up
+    /// to one that was the newest at a moment within the call.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) is the answer for a folder that holds anything but an
+    /// unfinished backup, and for a `since` that is no backup of this store. After an error the folder holds
+    /// no finished backup, and the store is unchanged. Blocks its caller only.
     fn backup(&self, request: &BackupRequest<'_>) -> Result<BackupReport, StorageError> {
-        crate::emulate::backup(self, request)
+        emulate::backup(self, request)
     }
 
     /// Ends cleanly: syncs, checkpoints, stops background work. Later calls fail with
-    /// [`Closed`](crate::ErrorKind::Closed). Dropping an engine without it is a crash as far as durability goes. Blocks.
+    /// [`Closed`](crate::ErrorKind::Closed). An engine that is dropped without it counts as crashed as far as
+    /// durability goes. Blocks.
     fn close(&self) -> Result<(), StorageError>;
 }
 

@@ -1,19 +1,20 @@
-//! Errors of the contract: the kind says what the caller must do, the fields and the source say what happened.
+//! Errors of the contract. The kind says what the caller must do; the message and the source say what
+//! happened.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::MissedRead;
+use pando_environment::MissedRead;
 
-/// What the caller must do about an error.
+/// The cure of an error: each kind says what its caller must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// Another transaction updated the key first: roll back and retry the whole transaction.
     Conflict,
     /// The engine has no room for this now (too many transactions, the log budget is used up): retry later.
     Busy,
-    /// The answer needs the device, and the caller asked for [`BlockingMode::CachedOnly`](crate::BlockingMode::CachedOnly):
-    /// ask again where waiting is allowed.
+    /// The answer needs the device, and the caller asked for
+    /// [`BlockingMode::CachedOnly`](crate::BlockingMode::CachedOnly): ask again where waiting is allowed.
     WouldBlock,
     /// The tree is not there (or not any more).
     NotFound,
@@ -21,9 +22,11 @@ pub enum ErrorKind {
     InvalidInput,
     /// A transaction has more writes than the engine holds at once: roll back, and do it in smaller steps.
     TooLarge,
-    /// Bytes on the device are not what was written: restore from a backup; other trees and ranges stay readable.
+    /// Bytes on the device are not what was written: restore from a backup; other trees and ranges stay
+    /// readable.
     Corrupt,
-    /// The device said no to this request (full, or an error): free space or mend it; nothing acknowledged is lost.
+    /// The device said no to this request (full, or an error): free space or mend it; nothing acknowledged is
+    /// lost.
     Io,
     /// The engine is closed, or has stopped itself after a failed sync: open it again.
     Closed,
@@ -57,7 +60,8 @@ impl ErrorKind {
     /// Whether the engine takes no further writes after this error.
     pub const fn poisons_engine(self) -> bool {
         match self {
-            // A failed fsync surfaces as `Closed`: what the kernel dropped can never be synced by a second try.
+            // A failed fsync surfaces as `Closed`: what the kernel dropped can never be synced by a second
+            // try.
             ErrorKind::Closed => true,
             ErrorKind::Conflict
             | ErrorKind::Busy
@@ -73,7 +77,8 @@ impl ErrorKind {
     }
 }
 
-/// An error of an engine: a [`kind`](StorageError::kind) for the caller, a sentence for people, and the cause.
+/// An error of an engine: a [`kind`](StorageError::kind) for the caller, a sentence for people, and the
+/// cause.
 ///
 /// Cloning is cheap: wakers hand one error to many waiters.
 #[derive(Clone)]
@@ -128,7 +133,7 @@ impl StorageError {
         StorageError { kind: ErrorKind::Conflict, detail: None }
     }
 
-    /// What the caller must do.
+    /// The kind, which says what the caller must do.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -53,7 +53,8 @@ impl Lsn {
     /// The place after this one.
     ///
     /// # Panics
-    /// At the end of the number space, which a store does not reach at a billion records a second for 500 years.
+    /// At the end of the number space, which a store does not reach at a billion records a second for 500
+    /// years.
     #[must_use]
     pub fn next(self) -> Lsn {
         Lsn(self.0.checked_add(1).expect("the LSN space of 64 bits does not run out"))
@@ -106,7 +107,7 @@ impl fmt::Debug for CommitTimestamp {
     }
 }
 
-/// What a transaction sees: every commit up to and including this time.
+/// The newest commit that a transaction sees; it sees all earlier ones, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SnapshotTimestamp(u64);
 
@@ -121,7 +122,7 @@ impl SnapshotTimestamp {
         SnapshotTimestamp(number)
     }
 
-    /// The snapshot that a reader gets who begins just after this commit.
+    /// The snapshot of a reader that begins just after this commit.
     pub const fn after(commit: CommitTimestamp) -> SnapshotTimestamp {
         SnapshotTimestamp(commit.0)
     }
@@ -140,5 +141,21 @@ impl SnapshotTimestamp {
 impl fmt::Debug for SnapshotTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "snapshot-{}", self.0)
+    }
+}
+
+/// A point within a transaction's writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(usize);
+
+impl Savepoint {
+    /// The savepoint after this many writes.
+    pub const fn new(writes: usize) -> Savepoint {
+        Savepoint(writes)
+    }
+
+    /// Writes before it.
+    pub const fn writes(self) -> usize {
+        self.0
     }
 }

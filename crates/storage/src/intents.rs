@@ -1,35 +1,41 @@
-//! Intents: who is updating which key, and who did so last. They make the first updater win.
+//! Intents: which transaction updates which key, and the last commit that did. They make the first updater
+//! win.
 //!
 //! # Terms
-//! - *Fingerprint*: 64 bits of hash over tree and key. Two keys with one fingerprint conflict without need; that happens
-//!   once in 2⁶⁴ pairs and costs a retry.
+//! - *Fingerprint*: 64 bits of hash over tree and key. Two keys with one fingerprint conflict without need;
+//!   that happens once in 2⁶⁴ pairs and costs a retry.
 //! - *Intent*: a transaction's claim on a fingerprint, from its first update of the key to its end.
-//! - *Settled* entry: one without an owner, kept because a transaction older than its commit may still come along.
+//! - *Settled* entry: one without an owner, kept because a transaction older than its commit may still update
+//!   the key.
 //!
-//! # How
-//! 1. [`Intents::acquire`] fails where another transaction owns the fingerprint, or a commit later than the caller's
-//!    snapshot settled it. Otherwise the caller owns it.
-//! 2. [`Intents::commit`] settles the owner's entries at its timestamp; [`Intents::release`] puts back what was before.
-//! 3. When a shard has doubled it is swept: settled entries that every live snapshot sees can refuse nobody any more.
-//! 4. A shard still above its cap evicts the older half of its settled entries and remembers the latest commit among them:
-//!    from then on a snapshot older than that conflicts on every key the shard does not know. So memory is bounded,
-//!    and eviction costs false conflicts, never a missed one.
+//! # Algorithm
+//! 1. [`Intents::acquire`] fails where another transaction owns the fingerprint, or a commit later than the
+//!    caller's snapshot settled it. Otherwise the caller owns it.
+//! 2. [`Intents::commit`] settles the owner's entries at its timestamp; [`Intents::release`] restores the
+//!    state before.
+//! 3. A shard that has doubled is swept: settled entries that every live snapshot sees can no longer refuse a
+//!    transaction.
+//! 4. A shard still above its cap evicts the older half of its settled entries, and remembers the latest
+//!    commit among them. From then on a snapshot older than that commit conflicts on every key that the shard
+//!    does not know. So memory is bounded, and eviction costs false conflicts, never a missed one.
 //!
 //! # Transactions with very many keys
-//! A table entry takes some 70 bytes. A transaction that has claimed [`CLAIMS_MAX`] keys ([`Claims`]) goes on *widely*: its further
-//! keys go into filters, one in each shard, of some 10 to 40 bits a key, at most 112 MB in all. Whoever claims a key that such a filter may contain
-//! conflicts, two times in a hundred without need. At the commit the filters are settled as entries are, and go when every live
-//! snapshot sees it.
+//! A table entry takes some 70 bytes. A transaction that has claimed [`CLAIMS_MAX`] keys ([`Claims`]) claims
+//! further ones *widely*: in filters, one in each shard, of some 10 to 40 bits a key, at most 112 MB in all.
+//! A claim of a key that such a filter may contain conflicts, two times in a hundred without need. A commit
+//! settles the filters as it settles entries. They go when every live snapshot sees the commit.
 //!
 //! # Whole ranges
-//! A transaction can claim all keys of a range, also those that nobody has: see [`ranges`].
+//! A transaction can claim all keys of a range, also those that no transaction has claimed: see [`ranges`].
 //!
 //! # The order at commit
-//! An engine gives out the timestamp, calls `commit` here, and only then lets snapshots see that timestamp. So whoever sees
-//! the commit finds its intents free: one client's transactions, one after another, never conflict with themselves.
+//! An engine assigns the timestamp, calls `commit` here, and only then lets snapshots see that timestamp. A
+//! transaction that sees the commit therefore finds its intents free. One client's transactions, one after
+//! another, never conflict with themselves.
 //!
 //! # Invariants
-//! - The oldest snapshot told to [`Intents::set_oldest_snapshot`] is at most that of every live and future transaction.
+//! - The oldest snapshot told to [`Intents::set_oldest_snapshot`] is at most that of every live and future
+//!   transaction.
 //! - An owned entry is never swept or evicted.
 //! - An entry without owner has a commit timestamp above zero.
 
@@ -39,10 +45,12 @@ use std::num::NonZeroU64;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use pando_environment::sync::Mutex;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::error::StorageError;
+use crate::fingerprint::fingerprint;
+use crate::identifiers::{CommitTimestamp, SnapshotTimestamp, TreeId};
 use crate::key_filter::GrowingFilter;
-use crate::{CommitTimestamp, KeyRange, SnapshotTimestamp, StorageError, TreeId};
+use crate::key_range::KeyRange;
 
 mod claims;
 mod ranges;
@@ -111,7 +119,7 @@ struct Shard {
     sweep_at: usize,
     /// The latest commit among evicted entries.
     evicted_to: CommitTimestamp,
-    /// What transactions with very many keys have claimed or updated.
+    /// Keys that transactions with very many keys have claimed or updated.
     wide: Vec<Wide>,
 }
 
@@ -142,7 +150,8 @@ impl Intents {
         Intents::with_entries_max(ENTRIES_MAX)
     }
 
-    /// An empty table that keeps at most about this many settled entries (at least 4 in each of its 64 shards).
+    /// An empty table that keeps at most about this many settled entries (at least 4 in each of its 64
+    /// shards).
     pub fn with_entries_max(entries_max: usize) -> Intents {
         let shard = || {
             let shard = Shard {
@@ -161,8 +170,8 @@ impl Intents {
         }
     }
 
-    /// Claims a key for a transaction, or [`Conflict`](crate::ErrorKind::Conflict). A transaction may claim a key again;
-    /// either of the two intents then gives it back.
+    /// Claims a key for a transaction, or [`Conflict`](crate::ErrorKind::Conflict). A transaction may claim a
+    /// key again; either of the two intents then gives it back.
     pub fn acquire(
         &self,
         owner: TransactionId,
@@ -181,8 +190,9 @@ impl Intents {
         Ok(Intent { fingerprint, owner })
     }
 
-    /// Claims all keys of a range, or [`Conflict`](crate::ErrorKind::Conflict); until [`Intents::commit_ranges`] or
-    /// [`Intents::release_ranges`]. False if there are too many such claims already: then the keys are to be claimed one by one.
+    /// Claims all keys of a range, or [`Conflict`](crate::ErrorKind::Conflict); until
+    /// [`Intents::commit_ranges`] or [`Intents::release_ranges`]. False if there are too many such claims
+    /// already: then the keys are to be claimed one by one.
     fn acquire_range(
         &self,
         owner: TransactionId,
@@ -229,7 +239,7 @@ impl Intents {
         shard.claim_widely(fingerprint, owner, snapshot)
     }
 
-    /// Settles what a transaction has claimed widely.
+    /// Settles the wide claims of a transaction.
     fn commit_wide(&self, owner: TransactionId, timestamp: CommitTimestamp) {
         for shard in &self.shards {
             let mut shard = shard.lock();
@@ -240,7 +250,7 @@ impl Intents {
         }
     }
 
-    /// Gives back what a transaction has claimed widely.
+    /// Gives back the wide claims of a transaction.
     fn release_wide(&self, owner: TransactionId) {
         for shard in &self.shards {
             shard.lock().wide.retain(|wide| wide.owner != Some(owner));
@@ -260,7 +270,7 @@ impl Intents {
         SnapshotTimestamp::new(self.oldest_snapshot.load(Ordering::Acquire))
     }
 
-    /// Bytes of memory of what is claimed widely.
+    /// Bytes of memory of all wide claims.
     #[cfg(test)]
     fn wide_memory(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().wide_memory()).sum()
@@ -312,7 +322,8 @@ impl Intents {
     }
 
     fn shard(&self, fingerprint: u64) -> &Mutex<Shard> {
-        // The table's buckets come from the lowest bits and its tags from the highest: the shard takes others.
+        // The table's buckets come from the lowest bits and its tags from the highest: the shard takes
+        // others.
         &self.shards[(fingerprint >> 40) as usize % SHARDS]
     }
 }
@@ -435,7 +446,8 @@ impl Shard {
             return;
         };
         if entry.get().committed == CommitTimestamp::ZERO {
-            // Left in place it would vouch that no commit updated the key, which an eviction may have made untrue.
+            // Left in place it would vouch that no commit updated the key, which an eviction may have made
+            // untrue.
             entry.remove();
         } else {
             entry.get_mut().owner = None;
@@ -466,14 +478,6 @@ impl Shard {
 
 fn is_owned(slot: &Slot, intent: &Intent) -> bool {
     slot.fingerprint == intent.fingerprint && slot.owner == Some(intent.owner)
-}
-
-/// 64 bits that stand for a key of a tree.
-///
-/// The number of the tree is spread over all bits of the seed first: xxh3 adds a seed to the bytes of a short key as they are, so that
-/// small numbers would make neighbouring keys of neighbouring trees meet.
-pub(crate) fn fingerprint(tree: TreeId, key: &[u8]) -> u64 {
-    xxh3_64_with_seed(key, u64::from(tree.get()).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! A filter of keys: says of a fingerprint that it was never added, or that it may have been.
+//! A filter of keys: for a fingerprint it answers *never added* or *maybe added*.
 //!
-//! One word of 64 bits for each key, of which the key sets four: one look into memory answers. With ten bits a key, two in a
-//! hundred that were never added pass. A filter that is given more than it was made for lets more pass, and never forgets.
+//! It has one word of 64 bits for each key, of which the key sets four: one look into memory answers. With
+//! ten bits a key, two in a hundred that were never added pass. With more keys than it was made for more
+//! pass, and none that was added is lost.
 
 /// Bits for each key that a filter is made for.
 const BITS_A_KEY: usize = 10;
-/// What the first filter of a growing one is made for.
+/// Keys of the first filter of a growing one.
 const FIRST_KEYS: usize = 1 << 10;
-/// What the largest filter of a growing one is made for: 1.3 MB.
+/// Keys of the largest filter of a growing one, which takes 1.3 MB.
 const KEYS_MAX: usize = 1 << 20;
 
 /// See the module's head.
@@ -39,7 +40,7 @@ impl KeyFilter {
     }
 
     fn place_of(&self, fingerprint: u64) -> (usize, u64) {
-        // What is asked for at one place (a shard, say) has bits in common: they are spread first.
+        // Fingerprints of one shard have bits in common, so they are spread first.
         let mixed = (fingerprint ^ (fingerprint >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let at = ((mixed >> 32) * self.words.len() as u64) >> 32;
         let bits = (0..4).fold(0, |bits, part| bits | 1 << (mixed >> (part * 6) & 63));
@@ -47,12 +48,12 @@ impl KeyFilter {
     }
 }
 
-/// Filters, each for four times as many keys as the one before, for keys that nobody has counted yet. With 1.4 million it has its
-/// largest size, and lets more and more others pass.
+/// Filters, each for four times as many keys as the one before, for keys that nobody has counted yet. With
+/// 1.4 million it has its largest size, and lets more and more others pass.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GrowingFilter {
     filters: Vec<KeyFilter>,
-    /// What the last one has room for still.
+    /// Keys for which the last filter still has room.
     room: usize,
 }
 

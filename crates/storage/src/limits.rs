@@ -1,6 +1,12 @@
-//! The longest key and value, and the checks that every engine makes before it takes one.
+//! The longest key and value, and the checks that precede every write.
 
-use crate::{ErrorKind, KEY_BYTES_MAX, StorageError, VALUE_BYTES_MAX};
+use crate::error::{ErrorKind, StorageError};
+
+/// Longest key that an engine takes, in bytes.
+pub const KEY_BYTES_MAX: usize = 1_900;
+
+/// Longest value that an engine takes, in bytes: a 16 MiB document with room for what surrounds it.
+pub const VALUE_BYTES_MAX: usize = 17 * 1024 * 1024;
 
 /// Refuses a key that is longer than [`KEY_BYTES_MAX`].
 pub fn check_key(key: &[u8]) -> Result<(), StorageError> {

@@ -1,15 +1,15 @@
-//! Filling an empty tree: entries in order, pulled by the engine.
+//! Bulk loads: entries in order, pulled by the engine into an empty tree.
 
 use std::marker::PhantomData;
 
-use crate::StorageError;
+use crate::error::StorageError;
 
-/// What [`Engine::load`](crate::Engine::load) leaves to a crash.
+/// Whether a load survives a crash, see [`Engine::load`](crate::Engine::load).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadDurability {
-    /// Nothing: what was loaded survives any crash.
+    /// It survives any crash.
     Durable,
-    /// All of it: the tree is for this process only.
+    /// It need not: the tree is for this process only.
     Scratch,
 }
 
@@ -26,7 +26,7 @@ pub struct IteratorEntries<'e, I> {
 }
 
 impl<'e, I: Iterator<Item = (&'e [u8], &'e [u8])>> IteratorEntries<'e, I> {
-    /// What an iterator of keys and values gives.
+    /// The entries of an iterator over keys and values.
     pub fn new(entries: I) -> IteratorEntries<'e, I> {
         IteratorEntries { entries, _borrowed: PhantomData }
     }

@@ -1,11 +1,12 @@
-//! Memory that is held outside of where it is limited, and counted there all the same: a sorter's arena, a batch of entries that a client's
-//! cursor has not asked for yet.
+//! Accounts of memory that is held outside of the engine and counts against its limit: a sorter's arena, a
+//! cursor's batch.
 //!
 //! # Terms
-//! - *Account*: a sum of bytes. Whoever limits memory keeps it, and looks at it.
+//! - *Account*: a sum of bytes. The component that limits memory keeps it, and reads it.
 //! - *Held memory*: one part of the sum, which leaves it when it is dropped.
 //!
-//! It allocates nothing and refuses nothing: it says what there is.
+//! # Not here
+//! Allocation and refusal: an account only reports.
 
 use std::cmp::Ordering as Cmp;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ impl MemoryAccount {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Adds so many bytes, until what this returns is dropped.
+    /// Adds so many bytes, until the answer is dropped.
     pub fn hold(&self, bytes: usize) -> HeldMemory {
         self.0.fetch_add(bytes, Ordering::Relaxed);
         HeldMemory { account: self.clone(), bytes }
@@ -51,7 +52,7 @@ impl HeldMemory {
         self.bytes
     }
 
-    /// It is so many now.
+    /// Changes how many.
     pub fn set(&mut self, bytes: usize) {
         match bytes.cmp(&self.bytes) {
             Cmp::Greater => self.account.0.fetch_add(bytes - self.bytes, Ordering::Relaxed),

@@ -1,39 +1,43 @@
-//! Merges: operators that change a value without anybody reading it first.
+//! Merges: operators that change a value without a read before them.
 //!
 //! # Terms
 //! - *Merge*: an operator with its operand. A merge always leaves a value behind.
 //! - *Merges*: one or more of them for one key, in the order in which they apply, as bytes.
 //!
-//! # What each operator does
-//! | operator | to a value | to a key that is not there |
+//! # Operators
+//! | operator | on a value | on an absent key |
 //! |---|---|---|
-//! | add | of 8 bytes: the sum of both as little-endian integers, modulo 2⁶⁴; of any other length: nothing, the value stays | the number itself |
+//! | add | of 8 bytes: the sum of both as little-endian integers, modulo 2⁶⁴; of another length: unchanged | the number |
 //! | max | the greater of value and operand, compared as bytes | the operand |
 //! | min | the smaller of value and operand, compared as bytes | the operand |
 //!
-//! So signed and unsigned counters are the same thing, an overflow wraps around, and a value that is no counter is not destroyed. There
-//! is no error: a merge is applied long after the call, where nobody waits for one.
+//! Signed and unsigned counters are therefore the same, an overflow wraps around, and a value that is no
+//! counter survives. There is no error: a merge is applied long after the call, when its caller is gone.
 //!
 //! # Why these
-//! Each is *associative*: applied one after the other, or first to one another and then to the value, the outcome is the same. So an
-//! engine may keep merges of a key as one, and apply them when it meets the value. A saturating sum is not (of 2⁶³ − 1, 1 and −1), nor
-//! is anything that fails for some values.
+//! Each is *associative*: applied one after the other, or first to one another and then to the value, they
+//! give the same. An engine may therefore keep the merges of a key as one, and apply them when it meets the
+//! value. A saturating sum is not associative (take 2⁶³ − 1, 1 and −1), nor is an operator that fails for
+//! some values.
 //!
 //! # Encoding
 //! ```text
-//! per merge: u8 operator (1 add, 2 max, 3 min); add: i64, little-endian; max and min: u32 length, little-endian, and the operand
+//! per merge:    u8 operator (1 add, 2 max, 3 min), operand
+//! add:          i64, little-endian
+//! max and min:  u32 length, little-endian, and the bytes
 //! ```
 //! Engines may store it as it stands.
 
 use std::borrow::Cow;
 
-use crate::{ErrorKind, KEY_BYTES_MAX, StorageError};
+use crate::error::{ErrorKind, StorageError};
+use crate::limits::KEY_BYTES_MAX;
 
 /// Longest operand of max and min, in bytes: as a key.
 pub const MERGE_OPERAND_BYTES_MAX: usize = KEY_BYTES_MAX;
 
-/// Longest encoding of merges that are kept as one. Those of one operator take as much as one; only a key to which different operators
-/// are applied in turn comes near it.
+/// Longest encoding of merges that are kept as one. Those of one operator take as much as one; only a key to
+/// which different operators are applied in turn comes near it.
 pub const MERGES_BYTES_MAX: usize = 64 << 10;
 
 const ADD: u8 = 1;
@@ -52,7 +56,7 @@ pub enum Merge<'m> {
 }
 
 impl<'m> Merge<'m> {
-    /// What becomes of a value; `None` where the key is not there.
+    /// The value that it leaves behind; `None` stands for an absent key.
     pub fn apply<'v>(&self, value: Option<&'v [u8]>) -> Cow<'v, [u8]>
     where
         'm: 'v,
@@ -127,7 +131,7 @@ impl<'m> Merge<'m> {
     }
 }
 
-/// The first merge of an encoding, and what follows it.
+/// The first merge of an encoding, and the bytes after it.
 fn decode_first(bytes: &[u8]) -> Option<(Merge<'_>, &[u8])> {
     let (code, rest) = bytes.split_first()?;
     if *code == ADD {
@@ -172,7 +176,7 @@ impl<'m> Merges<'m> {
         })
     }
 
-    /// What becomes of a value when all have been applied; `None` where the key is not there.
+    /// The value that all of them leave behind; `None` stands for an absent key.
     pub fn apply<'v>(self, value: Option<&'v [u8]>) -> Cow<'v, [u8]>
     where
         'm: 'v,

@@ -12,19 +12,21 @@
 //! ```text
 //! own writes          the latest write of a key decides; a merge goes on downwards
 //!   own ranges        a key within one is not there
-//!     snapshot        what the engine has: EngineSnapshot::get and ::scan
+//!     snapshot        the engine's entries: EngineSnapshot::get and ::scan
 //! ```
-//! What the transaction wrote into a range before it deleted the range, it deletes key by key in its own writes. So own
-//! writes always lie over own ranges.
+//! A transaction may write into a range and then delete the range. It then deletes those writes key by key in
+//! its write set. So own writes always lie over own ranges.
 //!
 //! # Steps of a write
-//! 1. Refuse: a closed engine, a transaction that is too large or only reads, a key or value that is too long, a tree that
-//!    takes no writes.
-//! 2. Claim the key, unless the write is blind. The loser of two claims gets [`Conflict`](crate::ErrorKind::Conflict).
+//! 1. Refuse: a closed engine, a transaction that is too large or only reads, a key or value that is too
+//!    long, a tree that takes no writes.
+//! 2. Claim the key, unless the write is blind. The loser of two claims gets
+//!    [`Conflict`](crate::ErrorKind::Conflict).
 //! 3. Add the write to the own writes.
 //!
 //! # Invariants
-//! - Claims are settled by [`EngineSnapshot::commit`] or given back when the transaction is dropped, never both.
+//! - Claims are settled by [`EngineSnapshot::commit`] or given back when the transaction is dropped, never
+//!   both.
 //! - A savepoint is the number of own writes and own ranges so far.
 //!
 //! # Not here
@@ -40,27 +42,34 @@ pub use engine_snapshot::{EngineSnapshot, OverlaidScan, OwnChanges};
 pub use own_ranges::DeletedRange;
 use own_ranges::{OWN_RANGES_MAX, OwnRanges};
 
+use crate::access::{BlockingMode, Claim, Mode};
+use crate::batch::{Batch, BatchLimits, ScanEnd};
+use crate::error::{ErrorKind, StorageError};
+use crate::identifiers::{Savepoint, TreeId};
+use crate::intents::Claims;
+use crate::key_range::{Direction, KeyRange};
 use crate::limits::{check_key, check_value};
-use crate::{
-    Batch, BatchLimits, BlockingMode, Change, Claim, Claims, Direction, ErrorKind, KeyRange, Merges, Mode,
-    Savepoint, ScanEnd, SpillingWrites, StorageError, Transaction, TreeId, Write, emulate,
-};
+use crate::merge::Merges;
+use crate::spill::SpillingWrites;
+use crate::transaction::Transaction;
+use crate::transaction::emulate;
+use crate::write_set::{Change, Write};
 
 /// See the module's head. Dropping it rolls it back.
 pub struct SnapshotTransaction<S: EngineSnapshot> {
     snapshot: S,
     mode: Mode,
     writes: SpillingWrites,
-    /// Deleted, except for what `writes` has.
+    /// Deleted keys, except for those in `writes`.
     ranges: OwnRanges,
     claims: Claims,
 }
 
-/// What the latest own write of a key does.
+/// The latest own write of a key, read out of the write set.
 enum OwnValue {
     Value(Bytes),
     Deleted,
-    /// Encoded merges over what lies below.
+    /// Encoded merges over the value below.
     Merges(Vec<u8>),
 }
 
@@ -75,8 +84,8 @@ impl OwnValue {
 }
 
 impl<S: EngineSnapshot> SnapshotTransaction<S> {
-    /// A transaction without writes. `claims` and `writes` are new; the engine says by them how many keys are claimed one
-    /// by one, and whether writes may leave memory.
+    /// A transaction without writes. `claims` and `writes` are new; the engine says by them how many keys are
+    /// claimed one by one, and whether writes may leave memory.
     pub fn new(snapshot: S, mode: Mode, claims: Claims, writes: SpillingWrites) -> SnapshotTransaction<S> {
         SnapshotTransaction { snapshot, mode, writes, ranges: OwnRanges::default(), claims }
     }
@@ -148,7 +157,7 @@ impl<S: EngineSnapshot> SnapshotTransaction<S> {
         self.snapshot.get(tree, key, blocking)
     }
 
-    /// Deletes what this transaction has written itself within a range.
+    /// Deletes the own writes within a range.
     fn delete_own(
         &mut self,
         tree: TreeId,
@@ -214,4 +223,3 @@ impl<S: EngineSnapshot> Drop for SnapshotTransaction<S> {
         self.snapshot.end();
     }
 }
-

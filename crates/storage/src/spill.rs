@@ -1,25 +1,28 @@
-//! The writes of a transaction that may be larger than memory.
+//! The private writes of a transaction that may be larger than memory.
 //!
 //! # Terms
-//! - *Layer*: writes that went out of memory at one time, sorted by tree and key, in a file of their own ([`SpillSpace`]).
+//! - *Layer*: writes that left memory at one time, sorted by tree and key, in a file of their own
+//!   ([`SpillSpace`]).
 //! - *Number* of a write: how many the transaction had made before it. A savepoint is a number.
 //!
-//! # How
-//! 1. Writes collect in a [`WriteSet`]. When all transactions of the store together have more in memory than the budget, the one
-//!    that writes next puts its own set into a layer and begins an empty one.
-//! 2. A read asks memory, then the layers, newest first: a filter in memory passes over those that do not have the key. A scan merges
-//!    memory, layers and engine ([`own`]).
-//! 3. A write that a later one covers goes along only if a savepoint lies between the two. Rolling back drops the layers behind the
-//!    savepoint; one that holds writes on both sides of it gets a *limit*, and shows only those before it.
-//! 4. When [`MERGED_LAYERS`] have come together that were merged equally often, one layer takes their place.
+//! # Algorithm
+//! 1. Writes collect in a [`WriteSet`]. When all transactions of the store together hold more than the
+//!    budget, the one that writes next turns its own set into a layer and begins an empty one.
+//! 2. A get asks memory, then the layers, newest first. A filter in memory skips layers that do not have the
+//!    key. A scan merges memory, layers and engine ([`own`]).
+//! 3. A write that a later one covers goes into the layer only if a savepoint lies between the two. A
+//!    rollback drops the layers after the savepoint. A layer with writes on both sides of it gets a *limit*,
+//!    and shows only those before it.
+//! 4. When there are [`MERGED_LAYERS`] layers that were merged equally often, one layer takes their place.
 //! 5. A commit reads everything once, in order, each key's newest write ([`SpillingWrites::merged`]).
 //!
 //! # Memory
-//! What is in memory is bounded by the budget, and for each transaction beyond it by a small share. Of a layer stay in memory a
-//! filter of 1.25 bytes a write, the last key of each page of 32 KiB, and one page.
+//! The budget bounds the writes in memory, plus a small share for each transaction beyond it. Of a layer
+//! there stay in memory a filter of 1.25 bytes a write, the last key of each page of 32 KiB, and one page.
 //!
-//! # A failure
-//! of the device, such as a full one, refuses the write that would have sent others out. The transaction is as it was before.
+//! # Failures
+//! Where the device fails, for example because it is full, the write that would have caused a layer is
+//! refused. The transaction is as it was before.
 
 mod layer;
 mod merged;
@@ -33,12 +36,15 @@ use layer::{Layer, LayerWriter};
 use own::SpilledOwn;
 use page::Numbered;
 
+use crate::access::{BlockingMode, Claim};
+use crate::batch::{Batch, BatchLimits, ScanEnd};
+use crate::error::{ErrorKind, StorageError};
+use crate::identifiers::{Savepoint, TreeId};
+use crate::key_range::{Direction, KeyRange};
+use crate::merge::Merge;
 use crate::write_set::OverOwn;
 use crate::write_set::overlay::{BaseScan, Wanted, scan_over};
-use crate::{
-    Batch, BatchLimits, BlockingMode, Change, Claim, Direction, ErrorKind, KeyRange, Merge, Savepoint,
-    ScanEnd, StorageError, TreeId, Write, WriteSet,
-};
+use crate::write_set::{Change, Write, WriteSet};
 
 pub use merged::MergedWrites;
 pub use space::{SpillFigures, SpillSpace};
@@ -46,7 +52,8 @@ pub use space::{SpillFigures, SpillSpace};
 /// So many layers that were merged equally often are merged into one.
 const MERGED_LAYERS: usize = 64;
 
-/// The private writes of one transaction. See the module's head. Without a space (the default) they stay in memory.
+/// The private writes of one transaction. See the module's head. Without a space (the default) they stay in
+/// memory.
 pub struct SpillingWrites {
     /// `None`: writes never leave memory.
     space: Option<Arc<SpillSpace>>,
@@ -93,10 +100,12 @@ impl SpillingWrites {
         Ok(())
     }
 
-    /// As [`WriteSet::merge`]: what is latest says by itself what becomes of the key, wherever the writes before it are.
+    /// As [`WriteSet::merge`]: what is latest says by itself what becomes of the key, wherever the writes
+    /// before it are.
     ///
     /// # Errors
-    /// Those of [`SpillingWrites::write`], of [`SpillingWrites::latest`] and of [`WriteSet::merge`]. The set is as it was.
+    /// Those of [`SpillingWrites::write`], of [`SpillingWrites::latest`] and of [`WriteSet::merge`]. The set
+    /// is as it was.
     pub fn merge(
         &mut self,
         tree: TreeId,
@@ -110,10 +119,11 @@ impl SpillingWrites {
         self.write(Write { tree, key, change: over_own.change(), claim })
     }
 
-    /// What the latest write of a key does, as it is read; `None` if there is none.
+    /// The latest write of a key, read by `read`; `None` if there is none.
     ///
     /// # Errors
-    /// [`WouldBlock`](crate::ErrorKind::WouldBlock) where it has to be read from the device, and the caller must not block.
+    /// [`WouldBlock`](crate::ErrorKind::WouldBlock) where it has to be read from the device, and the caller
+    /// must not block.
     pub fn latest<T>(
         &self,
         tree: TreeId,
@@ -189,7 +199,8 @@ impl SpillingWrites {
         self.memory.keys() + self.layers.iter().map(|layer| layer.entries).sum::<usize>()
     }
 
-    /// Bytes of keys and values, covered ones too, but not those that went out of memory after they were covered.
+    /// Bytes of keys and values, covered ones too, but not those that went out of memory after they were
+    /// covered.
     pub fn bytes(&self) -> usize {
         self.memory.bytes() + self.layers.iter().map(|layer| layer.content_bytes).sum::<usize>()
     }
@@ -209,7 +220,8 @@ impl SpillingWrites {
         Savepoint::new(number)
     }
 
-    /// Forgets every write since the savepoint. One that lies ahead (made before an earlier rollback) changes nothing.
+    /// Forgets every write since the savepoint. One that lies ahead (made before an earlier rollback) changes
+    /// nothing.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
         let number = savepoint.writes();
         while self.savepoints.last().is_some_and(|last| *last > number) {
@@ -262,7 +274,7 @@ impl SpillingWrites {
         }
     }
 
-    /// What is in memory in the order of a layer, without what is covered and no savepoint can bring back.
+    /// The writes in memory in the order of a layer, without covered ones that no savepoint can bring back.
     fn memory_versions(&self) -> Vec<Numbered<'_>> {
         let numbered = self.memory.versions().zip(self.spilled..);
         let mut versions: Vec<Numbered<'_>> =
@@ -322,19 +334,6 @@ impl Drop for SpillingWrites {
 impl std::fmt::Debug for SpillingWrites {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "SpillingWrites({} writes, {} layers, {:?})", self.len(), self.layers.len(), self.memory)
-    }
-}
-
-/// A write of a key with an intent, or a blind one.
-impl<'w> Write<'w> {
-    /// Sets the value of a key.
-    pub const fn put(tree: TreeId, key: &'w [u8], value: &'w [u8], claim: Claim) -> Write<'w> {
-        Write { tree, key, change: Change::Put(value), claim }
-    }
-
-    /// Removes a key.
-    pub const fn delete(tree: TreeId, key: &'w [u8], claim: Claim) -> Write<'w> {
-        Write { tree, key, change: Change::Delete, claim }
     }
 }
 

@@ -1,8 +1,8 @@
-//! What an engine says about itself while it runs.
+//! Figures of a running engine: estimates, counters, waits and live transactions.
 
 use std::time::Duration;
 
-use crate::SnapshotTimestamp;
+use crate::identifiers::SnapshotTimestamp;
 
 /// How much lies in a range, roughly: enough to choose between two plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,8 @@ pub struct Wait {
     pub micros: u64,
 }
 
-/// Counters and gauges by dotted name (`cache.bytes`, `log.syncs`), in the engine's own words, sorted by name.
+/// Counters and gauges by dotted name (`cache.bytes`, `log.syncs`), in the engine's own words, sorted by
+/// name.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     entries: Vec<(&'static str, u64)>,

@@ -1,20 +1,22 @@
-//! The write set: what a transaction has written and nobody else sees yet.
+//! The write set: the private writes of a transaction, in memory.
 //!
 //! # Terms
 //! - *Arena*: one growing buffer with the key and value bytes of every write, in the order of writing.
 //! - *Entry*: one write: where its bytes lie, and which earlier entry of the same key it covers.
-//! - *Latest*: the entry of a key that no later one covers. Only those are read, and only those are committed.
-//! - *Order*: per tree, a map from key to latest entry. Built at a tree's first scan, kept up afterwards; a transaction
-//!   that only inserts never pays for it.
+//! - *Latest*: the entry of a key that no later one covers. Only those are read, and only those are
+//!   committed.
+//! - *Order*: per tree, a map from key to latest entry. It is built at a tree's first scan and maintained
+//!   afterwards; a transaction that only inserts never pays for it.
 //!
-//! # How
-//! 1. A write appends key and value to the arena and an entry to the list; a hash table leads from a key to its latest
-//!    entry. No allocation per write.
-//! 2. A savepoint is a number of entries. Rolling back pops entries, newest first, and uncovers what each had covered.
-//! 3. [`WriteSet::scan_over`] merges the order of a tree with an engine's own scan: on equal keys the write wins, and a
-//!    deletion hides what lies below.
-//! 4. A merge over a put or a deletion of its own transaction is a put, over a merge it is one merge of both: what is latest says
-//!    by itself what becomes of the key.
+//! # Algorithm
+//! 1. A write appends key and value to the arena and an entry to the list. A hash table leads from a key to
+//!    its latest entry. No write allocates on its own.
+//! 2. A savepoint is a number of entries. Rolling back pops entries, newest first, and uncovers those that
+//!    they covered.
+//! 3. [`WriteSet::scan_over`] merges the order of a tree with an engine's own scan. On equal keys the write
+//!    wins, and a deletion hides the engine's entry.
+//! 4. A merge over an own put or deletion becomes a put; over an own merge the two become one. So the latest
+//!    entry alone decides what becomes of the key.
 //!
 //! ```text
 //! put a=1, put b=2, delete a           entries  0: a=1   1: b=2   2: a deleted, covers 0
@@ -23,12 +25,13 @@
 //! ```
 //!
 //! # Invariants
-//! - Every key that was written has exactly one latest entry, in the hash table and (where there is one) in the order.
+//! - Every key that was written has exactly one latest entry, in the hash table and (where there is one) in
+//!   the order.
 //! - An entry covers only entries before it, so truncating at any point leaves a valid set.
 //!
 //! # Not here
-//! Writes that are too much for memory are [`SpillingWrites`](crate::SpillingWrites), which puts a set like this one aside when it is full.
-//! Conflicts are told by [`Intents`](crate::Intents), the lengths of keys and values checked by [`limits`](crate::limits).
+//! - Writes beyond memory: [`SpillingWrites`](crate::SpillingWrites) puts aside full sets.
+//! - Conflicts: [`Intents`](crate::Intents). Lengths of keys and values: [`limits`](crate::limits).
 
 pub(crate) mod overlay;
 
@@ -39,19 +42,13 @@ use std::collections::BTreeMap;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
 
-use crate::intents::fingerprint;
-use crate::{ErrorKind, MERGES_BYTES_MAX, Merge, Merges, Savepoint, StorageError, TreeId};
+use crate::access::Claim;
+use crate::error::{ErrorKind, StorageError};
+use crate::fingerprint::fingerprint;
+use crate::identifiers::{Savepoint, TreeId};
+use crate::merge::{MERGES_BYTES_MAX, Merge, Merges};
 
-/// How a write keeps other writers of its key away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// By an intent on the key.
-    Intent,
-    /// By an intent on another key, as the caller vouches: see [`Transaction::put_blind`](crate::Transaction::put_blind).
-    Blind,
-}
-
-/// What a write does to its key.
+/// The effect of a write on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'w> {
     /// Sets the value.
@@ -92,10 +89,22 @@ pub struct Write<'w> {
     pub tree: TreeId,
     /// The key.
     pub key: &'w [u8],
-    /// What it does to the key.
+    /// The effect on the key.
     pub change: Change<'w>,
     /// How other writers are kept away.
     pub claim: Claim,
+}
+
+impl<'w> Write<'w> {
+    /// Sets the value of a key.
+    pub const fn put(tree: TreeId, key: &'w [u8], value: &'w [u8], claim: Claim) -> Write<'w> {
+        Write { tree, key, change: Change::Put(value), claim }
+    }
+
+    /// Removes a key.
+    pub const fn delete(tree: TreeId, key: &'w [u8], claim: Claim) -> Write<'w> {
+        Write { tree, key, change: Change::Delete, claim }
+    }
 }
 
 /// The keys of one tree in order, each with its latest entry.
@@ -109,7 +118,7 @@ const ORDER_MEMORY: usize = 48;
 /// No earlier entry of the key.
 const NO_ENTRY: u32 = u32::MAX;
 
-/// What an entry does.
+/// The kind of an entry.
 #[derive(Clone, Copy)]
 enum Kind {
     Put,
@@ -165,7 +174,8 @@ impl WriteSet {
         self.write(Write { tree, key, change: Change::Delete, claim });
     }
 
-    /// Merges into what the key has. Over an own put or delete that is known, and becomes a put; over own merges they become one.
+    /// Merges into the present value of the key. Over an own put or delete it becomes a put; over own merges
+    /// they become one.
     ///
     /// # Errors
     /// Merges of different operators have become more than [`MERGES_BYTES_MAX`].
@@ -241,7 +251,8 @@ impl WriteSet {
         Savepoint::new(self.entries.len())
     }
 
-    /// Forgets every write since the savepoint. One that lies ahead (made before an earlier rollback) changes nothing.
+    /// Forgets every write since the savepoint. One that lies ahead (made before an earlier rollback) changes
+    /// nothing.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
         while self.entries.len() > savepoint.writes() {
             self.pop();
@@ -295,7 +306,8 @@ impl WriteSet {
         }
     }
 
-    /// Makes `at` the latest entry of a key, and returns the one that was ([`NO_ENTRY`] for a key not written yet).
+    /// Makes `at` the latest entry of a key, and returns the one that was ([`NO_ENTRY`] for a key not written
+    /// yet).
     fn make_latest(&mut self, hash: u64, tree: TreeId, key: &[u8], at: u32) -> u32 {
         let (entries, arena) = (&self.entries, &self.arena);
         let same = |other: &u32| is_key(&entries[*other as usize], arena, hash, tree, key);
@@ -354,7 +366,7 @@ impl WriteSet {
     }
 }
 
-/// A merge, with what its own transaction has done to the key before.
+/// A merge over an earlier write of the same key by the same transaction.
 pub(crate) struct OverOwn {
     kind: Kind,
     bytes: Vec<u8>,
@@ -371,7 +383,7 @@ impl OverOwn {
         Ok(OverOwn { kind, bytes })
     }
 
-    /// What becomes of the key.
+    /// The change that the merge amounts to.
     pub(crate) fn change(&self) -> Change<'_> {
         change_of(self.kind, &self.bytes)
     }

@@ -229,14 +229,6 @@ impl Engine for Betree {
         Ok(())
     }
 
-    fn durable_to(&self, durability: Durability) -> Lsn {
-        match durability {
-            Durability::None => Lsn::new(self.store.visibility.publisher.newest().get()),
-            Durability::Logged => self.store.gate.log().logged_lsn(),
-            Durability::Synced => self.store.gate.log().durable_lsn(),
-        }
-    }
-
     fn checkpoint(&self) -> Result<(), StorageError> {
         self.store.gate.check_open()?;
         self.store.checkpointer.flush_everything()?;

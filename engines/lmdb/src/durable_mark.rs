@@ -1,26 +1,28 @@
-//! The file `durable`: which state of LMDB's file has reached the device, and how to get back to it.
+//! The file `durable`: the newest state of LMDB's file that has reached the device, and the way back to it.
 //!
 //! # Why
-//! A commit must not wait for the device, so LMDB runs with `MDB_NOSYNC`: it writes pages and then one of its two *meta
-//! pages* (page 0 and 1: the roots, and a transaction number) into the kernel, in that order, but nothing keeps the kernel
-//! from bringing a meta page to the device before the pages it leads to. After a power cut both meta pages may then lead
-//! to garbage. A killed process does no harm: the kernel has everything.
+//! A commit must not wait for the device, so LMDB runs with `MDB_NOSYNC`. It writes pages and then one of its
+//! two *meta pages* (page 0 and 1: the roots, and a transaction number) into the kernel, in that order. The
+//! kernel may still bring a meta page to the device before the pages that it refers to. After a power cut
+//! both meta pages may then refer to garbage. A killed process does no harm: the kernel has everything.
 //!
-//! # How
-//! 1. After the commit of transaction k a reading transaction *pins* k: LMDB never writes over a page of a state that is
-//!    being read, and every other write goes to other pages.
-//! 2. `fdatasync`: now all pages of state k are on the device.
-//! 3. The meta pages, copied in step 1, go into this file, and it is synced: the *mark* of k. Only now k counts as durable,
-//!    and the pin of the mark before is let go.
-//! 4. When a store is opened that was not closed, and the machine has been started anew since (the kernel's boot id
-//!    differs), the meta pages of the mark are written back: LMDB opens state k, whose pages nobody has touched.
+//! # Algorithm
+//! 1. After the commit of transaction k a reading transaction *pins* k. LMDB never writes over a page of a
+//!    state that is being read, and every other write goes to other pages.
+//! 2. `fdatasync` brings all pages of state k to the device.
+//! 3. The meta pages, copied in step 1, go into this file, and it is synced: the *mark* of k. Only now k
+//!    counts as durable, and the pin of the mark before is let go.
+//! 4. A store may have been left open by a machine that was started anew since (the kernel's boot id
+//!    differs). Then the meta pages of the mark are written back, and LMDB opens state k, whose pages are
+//!    unchanged.
 //!
 //! # Format
-//! Two slots of [`SLOT_BYTES`], written in turn, so that a torn write leaves the other one. The higher sequence counts.
+//! Two slots of [`SLOT_BYTES`], written in turn, so that a torn write leaves the other one. The higher
+//! sequence counts.
 //! ```text
 //! magic 8 | crc32c of the rest 4 | sequence 8 | state 1 | boot id length 1 | boot id 64 | meta length 4 | meta pages
 //! ```
-//! Numbers have their least significant byte first.
+//! Numbers are little-endian.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -52,7 +54,7 @@ pub(crate) enum Ending {
     Clean,
 }
 
-/// What the newest slot says.
+/// The content of the newest slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) sequence: u64,
@@ -64,8 +66,8 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Whether LMDB's file may hold a mixture of states, so that the meta pages must be written back. Without a boot id
-    /// nobody can tell a killed process from a power cut, and going back is safe in both.
+    /// Whether LMDB's file may hold a mixture of states, so that the meta pages must be written back. Without
+    /// a boot id nobody can tell a killed process from a power cut, and going back is safe in both.
     pub(crate) fn needs_restoring(&self, boot_now: &[u8]) -> bool {
         self.ending == Ending::Open && (self.boot.is_empty() || self.boot != boot_now)
     }
@@ -116,7 +118,8 @@ pub(crate) struct DurableMark {
 }
 
 impl DurableMark {
-    /// Opens the file of a store, and reads its newest mark. `None`: the file is new, or its first write was torn.
+    /// Opens the file of a store, and reads its newest mark. `None`: the file is new, or its first write was
+    /// torn.
     pub(crate) fn open(
         environment: &Environment,
         folder: &Path,
@@ -145,7 +148,8 @@ impl DurableMark {
         &self.boot
     }
 
-    /// Writes a mark and waits until it is on the device. The pages that the metas lead to must be there already.
+    /// Writes a mark and waits until it is on the device. The pages that the metas lead to must be there
+    /// already.
     pub(crate) fn write(&mut self, metas: Vec<u8>, ending: Ending) -> Result<(), StorageError> {
         if HEAD_BYTES + metas.len() > SLOT_BYTES {
             return Err(corrupt(format!("LMDB's meta pages have {} bytes", metas.len())));

@@ -1,10 +1,10 @@
-//! LMDB's errors and the environment's as errors of the contract.
+//! Conversion of LMDB's errors and the environment's into errors of the contract.
 
 use heed::MdbError;
 use pando_environment::EnvironmentError;
 use pando_storage::{ErrorKind, StorageError};
 
-/// What the caller must do about an error of LMDB, with what was being done.
+/// An error of LMDB as one of the contract, with the operation that failed.
 pub(crate) fn lmdb_failed(doing: &str, error: heed::Error) -> StorageError {
     let kind = match &error {
         heed::Error::Mdb(MdbError::ReadersFull) => ErrorKind::Busy,

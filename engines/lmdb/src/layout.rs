@@ -1,8 +1,9 @@
-//! How trees share LMDB's one table: every key is preceded by its tree's number, most significant byte first.
+//! The layout of LMDB's one table, which all trees share: every key is preceded by its tree's number,
+//! big-endian.
 //!
-//! One table rather than a named database per tree: LMDB fixes the number of those when it opens, takes no empty keys,
-//! and cannot drop one that a reader still uses. Tree 0 is the engine's own: the store's format, the next tree's number, and
-//! a record per tree.
+//! A named database for each tree would not do: LMDB fixes the number of those when it opens, takes no empty
+//! keys, and cannot drop one that a reader still uses. Tree 0 is the engine's own. It holds the store's
+//! format, the next tree's number, and a record for each tree.
 
 use std::ops::Bound;
 

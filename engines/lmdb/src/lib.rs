@@ -1,37 +1,44 @@
 //! The engine `lmdb`: the storage contract over LMDB, a memory-mapped copy-on-write B-tree with one writer.
 //!
-//! # How LMDB is made to keep the contract
-//! - *Concurrent transactions over one writer.* Writes collect in a private [`WriteSet`](pando_storage::WriteSet) and claim
-//!   their keys in [`Intents`]; only `commit` opens an LMDB writing transaction, applies the set and commits it.
-//! - *Snapshots.* A transaction reads an LMDB reading transaction, which any thread may go on with (`MDB_NOTLS`).
+//! # How it keeps the contract
+//! - *Concurrent transactions over one writer.* Writes collect in a private write set and claim their keys
+//!   ([`SnapshotTransaction`](pando_storage::SnapshotTransaction)). Only `commit` opens an LMDB writing
+//!   transaction, applies the set and commits it.
+//! - *Snapshots.* A transaction reads an LMDB reading transaction, which any thread may go on with
+//!   (`MDB_NOTLS`).
 //! - *Trees* share one table, their numbers before the keys: see `layout`.
-//! - *Keys of 1,900 bytes.* LMDB's default limit is 511; built with `MDB_MAXKEYSIZE=0` (heed's feature `longer-keys`) it is
-//!   what a page of 4 KB allows: 1,982 bytes. Order stays LMDB's own, and no key is cut or hashed. A file written by
-//!   such a build can be read by it only.
-//! - *Durability.* LMDB runs with `MDB_NOSYNC`, so that no commit waits for the device: its pages are in the kernel when it
-//!   returns, which is all that [`Logged`](Durability::Logged) asks. A task syncs within 100 ms, or at once when
-//!   someone waits; what `MDB_NOSYNC` alone would risk in a power cut, a pinned snapshot and a copy of the meta pages
-//!   avert: see `durable_mark`. Refused: `MDB_NOMETASYNC`, which keeps the file whole but makes every commit wait for
-//!   the device once, whatever durability it asked for, and syncing in each commit, which does so twice.
-//! - *BlockingMode.* Nobody can tell whether a page of a map is in memory: every read that must not block would block.
+//! - *Keys of 1,900 bytes.* LMDB's default limit is 511. Built with `MDB_MAXKEYSIZE=0` (heed's feature
+//!   `longer-keys`) the limit is what a page of 4 KB allows: 1,982 bytes. The order stays LMDB's own, and no
+//!   key is cut or hashed. Only such a build can read the file.
+//! - *Durability.* LMDB runs with `MDB_NOSYNC`, so that no commit waits for the device. Its pages are in the
+//!   kernel when it returns, which is all that [`Logged`](Durability::Logged) asks. A task syncs within 100
+//!   ms, or at once when a client waits. A pinned snapshot and a copy of the meta pages avert the damage that
+//!   `MDB_NOSYNC` alone would risk in a power cut: see `durable_mark`.
+//! - *Blocking mode.* No call tells whether a page of a map is in memory, so every `CachedOnly` read answers
+//!   `WouldBlock`.
+//!
+//! Refused: `MDB_NOMETASYNC`, which keeps the file whole but makes every commit wait for the device once,
+//! whatever durability it asked for; and a sync in each commit, which waits twice.
 //!
 //! # Invariants
 //! - The pages of the state that the file `durable` marks are never written over.
-//! - At most one LMDB writing transaction is open, and it is applying a write set or changing the list of trees.
+//! - At most one LMDB writing transaction is open, and it is applying a write set or changing the list of
+//!   trees.
 //!
 //! # Not here
-//! Subtree counts, which LMDB does not keep: ranges are estimated by counting a little ([`emulate`](pando_storage::emulate)).
+//! Counts of subtrees, which LMDB does not keep: a range is estimated by counting a little
+//! ([`emulate`](pando_storage::emulate)).
 #![warn(missing_docs)]
 
-mod applying;
+mod commit;
 mod durable_mark;
 mod failure;
 mod layout;
 mod live;
-mod opening;
 mod options;
+mod recovery;
 mod store;
-mod syncing;
+mod sync_state;
 mod transaction;
 mod trees;
 
@@ -43,7 +50,7 @@ use std::sync::mpsc;
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, RangeDeletes,
+    ErrorKind, Estimate, History, Intents, LiveTransaction, Merging, Persistence, RangeDeletes,
     SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
@@ -53,7 +60,7 @@ pub use crate::options::LmdbOptions;
 use crate::durable_mark::Ending;
 use crate::failure::{environment_failed, lmdb_failed};
 use crate::store::Store;
-use crate::syncing::Syncing;
+use crate::sync_state::SyncState;
 use crate::transaction::LmdbSnapshot;
 
 /// A store in LMDB.
@@ -66,8 +73,8 @@ pub struct LmdbEngine {
 }
 
 impl LmdbEngine {
-    /// Opens the store in a folder, which is made where it does not exist. The environment must be the real one: LMDB
-    /// itself reads and writes the operating system's files.
+    /// Opens the store in a folder, which is made where it does not exist. The environment must be the real
+    /// one: LMDB itself reads and writes the operating system's files.
     pub fn open(
         environment: &Environment,
         folder: &Path,
@@ -76,7 +83,7 @@ impl LmdbEngine {
         let failed = |error| environment_failed("cannot open the store", error);
         environment.files().create_dir(folder).map_err(failed)?;
         let lock = environment.files().lock(folder).map_err(failed)?;
-        let opened = opening::open(environment, folder, options)?;
+        let opened = recovery::open(environment, folder, options)?;
         let pin =
             opened.env.clone().static_read_txn().map_err(|error| lmdb_failed("opening the store", error))?;
         let newest = pin.id() as u64;
@@ -90,7 +97,7 @@ impl LmdbEngine {
             live: Mutex::default(),
             trees: RwLock::new(opened.trees),
             intents: Intents::new(),
-            syncing: Syncing::default(),
+            sync_state: SyncState::default(),
             newest: AtomicU64::new(newest),
             is_closed: AtomicBool::new(false),
             clock: Arc::clone(environment.clock()),
@@ -106,7 +113,7 @@ impl LmdbEngine {
 
 fn start_syncer(environment: &Environment, store: &Arc<Store>) -> Result<Task, StorageError> {
     let shared = Arc::clone(store);
-    let step = move || match shared.syncing.due_in(shared.clock.monotonic()) {
+    let step = move || match shared.sync_state.due_in(shared.clock.monotonic()) {
         None => Step::Sleep,
         Some(wait) if !wait.is_zero() => Step::Wait(wait),
         // A failed sync has told everyone and ends the engine's life: there is nothing left to do here.
@@ -114,7 +121,7 @@ fn start_syncer(environment: &Environment, store: &Arc<Store>) -> Result<Task, S
     };
     let task = environment.spawner().spawn("lmdb-sync", Box::new(step));
     let task = task.map_err(|error| environment_failed("cannot start the thread that syncs", error))?;
-    store.syncing.set_task(task.waker());
+    store.sync_state.set_task(task.waker());
     Ok(task)
 }
 
@@ -122,7 +129,7 @@ impl Drop for LmdbEngine {
     /// Without `close` before, this is a crash: nothing is synced, and whoever waits is told so.
     fn drop(&mut self) {
         drop(self.syncer.get_mut().take());
-        self.store.syncing.fail(failure::closed());
+        self.store.sync_state.fail(failure::closed());
     }
 }
 
@@ -169,7 +176,7 @@ impl Engine for LmdbEngine {
         match durability {
             // In the kernel since the commit.
             Durability::None | Durability::Logged => waker(Ok(())),
-            Durability::Synced => self.store.syncing.when_synced(receipt.lsn, waker),
+            Durability::Synced => self.store.sync_state.when_synced(receipt.lsn, waker),
         }
     }
 
@@ -181,13 +188,6 @@ impl Engine for LmdbEngine {
         };
         self.when_durable(receipt, durability, Box::new(waker));
         told.recv().unwrap_or_else(|_| Err(failure::closed()))
-    }
-
-    fn durable_to(&self, durability: Durability) -> Lsn {
-        match durability {
-            Durability::None | Durability::Logged => Lsn::new(self.store.newest.load(Ordering::Acquire)),
-            Durability::Synced => self.store.syncing.synced(),
-        }
     }
 
     fn checkpoint(&self) -> Result<(), StorageError> {
@@ -221,7 +221,7 @@ impl Engine for LmdbEngine {
         let info = store.env.info();
         let pages = store.env.unnamed_database_stat();
         statistics.set("commits.newest", store.newest.load(Ordering::Acquire));
-        statistics.set("commits.synced", store.syncing.synced().get());
+        statistics.set("commits.synced", store.sync_state.synced().get());
         statistics.set("intents.entries", store.intents.len() as u64);
         statistics.set("map.bytes", info.map_size as u64);
         statistics.set("map.last_page", info.last_page_number as u64);

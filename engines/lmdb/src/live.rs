@@ -1,4 +1,4 @@
-//! The live transactions: who keeps which snapshot, since when.
+//! The live transactions: the snapshot of each, and when it began.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ struct Entry {
     writes: Arc<AtomicU64>,
 }
 
-/// Live transactions by number. Snapshots rise with the numbers, as every transaction begins at the newest one.
+/// Live transactions by number. Snapshots rise with the numbers, as every transaction begins at the newest
+/// one.
 #[derive(Default)]
 pub(crate) struct LiveTransactions {
     begun: u64,

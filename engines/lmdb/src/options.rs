@@ -1,14 +1,14 @@
-//! The engine's own options.
+//! The options of the engine `lmdb`.
 
 /// Options of a store in LMDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LmdbOptions {
-    /// Address space for LMDB's map, in bytes: the most that the file can grow to before the map has to grow, which waits
-    /// for a moment without other transactions. It costs no memory and no disk. Default: 1 TiB; where the system grants
-    /// less, a half, a quarter and so on.
+    /// Address space for LMDB's map, in bytes: the most that the file can grow to before the map has to grow,
+    /// which waits for a moment without other transactions. It costs no memory and no disk. Default: 1 TiB;
+    /// where the system grants less, a half, a quarter and so on.
     pub map_bytes: usize,
-    /// Transactions that may live at once; more are refused as [`Busy`](pando_storage::ErrorKind::Busy). Default: 4,096, of
-    /// 64 bytes each.
+    /// Transactions that may live at once; more are refused as [`Busy`](pando_storage::ErrorKind::Busy).
+    /// Default: 4,096, of 64 bytes each.
     pub readers_max: u32,
 }
 

@@ -1,14 +1,16 @@
-//! The store behind the engine and its transactions: LMDB's environment, and all that is known beside it.
+//! The store behind the engine and its transactions: LMDB's environment, and the state kept beside it in
+//! memory.
 //!
 //! # Locks, in the order in which they are taken
 //! 1. `sync_turn`: one sync at a time.
 //! 2. `writer`: one commit at a time, as LMDB has one writer.
-//! 3. `live`: who is alive; held while a snapshot is taken, so that the oldest one is always known.
+//! 3. `live`: the live transactions; held while a snapshot is taken, so that the oldest one is always known.
 //! 4. `trees` and `pin`.
 //!
 //! # Numbers
-//! LMDB numbers its transactions; a writing one's number is the commit's timestamp and its LSN, and a reading one's number,
-//! that of the last commit it sees, is its snapshot. The engine's own changes (a new tree) take numbers too.
+//! LMDB numbers its transactions. A writing one's number is the commit's timestamp and its LSN. A reading
+//! one's number is that of the last commit it sees, which is its snapshot. The engine's own changes (a new
+//! tree) take numbers too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,13 +23,13 @@ use pando_storage::{
 };
 use parking_lot::{Mutex, RwLock};
 
-use crate::applying::apply;
+use crate::commit::apply;
 use crate::durable_mark::{DurableMark, Ending};
 use crate::failure::{closed, is_map_full, lmdb_failed};
 use crate::layout;
 use crate::live::LiveTransactions;
-use crate::opening::{self, MetaPages, Table, as_slice};
-use crate::syncing::Syncing;
+use crate::recovery::{self, MetaPages, Table, as_slice};
+use crate::sync_state::SyncState;
 use crate::trees::Trees;
 
 /// Entries that one LMDB transaction of a tree's removal takes out.
@@ -48,7 +50,7 @@ pub(crate) struct Store {
     pub(crate) live: Mutex<LiveTransactions>,
     pub(crate) trees: RwLock<Trees>,
     pub(crate) intents: Intents,
-    pub(crate) syncing: Syncing,
+    pub(crate) sync_state: SyncState,
     /// The number of LMDB's last transaction that wrote.
     pub(crate) newest: AtomicU64,
     pub(crate) is_closed: AtomicBool,
@@ -73,7 +75,7 @@ pub(crate) struct Commit<'t> {
 
 impl Store {
     pub(crate) fn check_open(&self) -> Result<(), StorageError> {
-        self.syncing.check_healthy()?;
+        self.sync_state.check_healthy()?;
         if self.is_closed.load(Ordering::Acquire) {
             return Err(closed());
         }
@@ -100,7 +102,8 @@ impl Store {
     pub(crate) fn end(&self, number: u64) {
         let mut live = self.live.lock();
         live.leave(number);
-        // Without a live transaction the oldest snapshot is that of whoever begins next: at least the newest commit's.
+        // Without a live transaction the oldest snapshot is that of whoever begins next: at least the newest
+        // commit's.
         let newest = SnapshotTimestamp::new(self.newest.load(Ordering::Acquire));
         self.intents.set_oldest_snapshot(live.oldest_snapshot().unwrap_or(newest));
     }
@@ -145,18 +148,18 @@ impl Store {
 
     fn wrote(&self, number: u64) {
         self.newest.store(number, Ordering::Release);
-        self.syncing.committed(self.clock.monotonic());
+        self.sync_state.committed(self.clock.monotonic());
     }
 
-    /// Doubles the map, unless someone else has done it since it had `full` bytes. LMDB demands that nobody reads
-    /// meanwhile: where others do, the caller has to come again.
+    /// Doubles the map, unless someone else has done it since it had `full` bytes. LMDB demands that nobody
+    /// reads meanwhile: where others do, the caller has to come again.
     fn grow_map(&self, number: u64, full: usize) -> Result<(), StorageError> {
         loop {
             // The pin has to go for a moment: only where it keeps no state that differs from the newest one.
             self.sync(Ending::Open)?;
             let _turn = self.sync_turn.lock();
             let _writer = self.writer.lock();
-            if Lsn::new(self.newest.load(Ordering::Acquire)) == self.syncing.synced() {
+            if Lsn::new(self.newest.load(Ordering::Acquire)) == self.sync_state.synced() {
                 return self.grow_synced_map(number, full);
             }
         }
@@ -176,8 +179,9 @@ impl Store {
         let mut pin = self.pin.lock();
         *pin = None;
         let failed = |error| lmdb_failed("growing the map", error);
-        // SAFETY: no transaction is active: the caller has let its snapshot go and no other lives (`live` is locked, so none
-        // begins), the writer's lock and the sync's turn are held, and the pin has just been dropped.
+        // SAFETY: no transaction is active: the caller has let its snapshot go and no other lives (`live` is
+        // locked, so none begins), the writer's lock and the sync's turn are held, and the pin has just been
+        // dropped.
         unsafe { self.env.resize(full.saturating_mul(2)) }.map_err(failed)?;
         *pin = Some(self.env.clone().static_read_txn().map_err(failed)?);
         Ok(())
@@ -190,7 +194,7 @@ impl Store {
         self.trees.read().check_name_is_free(name)?;
         let mut writer = self.env.write_txn().map_err(failed)?;
         let number = writer.id() as u64;
-        let tree = opening::take_tree_number(self.table, &mut writer)?;
+        let tree = recovery::take_tree_number(self.table, &mut writer)?;
         let record = layout::tree_record(Estimate::default(), name);
         self.table.put(&mut writer, &layout::tree_record_key(tree), &record).map_err(failed)?;
         writer.commit().map_err(failed)?;
@@ -199,7 +203,8 @@ impl Store {
         Ok(tree)
     }
 
-    /// Removes the tree's record, and with that the tree; then its entries, some at a time, so that commits get between.
+    /// Removes the tree's record, and with that the tree; then its entries, some at a time, so that commits
+    /// get between.
     pub(crate) fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
         let failed = |error| lmdb_failed("dropping a tree", error);
         {
@@ -249,16 +254,16 @@ impl Store {
         Ok(last.map(|last| (lower, std::ops::Bound::Included(last.to_vec()))))
     }
 
-    /// Brings everything that has been committed to the device. A failure ends all writing: what the kernel has dropped can
-    /// never be synced by a second try.
+    /// Brings everything that has been committed to the device. A failure ends all writing: what the kernel
+    /// has dropped can never be synced by a second try.
     pub(crate) fn sync(&self, ending: Ending) -> Result<(), StorageError> {
         let mut durable = self.sync_turn.lock();
-        self.syncing.check_healthy()?;
+        self.sync_state.check_healthy()?;
         let outcome = self.sync_in_turn(&mut durable, ending);
         if let Err(error) = &outcome {
             let message = "a sync failed: the engine has stopped, open it again";
-            self.syncing.fail(StorageError::with_source(ErrorKind::Closed, message, error.clone()));
-            return Err(self.syncing.check_healthy().err().unwrap_or_else(|| error.clone()));
+            self.sync_state.fail(StorageError::with_source(ErrorKind::Closed, message, error.clone()));
+            return Err(self.sync_state.check_healthy().err().unwrap_or_else(|| error.clone()));
         }
         outcome
     }
@@ -267,18 +272,18 @@ impl Store {
     fn sync_in_turn(&self, durable: &mut DurableMark, ending: Ending) -> Result<(), StorageError> {
         let (pin, metas) = {
             let _writer = self.writer.lock();
-            self.syncing.begin();
+            self.sync_state.begin();
             let pin = self.env.clone().static_read_txn();
             (pin.map_err(|error| lmdb_failed("pinning the newest state", error))?, self.metas.copy()?)
         };
         let lsn = Lsn::new(pin.id() as u64);
-        if lsn > self.syncing.synced() || ending == Ending::Clean {
+        if lsn > self.sync_state.synced() || ending == Ending::Clean {
             self.env.force_sync().map_err(|error| lmdb_failed("syncing", error))?;
             durable.write(metas, ending)?;
             let before = self.pin.lock().replace(pin);
             drop(before);
         }
-        self.syncing.finish(lsn);
+        self.sync_state.finish(lsn);
         Ok(())
     }
 
@@ -292,7 +297,7 @@ impl Store {
             }
         }
         self.sync(Ending::Clean)?;
-        self.syncing.fail(closed());
+        self.sync_state.fail(closed());
         Ok(())
     }
 }

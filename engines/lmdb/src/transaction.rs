@@ -1,6 +1,6 @@
 //! The engine's half of a transaction: an LMDB snapshot to read, and the commit of a write set.
 //!
-//! The other half, which has the private writes and the claims over it, is [`SnapshotTransaction`].
+//! The other half is [`SnapshotTransaction`]: it has the private writes and the claims.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use pando_storage::{
 
 use crate::failure::lmdb_failed;
 use crate::layout::{table_key, table_range};
-use crate::opening::as_slice;
+use crate::recovery::as_slice;
 use crate::store::{Begun, Commit, Snapshot, Store, timestamp_of};
 
 /// See the module's head.

@@ -1,4 +1,4 @@
-//! The trees of the store, as memory knows them: LMDB's records are read once, when the store is opened.
+//! The list of trees in memory. LMDB's records of them are read once, when the store is opened.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +62,8 @@ impl Trees {
         }
     }
 
-    /// Marks a tree as dropped for all but the transactions up to this number, and forgets dropped trees that no live
-    /// transaction sees.
+    /// Marks a tree as dropped for all but the transactions up to this number, and forgets dropped trees that
+    /// no live transaction sees.
     pub(crate) fn drop_tree(&mut self, id: TreeId, youngest: u64, oldest_live: Option<u64>) {
         if let Some(tree) = self.trees.get_mut(&id) {
             tree.seen_up_to = Some(youngest);

@@ -1,20 +1,22 @@
 //! The engine `memory`: the storage contract at its simplest, in memory, gone with the process.
 //!
-//! It is the executable specification: read it to learn what the contract means, copy it to begin a new engine, and hold
-//! any other engine's answers against it. It is complete and correct, not tuned: one lock guards everything.
+//! It is the executable specification. Read it to learn what the contract means, copy it to begin a new
+//! engine, and compare any other engine's answers with it. It is complete and correct, not tuned: one lock
+//! guards everything.
 //!
 //! # Terms
 //! - *Version*: a value (or deletion) of a key with the timestamp of its commit.
-//! - *Live*: begun, and neither committed nor rolled back.
+//! - *Live* transaction: begun, and neither committed nor rolled back.
 //! - *Oldest snapshot*: that of the oldest live transaction; without one, the newest commit.
 //!
-//! # How
-//! 1. `begin` notes the newest commit's timestamp as the snapshot. Writes collect in a [`WriteSet`](pando_storage::WriteSet)
-//!    and claim their keys in [`Intents`].
-//! 2. A read looks in the write set first, then for the newest version that the snapshot sees.
-//! 3. `commit` takes the next timestamp and adds a version per written key, under the lock: all or nothing.
-//! 4. Whenever the oldest snapshot moves, versions that no snapshot can see any more are dropped: of each key the newest one
-//!    at or before the oldest snapshot stays, and those after it.
+//! # Algorithm
+//! 1. `begin` notes the newest commit's timestamp as the snapshot. Own writes and claims are kept by the
+//!    [`SnapshotTransaction`] over it.
+//! 2. A read of the snapshot looks for the newest version that it sees.
+//! 3. `commit` takes the next timestamp and adds a version for each written key, under the lock: all or
+//!    nothing.
+//! 4. When the oldest snapshot moves, versions that no snapshot can see are dropped. Of each key there stay
+//!    the newest one at or before the oldest snapshot, and those after it.
 //!
 //! # Invariants
 //! - Versions of a key are in the order of their timestamps, each once.
@@ -22,7 +24,7 @@
 //! - No timestamp in the store is beyond the newest commit.
 //!
 //! # Not here
-//! Durability: a receipt's place in the log is its timestamp, durable to every degree as soon as it is given.
+//! Durability: a receipt's place in the log is its timestamp, and counts as durable to every degree at once.
 #![warn(missing_docs)]
 
 mod store;
@@ -33,7 +35,7 @@ use std::sync::Arc;
 use pando_environment::{Clock, Environment};
 use pando_storage::{
     Begin, CachedReads, Capabilities, Claims, CommitReceipt, ConflictTime, Durability, DurabilityWaker,
-    Engine, ErrorKind, Estimate, History, Intents, LiveTransaction, Lsn, Merging, Persistence, RangeDeletes,
+    Engine, ErrorKind, Estimate, History, Intents, LiveTransaction, Merging, Persistence, RangeDeletes,
     SnapshotTimestamp, SnapshotTransaction, SpillingWrites, Statistics, StorageError, Transaction,
     TransactionId, TreeDescription, TreeId, TreeOptions,
 };
@@ -42,7 +44,7 @@ use parking_lot::RwLock;
 use crate::store::Store;
 use crate::transaction::MemorySnapshot;
 
-/// What the engine and its transactions share.
+/// The state that the engine and its transactions share.
 struct Shared {
     store: RwLock<Store>,
     intents: Intents,
@@ -100,10 +102,10 @@ impl Engine for MemoryEngine {
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
         let now = self.shared.clock.monotonic();
-        let (number, timestamp, writes_shown) = self.shared.store.write().begin(begin.at, now)?;
-        let snapshot = MemorySnapshot { shared: Arc::clone(&self.shared), number, timestamp, writes_shown };
+        let begun = self.shared.store.write().begin(begin.at, now)?;
         // Every key is claimed exactly: the versions take more memory than the intents.
-        let claims = Claims::with_intents_max(TransactionId::new(number), timestamp, usize::MAX);
+        let claims = Claims::with_intents_max(TransactionId::new(begun.number), begun.snapshot, usize::MAX);
+        let snapshot = MemorySnapshot { shared: Arc::clone(&self.shared), begun };
         Ok(Box::new(SnapshotTransaction::new(snapshot, begin.mode, claims, SpillingWrites::default())))
     }
 
@@ -115,10 +117,6 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    fn durable_to(&self, _: Durability) -> Lsn {
-        Lsn::new(self.shared.store.read().newest().get())
-    }
-
     fn checkpoint(&self) -> Result<(), StorageError> {
         self.shared.store.read().check_open()
     }
@@ -127,7 +125,7 @@ impl Engine for MemoryEngine {
         self.shared.store.read().estimate(tree)
     }
 
-    /// What lies in memory counts: it is the only device there is.
+    /// Counts bytes in memory, the only device of this engine.
     fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
         self.shared.store.read().bytes(tree)
     }

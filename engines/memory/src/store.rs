@@ -1,4 +1,4 @@
-//! What the one lock guards: trees with their versions, the newest timestamp, and the live transactions.
+//! The store behind the one lock: trees with their versions, the newest timestamp, and the live transactions.
 
 mod versions;
 
@@ -20,6 +20,14 @@ struct Live {
     begun: Monotonic,
     /// Keys in its write set, as it counts them.
     writes: Arc<AtomicU64>,
+}
+
+/// A transaction that was just begun.
+pub(crate) struct Begun {
+    pub(crate) number: u64,
+    pub(crate) snapshot: SnapshotTimestamp,
+    /// Where it shows how many keys it has written.
+    pub(crate) writes_shown: Arc<AtomicU64>,
 }
 
 /// A key with versions that become invisible once every snapshot sees a commit.
@@ -95,12 +103,12 @@ impl Store {
         self.trees.get(&id).filter(|tree| tree.is_listed()).ok_or_else(|| not_found(id))
     }
 
-    /// Enters a transaction into the list of live ones: its number, its snapshot, and where it is to count its writes.
+    /// Enters a transaction into the list of live ones.
     pub(crate) fn begin(
         &mut self,
         at: Option<SnapshotTimestamp>,
         now: Monotonic,
-    ) -> Result<(u64, SnapshotTimestamp, Arc<AtomicU64>), StorageError> {
+    ) -> Result<Begun, StorageError> {
         self.check_open()?;
         let newest = SnapshotTimestamp::after(self.newest);
         let snapshot = at.unwrap_or(newest);
@@ -109,19 +117,21 @@ impl Store {
             return Err(StorageError::new(ErrorKind::InvalidInput, message));
         }
         self.transactions_begun += 1;
-        let writes = Arc::new(AtomicU64::new(0));
-        self.live.insert(self.transactions_begun, Live { snapshot, begun: now, writes: Arc::clone(&writes) });
-        Ok((self.transactions_begun, snapshot, writes))
+        let writes_shown = Arc::new(AtomicU64::new(0));
+        let writes = Arc::clone(&writes_shown);
+        self.live.insert(self.transactions_begun, Live { snapshot, begun: now, writes });
+        Ok(Begun { number: self.transactions_begun, snapshot, writes_shown })
     }
 
-    /// The timestamp for a commit of these writes, or why there can be none. Nothing is changed yet.
+    /// The timestamp for a commit of these writes, or the reason against it. Changes no state.
     pub(crate) fn next_commit(&self, writes: &WriteSet) -> Result<CommitTimestamp, StorageError> {
         self.check_open()?;
         writes.iter().try_for_each(|write| self.check_writable(write.tree))?;
         Ok(self.newest.next())
     }
 
-    /// Adds the writes as versions of the timestamp that [`Store::next_commit`] gave, and lets new snapshots see them.
+    /// Adds the writes as versions of the timestamp that [`Store::next_commit`] gave, and lets new snapshots
+    /// see them.
     pub(crate) fn apply(&mut self, writes: &WriteSet, timestamp: CommitTimestamp) {
         assert_eq!(timestamp, self.newest.next(), "commits are applied in their order");
         for write in writes.iter() {
@@ -156,10 +166,6 @@ impl Store {
     fn oldest_snapshot(&self) -> SnapshotTimestamp {
         let newest = SnapshotTimestamp::after(self.newest);
         self.live.values().map(|live| live.snapshot).min().unwrap_or(newest)
-    }
-
-    pub(crate) fn newest(&self) -> CommitTimestamp {
-        self.newest
     }
 
     pub(crate) fn estimate(&self, id: TreeId) -> Result<Estimate, StorageError> {

@@ -1,9 +1,10 @@
 //! The engine's half of a transaction: the number of a snapshot, and the commit under the store's lock.
 //!
-//! The other half, which has the private writes and the claims over it, is [`SnapshotTransaction`](pando_storage::SnapshotTransaction).
+//! The other half is [`SnapshotTransaction`](pando_storage::SnapshotTransaction): it has the private writes
+//! and the claims.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use pando_storage::{
@@ -12,20 +13,17 @@ use pando_storage::{
 };
 
 use crate::Shared;
+use crate::store::Begun;
 
 /// See the module's head.
 pub(crate) struct MemorySnapshot {
     pub(crate) shared: Arc<Shared>,
-    /// The transaction's.
-    pub(crate) number: u64,
-    pub(crate) timestamp: SnapshotTimestamp,
-    /// Keys written, for the list of live transactions.
-    pub(crate) writes_shown: Arc<AtomicU64>,
+    pub(crate) begun: Begun,
 }
 
 impl EngineSnapshot for MemorySnapshot {
     fn timestamp(&self) -> SnapshotTimestamp {
-        self.timestamp
+        self.begun.snapshot
     }
 
     fn intents(&self) -> &Intents {
@@ -42,18 +40,18 @@ impl EngineSnapshot for MemorySnapshot {
 
     fn get(&self, tree: TreeId, key: &[u8], _: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         let store = self.shared.store.read();
-        Ok(store.tree(tree, self.number)?.get(key, self.timestamp).cloned())
+        Ok(store.tree(tree, self.begun.number)?.get(key, self.begun.snapshot).cloned())
     }
 
     fn check_get(&self, tree: TreeId, _: BlockingMode) -> Result<(), StorageError> {
-        self.shared.store.read().tree(tree, self.number).map(|_| ())
+        self.shared.store.read().tree(tree, self.begun.number).map(|_| ())
     }
 
     fn scan(&self, scan: OverlaidScan<'_>, batch: &mut Batch) -> Result<ScanEnd, StorageError> {
         let store = self.shared.store.read();
-        let tree = store.tree(scan.tree, self.number)?;
+        let tree = store.tree(scan.tree, self.begun.number)?;
         scan.over(batch, |range, batch| {
-            Ok(tree.scan(range, scan.direction, scan.limits, self.timestamp, batch))
+            Ok(tree.scan(range, scan.direction, scan.limits, self.begun.snapshot, batch))
         })
     }
 
@@ -64,12 +62,12 @@ impl EngineSnapshot for MemorySnapshot {
         range: &KeyRange,
         blocking: BlockingMode,
     ) -> Result<Estimate, StorageError> {
-        let whole = self.shared.store.read().tree(tree, self.number)?.estimate();
+        let whole = self.shared.store.read().tree(tree, self.begun.number)?.estimate();
         emulate::estimate(transaction, tree, range, whole, blocking)
     }
 
     fn show_writes(&self, count: usize) {
-        self.writes_shown.store(count as u64, Ordering::Relaxed);
+        self.begun.writes_shown.store(count as u64, Ordering::Relaxed);
     }
 
     fn commit(&mut self, own: OwnChanges<'_>, _: Durability) -> Result<CommitReceipt, StorageError> {
@@ -83,6 +81,6 @@ impl EngineSnapshot for MemorySnapshot {
     }
 
     fn end(&mut self) {
-        self.shared.end(&mut self.shared.store.write(), self.number);
+        self.shared.end(&mut self.shared.store.write(), self.begun.number);
     }
 }

@@ -1,4 +1,4 @@
-//! Online backup: of the engine's own kind, and by reading everything, which every engine can.
+//! Online backup: the engine's own kind, and the emulation that reads everything.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ pub fn a_backup_may_be_made_since_an_earlier_one(subject: &Subject) {
     assert!(later.moment > earlier.moment, "{later:?} after {earlier:?}");
 }
 
-/// What the contract's emulation writes, it reads back: into any engine, byte for byte.
+/// The contract's emulation restores its own backups into any engine, byte for byte.
 pub fn what_is_read_out_as_a_backup_is_restored_into_an_empty_engine(subject: &Subject) {
     let engine = subject.open();
     let trees = ["one", "two", "empty"].map(|name| engine.tree(name));

@@ -1,4 +1,4 @@
-//! What tests do to a key at random, for models that say what becomes of it.
+//! A random change of a key, for models that compute the value it leaves.
 
 use pando_environment::{Random, SeededRandom};
 use pando_storage::{BlockingMode, Claim, Merge, StorageError, Transaction, TreeId};
@@ -39,7 +39,7 @@ impl Change {
         }
     }
 
-    /// What becomes of a value; `None` where there is none.
+    /// The value that the change leaves behind; `None` where there is none.
     pub fn over(&self, value: Option<&[u8]>) -> Option<Vec<u8>> {
         match (self, self.merge()) {
             (_, Some(merge)) => Some(merge.apply(value).into_owned()),

@@ -1,14 +1,16 @@
-//! An engine that does nothing but what every engine must: all extensions of the contract are left to the emulations of `storage`.
+//! An engine without extensions: every optional method of the contract is left to the emulations of
+//! `storage`.
 //!
-//! It stands around another engine and hides what that does better. With it the suite holds the emulations to the same sentences.
+//! It wraps another engine and hides the methods that this one does better. With it the suite tests the
+//! emulations.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pando_storage::{
     Batch, BatchLimits, Begin, BlockingMode, Capabilities, CommitReceipt, Direction, Durability,
-    DurabilityWaker, Engine, Estimate, KeyRange, LiveTransaction, Lsn, Merging, RangeDeletes, Savepoint,
-    ScanEnd, SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId,
+    DurabilityWaker, Engine, Estimate, KeyRange, LiveTransaction, Merging, RangeDeletes, Savepoint, ScanEnd,
+    SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId,
     TreeOptions,
 };
 
@@ -56,10 +58,6 @@ impl Engine for EmulatedEngine {
         self.0.wait_durable(receipt, durability)
     }
 
-    fn durable_to(&self, durability: Durability) -> Lsn {
-        self.0.durable_to(durability)
-    }
-
     fn checkpoint(&self) -> Result<(), StorageError> {
         self.0.checkpoint()
     }
@@ -104,7 +102,8 @@ impl Transaction for Emulated {
         self.0.delete(tree, key)
     }
 
-    /// The one extension that is none of effort but of promise: without it writes beside a guarded key would conflict.
+    /// The one extension that is none of effort but of promise: without it writes beside a guarded key would
+    /// conflict.
     fn put_blind(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
         self.0.put_blind(tree, key, value)
     }

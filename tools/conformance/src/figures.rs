@@ -6,7 +6,7 @@ use pando_storage::{BlockingMode, KeyRange};
 
 use crate::subject::{Subject, commit};
 
-/// Nothing is estimated as (almost) nothing, and a whole tree within a factor of two.
+/// An empty range is estimated as (almost) empty, and a whole tree within a factor of two.
 pub fn the_estimate_of_a_tree_is_near_the_truth(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -60,7 +60,7 @@ pub fn a_narrow_range_is_estimated_below_a_wide_one(subject: &Subject) {
     assert!((3_000..=20_000).contains(&wide), "15,000 entries were estimated as {wide}");
 }
 
-/// What is stored takes room, in its tree and in the whole.
+/// Stored data takes room, in its tree and in the whole store.
 pub fn entries_take_room(subject: &Subject) {
     let engine = subject.open();
     let (full, empty) = (engine.tree("full"), engine.tree("empty"));
@@ -76,7 +76,7 @@ pub fn entries_take_room(subject: &Subject) {
     assert!(room(None) >= room(Some(full)));
 }
 
-/// Who lives is listed, oldest first, with its writes and its snapshot; who has ended is not.
+/// Live transactions are listed, oldest first, with writes and snapshot; ended ones are not.
 pub fn live_transactions_are_listed_until_they_end(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");

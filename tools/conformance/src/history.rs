@@ -1,13 +1,15 @@
-//! What threads saw, checked afterwards: every read, in every transaction, against every commit.
+//! A history of what threads saw, checked afterwards: every read of every transaction, against every commit.
 //!
-//! 1. Threads run random transactions over few keys. Each writes values that nobody else ever writes, and keeps a *record*:
-//!    its snapshot, every value that it read (absent ones too), what it wrote, and when it committed.
-//! 2. When all have ended, the commits give each key its *versions*: the only truth there is.
-//! 3. Each read must have given the newest version that its snapshot sees, or the transaction's own write. Of two commits that
-//!    wrote the same key, the later one must have begun after the earlier one. A transaction that began after a commit was
-//!    acknowledged must see it.
+//! 1. Threads run random transactions over few keys. Each writes values that are unique in the run, and keeps
+//!    a *record*: its snapshot, every value that it read (absent ones too), the values that it wrote, and
+//!    when it committed.
+//! 2. When all have ended, the commits give each key its *versions*.
+//! 3. Each read must have given the newest version that its snapshot sees, or the transaction's own write. Of
+//!    two commits that wrote the same key, the later one must have begun after the earlier one. A transaction
+//!    that began after a commit was acknowledged must see it.
 //!
-//! Timing differs from run to run, and with it what is met; a failure names the seed of the choices all the same.
+//! Timing differs from run to run, and with it the interleavings. A failure names the seed of the choices all
+//! the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +35,7 @@ const BLIND: usize = 1;
 type Place = (usize, u8);
 type Value = Option<Vec<u8>>;
 
-/// What one transaction did and saw.
+/// The reads and writes of one transaction.
 struct Record {
     snapshot: SnapshotTimestamp,
     /// The latest commit that had been acknowledged, to any thread, before it began.
@@ -45,7 +47,7 @@ struct Record {
     committed: Option<CommitTimestamp>,
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct Shared {
     engine: SharedEngine,
     trees: [TreeId; 2],

@@ -1,4 +1,4 @@
-//! Snapshot isolation: what a transaction sees, and who wins when two update one key.
+//! Snapshot isolation: the state that a transaction sees, and the winner when two update one key.
 
 use pando_storage::{
     Begin, CommitTimestamp, ConflictTime, Durability, ErrorKind, History, Mode, SnapshotTimestamp,
@@ -168,7 +168,7 @@ pub fn a_commit_after_the_snapshot_conflicts_whatever_it_did(subject: &Subject) 
     }
 }
 
-/// What the loser had written elsewhere is gone with it, and its keys are free.
+/// The other writes of a loser are gone with it, and its keys are free.
 pub fn the_loser_of_a_conflict_leaves_nothing_and_frees_its_keys(subject: &Subject) {
     let engine = subject.open();
     let tree = tree_with(&engine, &[("a", "1"), ("b", "1")]);

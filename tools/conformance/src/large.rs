@@ -1,4 +1,4 @@
-//! Transactions of thousands of writes: what holds for a few holds for many, wherever an engine keeps them.
+//! Transactions of thousands of writes: the same promises as for a few, wherever an engine keeps the writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +76,8 @@ fn assert_all(engine: &Opened, trees: [TreeId; 2], model: &[Content; 2]) {
     }
 }
 
-/// A transaction of thousands of random writes, savepoints and rollbacks reads as plain maps do, while it goes and once it is there.
+/// A transaction of thousands of random writes, savepoints and rollbacks reads as plain maps do, while it
+/// goes and once it is there.
 pub fn a_transaction_of_thousands_of_writes_is_answered_as_by_a_model(subject: &Subject) {
     let mut engine = subject.open();
     let trees = [engine.tree("one"), engine.tree("two")];

@@ -4,35 +4,37 @@
 //! pando_conformance::engine_conformance!(my_engine, |folder| Arc::new(MyEngine::open(folder).expect("it opens")));
 //! ```
 //!
-//! makes one test per sentence of the contract, named as the sentence, in a module `my_engine`. The second argument opens
-//! the store in a folder: empty at first, and later with what the engine left there after a close or a crash (a drop
-//! without `close`). What an engine declares in its capabilities decides what is expected of it.
+//! makes one test for each promise of the contract, named by the promise, in a module `my_engine`. The second
+//! argument opens the store in a folder: empty at first, later with the data that the engine left there after
+//! a close or a crash (a drop without `close`). The capabilities that an engine declares decide which answers
+//! are expected of it.
 //!
-//! # Where what is tested
+//! # Modules
 //! | module | promises |
 //! |---|---|
 //! | [`trees`] | creating, listing, dropping, names used again |
 //! | [`values`] | single keys and values: lengths, emptiness, blocking modes |
-//! | [`merges`] | operators on values that nobody reads |
+//! | [`merges`] | operators on values that are not read |
 //! | [`ranges`] | whole ranges of keys deleted at once |
-//! | [`isolation`] | snapshots, own writes, who wins a conflict |
+//! | [`isolation`] | snapshots, own writes, the winner of a conflict |
 //! | [`scans`] | order, bounds, directions, batches, savepoints |
 //! | [`durability`] | receipts, wakers, close, restart, crash |
 //! | [`backups`] | online backup, the engine's own and the emulation |
 //! | [`figures`] | estimates, sizes, live transactions |
 //! | [`large`] | transactions of thousands of writes |
-//! | [`threads`] | what must hold for any interleaving |
+//! | [`threads`] | promises for any interleaving |
 //! | [`history`] | every read of many threads, explained by the commits |
 //! | [`model`] | thousands of random operations against plain maps |
 //!
 //! [`shrink`] makes a failing history of any of them, or of an engine's own tests, small.
 //!
-//! Every engine runs under [`CheckedEngine`](pando_storage::CheckedEngine), which watches the rules of single calls.
+//! Every engine runs under [`CheckedEngine`](pando_storage::CheckedEngine), which watches the rules of single
+//! calls. [`EmulatedEngine`] around an engine leaves all optional methods to the emulations, which keep the
+//! same promises.
 //!
-//! [`EmulatedEngine`] around an engine leaves all extensions to the emulations, which keep the same promises.
-//!
-//! Engines that reach the outside only through an [`Environment`](pando_environment::Environment) make a second call,
-//! [`engine_power_cuts!`]: many lives on a simulated disk that loses power at any call; see [`power_cuts`].
+//! Engines that reach the outside only through an [`Environment`](pando_environment::Environment) make a
+//! second call, [`engine_power_cuts!`]: many lives on a simulated disk that loses power at any call; see
+//! [`power_cuts`].
 #![warn(missing_docs)]
 
 pub mod backups;
@@ -95,7 +97,7 @@ macro_rules! every_test {
             many_of_the_longest_keys_keep_their_order
             the_longest_value_is_taken_and_one_byte_more_is_refused
             values_of_all_sizes_come_back_whole
-            get_many_answers_in_the_order_of_the_keys
+            gets_see_own_writes_over_committed_ones
             a_read_that_must_not_block_is_answered_or_would_block
             delete_range_removes_the_range_and_nothing_beside_it
             an_empty_tree_is_loaded_with_sorted_entries

@@ -1,4 +1,5 @@
-//! Merges: what operators do to values, without anybody reading them, and who conflicts with whom.
+//! Merges: the effect of each operator without a read before it, and the conflicts of merges with other
+//! writes.
 
 use pando_storage::{
     BlockingMode, Claim, Direction, Durability, ErrorKind, KeyRange, MERGE_OPERAND_BYTES_MAX, Merge, Merging,
@@ -27,7 +28,8 @@ fn counter(number: i64) -> Option<Vec<u8>> {
     Some(number.to_le_bytes().to_vec())
 }
 
-/// Counters wrap around, what is no counter stays, max and min compare bytes, and a key that is not there gets the operand.
+/// Counters wrap around, what is no counter stays, max and min compare bytes, and a key that is not there
+/// gets the operand.
 pub fn operators_do_to_values_what_they_say(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -58,7 +60,8 @@ pub fn operators_do_to_values_what_they_say(subject: &Subject) {
     assert_eq!(engine.entries(tree).len(), cases.len());
 }
 
-/// Own merges over the snapshot, over own puts and deletes and over one another, in gets and scans; savepoints take them back.
+/// Own merges over the snapshot, over own puts and deletes and over one another, in gets and scans;
+/// savepoints take them back.
 pub fn a_transaction_sees_its_own_merges(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -84,7 +87,8 @@ pub fn a_transaction_sees_its_own_merges(subject: &Subject) {
     assert_eq!((engine.value(tree, "a"), engine.value(tree, "b")), (counter(12), counter(1)));
 }
 
-/// Without an intent merges of one key by transactions at the same time all count, or (by the emulation) the later conflicts.
+/// Without an intent merges of one key by transactions at the same time all count, or (by the emulation) the
+/// later conflicts.
 pub fn blind_merges_at_the_same_time_all_count_or_conflict(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -122,7 +126,8 @@ pub fn a_merge_with_an_intent_conflicts_as_a_put_does(subject: &Subject) {
     assert_eq!(engine.value(tree, "k"), counter(1));
 }
 
-/// Each snapshot sees what the merges up to its time have made, in gets and in scans, whatever becomes of them below.
+/// Each snapshot sees what the merges up to its time have made, in gets and in scans, whatever becomes of
+/// them below.
 pub fn snapshots_between_merges_each_see_their_value(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -157,7 +162,7 @@ pub fn snapshots_between_merges_each_see_their_value(subject: &Subject) {
     assert_eq!(newest("00"), Some(b"\xFF".to_vec()));
 }
 
-/// What was merged is there once after a restart, clean or not, and with checkpoints in between.
+/// A merge counts once after a restart, clean or not, and with checkpoints in between.
 pub fn merges_are_applied_exactly_once_across_restarts(subject: &Subject) {
     let mut engine = subject.open();
     if !engine.is_durable() {
@@ -186,7 +191,8 @@ pub fn merges_are_applied_exactly_once_across_restarts(subject: &Subject) {
     }
 }
 
-/// Operands and keys that are too long, trees that are not there, and transactions that only read are told at once.
+/// Operands and keys that are too long, trees that are not there, and transactions that only read are told at
+/// once.
 pub fn merges_that_cannot_be_are_refused(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");

@@ -2,16 +2,19 @@
 //!
 //! # The model
 //! - A *state* is a map from (slot, key) to value; slots stand for trees. Every commit makes a new state.
-//! - A live transaction has a *view*, its snapshot's state with its own writes, and the list of those writes.
-//! - Slots 0 and 1 are written with intents; a put there goes blindly into slot 2 as well, as an index entry would.
-//! - Slot 3 is merged into blindly. Where the engine merges without reading, that never conflicts, and what is committed last is
-//!   applied last; else it is an update.
-//! - An update *must* conflict if another live transaction has updated the key, or a later commit than the snapshot did.
-//!   It *may* conflict where a later commit only touched the key and then went back to a savepoint.
-//! - A range delete is an update of all keys within that the transaction sees. An engine that does it by one message claims the
-//!   whole range: then it may conflict with whatever else was touched there.
+//! - A live transaction has a *view*: its snapshot's state with its own writes. It also has the list of those
+//!   writes.
+//! - Slots 0 and 1 are written with intents. A put there goes blindly into slot 2 as well, as an index entry
+//!   would.
+//! - Slot 3 is merged into blindly. Where the engine merges without reading, that never conflicts, and merges
+//!   apply in the order of their commits. Elsewhere a merge is an update.
+//! - An update *must* conflict if another live transaction has updated the key, or a later commit than the
+//!   snapshot did. It *may* conflict where a later commit only touched the key and then went back to a
+//!   savepoint.
+//! - A range delete is an update of all keys within that the transaction sees. An engine that does it by one
+//!   message claims the whole range. Then it may conflict with any other write there.
 //!
-//! Keys are short and made of few bytes, so that everything meets everything.
+//! Keys are short and made of few bytes, so that operations meet on the same keys often.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -47,7 +50,7 @@ struct Live {
     savepoints: Vec<(Savepoint, State, Writes)>,
 }
 
-/// What a transaction has done to each place.
+/// The writes of a transaction to each place.
 type Writes = BTreeMap<Place, Written>;
 
 #[derive(Clone)]
@@ -325,7 +328,8 @@ impl Model {
             || self.ranges.iter().filter(late).any(|(of, other, _)| *of == slot && overlap(other, range))
     }
 
-    /// Whether a claim of a whole range may meet anybody: also those who touched keys that this transaction does not see.
+    /// Whether a claim of a whole range may meet anybody: also those who touched keys that this transaction
+    /// does not see.
     fn may_meet(&self, at: usize, slot: usize, range: &KeyRange) -> bool {
         if self.range_deletes == RangeDeletes::Emulated {
             return false;

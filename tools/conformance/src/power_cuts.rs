@@ -1,22 +1,24 @@
 //! Power cuts and kills on a simulated disk, at any call, over many lives of one store.
 //!
-//! For engines that reach the outside only through [`Environment`]: `engine_power_cuts!` makes tests of this module.
+//! For engines that reach the outside only through [`Environment`]: `engine_power_cuts!` makes tests of this
+//! module.
 //!
 //! # Terms
 //! - A *life* goes from opening the store to its end: a power cut, a kill, or a clean close.
-//! - The *history* is every commit so far, with the state that it left. Each commit writes its number into the catalog
-//!   tree, so that a survivor tells where in the history it stands.
+//! - The *history* is every commit so far, with the state that it left. Each commit writes its number into
+//!   the catalog tree, so that the state found after a crash tells its place in the history.
 //! - A commit is *in doubt* if the power went while it was under way: it may be there or not.
 //!
 //! # The catalog tree
-//! It refers to the other trees as Pando's catalog does: a tree is created before the commit that refers to it, and dropped
-//! after the commit that refers to it no more. So at any point in history every tree that is referred to must be there.
+//! It refers to the other trees as Pando's catalog does. A tree is created before the commit that refers to
+//! it, and dropped after the commit that removes the reference. So at any point in history every tree that is
+//! referred to must be there.
 //!
-//! # What must hold when a store is opened again
+//! # Promises when a store is opened again
 //! 1. It opens, also if the power went during the last opening.
 //! 2. It stands at one point of the history, all trees together.
-//! 3. After a power cut that point is not before the last commit acknowledged as synced, after a kill not before the last
-//!    one acknowledged as logged, after a close it is the end.
+//! 3. After a power cut that point is not before the last commit acknowledged as synced. After a kill it is
+//!    not before the last one acknowledged as logged. After a close it is the end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -124,7 +126,8 @@ pub fn a_kill_at_any_call_leaves_all_that_was_logged(open: impl Fn() -> OpenIn) 
     }
 }
 
-/// Every second of the first calls, from another one in each run: cheap, and in two or three runs all of them.
+/// Every second of the first calls, from another one in each run: cheap, and in two or three runs all of
+/// them.
 fn some_calls() -> impl Iterator<Item = u64> {
     let first = 1 + Environment::real().random().next_u64() % 2;
     (first..160).step_by(2)
@@ -176,7 +179,8 @@ impl World {
         self.simulation.disk.crash_at_call(calls);
         let opened = (self.open)(&self.simulation.environment, Path::new(FOLDER));
         match opened {
-            // An opening goes on where the device has no room, and one that loses its power when it is asked for room may look like that.
+            // An opening goes on where the device has no room, and one that loses its power when it is asked
+            // for room may look like that.
             Ok(_) if !self.simulation.disk.has_power() => None,
             Ok(engine) => {
                 let engine = CheckedEngine::shared(engine);
@@ -442,8 +446,9 @@ fn reference_key(tree: TreeId) -> Vec<u8> {
     [REFERENCE, &tree.get().to_be_bytes()].concat()
 }
 
-/// The tests of this module for one engine, in a module of the given name. The second argument opens the store in a folder
-/// of a simulated environment: `|environment, folder| Ok(Arc::new(MyEngine::open(environment, folder)?))`.
+/// The tests of this module for one engine, in a module of the given name. The second argument opens the
+/// store in a folder of a simulated environment: `|environment, folder|
+/// Ok(Arc::new(MyEngine::open(environment, folder)?))`.
 #[macro_export]
 macro_rules! engine_power_cuts {
     ($name:ident, $open:expr) => {

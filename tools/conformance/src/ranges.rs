@@ -1,7 +1,9 @@
-//! Range deletes: what they take away, in which order with other writes, who still sees it, and who conflicts.
+//! Range deletes: the keys that they remove, their order with other writes, the snapshots that still see the
+//! keys, conflicts.
 //!
-//! An engine may delete key by key or by one message: the sentences hold for both. Where only one of both could answer otherwise (a key
-//! that another transaction puts into the range meanwhile), either is allowed, but nothing is lost that nobody has seen.
+//! An engine may delete key by key or by one message: the promises hold for both. The two may answer
+//! differently for a key that another transaction puts into the range meanwhile. Either answer is allowed,
+//! but no entry is lost that the deleting transaction did not see.
 
 use std::ops::Bound;
 
@@ -36,7 +38,8 @@ fn numbers(found: &[Entry]) -> Vec<usize> {
     found.iter().map(|(key, _)| String::from_utf8_lossy(key).parse().expect("a key is a number")).collect()
 }
 
-/// In a transaction a range delete takes away what was written before it, and nothing that is written after it.
+/// In a transaction a range delete takes away what was written before it, and nothing that is written after
+/// it.
 pub fn a_range_delete_stands_in_order_with_the_writes_of_its_transaction(subject: &Subject) {
     let engine = subject.open();
     let tree = filled(&engine);
@@ -80,7 +83,8 @@ pub fn a_range_delete_can_be_taken_back(subject: &Subject) {
     assert_eq!(engine.entries(tree).len(), 300);
 }
 
-/// Whoever began before goes on seeing what was there, in gets and in scans both ways, whatever the engine does below.
+/// A transaction that began before goes on seeing the keys, in gets and in scans both ways, whatever the
+/// engine does meanwhile.
 pub fn older_snapshots_see_what_a_range_delete_took_away(subject: &Subject) {
     let engine = subject.open();
     let tree = filled(&engine);
@@ -147,7 +151,8 @@ pub fn a_range_delete_does_not_conflict_beside_its_range(subject: &Subject) {
     assert_eq!(engine.entries(other), vec![entry("150", "elsewhere")]);
 }
 
-/// A key that another transaction puts into the range meanwhile is there afterwards, or one of both conflicts.
+/// A key that another transaction puts into the range meanwhile is there afterwards, or one of both
+/// conflicts.
 pub fn a_range_delete_loses_nothing_that_it_has_not_seen(subject: &Subject) {
     let engine = subject.open();
     let tree = filled(&engine);
@@ -167,7 +172,8 @@ pub fn a_range_delete_loses_nothing_that_it_has_not_seen(subject: &Subject) {
     assert_eq!(engine.value(tree, "150").is_none(), erased);
 }
 
-/// An engine that deletes ranges by one message writes nothing for a key, however many there are; and it claims the whole range.
+/// An engine that deletes ranges by one message writes nothing for a key, however many there are; and it
+/// claims the whole range.
 pub fn a_range_delete_by_one_message_counts_as_one_write(subject: &Subject) {
     let engine = subject.open();
     if engine.capabilities().range_deletes == RangeDeletes::Emulated {
@@ -190,7 +196,7 @@ pub fn a_range_delete_by_one_message_counts_as_one_write(subject: &Subject) {
     assert!(estimate.entries <= 2_500, "{estimate:?} of nothing");
 }
 
-/// What was deleted stays away after a restart, clean or not, and what came later stays.
+/// Deleted keys stay away after a restart, clean or not, and later writes stay.
 pub fn a_range_delete_survives_restarts(subject: &Subject) {
     let mut engine = subject.open();
     if !engine.is_durable() {

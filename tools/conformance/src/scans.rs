@@ -8,7 +8,8 @@ use pando_storage::{
 
 use crate::subject::{Entry, Opened, Subject, commit, entries, entries_in, entry};
 
-/// Keys with neighbours of every kind: prefixes of each other, a trailing zero, the least and the greatest bytes.
+/// Keys with neighbours of every kind: prefixes of each other, a trailing zero, the least and the greatest
+/// bytes.
 const KEYS: [&[u8]; 12] =
     [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0b", b"aa", b"ab", b"b", b"b\xFF", b"b\xFF\xFF", b"\xFF\xFF"];
 
@@ -36,7 +37,7 @@ fn all_ranges() -> Vec<KeyRange> {
     pairs.map(|(lower, upper)| KeyRange { lower, upper }).collect()
 }
 
-/// What a range must give of the sorted entries.
+/// The part of the sorted entries that a range must give.
 fn expected(all: &[Entry], range: &KeyRange, direction: Direction) -> Vec<Entry> {
     let mut within: Vec<Entry> = all.iter().filter(|(key, _)| range.contains(key)).cloned().collect();
     if direction == Direction::Backward {

@@ -1,9 +1,9 @@
-//! Makes a failing history small: operations are left out as long as the failure stays.
+//! Makes a failing history small: leaves out operations as long as the failure stays.
 //!
-//! The operations of a history are numbered, and what each does follows from the seed and its own number alone, so that those
-//! that are kept do what they did before. The search is that of Zeller and Hildebrandt's *ddmin* (IEEE TSE 2002) from large
-//! pieces to single operations: what it ends with fails, and fails no more without any one of its operations (unless the tries
-//! are used up before).
+//! The operations of a history are numbered. Each follows from the seed and its own number alone, so the
+//! operations that are kept do what they did before. The search is *ddmin* of Zeller and Hildebrandt (IEEE
+//! TSE 2002), from large pieces to single operations. Its result fails, and no longer fails without any one
+//! of its operations (unless the tries are used up before).
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,8 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The smallest part of these operations that is found for which `fails` holds, given that it holds for all of them.
+/// The smallest part of these operations that is found for which `fails` holds, given that it holds for all
+/// of them.
 pub fn shrink(operations: &[usize], mut fails: impl FnMut(&[usize]) -> bool) -> Vec<usize> {
     let mut kept = operations.to_vec();
     let (mut piece, mut tries) = (kept.len().div_ceil(2), 0);
@@ -38,7 +39,7 @@ pub fn shrink(operations: &[usize], mut fails: impl FnMut(&[usize]) -> bool) -> 
     kept
 }
 
-/// What a run panics with, if it does. Nothing is printed: most runs of a search are to fail.
+/// The message of a run that panics. It is not printed, because most runs of a search fail.
 pub fn failure_of<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

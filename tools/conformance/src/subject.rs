@@ -1,4 +1,4 @@
-//! The engine under test: how it is opened, closed, crashed, and spoken to in one line.
+//! The engine under test: opening, closing and crashing it, and short forms of the calls that tests make.
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -132,7 +132,8 @@ impl Opened {
         self.capabilities().durable == Persistence::Durable
     }
 
-    /// Lets a transaction do what must conflict, and checks that it is told at the time that the engine declares.
+    /// Lets a transaction do what must conflict, and checks that it is told at the time that the engine
+    /// declares.
     pub fn expect_conflict(
         &self,
         mut loser: Box<dyn Transaction>,

@@ -1,4 +1,4 @@
-//! Many threads at once: what must hold for any interleaving.
+//! Many threads at once: promises that hold for any interleaving.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

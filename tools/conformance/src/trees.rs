@@ -92,7 +92,7 @@ pub fn an_unknown_tree_is_not_found(subject: &Subject) {
     assert_eq!(kind(engine.drop_tree(unknown)), Some(ErrorKind::NotFound));
 }
 
-/// Who began before the drop reads on as if nothing had happened.
+/// A transaction that began before the drop goes on reading the tree.
 pub fn an_older_transaction_goes_on_reading_a_dropped_tree(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -126,7 +126,7 @@ pub fn the_name_of_a_dropped_tree_can_be_used_again_and_its_number_never(subject
     }
 }
 
-/// Whoever is under way may use a tree that was created after its beginning.
+/// A live transaction may use a tree that was created after its beginning.
 pub fn a_new_tree_serves_transactions_that_began_before_it(subject: &Subject) {
     let engine = subject.open();
     let mut writer = engine.writer();

@@ -1,4 +1,4 @@
-//! Single keys and values: what can be stored, and what comes back.
+//! Single keys and values: the bytes that can be stored, and that come back.
 
 use pando_storage::{
     BlockingMode, CachedReads, ErrorKind, IteratorEntries, KEY_BYTES_MAX, KeyRange, LoadDurability,
@@ -131,8 +131,8 @@ pub fn values_of_all_sizes_come_back_whole(subject: &Subject) {
     assert!(engine.entries(tree).iter().all(|(_, value)| value == b"small"));
 }
 
-/// `get_many` answers in the order of the keys, absent and repeated ones too.
-pub fn get_many_answers_in_the_order_of_the_keys(subject: &Subject) {
+/// A get sees own writes and own deletions over committed entries, and answers for absent keys.
+pub fn gets_see_own_writes_over_committed_ones(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
     for key in ["a", "c", "e"] {
@@ -142,13 +142,13 @@ pub fn get_many_answers_in_the_order_of_the_keys(subject: &Subject) {
     writer.put(tree, b"b", b"own").expect("the put succeeds");
     writer.delete(tree, b"c").expect("the delete succeeds");
     let keys: [&[u8]; 6] = [b"e", b"b", b"a", b"c", b"nowhere", b"e"];
-    let found = writer.get_many(tree, &keys, BlockingMode::MayBlock).expect("get_many succeeds");
+    let found = keys.map(|key| writer.get(tree, key, BlockingMode::MayBlock).expect("the get succeeds"));
     let found: Vec<Option<&[u8]>> = found.iter().map(Option::as_deref).collect();
     assert_eq!(found, vec![Some(&b"e"[..]), Some(b"own"), Some(b"a"), None, None, Some(b"e")]);
-    assert!(writer.get_many(tree, &[], BlockingMode::MayBlock).expect("get_many succeeds").is_empty());
 }
 
-/// A read that must not block is answered from the cache or with `WouldBlock`, as the engine declares; with `MayBlock` always.
+/// A read that must not block is answered from the cache or with `WouldBlock`, as the engine declares; with
+/// `MayBlock` always.
 pub fn a_read_that_must_not_block_is_answered_or_would_block(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -221,7 +221,7 @@ pub fn an_empty_tree_is_loaded_with_sorted_entries(subject: &Subject) {
     }
 }
 
-/// Nothing at all is a load, too.
+/// A load may have no entries.
 pub fn a_load_of_nothing_leaves_an_empty_tree(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -230,7 +230,7 @@ pub fn a_load_of_nothing_leaves_an_empty_tree(subject: &Subject) {
     assert_eq!(engine.entries(tree), vec![]);
 }
 
-/// What cannot be loaded is refused, and the tree can still be dropped.
+/// Impossible loads are refused, and the tree can still be dropped.
 pub fn loads_that_cannot_be_are_refused(subject: &Subject) {
     let engine = subject.open();
     let full = engine.tree("full");

@@ -133,10 +133,6 @@ impl Engine for HookedEngine {
         self.inner.wait_durable(receipt, durability)
     }
 
-    fn durable_to(&self, durability: Durability) -> Lsn {
-        self.inner.durable_to(durability)
-    }
-
     fn checkpoint(&self) -> Result<(), StorageError> {
         self.inner.checkpoint()
     }

@@ -1,6 +1,6 @@
-//! Which errors each method of the contract may answer with.
+//! The kinds of errors that each method of the contract may answer with.
 
-use crate::{ErrorKind, StorageError};
+use crate::error::{ErrorKind, StorageError};
 
 /// A method of the contract, or several with the same errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Call {
     Change,
     Load,
     Close,
-    /// `get`, `get_many`, `scan` and `estimate` that must not block.
+    /// `get`, `scan` and `estimate` that must not block.
     CachedRead,
     /// The same with `MayBlock`.
     Read,

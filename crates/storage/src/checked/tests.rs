@@ -5,10 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 
 use super::*;
-use crate::{
-    Batch, BatchLimits, BlockingMode, CachedReads, ConflictTime, Direction, ErrorKind, History,
-    KEY_BYTES_MAX, KeyRange, Merging, Persistence, RangeDeletes, Savepoint, ScanEnd, SnapshotTimestamp,
-};
+use crate::access::BlockingMode;
+use crate::batch::{Batch, BatchLimits, ScanEnd};
+use crate::capabilities::{CachedReads, ConflictTime, History, Merging, Persistence, RangeDeletes};
+use crate::error::ErrorKind;
+use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp};
+use crate::key_range::{Direction, KeyRange};
+use crate::limits::KEY_BYTES_MAX;
 
 /// The promise that the engine of a test breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +24,6 @@ enum Breach {
     TakesLongKeys,
     ConflictOnRead,
     WorksAfterClose,
-    SyncedBeyondLogged,
 }
 
 struct Breaking(Breach);
@@ -59,10 +61,6 @@ impl Engine for Breaking {
     }
     fn wait_durable(&self, _: CommitReceipt, _: Durability) -> Result<(), StorageError> {
         Ok(())
-    }
-    fn durable_to(&self, durability: Durability) -> Lsn {
-        let is_breach = self.0 == Breach::SyncedBeyondLogged && durability == Durability::Synced;
-        Lsn::new(if is_breach { 2 } else { 1 })
     }
     fn checkpoint(&self) -> Result<(), StorageError> {
         Ok(())
@@ -146,7 +144,6 @@ impl Transaction for BreakingTransaction {
 
 fn uses_everything(breach: Breach) {
     let engine = CheckedEngine::new(Arc::new(Breaking(breach)));
-    engine.durable_to(Durability::Logged);
     let mut transaction = engine.begin(Begin::WRITE).expect("the engine begins");
     transaction.get(TREE, b"a", BlockingMode::MayBlock).expect("the engine reads");
     let range = KeyRange::prefix(b"a");
@@ -184,7 +181,6 @@ fn every_breach_is_found_and_said() {
         (Breach::TakesLongKeys, "put took a key of 1901 bytes"),
         (Breach::ConflictOnRead, "may not give"),
         (Breach::WorksAfterClose, "had been closed"),
-        (Breach::SyncedBeyondLogged, "beyond"),
     ];
     for (breach, word) in breaches {
         let panic = catch_unwind(AssertUnwindSafe(|| uses_everything(breach)));

@@ -1,15 +1,21 @@
-//! A transaction under supervision.
+//! A transaction behind the checking wrapper.
 
 use bytes::Bytes;
 
 use super::call::Call;
+use crate::access::{BlockingMode, Claim, Mode};
+use crate::batch::{Batch, BatchLimits, ScanEnd};
+use crate::durability::{CommitReceipt, Durability};
+use crate::error::StorageError;
+use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp, TreeId};
+use crate::key_range::{Direction, KeyRange};
+use crate::limits::VALUE_BYTES_MAX;
 use crate::limits::{check_key, check_value};
-use crate::{
-    Batch, BatchLimits, BlockingMode, Claim, CommitReceipt, Direction, Durability, Estimate, KeyRange, Lsn,
-    Merge, Mode, Savepoint, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId, VALUE_BYTES_MAX,
-};
+use crate::merge::Merge;
+use crate::statistics::Estimate;
+use crate::transaction::Transaction;
 
-/// What may still be done with a transaction.
+/// The calls that a transaction still takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Everything.
@@ -93,23 +99,6 @@ impl Transaction for CheckedTransaction {
         let value = read(blocking).check(self.inner.get(tree, key, blocking))?;
         value.iter().for_each(|value| assert_value(value));
         Ok(value)
-    }
-
-    fn get_many(
-        &self,
-        tree: TreeId,
-        keys: &[&[u8]],
-        blocking: BlockingMode,
-    ) -> Result<Vec<Option<Bytes>>, StorageError> {
-        self.assert_live();
-        let values = read(blocking).check(self.inner.get_many(tree, keys, blocking))?;
-        assert_eq!(
-            values.len(),
-            keys.len(),
-            "get_many answered another number of values than it was asked for"
-        );
-        values.iter().flatten().for_each(|value| assert_value(value));
-        Ok(values)
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {

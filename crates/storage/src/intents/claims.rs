@@ -1,12 +1,15 @@
-//! The claims of one transaction: an intent for each key up to a number, filters for what is beyond, and whole ranges.
+//! The claims of one transaction: an intent for each key up to a number, filters for further keys, and whole
+//! ranges.
 
 use super::{Intent, Intents, TransactionId};
-use crate::{CommitTimestamp, KeyRange, SnapshotTimestamp, StorageError, TreeId};
+use crate::error::StorageError;
+use crate::identifiers::{CommitTimestamp, SnapshotTimestamp, TreeId};
+use crate::key_range::KeyRange;
 
 /// Keys that a transaction claims one by one; further ones it claims widely. They take about 4 MB.
 pub const CLAIMS_MAX: usize = 1 << 16;
 
-/// See the module's head. Whoever has it ends it, by [`Claims::commit`] or [`Claims::release`].
+/// See the module's head. Its owner ends it, by [`Claims::commit`] or [`Claims::release`].
 #[derive(Debug)]
 pub struct Claims {
     owner: TransactionId,
@@ -42,8 +45,8 @@ impl Claims {
         intents.acquire_wide(self.owner, self.snapshot, tree, key)
     }
 
-    /// Claims all keys of a range, or [`Conflict`](crate::ErrorKind::Conflict). False if there are too many claims of ranges: then the
-    /// keys are to be claimed one by one.
+    /// Claims all keys of a range, or [`Conflict`](crate::ErrorKind::Conflict). False if there are too many
+    /// claims of ranges: then the keys are to be claimed one by one.
     pub fn claim_range(
         &mut self,
         intents: &Intents,

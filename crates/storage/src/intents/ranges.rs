@@ -1,15 +1,19 @@
-//! Claims of whole ranges of keys, and what of a key is kept so that such a claim can find it.
+//! Claims of whole ranges of keys, and the part of a key that an intent keeps so that such a claim can find
+//! it.
 //!
-//! # How
-//! 1. A range claim is listed first, and looks through all intents then: one that may lie within, and is held by another transaction or
-//!    settled after the snapshot, is a conflict. So is a range claim that overlaps.
-//! 2. Whoever claims a key looks through the listed ranges while it holds the lock of the key's shard. So of a range and a key
-//!    that are claimed at the same time one sees the other: the range is listed before the shard is looked through, and the shard is looked
-//!    through before or after the key is in it.
-//! 3. At the commit the range is settled as keys are; it goes when every live snapshot sees it.
+//! # Algorithm
+//! 1. A range claim is listed first, and then looks through all intents. It conflicts with an intent that may
+//!    lie within, if another transaction holds it or a commit after the snapshot settled it. It also
+//!    conflicts with a range claim that overlaps.
+//! 2. A claim of a key looks through the listed ranges while it holds the lock of the key's shard. Of a range
+//!    and a key that are claimed at the same time, one therefore sees the other: the range is listed before
+//!    it looks through the shard, and it does that before or after the key is in the shard.
+//! 3. At the commit the range is settled as keys are. It goes when every live snapshot sees the commit.
 //!
-//! An intent keeps the tree and the first [`START_BYTES`] bytes of its key. A longer key that begins as an end of the range does counts
-//! as within, and so do evicted intents and what is claimed widely: a conflict without need, never one that is missed.
+//! # False conflicts
+//! An intent keeps the tree and the first [`START_BYTES`] bytes of its key. A longer key whose start equals
+//! that of an end of the range counts as within. So do evicted intents and wide claims. These conflicts are
+//! needless, but none is missed.
 
 use std::ops::Bound;
 
@@ -17,7 +21,9 @@ use pando_environment::sync::Mutex;
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 
 use super::TransactionId;
-use crate::{CommitTimestamp, KeyRange, SnapshotTimestamp, StorageError, TreeId};
+use crate::error::StorageError;
+use crate::identifiers::{CommitTimestamp, SnapshotTimestamp, TreeId};
+use crate::key_range::KeyRange;
 
 /// So many bytes of a key are kept.
 pub(super) const START_BYTES: usize = 11;
@@ -51,7 +57,8 @@ impl KeyStart {
         if usize::from(self.length) <= START_BYTES {
             return range.contains(kept);
         }
-        // The key is longer: it is greater than what is kept, and below all that begins with something greater.
+        // The key is longer: it is greater than what is kept, and below all that begins with something
+        // greater.
         let is_high_enough = match &range.lower {
             Bound::Included(lower) | Bound::Excluded(lower) => kept >= &lower[..lower.len().min(START_BYTES)],
             Bound::Unbounded => true,
@@ -116,7 +123,8 @@ impl RangeClaims {
         Ok(true)
     }
 
-    /// Refuses a key that lies within a range that another transaction has claimed, or deleted after the snapshot.
+    /// Refuses a key that lies within a range that another transaction has claimed, or deleted after the
+    /// snapshot.
     pub(super) fn check(
         &self,
         owner: TransactionId,
@@ -181,7 +189,8 @@ fn overlap(one: &KeyRange, other: &KeyRange) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ErrorKind, Intents};
+    use crate::error::ErrorKind;
+    use crate::intents::Intents;
 
     const TREE: TreeId = TreeId::new(3);
 

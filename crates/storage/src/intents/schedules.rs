@@ -1,4 +1,4 @@
-//! Schedules of writers of one key.
+//! Schedules of several writers of one key.
 
 use std::sync::Arc;
 

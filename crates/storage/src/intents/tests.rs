@@ -1,9 +1,11 @@
-//! Intents against a plain map that forgets nothing.
+//! Tests of intents against a plain map that evicts nothing.
 
 use std::collections::HashMap;
 
+use pando_environment::SeededRandom;
+
 use super::*;
-use crate::ErrorKind;
+use crate::error::ErrorKind;
 
 const TREE: TreeId = TreeId::new(3);
 
@@ -113,7 +115,7 @@ fn a_long_snapshot_cannot_make_the_table_grow_past_its_cap_and_conflicts_are_nev
         .expect("a new snapshot meets no one");
 }
 
-/// What the table must answer, from a memory without end.
+/// The answers that the table must give, from a map that evicts nothing.
 #[derive(Default)]
 struct Model {
     keys: HashMap<u64, (Option<TransactionId>, u64)>,
@@ -136,12 +138,12 @@ struct Running {
     keys: Vec<u64>,
 }
 
-/// Runs random transactions over few keys. `exact`: the cap is never reached, so that every answer equals the model's;
-/// otherwise the table may refuse more than the model, and never less.
+/// Runs random transactions over few keys. `exact`: the cap is never reached, so that every answer equals the
+/// model's; otherwise the table may refuse more than the model, and never less.
 fn run_against_the_model(seed: u64, entries_max: usize, key_count: u64, exact: bool) {
     let intents = Intents::with_entries_max(entries_max);
     let mut model = Model::default();
-    let mut random = Generator(seed);
+    let random = SeededRandom::new(seed);
     let mut running: Vec<Running> = Vec::new();
     let mut now = 0_u64;
     for number in 1..40_000_u64 {
@@ -180,19 +182,6 @@ fn run_against_the_model(seed: u64, entries_max: usize, key_count: u64, exact: b
         }
         let oldest = running.iter().map(|one| one.snapshot).min().unwrap_or(now);
         intents.set_oldest_snapshot(snapshot(oldest));
-    }
-}
-
-/// A small generator of test choices (splitmix64).
-struct Generator(u64);
-
-impl Generator {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % bound
     }
 }
 

@@ -1,4 +1,4 @@
-//! Merges: what they do, that they are associative, and that hostile bytes are none.
+//! Tests of merges: their effect, that they are associative, and that hostile bytes are refused.
 
 use super::{MERGE_OPERAND_BYTES_MAX, Merge, Merges};
 

@@ -1,7 +1,10 @@
 //! The methods of [`Transaction`] for the transaction that all engines share.
 
 use super::*;
-use crate::{CommitReceipt, CommitTimestamp, Durability, Estimate, Lsn, Merge, SnapshotTimestamp};
+use crate::durability::{CommitReceipt, Durability};
+use crate::identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp};
+use crate::merge::Merge;
+use crate::statistics::Estimate;
 
 impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
     fn snapshot(&self) -> SnapshotTimestamp {

@@ -1,8 +1,8 @@
 //! The engine's half of a transaction: the snapshot that it reads, and the place where it commits.
 //!
-//! [`SnapshotTransaction`](super::SnapshotTransaction) is the other half. It has the transaction's own writes and claims, lays
-//! the writes over what the snapshot holds, and checks keys, values and modes. An implementation therefore never looks at
-//! uncommitted writes, except in [`EngineSnapshot::commit`].
+//! [`SnapshotTransaction`](super::SnapshotTransaction) is the other half. It has the transaction's own writes
+//! and claims, lays the writes over what the snapshot holds, and checks keys, values and modes. An
+//! implementation therefore never looks at uncommitted writes, except in [`EngineSnapshot::commit`].
 //!
 //! # Order of the calls
 //! 1. Any number of reads and checks, on `&self`.
@@ -12,14 +12,21 @@
 use bytes::Bytes;
 
 use super::own_ranges::{DeletedRange, OwnRanges};
-use crate::{
-    Batch, BatchLimits, BlockingMode, Claims, CommitReceipt, Direction, Durability, Estimate, Intents,
-    KeyRange, ScanEnd, SnapshotTimestamp, SpillingWrites, StorageError, Transaction, TreeId,
-};
+use crate::access::BlockingMode;
+use crate::batch::{Batch, BatchLimits, ScanEnd};
+use crate::durability::{CommitReceipt, Durability};
+use crate::error::StorageError;
+use crate::identifiers::{SnapshotTimestamp, TreeId};
+use crate::intents::{Claims, Intents};
+use crate::key_range::{Direction, KeyRange};
+use crate::spill::SpillingWrites;
+use crate::statistics::Estimate;
+use crate::transaction::Transaction;
 
-/// What an engine does for one transaction. See the module's head.
+/// The engine's part of one transaction. See the module's head.
 ///
-/// Every engine has its own type for it, so that the compiler sees through the calls: a read costs no dynamic dispatch.
+/// Every engine has its own type for it, so that the compiler sees through the calls: a read costs no dynamic
+/// dispatch.
 pub trait EngineSnapshot: Send {
     /// The newest commit that the snapshot sees.
     fn timestamp(&self) -> SnapshotTimestamp;
@@ -33,7 +40,8 @@ pub trait EngineSnapshot: Send {
     /// Refuses a tree that takes no writes: one that is not there, or has been dropped.
     fn check_writable(&self, tree: TreeId) -> Result<(), StorageError>;
 
-    /// Refuses more writes where the transaction has some and would grow to this many bytes of keys and values.
+    /// Refuses more writes where the transaction has some and would grow to this many bytes of keys and
+    /// values.
     fn check_size(&self, bytes: usize) -> Result<(), StorageError> {
         let _unlimited = bytes;
         Ok(())
@@ -42,15 +50,17 @@ pub trait EngineSnapshot: Send {
     /// The value that the snapshot has for a key. The key is not too long, and the engine is open.
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError>;
 
-    /// Refuses what [`get`](EngineSnapshot::get) would refuse, and reads nothing: the transaction's own writes have the
-    /// answer.
+    /// Makes the checks of [`get`](EngineSnapshot::get), and reads nothing: the transaction's own writes have
+    /// the answer.
     fn check_get(&self, tree: TreeId, blocking: BlockingMode) -> Result<(), StorageError>;
 
-    /// One batch of a scan: takes what the call needs (a lock, the tree), then has [`OverlaidScan::over`] fill the batch
-    /// from a closure that scans the snapshot alone. Must refuse a missing tree also for an empty range.
+    /// One batch of a scan: takes what the call needs (a lock, the tree), then has [`OverlaidScan::over`]
+    /// fill the batch from a closure that scans the snapshot alone. Must refuse a missing tree also for an
+    /// empty range.
     fn scan(&self, scan: OverlaidScan<'_>, batch: &mut Batch) -> Result<ScanEnd, StorageError>;
 
-    /// As [`Transaction::estimate`]. `transaction` is the whole transaction, for [`emulate::estimate`](crate::emulate::estimate).
+    /// As [`Transaction::estimate`]. `transaction` is the whole transaction, for
+    /// [`emulate::estimate`](crate::emulate::estimate).
     fn estimate(
         &self,
         transaction: &dyn Transaction,
@@ -59,7 +69,8 @@ pub trait EngineSnapshot: Send {
         blocking: BlockingMode,
     ) -> Result<Estimate, StorageError>;
 
-    /// Whether the engine would delete this range by one message, of which the commit is told, rather than key by key.
+    /// Whether the engine would delete this range by one message, of which the commit is told, rather than
+    /// key by key.
     fn deletes_by_message(
         &self,
         tree: TreeId,
@@ -70,14 +81,15 @@ pub trait EngineSnapshot: Send {
         Ok(false)
     }
 
-    /// How many keys and ranges the transaction has written so far, for [`Engine::live_transactions`](crate::Engine::live_transactions).
+    /// How many keys and ranges the transaction has written so far, for
+    /// [`Engine::live_transactions`](crate::Engine::live_transactions).
     fn show_writes(&self, count: usize);
 
     /// Another transaction has the key: counted by engines that keep such a figure.
     fn count_conflict(&self) {}
 
-    /// Commits the writes, of which there are some, as [`Transaction::commit`] says. Settles the claims before any snapshot
-    /// can see the commit.
+    /// Commits the writes, of which there are some, as [`Transaction::commit`] says. Settles the claims
+    /// before any snapshot can see the commit.
     fn commit(&mut self, own: OwnChanges<'_>, durability: Durability) -> Result<CommitReceipt, StorageError>;
 
     /// The transaction is over, and lets its snapshot go.
@@ -121,8 +133,9 @@ impl OverlaidScan<'_> {
 
     /// Fills the batch with the snapshot's entries and the own writes over them.
     ///
-    /// `below` scans the snapshot alone, for this direction, these limits and this blocking mode. It empties the batch that
-    /// it is given, and leaves it empty only at the end of its range. It may be called several times.
+    /// `below` scans the snapshot alone, for this direction, these limits and this blocking mode. It empties
+    /// the batch that it is given, and leaves it empty only at the end of its range. It may be called several
+    /// times.
     pub fn over(
         &self,
         batch: &mut Batch,

@@ -1,20 +1,25 @@
 //! The ranges that a transaction has deleted by one message each, as it sees them itself.
 //!
 //! # Terms
-//! - *Gap*: keys of a scanned range that lie in no deleted range. A scan visits gap after gap and skips what is deleted.
-//! - *Savepoint*: each range counts as one write here. The savepoint of a transaction is the number of its writes and ranges.
-//!   For every range it is known how many writes came before it.
+//! - *Gap*: keys of a scanned range that lie in no deleted range. A scan visits gap after gap and skips what
+//!   is deleted.
+//! - *Savepoint*: each range counts as one write here. The savepoint of a transaction is the number of its
+//!   writes and ranges. For every range it is known how many writes came before it.
 //!
 //! # Invariants
 //! - Every range has a lower end that belongs to it, and an upper end (if any) that does not.
 //! - A transaction has few of them ([`OWN_RANGES_MAX`]), because each read looks through all.
 //!
 //! # Not here
-//! The own writes within a range that came before it: the transaction deletes them key by key in its write set.
+//! The own writes within a range that came before it: the transaction deletes them key by key in its write
+//! set.
 
 use std::ops::Bound;
 
-use crate::{Batch, Direction, KeyRange, ScanEnd, StorageError, TreeId};
+use crate::batch::{Batch, ScanEnd};
+use crate::error::StorageError;
+use crate::identifiers::TreeId;
+use crate::key_range::{Direction, KeyRange};
 
 /// Ranges of one transaction at most. Beyond that a range is deleted key by key.
 pub(super) const OWN_RANGES_MAX: usize = 64;
@@ -84,7 +89,7 @@ impl OwnRanges {
         self.ranges.iter().filter(move |deleted| deleted.tree == tree).map(|deleted| &deleted.range)
     }
 
-    /// Scans what lies beside the ranges with `base`, a batch at a time: it is empty only at the end.
+    /// Scans the gaps between the ranges with `base`, a batch at a time. The batch is empty only at the end.
     pub(super) fn scan_beside(
         &self,
         tree: TreeId,
@@ -108,7 +113,7 @@ impl OwnRanges {
         Ok(ScanEnd::Done)
     }
 
-    /// The next keys that lie beside all ranges, in the direction of the scan; what remains after them is left in `rest`.
+    /// The next keys outside of all ranges, in the direction of the scan. `rest` keeps the keys after them.
     fn next_gap(&self, tree: TreeId, rest: &mut KeyRange, direction: Direction) -> Option<KeyRange> {
         match direction {
             Direction::Forward => {

@@ -1,11 +1,12 @@
-//! A layer: what went out of memory at one time, sorted, in a file, with its index and its filter in memory.
+//! A layer: writes that left memory at one time, sorted, in a file, with index and filter in memory.
 //!
 //! # Terms
 //! - *Number* of a write: how many the transaction had made before it. A layer holds those of one interval.
-//! - *Limit*: the number from which on writes do not count any more, since the transaction was rolled back to there.
+//! - *Limit*: the number from which on writes no longer count, because the transaction was rolled back to
+//!   there.
 //!
 //! # Invariants
-//! - Ascending by tree and key, and of one key the newest first, over all pages.
+//! - Writes ascend by tree and key over all pages; of one key the newest comes first.
 //! - The filter has every key, the index the last key of every page.
 
 use std::cell::RefCell;
@@ -15,9 +16,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::page::{Numbered, Page, encode};
 use super::space::{SpillFile, SpillSpace};
-use crate::intents::fingerprint;
+use crate::access::BlockingMode;
+use crate::error::StorageError;
+use crate::fingerprint::fingerprint;
+use crate::identifiers::TreeId;
 use crate::key_filter::KeyFilter;
-use crate::{BlockingMode, HeldMemory, StorageError, TreeId};
+use crate::memory::HeldMemory;
 
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 20;

@@ -1,13 +1,18 @@
-//! The writes of several sources in one order: memory and layers, for a commit, and layers, for a layer that takes their place.
+//! The writes of several sources in one order: memory and layers for a commit, layers alone for a layer that
+//! replaces them.
 //!
-//! Each source stands at its next write; a heap knows which source has the first. Memory: one page of each layer.
+//! Each source stands at its next write. A heap knows which source has the first. It takes one page of memory
+//! a layer.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::layer::{Layer, Place};
 use super::page::{Numbered, Page};
-use crate::{BlockingMode, StorageError, TreeId, Write};
+use crate::access::BlockingMode;
+use crate::error::StorageError;
+use crate::identifiers::TreeId;
+use crate::write_set::Write;
 
 /// A sorted source of writes.
 enum Source<'s> {

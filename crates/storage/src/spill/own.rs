@@ -1,4 +1,5 @@
-//! A transaction's own writes within a range, one key after the other in either direction: what a scan lays over the engine's.
+//! Own writes of a range, from memory and layers, key by key in either direction: the upper side of an
+//! overlaid scan.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -6,8 +7,12 @@ use std::sync::Arc;
 
 use super::layer::{Layer, Place};
 use super::page::Page;
+use crate::access::BlockingMode;
+use crate::error::StorageError;
+use crate::identifiers::TreeId;
+use crate::key_range::{Direction, KeyRange};
+use crate::write_set::Write;
 use crate::write_set::overlay::{MemoryOwn, OwnWrites, in_scan_order};
-use crate::{BlockingMode, Direction, KeyRange, StorageError, TreeId, Write};
 
 /// Where a cursor over a layer stands: at the newest write of a key that counts.
 struct Current {
@@ -41,7 +46,8 @@ impl<'s> LayerOwn<'s> {
         Ok(own)
     }
 
-    /// The place where the range begins, in the direction of the scan; what lies outside before it is passed over.
+    /// The place where the range begins, in the direction of the scan; what lies outside before it is passed
+    /// over.
     fn first(&self) -> Result<Option<Place>, StorageError> {
         match self.direction {
             Direction::Forward => {

@@ -5,13 +5,16 @@
 //! per write: varint tree, varint key length, the key, varint number, flags, varint value length, the value or the merges
 //! flags: 1 deletion, 2 blind, 4 merges
 //! ```
-//! On the device a page is an LZ4 block, or its raw bytes where these are not longer. Its place, lengths and checksum stand in the
-//! layer's index, in memory.
+//! On the device a page is an LZ4 block, or its raw bytes where these are not longer. The layer's index in
+//! memory has its place, lengths and checksum.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::{Change, Claim, Merges, TreeId, Write};
+use crate::access::Claim;
+use crate::identifiers::TreeId;
+use crate::merge::Merges;
+use crate::write_set::{Change, Write};
 
 const DELETION: u8 = 1;
 const BLIND: u8 = 2;
@@ -152,7 +155,7 @@ fn read_bytes(raw: &[u8], at: &mut usize) -> Option<Range<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Merge;
+    use crate::merge::Merge;
 
     #[test]
     fn a_page_gives_its_writes_back_and_every_cut_of_it_is_none() {

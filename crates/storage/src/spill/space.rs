@@ -1,7 +1,8 @@
-//! Where the layers of all transactions of a store lie, and how much memory their writes may take together.
+//! The folder for the layers of all transactions of a store, and the memory that their writes may take
+//! together.
 //!
-//! Each layer is a file of a folder of its own, through the page cache: removed with its transaction, and all of them when the
-//! store is opened, since no transaction outlives its process. Nothing in it is ever synced.
+//! Each layer is a file of its own, written through the page cache and never synced. It is removed with its
+//! transaction. No transaction outlives its process, so opening the store removes all files that are left.
 
 use pando_environment::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::path::{Path, PathBuf};
@@ -9,13 +10,14 @@ use std::sync::Arc;
 
 use pando_environment::{Access, Environment, EnvironmentError, File, OpenMode};
 
-use crate::{ErrorKind, MemoryAccount, StorageError};
+use crate::error::{ErrorKind, StorageError};
+use crate::memory::MemoryAccount;
 
 /// The smallest memory that a transaction is left before its writes go out while all together have too much.
 const SHARE_MIN: usize = 256 << 10;
 /// Raw bytes of a page of a layer.
 const PAGE_BYTES: usize = 32 << 10;
-/// A transaction looks at what all have each time that it took so much more.
+/// A transaction checks the common budget each time that it took so much more.
 const LOOK_BYTES: usize = 64 << 10;
 
 /// Counts since the store was opened.
@@ -51,8 +53,8 @@ pub struct SpillSpace {
 }
 
 impl SpillSpace {
-    /// The layers of a store, in a folder of their own; what an earlier process left there is removed. The folder is made when it
-    /// is needed.
+    /// The layers of a store, in a folder of their own; what an earlier process left there is removed. The
+    /// folder is made when it is needed.
     ///
     /// # Errors
     /// The folder cannot be looked into.
@@ -91,7 +93,7 @@ impl SpillSpace {
         self.budget.store(bytes, Ordering::Relaxed);
     }
 
-    /// What there is, and what was done.
+    /// Present sizes, and counts since the store was opened.
     pub fn figures(&self) -> SpillFigures {
         SpillFigures {
             memory_bytes: self.memory.load(Ordering::Relaxed) as u64,
@@ -118,7 +120,7 @@ impl SpillSpace {
         self.memory.load(Ordering::Relaxed) > budget && own >= SHARE_MIN.min(budget / 4)
     }
 
-    /// How much a transaction may take before it looks at what all have.
+    /// How much a transaction may take before it checks the common budget.
     pub(super) fn look_bytes(&self) -> usize {
         LOOK_BYTES.min(self.budget() / 8).max(1)
     }

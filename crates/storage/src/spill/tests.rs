@@ -1,4 +1,5 @@
-//! A set that spills is the set that does not: the same answers after any writes, savepoints and rollbacks.
+//! Tests of a spilling set against one that stays in memory: the same answers after any writes, savepoints
+//! and rollbacks.
 
 use std::path::Path;
 

@@ -1,10 +1,11 @@
-//! Scans that see a transaction's own writes over what its engine has.
+//! Overlaid scans: a transaction's own writes over the entries of its engine.
 //!
 //! 1. Without own writes in the range the engine's batch is the answer, untouched.
-//! 2. Else the engine fills a batch of its own, and the two are merged in the order of the scan, up to the last key that
-//!    the engine gave: beyond it only the engine's next batch can tell what comes first.
-//!    A merge is applied to what the engine gave for its key.
-//! 3. Where deletions hid the whole batch, the next one is fetched: an empty answer always means the end.
+//! 2. Otherwise the engine fills a batch of its own, and the two are merged in the order of the scan, up to
+//!    the last key of the engine's batch. Beyond it only the engine's next batch can tell what comes first. A
+//!    merge is applied to the engine's value of its key.
+//! 3. Where deletions hid the whole batch, the next one is fetched. An empty answer therefore always means
+//!    the end.
 
 use std::cell::{Ref, RefCell};
 use std::cmp::Ordering;
@@ -12,7 +13,10 @@ use std::collections::btree_map;
 use std::ops::Bound;
 
 use super::{ORDER_MEMORY, Order, Write, WriteSet};
-use crate::{Batch, BatchLimits, Direction, KeyRange, ScanEnd, StorageError, TreeId};
+use crate::batch::{Batch, BatchLimits, ScanEnd};
+use crate::error::StorageError;
+use crate::identifiers::TreeId;
+use crate::key_range::{Direction, KeyRange};
 
 /// A transaction's own writes of a range, in the direction of a scan; of each key the latest.
 pub(crate) trait OwnWrites {
@@ -55,7 +59,7 @@ enum Merged {
     UsedUp,
 }
 
-/// What a scan asks for.
+/// The request of a scan.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'r> {
     pub(crate) range: &'r KeyRange,
@@ -66,7 +70,7 @@ pub(crate) struct Wanted<'r> {
 /// An engine's own scan: see [`WriteSet::scan_over`].
 pub(crate) type BaseScan<'b> = dyn FnMut(&KeyRange, &mut Batch) -> Result<ScanEnd, StorageError> + 'b;
 
-/// Fills `batch`, which is empty, with what the engine has and own writes over it.
+/// Fills `batch`, which is empty, with the engine's entries and own writes over them.
 pub(crate) fn scan_over(
     mut own: impl OwnWrites,
     wanted: Wanted<'_>,
@@ -91,7 +95,8 @@ pub(crate) fn scan_over(
     }
 }
 
-/// Merges one batch of the engine with own entries, up to the engine's last key or (at the end) to the last own one.
+/// Merges one batch of the engine with own entries, up to the engine's last key or (at the end) to the last
+/// own one.
 fn merge(
     below: &Batch,
     end: ScanEnd,
@@ -133,9 +138,9 @@ fn merge(
 }
 
 impl WriteSet {
-    /// Fills `batch` as [`Transaction::scan`](crate::Transaction::scan) promises: the engine's entries with this set's over
-    /// them. `base` scans the engine, for the same direction, limits and blocking mode: it empties its batch, and leaves it
-    /// empty only at the end of the range.
+    /// Fills `batch` as [`Transaction::scan`](crate::Transaction::scan) promises: the engine's entries with
+    /// this set's over them. `base` scans the engine, for the same direction, limits and blocking mode: it
+    /// empties its batch, and leaves it empty only at the end of the range.
     pub fn scan_over(
         &self,
         tree: TreeId,
@@ -199,7 +204,7 @@ impl WriteSet {
     }
 }
 
-/// Adds what an own write makes of the value below to the batch; deletions take no room.
+/// Adds the value that an own write leaves behind to the batch; deletions take no room.
 fn push(write: &Write<'_>, below: Option<&[u8]>, limits: BatchLimits, batch: &mut Batch) -> Merged {
     let Some(value) = write.change.over(below) else { return Merged::UsedUp };
     if batch.is_full(limits) {

@@ -1,9 +1,12 @@
-//! The write set against plain maps.
+//! Tests of the write set against plain maps.
 
 use std::collections::BTreeMap;
 
+use pando_environment::SeededRandom;
+
 use super::*;
-use crate::{Batch, BatchLimits, Direction, KeyRange, ScanEnd};
+use crate::batch::{Batch, BatchLimits, ScanEnd};
+use crate::key_range::{Direction, KeyRange};
 
 const TREE: TreeId = TreeId::new(1);
 const OTHER: TreeId = TreeId::new(2);
@@ -114,24 +117,20 @@ fn rolling_back_uncovers_what_was_covered_and_gives_the_bytes_back() {
     assert_eq!(set.latest(TREE, b"b"), None);
 }
 
-/// A small generator of test choices (splitmix64).
-struct Generator(u64);
+/// Test choices that follow from a seed.
+struct Generator(SeededRandom);
 
 impl Generator {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % bound
+    fn below(&self, bound: u64) -> u64 {
+        self.0.below(bound)
     }
 
-    fn key(&mut self) -> Vec<u8> {
+    fn key(&self) -> Vec<u8> {
         let length = self.below(3) as usize;
         (0..length).map(|_| self.below(8) as u8).collect()
     }
 
-    fn bound(&mut self) -> std::ops::Bound<Vec<u8>> {
+    fn bound(&self) -> std::ops::Bound<Vec<u8>> {
         match self.below(3) {
             0 => std::ops::Bound::Included(self.key()),
             1 => std::ops::Bound::Excluded(self.key()),
@@ -190,7 +189,7 @@ fn scan_all(
 #[test]
 fn scans_show_own_writes_over_the_base_whatever_the_bounds_batches_and_rollbacks() {
     for seed in 0..60 {
-        let mut random = Generator(seed);
+        let random = Generator(SeededRandom::new(seed));
         let base: Map = (0..random.below(40)).map(|n| (random.key(), vec![n as u8])).collect();
         let mut set = WriteSet::new();
         let mut steps: Vec<Map> = vec![base.clone()];

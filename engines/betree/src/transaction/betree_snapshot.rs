@@ -132,8 +132,8 @@ impl EngineSnapshot for BetreeSnapshot {
         Ok(estimate?)
     }
 
-    /// There must be room for the range in the list of its tree, and it must have more entries than cost less to delete one
-    /// by one than to rewrite the pages at its ends.
+    /// There must be room for the range in the list of its tree, and it must have more entries than cost less
+    /// to delete one by one than to rewrite the pages at its ends.
     fn deletes_by_message(
         &self,
         tree: TreeId,

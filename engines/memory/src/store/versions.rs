@@ -1,4 +1,4 @@
-//! A tree: its keys in order, each with the versions that some snapshot may still see.
+//! A tree: its keys in order, each with the versions that a snapshot may still see.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -83,9 +83,9 @@ impl Tree {
         ScanEnd::Done
     }
 
-    /// Adds a version, the newest of all. Says whether some version of the key will have to be pruned once every snapshot
-    /// sees this commit.
-    /// A merge is applied to the newest version there is, whatever its transaction has seen.
+    /// Adds a version, the newest of all. Says whether some version of the key will have to be pruned once
+    /// every snapshot sees this commit. A merge is applied to the newest version there is, whatever its
+    /// transaction has seen.
     pub(crate) fn add(&mut self, key: &[u8], change: Change<'_>, timestamp: CommitTimestamp) -> bool {
         let newest = self.keys.get(key).and_then(|versions| versions.last()?.value.as_deref());
         let value = change.over(newest).map(|value| Bytes::copy_from_slice(&value));

@@ -1,11 +1,13 @@
-//! Checking an open store by what every engine has: reading each tree from its first key to its last.
+//! The check of an open store for every engine: it reads each tree from its first key to its last.
 
 use std::fmt::Write as _;
 
-use crate::{
-    Begin, BlockingMode, CheckReport, CheckRequest, Cursor, Direction, Engine, ErrorKind, KeyRange,
-    StorageError, Transaction, TreeDescription,
-};
+use crate::access::BlockingMode;
+use crate::check::{CheckReport, CheckRequest};
+use crate::engine::{Begin, Engine, TreeDescription};
+use crate::error::{ErrorKind, StorageError};
+use crate::key_range::{Direction, KeyRange};
+use crate::transaction::{Cursor, Transaction};
 
 /// Bytes of a key that are told.
 const KEY_BYTES_SHOWN: usize = 12;

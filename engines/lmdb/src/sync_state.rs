@@ -1,9 +1,11 @@
-//! Syncing: what has been committed reaches the device within 100 ms, or as soon as someone waits for it.
+//! The sync task's state: commits reach the device within 100 ms, or as soon as a client waits for one.
 //!
-//! One task does it for all. The first commit after a sync notes the time and wakes the task; the task sleeps until that
-//! commit is [`SYNC_AFTER`] old, or until someone waits. All who wait when a sync begins are told when it ends, so that many
-//! waiting clients share one. Invariant: a waker is called once, by the sync that covers its transaction, by the failure
-//! that ends all syncing, or by the close.
+//! 1. The first commit after a sync notes the time and wakes the task.
+//! 2. The task sleeps until that commit is [`SYNC_AFTER`] old, or until a client waits.
+//! 3. All clients that wait when a sync begins are told when it ends. Many share one sync.
+//!
+//! Invariant: a waker is called once: by the sync that covers its transaction, by the failure that ends all
+//! syncing, or by the close.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +20,7 @@ pub(crate) const SYNC_AFTER: Duration = Duration::from_millis(50);
 
 /// How far the device has got, and who waits for it.
 #[derive(Default)]
-pub(crate) struct Syncing {
+pub(crate) struct SyncState {
     synced: AtomicU64,
     waiting: Mutex<Vec<(Lsn, DurabilityWaker)>>,
     /// When the oldest commit that no sync covers was made.
@@ -28,7 +30,7 @@ pub(crate) struct Syncing {
     failure: OnceLock<StorageError>,
 }
 
-impl Syncing {
+impl SyncState {
     /// Gives the task that syncs.
     pub(crate) fn set_task(&self, task: TaskWaker) {
         self.task.get_or_init(|| task);

@@ -1,18 +1,19 @@
-//! Online backup by what every engine has: one snapshot, read tree by tree into one file of checksummed frames.
+//! Online backup for every engine: one snapshot, read tree by tree into one file of checksummed frames.
 //!
 //! # The file `trees.backup`
-//! `magic "PANDODMP", version u32, zero u32`, then frames: `bytes of the payload u32, kind u8, 3 zero bytes, xxh3-64 of the
-//! first 8 bytes and the payload u64, payload`. All numbers are little-endian.
+//! `magic "PANDODMP", version u32, zero u32`, then frames: `bytes of the payload u32, kind u8, 3 zero bytes,
+//! xxh3-64 of the first 8 bytes and the payload u64, payload`. All numbers are little-endian.
 //!
 //! | kind | payload |
 //! |---|---|
 //! | 1 tree | its name; the entries that follow are its |
 //! | 2 entries | per entry: bytes of the key u32, bytes of the value u32, key, value |
-//! | 3 end | the last commit u64, number of entries u64; nothing follows |
+//! | 3 end | the last commit u64, number of entries u64; no frame follows |
 //!
 //! It is written as `trees.backup.new`, synced, and renamed: a file of the final name is whole.
 //!
-//! What it does not do: leave out what an earlier backup has; keep the options of trees.
+//! # Not here
+//! Incremental backups, and the options of trees.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,10 +21,15 @@ use std::sync::Arc;
 use pando_environment::{Access, Environment, EnvironmentError, File, OpenMode};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::{
-    BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Cursor, Direction, Durability, Engine,
-    ErrorKind, KEY_BYTES_MAX, KeyRange, StorageError, Transaction, TreeId, TreeOptions, VALUE_BYTES_MAX,
-};
+use crate::access::BlockingMode;
+use crate::backup::{BackupExtent, BackupReport, BackupRequest};
+use crate::durability::Durability;
+use crate::engine::{Begin, Engine, TreeOptions};
+use crate::error::{ErrorKind, StorageError};
+use crate::identifiers::{CommitTimestamp, TreeId};
+use crate::key_range::{Direction, KeyRange};
+use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::transaction::{Cursor, Transaction};
 
 /// The file of an emulated backup.
 const FILE: &str = "trees.backup";
@@ -54,7 +60,8 @@ pub fn backup<E: Engine + ?Sized>(
     let unfinished = request.folder.join(UNFINISHED);
     let outcome = write(engine, request, &unfinished);
     if outcome.is_err() {
-        // The file is of no use, and the disk may be full; where it cannot be removed, the next attempt overwrites it.
+        // The file is of no use, and the disk may be full; where it cannot be removed, the next attempt
+        // overwrites it.
         let _removed = files.remove(&unfinished);
     }
     outcome
@@ -98,11 +105,7 @@ fn write<E: Engine + ?Sized>(
     writer.file.sync_data().map_err(failed)?;
     files.rename(unfinished, &request.folder.join(FILE)).map_err(failed)?;
     files.sync_dir(request.folder).map_err(failed)?;
-    Ok(BackupReport {
-        moment: crate::CommitTimestamp::new(moment),
-        extent: BackupExtent::Full,
-        bytes: writer.end,
-    })
+    Ok(BackupReport { moment: CommitTimestamp::new(moment), extent: BackupExtent::Full, bytes: writer.end })
 }
 
 fn write_tree(
@@ -164,8 +167,9 @@ fn checksum(head: &[u8], payload: &[u8]) -> u64 {
 /// Puts an emulated backup into an engine that has no trees yet; how many entries it had.
 ///
 /// # Errors
-/// `InvalidInput` where the folder holds no finished backup of this kind or the engine has trees, `Corrupt` where the file is
-/// damaged: what was put until then stays, so that the engine's folder is to be thrown away.
+/// `InvalidInput` where the folder holds no finished backup of this kind or the engine has trees, `Corrupt`
+/// where the file is damaged: what was put until then stays, so that the engine's folder is to be thrown
+/// away.
 pub fn restore_backup(
     engine: &dyn Engine,
     environment: &Environment,

@@ -1,9 +1,10 @@
-//! Opening a store: the way back after a power cut, LMDB's environment, the engine's own records.
+//! Opening a store: recovery after a power cut, LMDB's environment, the engine's own records.
 //!
-//! 1. Read the mark of what is durable. If the file may be a mixture of states, write the mark's meta pages back.
+//! 1. Read the mark of the durable state. If the file may be a mixture of states, write the mark's meta pages
+//!    back.
 //! 2. Open LMDB's environment and its one table.
-//! 3. Write a first mark, before any record: so a store with records always has one.
-//! 4. Check the format, read the tree records, and remove what is left of trees that were being dropped.
+//! 3. Write a first mark, before any record: a store with records always has one.
+//! 4. Check the format, read the tree records, and remove the rest of trees whose removal was interrupted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,8 +96,9 @@ fn open_environment(folder: &Path, options: LmdbOptions) -> Result<Env<WithoutTl
     loop {
         let mut open = EnvOpenOptions::new().read_txn_without_tls();
         open.map_size(map_bytes).max_readers(options.readers_max);
-        // SAFETY: `NO_SYNC` gives up LMDB's own durability, which the durable mark brings back (see `durable_mark`); the
-        // folder is locked for this process, and nothing else in it touches LMDB's file while the environment is open.
+        // SAFETY: `NO_SYNC` gives up LMDB's own durability, which the durable mark brings back (see
+        // `durable_mark`); the folder is locked for this process, and nothing else in it touches LMDB's file
+        // while the environment is open.
         let env = unsafe {
             open.flags(EnvFlags::NO_SYNC);
             open.open(folder)

@@ -1,4 +1,4 @@
-//! Applying a write set: every write into LMDB's table, and the sizes of the trees that changed.
+//! Applies a write set to LMDB's table, and computes the new sizes of the trees that changed.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,14 +9,14 @@ use parking_lot::RwLock;
 
 use crate::failure::{is_map_full, lmdb_failed};
 use crate::layout::{self, table_key};
-use crate::opening::Table;
+use crate::recovery::Table;
 use crate::trees::Trees;
 
 /// Trees with their new sizes.
 pub(crate) type Sizes = BTreeMap<TreeId, Estimate>;
 
-/// Writes a set in the order of its keys, so that neighbours share their pages. `None`: LMDB's map is full, and the
-/// transaction must be dropped. A tree that is not there (any more) fails the whole set.
+/// Writes a set in the order of its keys, so that neighbours share their pages. `None`: LMDB's map is full,
+/// and the transaction must be dropped. A tree that is not there (any more) fails the whole set.
 pub(crate) fn apply(
     table: Table,
     writer: &mut RwTxn<'_>,
