@@ -1,22 +1,24 @@
 //! MongoDB's total order over values of all types.
 //!
-//! 1. Types stand in brackets: MinKey, undefined (and "missing"), null, numbers, strings and symbols, documents, arrays,
-//!    binaries, ObjectIds, booleans, dates, timestamps, regular expressions, DbPointers, code, code with scope, MaxKey.
+//! 1. Types stand in brackets: MinKey, undefined (and "missing"), null, numbers, strings and symbols,
+//!    documents, arrays, binaries, ObjectIds, booleans, dates, timestamps, regular expressions, DbPointers,
+//!    code, code with scope, MaxKey.
 //! 2. Numbers compare by exact value whatever their types (see `number_order`).
-//! 3. Strings compare by bytes, documents field by field (bracket of the values, then names, then values; the shorter is
-//!    less), arrays value by value, binaries by length, then subtype, then bytes, timestamps unsigned and dates signed.
+//! 3. Strings compare by bytes, documents field by field (bracket of the values, then names, then values; the
+//!    shorter is less), arrays value by value, binaries by length, then subtype, then bytes, timestamps
+//!    unsigned and dates signed.
 //!
 //! [`ValueRef`] lets raw and owned values be compared with one another without copies.
 //!
-//! Compared value by value with a 6.0 server (`tests/acceptance/sort_order.py`). Known to differ: DbPointers whose
-//! namespaces have one length. Here they go by namespace, then id, as in the server's indexes; its comparisons go by id, then
-//! namespace, and both read a namespace up to its first NUL only.
+//! Compared value by value with a 6.0 server (`tests/acceptance/sort_order.py`). Known to differ: DbPointers
+//! whose namespaces have one length. Here they go by namespace, then id, as in the server's indexes; its
+//! comparisons go by id, then namespace, and both read a namespace up to its first NUL only.
 //!
-//! Bytes must have been validated. Where they are not sound, the walk of the document at fault ends there, as if it had no
-//! more fields (a value that cannot be read is less than one that can); nothing panics.
+//! Bytes must have been validated. Where they are not sound, the walk of the document at fault ends there, as
+//! if it had no more fields (a value that cannot be read is less than one that can); nothing panics.
 //!
-//! Not here: the order of index keys, in which an array stands for its values (`keyorder` encodes, `catalog` unwinds);
-//! collations.
+//! Not here: the order of index keys, in which an array stands for its values (`keyorder` encodes, `catalog`
+//! unwinds); collations.
 
 use std::cmp::Ordering;
 

@@ -1,10 +1,12 @@
 //! Decimal128: the IEEE 754-2008 128-bit decimal number in its binary integer encoding.
 //!
-//! A finite number is `(-1)^sign * coefficient * 10^exponent` with a coefficient of at most 34 digits and an exponent from
-//! -6176 to 6111. The same number can be written with several exponents (1, 1.0, 1.00): they are equal, and kept apart.
+//! A finite number is `(-1)^sign * coefficient * 10^exponent` with a coefficient of at most 34 digits and an
+//! exponent from -6176 to 6111. The same number can be written with several exponents (1, 1.0, 1.00): they
+//! are equal, and kept apart.
 //!
-//! Bits, from the top: sign; then either `exponent (14) | coefficient (113)`, or, where the next two bits are both set, a
-//! form whose coefficient would be above 34 digits and which therefore counts as zero; `11110` marks infinity, `11111` NaN.
+//! Bits, from the top: sign; then either `exponent (14) | coefficient (113)`, or, where the next two bits are
+//! both set, a form whose coefficient would be above 34 digits and which therefore counts as zero; `11110`
+//! marks infinity, `11111` NaN.
 
 /// The largest coefficient, 34 nines.
 pub(crate) const COEFFICIENT_MAX: u128 = 10u128.pow(34) - 1;

@@ -1,8 +1,9 @@
 //! Arithmetic of decimals as IEEE 754-2008 defines it, with 34 digits, ties to even.
 //!
-//! Every operation has an exact result in mind, `(coefficient, exponent)` with a coefficient of any length, which
-//! [`rounded`] brings into range. An exact result keeps the exponent that the operation prefers (the lesser one of a sum,
-//! the sum of a product's, …); where there is no room for its digits, the nearest. What is inexact has all 34 digits.
+//! Every operation has an exact result in mind, `(coefficient, exponent)` with a coefficient of any length,
+//! which [`rounded`] brings into range. An exact result keeps the exponent that the operation prefers (the
+//! lesser one of a sum, the sum of a product's, …); where there is no room for its digits, the nearest. What
+//! is inexact has all 34 digits.
 //!
 //! Coefficients that need no more than 128 bits on the way never become big integers.
 //!

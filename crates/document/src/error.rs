@@ -1,4 +1,4 @@
-//! What can be wrong with the bytes of a document.
+//! Errors in the bytes of a document.
 
 use crate::ElementType;
 

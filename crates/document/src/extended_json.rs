@@ -1,11 +1,13 @@
 //! Extended JSON, version 2: documents as JSON without loss of types.
 //!
-//! *Canonical* JSON wraps every type that JSON does not have, numbers too: `{"$numberInt":"1"}`. *Relaxed* JSON writes
-//! numbers and the dates from 1970 to 9999 as people do, and loses of an integer only whether it was an Int64.
+//! *Canonical* JSON wraps every type that JSON does not have, numbers too: `{"$numberInt":"1"}`. *Relaxed*
+//! JSON writes numbers and the dates from 1970 to 9999 as people do, and loses of an integer only whether it
+//! was an Int64.
 //!
-//! Reading takes both, mixed, and the older spellings of binaries and dates. An integer that is written plainly becomes an
-//! Int32 if it fits, else an Int64 if it fits, else a double. A document whose `$…` name is no type stays a document, so that
-//! filters can be read. Numbers go from digits to value directly, never through a double that they are not.
+//! Reading takes both, mixed, and the older spellings of binaries and dates. An integer that is written
+//! plainly becomes an Int32 if it fits, else an Int64 if it fits, else a double. A document whose `$…` name
+//! is no type stays a document, so that filters can be read. Numbers go from digits to value directly, never
+//! through a double that they are not.
 //!
 //! 1. `parse` turns characters into values, and hands a finished document that starts with a `$…` name to
 //! 2. `type_wrapper`, which makes a value of it.

@@ -2,7 +2,8 @@
 //!
 //! - A decimal makes everything a decimal (doubles with 15 digits), else a double makes everything a double.
 //! - Of integers the result is Int64 if one of them is, else Int32 if it fits, else Int64.
-//! - What does not fit Int64 depends on who asks ([`Overflow`]): updates refuse it, expressions go on with a double.
+//! - What does not fit Int64 depends on who asks ([`Overflow`]): updates refuse it, expressions go on with a
+//!   double.
 //!
 //! Facts from asking a 6.0 server.
 

@@ -1,8 +1,8 @@
 //! Sums of many numbers, as `$sum` and `$avg` make them.
 //!
-//! Integers are added exactly, doubles with a running correction (two doubles hold the sum, so that 0.1 + 0.2 + 0.3 is 0.6),
-//! decimals as decimals. Only the end result is rounded, so that the order of the terms hardly matters and integers may
-//! pass through values beyond Int64.
+//! Integers are added exactly, decimals as decimals, doubles with a running correction: two doubles hold the
+//! sum, so that `0.1 + 0.2 + 0.3` is 0.6. Only the end result is rounded. So the order of the terms hardly
+//! matters, and integers may pass through values beyond Int64.
 
 use crate::{Decimal128, DoubleDigits, ElementType, Number};
 

@@ -1,15 +1,17 @@
 //! Documents as they are on the wire and on disk: views over BSON bytes, without copies.
 //!
-//! A document is `length (i32) | elements | 0`. [`RawDocument`] is to [`RawDocumentBuf`] as `str` is to `String`.
+//! A document is `length (i32) | elements | 0`. [`RawDocument`] is to [`RawDocumentBuf`] as `str` is to
+//! `String`.
 //!
 //! # Invariants
-//! - The length prefix is the number of bytes, and the last byte is zero: made sure in O(1) by [`RawDocument::from_bytes`].
-//! - What lies between is not known to be sound: walking it gives `Result`s. After [`validate`](crate::validate()) has
-//!   accepted the bytes, those never are errors.
+//! - The length prefix is the number of bytes, and the last byte is zero: made sure in O(1) by
+//!   [`RawDocument::from_bytes`].
+//! - What lies between is not known to be sound: walking it gives `Result`s. After
+//!   [`validate`](crate::validate()) has accepted the bytes, those never are errors.
 //!
 //! # Cost
-//! [`RawDocument::get`] and [`RawDocument::iter`] allocate nothing. `get` compares name bytes and skips values unseen;
-//! UTF-8 is checked only of what is given out.
+//! [`RawDocument::get`] and [`RawDocument::iter`] allocate nothing. `get` compares name bytes and skips
+//! values unseen; UTF-8 is checked only of what is given out.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;

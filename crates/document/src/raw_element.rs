@@ -1,8 +1,9 @@
 //! One element of a document's bytes: type byte, name, value. The walk over elements, and decoding one value.
 //!
-//! An element is `type byte | name | 0 | value`; the value's length follows from its type and, for the variable ones, from
-//! a length at its front. [`Elements`] therefore walks from element to element without looking into values; `decode` looks
-//! into one of them. `RawDocument::get` skips with the first and decodes only what it was asked for.
+//! An element is `type byte | name | 0 | value`; the value's length follows from its type and, for the
+//! variable ones, from a length at its front. [`Elements`] therefore walks from element to element without
+//! looking into values; `decode` looks into one of them. `RawDocument::get` skips with the first and decodes
+//! only what it was asked for.
 
 use crate::{
     Decimal128, DocumentError, ElementType, ObjectId, RawArray, RawBinary, RawDbPointer, RawDocument,

@@ -1,10 +1,13 @@
 //! The one deep check of a document's bytes, made where they enter the server.
 //!
-//! After [`validate`] has accepted bytes, walking them never gives an error, at any depth: every type is known, every
-//! value fits its document, every nested document fills its value exactly, names and strings are UTF-8, booleans are 0 or
-//! 1. Names of array fields need not be 0, 1, …, nor is it an error if a name occurs twice: MongoDB stores both.
+//! After [`validate`] has accepted bytes, walking them never gives an error, at any depth: every type is
+//! known, every value fits its document, every nested document fills its value exactly, names and strings are
+//! UTF-8, booleans are 0 or
+//! 1. Names of array fields need not be 0, 1, …, nor is it an error if a name occurs twice: MongoDB stores
+//!    both.
 //!
-//! The walk is a loop over the flat bytes with a stack of ends, so that hostile nesting cannot exhaust the thread's stack.
+//! The walk is a loop over the flat bytes with a stack of ends, so that hostile nesting cannot exhaust the
+//! thread's stack.
 
 use crate::raw_element::{element_at, value_length};
 use crate::{DocumentError, ElementType, RawDocument};

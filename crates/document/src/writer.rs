@@ -1,7 +1,7 @@
 //! Writing documents into a buffer, field after field, with nothing in between: the hot path of replies.
 //!
-//! A writer puts a place-holder for the length, appends fields, and sets length and terminator when it is finished or
-//! dropped. Nested writers borrow their parent, so fields cannot be mixed up.
+//! A writer puts a place-holder for the length, appends fields, and sets length and terminator when it is
+//! finished or dropped. Nested writers borrow their parent, so fields cannot be mixed up.
 //!
 //! # Invariants
 //! - Names have no NUL byte (asserted: a name from outside must have been checked where it came in).

@@ -16,7 +16,8 @@ pub struct AlignedBuffer {
     capacity: usize,
 }
 
-// SAFETY: the buffer owns its memory and hands out references by the usual borrowing rules, as a Vec<u8> does.
+// SAFETY: the buffer owns its memory and hands out references by the usual borrowing rules, as a Vec<u8>
+// does.
 unsafe impl Send for AlignedBuffer {}
 // SAFETY: as above: shared references only read.
 unsafe impl Sync for AlignedBuffer {}
@@ -37,7 +38,8 @@ impl AlignedBuffer {
         self.capacity
     }
 
-    /// Changes the length within the capacity; bytes that come into view hold what was last written there, or zero.
+    /// Changes the length within the capacity; bytes that come into view hold what was last written there, or
+    /// zero.
     ///
     /// # Panics
     /// If the length exceeds the capacity.
@@ -50,7 +52,8 @@ impl AlignedBuffer {
         self.length = length;
     }
 
-    /// Makes the buffer at least this long, with a new (zeroed) allocation where the capacity does not suffice.
+    /// Makes the buffer at least this long, with a new (zeroed) allocation where the capacity does not
+    /// suffice.
     pub fn ensure_length(&mut self, length: usize) {
         if length > self.capacity {
             *self = AlignedBuffer::zeroed(length);
@@ -58,7 +61,8 @@ impl AlignedBuffer {
         self.length = length;
     }
 
-    /// Makes the buffer at least this long and keeps its content; the capacity at least doubles where it does not suffice.
+    /// Makes the buffer at least this long and keeps its content; the capacity at least doubles where it does
+    /// not suffice.
     pub fn grow(&mut self, length: usize) {
         if length > self.capacity {
             let mut larger = AlignedBuffer::zeroed(length.max(2 * self.capacity));

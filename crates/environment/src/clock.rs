@@ -31,7 +31,8 @@ impl Monotonic {
     }
 }
 
-/// A moment of the wall clock: milliseconds since 1970-01-01 UTC. It may jump, and is never used to order events.
+/// A moment of the wall clock: milliseconds since 1970-01-01 UTC. It may jump, and is never used to order
+/// events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct WallTime(u64);
 

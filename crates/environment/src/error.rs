@@ -1,9 +1,10 @@
-//! What can go wrong at the doors: always with the operation, the path and, where there is one, the offset.
+//! Errors of files, clocks and threads: each names the operation, the path and, where there is one, the
+//! offset.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was being done when an error came up; also what a fault of the simulated disk is aimed at.
+/// The operation that failed; also the target of a fault of the simulated disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Opening or creating a file.
@@ -44,7 +45,7 @@ pub enum EnvironmentError {
     /// The operating system (or the simulated disk) refused.
     #[error("{operation:?} failed on {}{}: {source}", path.display(), at(*offset))]
     Io {
-        /// What was being done.
+        /// The operation.
         operation: Operation,
         /// To which file or folder.
         path: PathBuf,

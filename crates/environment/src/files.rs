@@ -1,4 +1,4 @@
-//! The door to files: what a file system and an open file must do, whoever implements them.
+//! The door to files: the promises that every file system and every open file keeps, real or simulated.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub enum Access {
     Direct,
 }
 
-/// What must be there when a file is opened, and what may be done with it.
+/// Whether a file must exist when it is opened, and whether it may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// The file exists; it is only read.
@@ -31,7 +31,7 @@ pub enum OpenMode {
 /// The door to files. Paths are taken as given; every error names the path.
 pub trait FileSystem: Send + Sync {
     /// Opens a file. Where the file system cannot do [`Access::Direct`], the file is opened buffered:
-    /// [`File::access`] tells what was granted.
+    /// [`File::access`] tells the access that was granted.
     fn open(&self, path: &Path, mode: OpenMode, access: Access) -> Result<Arc<dyn File>, EnvironmentError>;
 
     /// The names in a folder, sorted; not the paths. Names that are not UTF-8 are left out: Pando makes none.
@@ -40,7 +40,8 @@ pub trait FileSystem: Send + Sync {
     /// Creates a folder and those above it; nothing happens where it exists.
     fn create_dir(&self, folder: &Path) -> Result<(), EnvironmentError>;
 
-    /// Renames a file, atomically; the target is replaced where it exists. Durable after [`sync_dir`](Self::sync_dir).
+    /// Renames a file, atomically; the target is replaced where it exists. Durable after
+    /// [`sync_dir`](Self::sync_dir).
     fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvironmentError>;
 
     /// Removes a file. Durable after [`sync_dir`](Self::sync_dir).
@@ -49,11 +50,12 @@ pub trait FileSystem: Send + Sync {
     /// Whether a file or folder is there.
     fn exists(&self, path: &Path) -> Result<bool, EnvironmentError>;
 
-    /// Makes the entries of a folder durable: what was created, renamed and removed in it.
+    /// Makes the entries of a folder durable: files created, renamed and removed in it.
     fn sync_dir(&self, folder: &Path) -> Result<(), EnvironmentError>;
 
-    /// Takes the exclusive lock of a folder (its file `LOCK`), for as long as the result lives. A folder that another
-    /// process, or another part of this one, has locked gives [`EnvironmentError::Locked`] with the holder's number.
+    /// Takes the exclusive lock of a folder (its file `LOCK`), for as long as the result lives. A folder that
+    /// another process, or another part of this one, has locked gives [`EnvironmentError::Locked`] with the
+    /// holder's number.
     fn lock(&self, folder: &Path) -> Result<FolderLock, EnvironmentError>;
 
     /// Bytes that an unprivileged process can still write on the device of this folder.
@@ -66,11 +68,12 @@ pub trait File: Send + Sync {
     /// [`is_past_end`](EnvironmentError::is_past_end) is true.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), EnvironmentError>;
 
-    /// Writes the whole buffer at `offset`, extending the file where needed. After an error any part may be written.
+    /// Writes the whole buffer at `offset`, extending the file where needed. After an error any part may be
+    /// written.
     fn write_all_at(&self, buffer: &[u8], offset: u64) -> Result<(), EnvironmentError>;
 
-    /// Makes content and length durable (`fdatasync`). After an error nothing is known of what was written since the
-    /// last success, and a further call proves nothing: stop writing.
+    /// Makes content and length durable (`fdatasync`). After an error nothing is known of what was written
+    /// since the last success, and a further call proves nothing: stop writing.
     fn sync_data(&self) -> Result<(), EnvironmentError>;
 
     /// The file's length in bytes.
@@ -79,27 +82,31 @@ pub trait File: Send + Sync {
     /// Cuts or extends (with zeros, without reserving room) the file.
     fn set_length(&self, length: u64) -> Result<(), EnvironmentError>;
 
-    /// Reserves room for the range on the device and extends the file over it; new bytes read as zero. A full device
-    /// shows here, and leaves the file's content as it was.
+    /// Reserves room for the range on the device and extends the file over it; new bytes read as zero. A full
+    /// device shows here, and leaves the file's content as it was.
     fn allocate(&self, offset: u64, length: u64) -> Result<(), EnvironmentError>;
 
-    /// Gives the room of a range back; it reads as zero afterwards. Where the file system cannot, nothing happens.
+    /// Gives the room of a range back; it reads as zero afterwards. Where the file system cannot, nothing
+    /// happens.
     fn punch_hole(&self, offset: u64, length: u64) -> Result<(), EnvironmentError>;
 
-    /// What was granted at [`FileSystem::open`], or by [`change_access`](File::change_access) since.
+    /// The access that was granted at [`FileSystem::open`], or by [`change_access`](File::change_access)
+    /// since.
     fn access(&self) -> Access;
 
     /// Has the file meet the page cache in another way from now on; what was granted. Callers keep to the
     /// [`alignment`](File::alignment), which does not change, so that reads under way are not concerned.
     fn change_access(&self, access: Access) -> Result<Access, EnvironmentError>;
 
-    /// What buffers, offsets and lengths must be multiples of, in bytes: 1 for files that were opened buffered.
+    /// The unit of buffers, offsets and lengths, in bytes: 1 for files that were opened
+    /// buffered.
     fn alignment(&self) -> usize;
 
     /// The path it was opened by.
     fn path(&self) -> &Path;
 
-    /// The kernel's descriptor, for a [`ReadQueue`](crate::ReadQueue); `None` where the file is not one of the kernel's.
+    /// The kernel's descriptor, for a [`ReadQueue`](crate::ReadQueue); `None` where the file is not one of
+    /// the kernel's.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -1,21 +1,22 @@
 //! The only door to clock, randomness, files and threads: real, simulated or faulty.
 //!
-//! Whatever in Pando is subject to chance (the time, a random number, what the disk does, which thread runs first) comes
-//! through an [`Environment`]. The real one talks to the operating system. The simulated one keeps a disk in memory that
-//! can lose power between any two calls, runs background work only when a test says so, and draws every choice from one
-//! seed, so that a failure is replayed by its seed.
+//! Everything in Pando that is subject to chance comes through an [`Environment`]: the time, a random number,
+//! the answer of a disk, the thread that runs first. The real environment talks to the operating system. The
+//! simulated one keeps a disk in memory that can lose power between any two calls, runs background work only
+//! when a test says so, and draws every choice from one seed. A failure is replayed by its seed.
 //!
 //! # Terms
-//! - *Direct* access bypasses the kernel's page cache (`O_DIRECT`): buffers, offsets and lengths are then multiples of
-//!   [`File::alignment`]. *Buffered* access goes through it, and knows no alignment.
-//! - A *task* is background work cut in *steps*: a thread runs them in reality, a seeded scheduler in a simulation.
-//! - A *crash* is a loss of power: what no sync covered may survive, vanish or tear, sector by sector. A *kill* is the
-//!   death of the process: all that reached the kernel survives.
+//! - *Direct* access bypasses the kernel's page cache (`O_DIRECT`): buffers, offsets and lengths are then
+//!   multiples of [`File::alignment`]. *Buffered* access goes through the page cache, and knows no alignment.
+//! - A *task* is background work cut in *steps*: a thread runs them in reality, a seeded scheduler in a
+//!   simulation.
+//! - A *crash* is a loss of power: data that no sync covered may survive, vanish or tear, sector by sector. A
+//!   *kill* is the death of the process: all data that reached the kernel survives.
 //!
 //! # Rules
-//! - Nothing outside this crate opens files, reads clocks, draws random numbers or starts threads for the engine.
-//! - A directory operation (create, rename, remove) is durable only after [`FileSystem::sync_dir`] of its folder, file
-//!   content only after [`File::sync_data`].
+//! - Only this crate opens files, reads clocks, draws random numbers or starts threads for the engine.
+//! - A directory operation (create, rename, remove) is durable only after [`FileSystem::sync_dir`] of its
+//!   folder, file content only after [`File::sync_data`].
 //! - A failed sync is never retried: the kernel may have dropped the data, and a second sync would then lie.
 #![warn(missing_docs)]
 
@@ -69,7 +70,8 @@ impl Environment {
         }
     }
 
-    /// A disk in memory, a clock that moves when told, and tasks that run when told; every choice follows from `seed`.
+    /// A disk in memory, a clock that moves when told, and tasks that run when told; every choice follows
+    /// from `seed`.
     pub fn simulated(seed: u64) -> Simulation {
         let disk = SimulatedDisk::new(seed);
         let clock = Arc::new(MockClock::new());
@@ -83,7 +85,8 @@ impl Environment {
         Simulation { environment, disk, clock, tasks }
     }
 
-    /// As [`simulated`](Environment::simulated), but tasks have threads, those of the schedule that is explored.
+    /// As [`simulated`](Environment::simulated), but tasks have threads, those of the schedule that is
+    /// explored.
     #[cfg(shuttle)]
     pub fn scheduled(seed: u64) -> Simulation {
         let mut simulation = Environment::simulated(seed);
@@ -124,7 +127,7 @@ impl Environment {
 
 /// A simulated environment with the handles by which a test steers it.
 pub struct Simulation {
-    /// What the tested code gets.
+    /// The environment that the tested code gets.
     pub environment: Environment,
     /// The disk behind [`Environment::files`].
     pub disk: Arc<SimulatedDisk>,

@@ -1,13 +1,12 @@
-//! A read that somebody that must not block needed and did not make, so that a thread which serves many clients can have it made
-//! and ask again.
+//! A missed read: the read that a call needed and did not make, because the call must not block.
 //!
-//! 1. An engine is asked to answer from memory, and meets a block that is not there. Its refusal carries the read that is
-//!    missing.
-//! 2. The caller makes the read as it likes (an event loop: through a [`ReadQueue`](crate::ReadQueue)), and hands the bytes to
-//!    [`fulfil`](MissedRead::fulfil).
-//! 3. The same question finds the block in memory; or meets another one.
+//! 1. An engine is asked to answer from memory, and meets a block that is not there. Its refusal carries the
+//!    missed read.
+//! 2. The caller makes the read in its own way (an event loop: through a [`ReadQueue`](crate::ReadQueue)),
+//!    and hands the bytes to [`fulfil`](MissedRead::fulfil).
+//! 3. The caller repeats the call. It finds the block in memory, or meets another one that is missing.
 //!
-//! Nothing has to be fulfilled: a missed read that is dropped leaves no trace.
+//! A missed read may be dropped: it leaves no trace.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ pub trait MissedRead: Send + Sync + fmt::Debug {
     /// How many bytes; fits the file's alignment.
     fn length(&self) -> usize;
 
-    /// Takes the bytes into memory. What fails its checks is left alone: whoever reads it with `MayBlock` reads it again, and
-    /// reports it.
+    /// Takes the bytes into memory. What fails its checks is left alone: whoever reads it with `MayBlock`
+    /// reads it again, and reports it.
     fn fulfil(&self, bytes: &[u8]);
 }

@@ -1,9 +1,10 @@
-//! Asks the processor for memory that will be read soon, so that it is on its way while something else is done.
+//! Hints to the processor: memory that will be read soon is fetched into the cache while other work goes on.
 
 /// So many bytes come from memory at once.
 const LINE_BYTES: usize = 64;
 
-/// Asks for these bytes. A hint: nothing but time hangs on it, and on processors that are not known here it does nothing.
+/// Asks for these bytes. A hint: nothing but time hangs on it, and on processors that are not known here it
+/// does nothing.
 #[inline]
 pub fn prefetch(bytes: &[u8]) {
     let ends = bytes.last().into_iter();

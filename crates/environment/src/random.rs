@@ -1,4 +1,8 @@
-//! Chance: numbers from the operating system, or from a seed.
+//! Random numbers, from the operating system or from a seed.
+//!
+//! Both are drawn from SplitMix64, the only generator of this crate. `rand_xoshiro` has the same generator,
+//! but only behind `&mut self`: here threads share one without a lock, and tests and simulations depend on
+//! its sequences.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +34,8 @@ impl SeededRandom {
         SeededRandom { state: AtomicU64::new(seed) }
     }
 
-    /// A number below `bound`, which must not be zero. The bias of the remainder does not matter to a simulation.
+    /// A number below `bound`, which must not be zero. The bias of the remainder does not matter to a
+    /// simulation.
     pub fn below(&self, bound: u64) -> u64 {
         assert!(bound > 0, "there is no number below zero");
         self.next_u64() % bound
@@ -55,7 +60,8 @@ impl OsRandom {
     pub(crate) fn new() -> OsRandom {
         let mut seed = [0; 8];
         if !fill_from_kernel(&mut seed) {
-            // Without the device the address of a fresh allocation and the time still differ between processes.
+            // Without the device the address of a fresh allocation and the time still differ between
+            // processes.
             let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             let mixed = time.as_nanos() ^ (u128::from(std::process::id()) << 64);
             seed.copy_from_slice(&mixed.to_le_bytes()[..8]);

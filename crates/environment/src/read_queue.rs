@@ -1,25 +1,29 @@
-//! Many reads under way by one thread: they are queued, sent to the kernel together, and taken back as they come in.
+//! A queue of reads, by which one thread has many reads under way.
 //!
-//! A thread that serves many clients cannot wait for one read. Handing each to a thread that can costs two context switches
-//! and a wake-up a read; on few cores that is more than the read itself. Here the thread leaves its reads in a ring shared
-//! with the kernel (`io_uring`): one system call sends all that have gathered, and their answers are found in the ring.
+//! A thread that serves many clients cannot wait for one read. Handing each read to a thread of its own costs
+//! two context switches and a wake-up, which on few cores is more than the read. Here the thread leaves its
+//! reads in a ring that it shares with the kernel (`io_uring`). One system call sends all that have gathered,
+//! and the answers are found in the ring.
 //!
 //! # Terms
-//! - *Ticket*: what the caller wants to have back with an answer.
-//! - *Queued*: known here, not to the kernel. *Under way*: with the kernel, which writes into the buffer.
+//! - *Ticket*: a value of the caller's that comes back with the answer.
+//! - *Queued*: in the ring, not yet sent. *Under way*: with the kernel, which writes into the buffer.
 //!
 //! # The life of a read
 //! 1. [`push`](ReadQueue::push) gives it a buffer and puts it into the ring.
-//! 2. [`exchange`](ReadQueue::exchange) sends all that is queued, with one system call, and collects what has come back.
-//! 3. The queue's descriptor reports to a poll when more has come back.
+//! 2. [`exchange`](ReadQueue::exchange) sends all queued reads with one system call, and collects those that
+//!    have come back.
+//! 3. The queue's descriptor reports to a poll when more have come back.
 //!
 //! # Invariants
-//! - A buffer and its file live until the kernel is done with the read, also when the queue is dropped with reads under way.
-//! - At most as many reads as the queue was opened for: beyond, the ticket is handed back at once.
+//! - A buffer and its file live until the kernel is done with the read, also when the queue is dropped with
+//!   reads under way.
+//! - The queue takes as many reads as it was opened for. Beyond that the ticket is handed back at once.
 //! - A short read is an error: blocks never cross the end of their file.
 //!
 //! # Not here
-//! Writes, syncs, and files without a descriptor of the kernel (the simulated disk): their readers wait in threads.
+//! Writes, syncs, and files without a descriptor of the kernel (the simulated disk). Their readers wait in
+//! threads.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -40,8 +44,8 @@ pub const QUEUED_READ_BYTES_MAX: usize = 1024 * 1024;
 /// A queue of reads; it stays with the thread that opened it.
 pub struct ReadQueue<T> {
     ring: IoUring,
-    /// Raised by the kernel when a read has ended. The ring's own descriptor does not report that: with deferred task work
-    /// an end becomes a completion only when it is asked for.
+    /// Raised by the kernel when a read has ended. The ring's own descriptor does not report that: with
+    /// deferred task work an end becomes a completion only when it is asked for.
     ended: OwnedFd,
     reads: Slab<Read<T>>,
     spare: Vec<AlignedBuffer>,
@@ -60,12 +64,13 @@ impl<T> ReadQueue<T> {
     /// A queue for this many reads at a time (1 to 4,096). To be called by the thread that will use it.
     ///
     /// # Errors
-    /// The kernel's: it is too old (before 6.1), or does not allow it (`kernel.io_uring_disabled`, a container's filter).
-    /// Reads are then made by threads that wait.
+    /// The kernel's: it is too old (before 6.1), or does not allow it (`kernel.io_uring_disabled`, a
+    /// container's filter). Reads are then made by threads that wait.
     pub fn open(depth: usize) -> io::Result<ReadQueue<T>> {
         assert!((1..=4096).contains(&depth), "a read queue has a depth of 1 to 4,096, not {depth}");
         let entries = u32::try_from(depth).expect("bounded above").next_power_of_two();
-        // One thread submits, and takes its completions when it asks for them: no interrupt of what it is doing.
+        // One thread submits, and takes its completions when it asks for them: no interrupt of what it is
+        // doing.
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_coop_taskrun()
@@ -96,8 +101,9 @@ impl<T> ReadQueue<T> {
             .build()
             .user_data(entry.key() as u64);
         entry.insert(Read { ticket, buffer, _file: Arc::clone(file) });
-        // SAFETY: the buffer and the file live in `reads` until the completion with this number was seen: they are taken out
-        // in `collect` only, and `drop` waits for what is under way. The buffer's memory does not move with the `Read`.
+        // SAFETY: the buffer and the file live in `reads` until the completion with this number was seen:
+        // they are taken out in `collect` only, and `drop` waits for what is under way. The buffer's memory
+        // does not move with the `Read`.
         let pushed = unsafe { self.ring.submission().push(&operation) };
         pushed.expect("the ring has room for as many reads as the queue takes");
         self.queued += 1;
@@ -109,11 +115,12 @@ impl<T> ReadQueue<T> {
         self.reads.is_empty()
     }
 
-    /// Sends what is queued to the kernel and appends what has come back: tickets with their bytes, or the reason why not.
-    /// Does not wait. Hand the buffers back with [`recycle`](ReadQueue::recycle).
+    /// Sends what is queued to the kernel and appends what has come back: tickets with their bytes, or the
+    /// reason why not. Does not wait. Hand the buffers back with [`recycle`](ReadQueue::recycle).
     ///
-    /// The kernel hands over a bounded number of ends at a call (20 in Linux 6.13 and later) and does not report those that it kept
-    /// back: who gets anything has to call again, until nothing comes, before it may wait for a report.
+    /// The kernel hands over a bounded number of ends at a call (20 in Linux 6.13 and later) and does not
+    /// report those that it kept back: who gets anything has to call again, until nothing comes, before it
+    /// may wait for a report.
     ///
     /// # Errors
     /// The kernel's, when it takes nothing for the moment: what is queued stays queued.
@@ -121,7 +128,8 @@ impl<T> ReadQueue<T> {
         self.turn(0, back)
     }
 
-    /// As [`exchange`](ReadQueue::exchange), but waits until something has come back, if anything is queued or under way.
+    /// As [`exchange`](ReadQueue::exchange), but waits until something has come back, if anything is queued
+    /// or under way.
     ///
     /// # Errors
     /// As there; also where a signal ends the wait.
@@ -129,7 +137,8 @@ impl<T> ReadQueue<T> {
         self.turn(1, back)
     }
 
-    /// Whether the kernel has not been told of all reads: there is something to [`exchange`](ReadQueue::exchange) at once.
+    /// Whether the kernel has not been told of all reads: there is something to
+    /// [`exchange`](ReadQueue::exchange) at once.
     pub fn has_queued(&self) -> bool {
         self.queued > 0
     }
@@ -182,7 +191,7 @@ impl<T> ReadQueue<T> {
     }
 }
 
-/// What a poll watches, edge-triggered: nobody reads from it.
+/// The descriptor for a poll, edge-triggered. It is never read from.
 impl<T> AsRawFd for ReadQueue<T> {
     fn as_raw_fd(&self) -> RawFd {
         self.ended.as_raw_fd()
@@ -192,7 +201,7 @@ impl<T> AsRawFd for ReadQueue<T> {
 impl<T> Drop for ReadQueue<T> {
     fn drop(&mut self) {
         let mut back: Vec<(T, io::Result<AlignedBuffer>)> = Vec::new();
-        // What the kernel has never been told of needs no waiting for.
+        // Reads that were never sent to the kernel need no waiting for.
         while self.queued < self.reads.len() {
             if let Err(error) = self.enter(1)
                 && error.kind() != io::ErrorKind::Interrupted

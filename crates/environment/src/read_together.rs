@@ -1,20 +1,23 @@
-//! Several reads at a time by a thread that waits for all of them.
+//! Parallel reads by one thread that waits for all of them.
 //!
-//! Whoever needs many small pieces that lie apart (a merge: what waits for each child of a node) would wait for the device once for each,
-//! one after the other. A device of today answers dozens in the time of one or two. So all are given to it together, in a
-//! [`ReadQueue`] that belongs to the thread; where the kernel has none, or the file is not one of the kernel's, they are made one by one.
+//! A flush needs many small pieces that lie apart, such as the pending messages of each child of a node. One
+//! after the other they cost one wait for the device each; a device answers dozens in the time of one or two.
+//! So all are given to the device together, in a [`ReadQueue`] that belongs to the thread. Without
+//! `io_uring`, or for a file that is not the kernel's, the reads are made one by one.
 //!
 //! # Steps
-//! 1. As many reads are queued as have room: [`DEPTH`], with buffers of [`UNDER_WAY_BYTES_MAX`] together.
-//! 2. One or more come back, are handed over, and make room for others.
-//! 3. What the queue did not take, or could not read, is read one by one: whose error that is, is told as it is everywhere.
+//! 1. Queue as many reads as there is room for: [`DEPTH`], with buffers of [`UNDER_WAY_BYTES_MAX`] together.
+//! 2. Hand over each read that comes back; that makes room for others.
+//! 3. Read one by one the pieces that the queue did not take or could not read. Their errors are reported as
+//!    usual.
 //!
 //! # Invariants
 //! - Each piece is handed over at most once, and on success exactly once.
-//! - Nothing is under way when a call returns.
+//! - No read is under way when a call returns.
 //!
 //! # Memory
-//! A thread that reads like this keeps its queue, and buffers of 64 KiB each for as many reads as it once had under way.
+//! Each such thread keeps its queue, and a buffer of 64 KiB for each read that it once had under way at a
+//! time.
 
 use std::cell::RefCell;
 use std::io::ErrorKind;
@@ -53,7 +56,8 @@ thread_local! {
     static TOGETHER: RefCell<Together> = const { RefCell::new(Together::Unopened) };
 }
 
-/// Reads pieces of a file, and hands over each as it comes in, in any order: its place among the `ranges`, and its bytes.
+/// Reads pieces of a file, and hands over each as it comes in, in any order: its place among the `ranges`,
+/// and its bytes.
 ///
 /// # Errors
 /// That of a read which fails; pieces may have been handed over before.
@@ -64,7 +68,8 @@ pub fn read_together(
 ) -> Result<(), EnvironmentError> {
     let mut reads = Reads { file, ranges, is_made: vec![false; ranges.len()] };
     if ranges.len() > 1 && file.descriptor().is_some() {
-        // Taken out: whoever reads within `take` has a queue of its own, and a panic drops this one, which waits for what is under way.
+        // Taken out: whoever reads within `take` has a queue of its own, and a panic drops this one, which
+        // waits for what is under way.
         let mut together = TOGETHER.replace(Together::Unopened);
         if matches!(together, Together::Unopened) {
             together = opened();

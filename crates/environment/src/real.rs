@@ -25,8 +25,8 @@ impl FileSystem for RealFileSystem {
             Access::Buffered => open_with(path, mode, Access::Buffered).map(|file| (file, Access::Buffered)),
             Access::Direct => match open_with(path, mode, Access::Direct) {
                 Ok(file) => Ok((file, Access::Direct)),
-                // The file system has no direct I/O (tmpfs, some network ones). The failed open may have created the
-                // file already, so a file that had to be new is now opened as it is.
+                // The file system has no direct I/O (tmpfs, some network ones). The failed open may have
+                // created the file already, so a file that had to be new is now opened as it is.
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
                     let retry = if mode == OpenMode::CreateNew { OpenMode::CreateOrOpen } else { mode };
                     open_with(path, retry, Access::Buffered).map(|file| (file, Access::Buffered))
@@ -90,7 +90,8 @@ impl FileSystem for RealFileSystem {
             }
             Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // The number is for people; the lock itself is the kernel's and ends with the process however that dies.
+        // The number is for people; the lock itself is the kernel's and ends with the process however that
+        // dies.
         file.set_len(0).map_err(failed)?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(failed)?;
         Ok(FolderLock::held_by(file))

@@ -1,18 +1,22 @@
-//! Locks, atomics and threads of everything whose order of events is tested: the real ones, or those of a scheduler.
+//! Locks, atomics and threads for code whose order of events is tested: the real ones, or those of a
+//! scheduler.
 //!
-//! In every build but one this module is nothing but names for `parking_lot`, `arc_swap` and the standard library. Built with
-//! `--cfg shuttle` the same names stand for types of the same shape over shuttle's ([`scheduled`]): all threads of a test then
-//! run one at a time, every use of a lock or an atomic is a place where another may go on, and the choices follow from a seed.
-//! `make test-schedules` builds so, and runs the tests named `schedules`; nothing else works in that build.
+//! In every build but one this module only renames `parking_lot`, `arc_swap` and the standard library. Built
+//! with `--cfg shuttle` the same names stand for types of the same shape over shuttle's ([`scheduled`]). All
+//! threads of a test then run one at a time, every use of a lock or an atomic is a place where another thread
+//! may continue, and the choices follow from a seed. `make test-schedules` builds so and runs the tests named
+//! `schedules`; no other test works in that build.
 //!
-//! What of the engine is shared between threads takes its primitives from here. Not so:
-//! - counters for statistics, which order nothing: a place to switch at would only thin out those that matter;
-//! - `quick_cache`, whose shards have locks of their own inside. No lock of ours but a [`LeafMutex`] is taken while one of them is
-//!   held, so that each of its calls is one step of a schedule;
-//! - memory orderings: shuttle takes all for `SeqCst`. What an ordering is too weak for, ThreadSanitizer may find: `make sanitize` runs
-//!   the engine's tests of threads with it, with `--cfg thread_sanitizer`.
+//! Code of the engine that threads share takes its primitives from here. Three things do not:
+//! - Counters for statistics order nothing. As places to switch at they would only thin out those that
+//!   matter.
+//! - `quick_cache` has locks of its own in its shards. While one of them is held, the engine takes no lock of
+//!   its own but a [`LeafMutex`], so that each call of the cache is one step of a schedule.
+//! - Memory orderings: shuttle takes all for `SeqCst`. ThreadSanitizer may find an ordering that is too weak.
+//!   `make sanitize` runs the engine's tests of threads with it, with `--cfg thread_sanitizer`.
 
-/// A lock under which no other is taken, also within what others hold, and which may be a `static`: never a place to switch at.
+/// A lock under which no other is taken, also within what others hold, and which may be a `static`: never a
+/// place to switch at.
 pub use parking_lot::Mutex as LeafMutex;
 
 #[cfg(shuttle)]

@@ -1,11 +1,13 @@
 //! Background work, cut in steps so that a simulation can run it.
 //!
-//! A task is a closure called again and again; what it returns says when it wants to be called next. In reality each task
-//! has a named thread that sleeps between steps. In a simulation [`SteppedTasks`] keeps them all, and runs one step at a
-//! time when the test says so, in an order drawn from the seed.
+//! A task is a closure that is called again and again. Its return value says when it wants to be called next.
+//! In reality each task has a named thread that sleeps between steps. In a simulation [`SteppedTasks`] keeps
+//! them all, and runs one step at a time when the test says so, in an order drawn from the seed.
 //!
-//! Invariants: the steps of one task never overlap; after [`Task::stop`] returns no step runs any more; a wake that
-//! arrives during a step is not lost: the task is called once more.
+//! # Invariants
+//! - The steps of one task never overlap.
+//! - After [`Task::stop`] returns, no step runs any more.
+//! - A wake that arrives during a step is not lost: the task is called once more.
 
 mod stepped;
 
@@ -19,7 +21,7 @@ use crate::{EnvironmentError, Operation};
 
 pub use stepped::SteppedTasks;
 
-/// What a step says about the next.
+/// The answer of a step: when the next one is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is more to do at once.
@@ -40,7 +42,8 @@ pub trait Spawner: Send + Sync {
     /// Starts a task. The name (at most 15 bytes show in the system's tools) is the thread's.
     fn spawn(&self, name: &str, step: StepFunction) -> Result<Task, EnvironmentError>;
 
-    /// Whether tasks run by themselves. Where they do not, who waits for one waits in vain, and does its work instead.
+    /// Whether tasks run by themselves. Where they do not, who waits for one waits in vain, and does its work
+    /// instead.
     fn runs_by_itself(&self) -> bool {
         true
     }

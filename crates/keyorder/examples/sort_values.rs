@@ -1,8 +1,9 @@
 //! Sorts values as Pando does, for comparison with another server: see `tests/acceptance/sort_order.py`.
 //!
-//! Reads one document in Extended JSON a line from standard input, sorts by the field `v` (a line without it counts as null)
-//! and prints the lines' numbers, from 0, each with a mark: `=` if its value is equal to the one before, else `<`.
-//! With `--keys` it sorts by key bytes instead of by comparing values, and also checks that the keys decode to the values.
+//! Reads one document in Extended JSON a line from standard input, sorts by the field `v` (a line without it
+//! counts as null) and prints the lines' numbers, from 0, each with a mark: `=` if its value is equal to the
+//! one before, else `<`. With `--keys` it sorts by key bytes instead of by comparing values, and also checks
+//! that the keys decode to the values.
 
 use std::cmp::Ordering;
 use std::error::Error;

@@ -232,7 +232,8 @@ fn decimal_of(size: Size) -> Option<(u128, i32)> {
     (coefficient <= COEFFICIENT_MAX).then_some((coefficient, tens))
 }
 
-/// Whether a decimal, which must be one, has these bytes and no others: there are more ways to cut a number into size and rest.
+/// Whether a decimal, which must be one, has these bytes and no others: there are more ways to cut a number
+/// into size and rest.
 fn is_written_as((coefficient, exponent): (u128, i32), zeros: u16, size: Size, rest: &Rest) -> bool {
     Shortest { coefficient, exponent, zeros }.magnitude() == (size, *rest)
 }

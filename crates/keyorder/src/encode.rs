@@ -8,8 +8,8 @@ use crate::magnitude::{Rest, Shortest, Size, group_bits, size_of_f64};
 use crate::number_bits::{NumberType, Zero, push_rest_zeros};
 use crate::{Direction, TypeBits, lead_byte};
 
-/// Appends the part of one value to `out`, and what the bytes lose to `type_bits`. Raw documents must have been validated:
-/// where one is not sound, its part ends at the fault.
+/// Appends the part of one value to `out`, and what the bytes lose to `type_bits`. Raw documents must have
+/// been validated: where one is not sound, its part ends at the fault.
 ///
 /// No allocation but that of the two buffers, and of a few numbers' worth for decimals that are no doubles.
 #[inline]
@@ -57,7 +57,7 @@ impl Encoder<'_> {
         self.payload(value);
     }
 
-    /// What comes after the lead byte; of numbers and booleans the lead byte too.
+    /// The bytes after the lead byte; of numbers and booleans the lead byte, too.
     fn payload(&mut self, value: ValueRef<'_>) {
         match value {
             ValueRef::Raw(value) => self.raw_payload(value),

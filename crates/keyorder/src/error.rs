@@ -1,7 +1,7 @@
-//! What can be wrong with key bytes.
+//! Errors in key bytes.
 
-/// Why bytes are not a key, or do not go with their type bits. Keys are only decoded where they were stored, so any of these
-/// means that stored data is damaged.
+/// Why bytes are not a key, or do not go with their type bits. Keys are only decoded where they were stored,
+/// so any of these means that stored data is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// A part goes beyond the last byte.

@@ -38,7 +38,8 @@ pub(crate) const ESCAPE: u8 = 0x01;
 /// Stands for a length that needs four bytes.
 pub(crate) const LONG: u8 = 0xFF;
 
-/// The byte that stands for a value's bracket within documents; of types other than numbers and booleans the lead byte.
+/// The byte that stands for a value's bracket within documents; of types other than numbers and booleans the
+/// lead byte.
 #[inline]
 pub(crate) fn bracket(kind: ElementType) -> u8 {
     first_of(canonical_type(kind))

@@ -1,13 +1,14 @@
 //! A number's magnitude, taken apart as the layout of numbers has it (see the crate's page).
 //!
-//! Any magnitude that is neither 0 nor infinite is a [`Size`], which holds everything a double or an integer can have, and
-//! a [`Rest`] of decimal digits, which only decimals have. Two magnitudes with the same size compare by their rests.
+//! Any magnitude that is neither 0 nor infinite is a [`Size`], which holds everything a double or an integer
+//! can have, and a [`Rest`] of decimal digits, which only decimals have. Two magnitudes with the same size
+//! compare by their rests.
 
 use std::cmp::Ordering;
 
 use pando_document::{Decimal128, DecimalParts, RawValue, compare_values};
 
-/// What comes first in the bytes.
+/// The first part of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// Below 1: the bits of the double.
@@ -77,7 +78,8 @@ const WHOLE_END_F64: f64 = 9_223_372_036_854_775_808.0;
 /// 2^64, the unit of fractions.
 const FRACTION_UNIT: f64 = 18_446_744_073_709_551_616.0;
 
-/// How many bits of the fraction the groups hold at most, for a whole part with that many bits: all that a double has.
+/// How many bits of the fraction the groups hold at most, for a whole part with that many bits: all that a
+/// double has.
 #[inline]
 pub(crate) fn group_bits(whole: u64) -> u32 {
     let whole_bits = 64 - whole.leading_zeros();

@@ -5,8 +5,8 @@ use crate::decode_number::read_number;
 use crate::reader::Reader;
 use crate::{DecodeError, Direction, lead_byte};
 
-/// How many bytes the first parts take, one for each direction; more bytes may follow, as the primary key does in an index
-/// entry. Allocates nothing.
+/// How many bytes the first parts take, one for each direction; more bytes may follow, as the primary key
+/// does in an index entry. Allocates nothing.
 ///
 /// # Errors
 /// Bytes that end within these parts, or that no part has.

@@ -1,6 +1,7 @@
 //! Type bits: a row of bits, written and read in the order of the parts. Trailing zeros are not stored.
 
-/// The bits that go with a key; empty if every part is of its commonest type. Made anew or cleared for each key.
+/// The bits that go with a key; empty if every part is of its commonest type. Made anew or cleared for each
+/// key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeBits {
     /// Up to the last 1; a bit beyond is 0.

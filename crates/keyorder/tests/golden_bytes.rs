@@ -110,7 +110,8 @@ fn values_have_the_bytes_that_are_on_disk() {
     }
 }
 
-/// What it is, key bytes that would stand for a value if there were not a shorter or a better way to write it, type bits.
+/// What it is, key bytes that would stand for a value if there were not a shorter or a better way to write
+/// it, type bits.
 const NEVER_WRITTEN: &[(&str, &str, &str)] = &[
     ("a group of zeros at the end of a fraction", "322c9f00002b0100", ""),
     ("a group of zeros, which would stand for nothing", "2e0300", "80"),

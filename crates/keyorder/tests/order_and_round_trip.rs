@@ -1,4 +1,5 @@
-//! For random values of all types: bytes sort as the values do, decode to the values, and never panic when they are noise.
+//! For random values of all types: bytes sort as the values do, decode to the values, and never panic when
+//! they are noise.
 
 #![allow(clippy::unwrap_used, reason = "all of this is test code")]
 

@@ -1,6 +1,6 @@
-//! Dates as ISO 8601 text. Days and years are converted by the rule that 400 years have 146,097 days, with years that start
-//! in March, so that the day that is sometimes missing is the last (Howard Hinnant, "chrono-compatible low-level date
-//! algorithms").
+//! Dates as ISO 8601 text. Days and years are converted by the rule that 400 years have 146,097 days, with
+//! years that start in March, so that the day that is sometimes missing is the last (Howard Hinnant,
+//! "chrono-compatible low-level date algorithms").
 
 use std::fmt::Write;
 

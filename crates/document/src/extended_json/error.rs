@@ -1,4 +1,4 @@
-//! What can be wrong with Extended JSON.
+//! Errors of Extended JSON.
 
 /// Why text is not Extended JSON, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

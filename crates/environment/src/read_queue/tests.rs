@@ -1,4 +1,4 @@
-//! The queue against files of this machine.
+//! Tests of the queue with files of this machine.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Against files of this machine, and against the simulated disk.
+//! Tests with files of this machine and with the simulated disk.
 
 use std::path::Path;
 

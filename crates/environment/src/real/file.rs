@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::{Access, EnvironmentError, File, Operation};
 
-/// What is written where room cannot be reserved otherwise, per call, in bytes.
+/// Bytes of zeros written by one call, where room cannot be reserved otherwise.
 const ZEROS_BYTES: u64 = 256 * 1024;
 
 /// The alignment that every device for direct I/O accepts, in bytes; taken where the kernel does not tell.
@@ -53,7 +53,7 @@ impl RealFile {
     }
 }
 
-/// What the kernel says direct I/O on this file must be aligned to (`STATX_DIOALIGN`, since Linux 6.1).
+/// The alignment of direct I/O on this file, as the kernel tells it (`STATX_DIOALIGN`, since Linux 6.1).
 fn direct_alignment(file: &fs::File) -> usize {
     let told =
         rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok().and_then(|status| {

@@ -1,4 +1,4 @@
-//! The real files, on whatever file systems the machine has.
+//! Tests of the real files, on the file systems that the machine has.
 
 use super::*;
 use crate::AlignedBuffer;

@@ -1,4 +1,4 @@
-//! The simulated disk itself: the state behind one lock, the calls on it, and the test's levers.
+//! The simulated disk: its state behind one lock, the calls on it, and the controls for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -65,8 +65,8 @@ impl SimulatedDisk {
         self.state.lock().calls
     }
 
-    /// Cuts the power at the `call`-th changing call from now on, counted from 1: that call and all later ones fail. What
-    /// it was doing may have happened in part.
+    /// Cuts the power at the `call`-th changing call from now on, counted from 1: that call and all later
+    /// ones fail. What it was doing may have happened in part.
     pub fn crash_at_call(&self, call: u64) {
         assert!(call > 0, "calls are counted from 1");
         let mut state = self.state.lock();
@@ -78,8 +78,8 @@ impl SimulatedDisk {
         self.state.lock().has_power
     }
 
-    /// A loss of power and the start after it: what no sync covered survives, vanishes or tears, as the seed draws it.
-    /// Faults and the capacity stay.
+    /// A loss of power and the start after it: what no sync covered survives, vanishes or tears, as the seed
+    /// draws it. Faults and the capacity stay.
     pub fn crash(&self, seed: u64) {
         let random = SeededRandom::new(seed);
         let mut state = self.state.lock();
@@ -115,7 +115,8 @@ impl SimulatedDisk {
         self.state.lock().faults.clear();
     }
 
-    /// Limits the sum of all files' lengths, in bytes: beyond, calls fail with ENOSPC. `None` lifts the limit.
+    /// Limits the sum of all files' lengths, in bytes: beyond, calls fail with ENOSPC. `None` lifts the
+    /// limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity = bytes;
     }
@@ -125,7 +126,8 @@ impl SimulatedDisk {
         self.state.lock().used_bytes()
     }
 
-    /// What direct access must be aligned to; `None` makes a file system without direct access. For files opened later.
+    /// Sets the alignment of direct access; `None` makes a file system without direct access. For files
+    /// opened later.
     pub fn set_direct_alignment(&self, alignment: Option<usize>) {
         self.state.lock().direct_alignment = alignment;
     }
@@ -278,7 +280,8 @@ impl SimulatedDisk {
         })
     }
 
-    /// A changing call on an open file, but a write: counted, subject to faults, and without effect where the power goes.
+    /// A changing call on an open file, but a write: counted, subject to faults, and without effect where the
+    /// power goes.
     fn change(
         &self,
         file: &SimulatedFile,
@@ -299,7 +302,8 @@ impl SimulatedDisk {
         }
     }
 
-    /// A changing call on a folder. Where the power goes the change is made all the same: the crash decides about it.
+    /// A changing call on a folder. Where the power goes the change is made all the same: the crash decides
+    /// about it.
     fn change_folder(
         &self,
         operation: Operation,

@@ -1,4 +1,4 @@
-//! What the simulated disk is told to do wrong.
+//! Faults that a test orders from the simulated disk.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +8,8 @@ use crate::Operation;
 /// One way to misbehave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The call fails with EIO and has no effect. A failed sync drops what it should have written, as Linux does: reads
-    /// still show it, later syncs succeed without it, and it is gone after a crash.
+    /// The call fails with EIO and has no effect. A failed sync drops what it should have written, as Linux
+    /// does: reads still show it, later syncs succeed without it, and it is gone after a crash.
     InputOutputError,
     /// The call fails with ENOSPC and has no effect.
     NoSpace,

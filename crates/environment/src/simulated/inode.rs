@@ -1,4 +1,5 @@
-//! The content of one simulated file: what reads see, and what of it a power cut may take back.
+//! The content of one simulated file: the bytes that reads see, and the versions that a power cut may bring
+//! back.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,7 +31,7 @@ pub(super) struct Inode {
     content: SparseBytes,
     durable_length: usize,
     dirty: BTreeMap<usize, DirtySector>,
-    /// What each sector held before its last write, for stale reads.
+    /// The content of each sector before its last write, for stale reads.
     previous: HashMap<usize, Sector>,
 }
 
@@ -147,8 +148,8 @@ impl Inode {
     fn remember(&mut self, sector: usize, old: Sector) {
         let versions =
             self.dirty.entry(sector).or_insert_with(|| DirtySector { older: Vec::new(), dropped: false });
-        // A version that a failed sync dropped never reaches the medium; neither does one beyond what a test can tell
-        // apart, so the list stays short.
+        // A version that a failed sync dropped never reaches the medium; neither does one beyond what a test
+        // can tell apart, so the list stays short.
         if !versions.dropped && versions.older.len() < 4 {
             versions.older.push(old);
         }

@@ -1,4 +1,4 @@
-//! The folders of the simulated disk: names, and what a power cut may take back of them.
+//! The folders of the simulated disk: the names, and the operations on them that a power cut may undo.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -125,7 +125,8 @@ impl Namespace {
 
     pub(super) fn crash(&mut self, random: &SeededRandom) {
         for change in std::mem::take(&mut self.unsynced) {
-            // A new folder always survives here: what a test folder's own creation survives is not the store's affair.
+            // A new folder always survives here: what a test folder's own creation survives is not the
+            // store's affair.
             if matches!(change, Change::CreateFolder { .. }) || random.below(2) == 0 {
                 change.apply(&mut self.durable_names, &mut self.durable_folders);
             }

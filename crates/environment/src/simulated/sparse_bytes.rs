@@ -1,6 +1,7 @@
-//! Bytes of which only those take memory that were written: files are reserved by the 64 megabytes and tests are many.
+//! Sparse bytes: only written pages take memory. Stores reserve files in steps of 64 MB, and tests open many
+//! stores.
 //!
-//! Invariant: what lies beyond the length is zero, so that growing shows zeros.
+//! Invariant: bytes beyond the length are zero, so that growing shows zeros.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,7 @@ impl SparseBytes {
         self.length
     }
 
-    /// Fills the buffer; what was never written is zero.
+    /// Fills the buffer; bytes that were never written are zero.
     pub(super) fn read(&self, buffer: &mut [u8], offset: usize) {
         for_pieces(offset, buffer.len(), |piece, within, part| match self.pieces.get(&piece) {
             Some(bytes) => buffer[part].copy_from_slice(&bytes[within]),
@@ -51,7 +52,8 @@ impl SparseBytes {
     }
 }
 
-/// Calls with each piece that a range touches: its number, the range within it, and the range of the caller's buffer.
+/// Calls with each piece that a range touches: its number, the range within it, and the range of the caller's
+/// buffer.
 fn for_pieces(
     offset: usize,
     length: usize,

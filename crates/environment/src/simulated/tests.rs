@@ -1,4 +1,4 @@
-//! The simulated disk keeps its promises, and breaks the ones that a disk does not make.
+//! Tests of the simulated disk: it keeps the promises of a disk, and breaks all others.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,9 +1,11 @@
 //! Runs a test under many schedules.
 //!
-//! Half of them are drawn evenly: at every step any thread that can go on may. The other half follow PCT (Burckhardt and others,
-//! ASPLOS 2010): one thread goes on as long as it can, but for a few changes of mind, which finds what needs one long delay.
+//! Half of the schedules are drawn evenly: at every step any thread that can go on may. The other half follow
+//! PCT (Burckhardt and others, ASPLOS 2010): one thread goes on as long as it can, except for a few changes
+//! at random. PCT finds errors that need one long delay.
 //!
-//! `SCHEDULES` says how many (instead of what the test asks for), `SCHEDULE_SEED` from which seed. A failure names both.
+//! `SCHEDULES` overrides how many schedules the test asks for, `SCHEDULE_SEED` the first seed. A failure
+//! names both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +26,8 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().expect("the variable is a number"))
 }
 
-/// Runs a test under so many schedules. It must do the same whenever the same threads go on in the same order.
+/// Runs a test under so many schedules. It must do the same whenever the same threads go on in the same
+/// order.
 ///
 /// # Panics
 /// Where the test does, or its threads wait for each other, under some schedule.

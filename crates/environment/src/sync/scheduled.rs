@@ -1,8 +1,9 @@
-//! The primitives of a build for tests of schedules: shuttle's, in the shape of those that they stand for.
+//! The primitives of a build for tests of schedules: shuttle's types in the shape of those that they stand
+//! for.
 //!
-//! A wait with a limit of time always runs into it, after others have had their turn: it is a waking that the code must be ready
-//! for at any moment, and who relies on it is not stuck for ever. A wait without a limit is a real one: a wake-up that is lost is
-//! found as a deadlock.
+//! A wait with a time limit always runs into its limit, after other threads have had their turn. Code must be
+//! ready for that at any moment, and a thread that relies on the limit is not stuck for ever. A wait without
+//! a limit is a real one: a lost wake-up is found as a deadlock.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -50,12 +51,12 @@ impl<T> Mutex<T> {
         Some(MutexGuard { mutex: self, guard: Some(guard) })
     }
 
-    /// What it guards, for its only owner.
+    /// The guarded value, for its only owner.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it guarded.
+    /// The guarded value.
     pub fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,12 +123,12 @@ impl Condvar {
         WaitTimeoutResult
     }
 
-    /// Wakes one who waits.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
@@ -243,7 +244,7 @@ impl<T> OnceLock<T> {
         self.value.set(value)
     }
 
-    /// The value; the first who asks makes it, while others wait.
+    /// The value. The first caller makes it, while others wait.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         if let Some(value) = self.get() {
             return value;
@@ -284,13 +285,13 @@ impl<T> ArcSwap<T> {
         ArcSwap(arc_swap::ArcSwap::from_pointee(value))
     }
 
-    /// What it holds, for a moment.
+    /// The present value, borrowed.
     pub fn load(&self) -> arc_swap::Guard<Arc<T>> {
         switch();
         self.0.load()
     }
 
-    /// What it holds, to keep.
+    /// The present value, shared.
     pub fn load_full(&self) -> Arc<T> {
         switch();
         self.0.load_full()
@@ -301,7 +302,7 @@ impl<T> ArcSwap<T> {
         drop(self.swap(value));
     }
 
-    /// Puts another in its place; what was there.
+    /// Replaces the value; returns the one before.
     pub fn swap(&self, value: Arc<T>) -> Arc<T> {
         switch();
         self.0.swap(value)

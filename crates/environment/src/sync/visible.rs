@@ -1,7 +1,9 @@
-//! What ThreadSanitizer cannot see of the standard library, made visible: built with `--cfg thread_sanitizer` only.
+//! Annotations that make orderings of the standard library visible to ThreadSanitizer: built with `--cfg
+//! thread_sanitizer` only.
 //!
-//! The library is linked as the toolchain brings it, built without the sanitizer. Where its own code orders two threads and nothing else
-//! does, the sanitizer takes what is ordered for a race. `OnceLock` is the one such type that the engine shares data through.
+//! The toolchain's standard library is built without the sanitizer. Where only its code orders two threads,
+//! the sanitizer reports a race that does not exist. `OnceLock` is the one such type through which the engine
+//! shares data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -42,7 +44,7 @@ impl<T> OnceLock<T> {
         Ok(())
     }
 
-    /// The value; the first who asks makes it, while others wait.
+    /// The value. The first caller makes it, while others wait.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         let mut is_maker = false;
         let value = self.value.get_or_init(|| {
@@ -52,7 +54,7 @@ impl<T> OnceLock<T> {
         if is_maker {
             self.is_set.store(true, Ordering::Release);
         }
-        // Whoever made it is about to say so.
+        // The thread that made it is about to say so.
         while !self.is_set.load(Ordering::Acquire) {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! Schedules of a task with those who wake and stop it.
+//! Schedules of a task with the threads that wake and stop it.
 
 use std::sync::Arc;
 
