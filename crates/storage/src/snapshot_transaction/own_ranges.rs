@@ -80,7 +80,8 @@ impl OwnRanges {
         savepoint - self.ranges.len()
     }
 
-    /// Whether a key lies within one of them.
+    /// Whether a key lies within one of them. Nearly always there are none, and a get asks each time.
+    #[inline]
     pub(super) fn contain(&self, tree: TreeId, key: &[u8]) -> bool {
         self.of(tree).any(|range| range.contains(key))
     }
