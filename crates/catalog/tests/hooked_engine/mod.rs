@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pando_catalog::{
-    Begin, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, Lsn, SharedEngine,
+    Begin, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, SharedEngine,
     Statistics, StorageError, Transaction, TreeOptions,
 };
 use pando_environment::Environment;
