@@ -15,6 +15,7 @@ pub(crate) mod kill_cursors;
 mod matching;
 pub(crate) mod point_lookup;
 mod retry;
+mod statement_batch;
 mod statement_parts;
 mod steps;
 mod stored_document;

@@ -3,19 +3,20 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Begin, Bytes, Collection, Transaction};
+use pando_catalog::{Bytes, Collection, Transaction};
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
 use super::collation::refuse_collation;
-use super::insert::{check_batch_length, ends_transaction};
+use super::insert::check_batch_length;
 use super::matching::{self, Selection};
 use super::retry;
+use super::statement_batch::{Statement, StatementBatch, StatementRun};
 use super::statement_parts::checked_hint;
 use super::steps::{Meter, STEP_DOCUMENTS, Written, in_steps};
 use super::update_statement::Reach;
-use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
+use super::write_reply::{Order, count, tried, write_errors};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::write_failure;
@@ -54,7 +55,7 @@ pub(crate) fn run(
     let namespace = context.writable(name)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), variables)?;
 
-    let mut progress = Progress::default();
+    let mut batch = StatementBatch::new(&parts, &scope, order);
     retry::on_conflict(context, |context| {
         let lease =
             context.catalog().lease(namespace.database(), namespace.collection(), context.blocking)?;
@@ -64,14 +65,14 @@ pub(crate) fn run(
             }
             return Ok(());
         };
-        delete_all(context, &lease, &parts, &scope, order, &mut progress)
+        batch.run(context, &lease)
     })?;
-    let Progress { deleted, failed, .. } = progress;
-    let tried = tried(parts.len(), order, &failed);
+    let outcome = batch.into_outcome();
+    let tried = tried(parts.len(), order, &outcome.failed);
     context.shared.operations.add(OperationKind::Delete, tried);
     if context.concern.wants_answer() {
-        reply.append("n", count(deleted));
-        write_errors(reply, &failed);
+        reply.append("n", count(outcome.outcomes.iter().map(|statement| statement.outcome.documents).sum()));
+        write_errors(reply, &outcome.failed);
     } else {
         reply.append("n", count(0));
     }
@@ -130,104 +131,65 @@ fn six_digits(number: f64) -> String {
     }
 }
 
-/// How much of a batch is committed: a conflict later on does not repeat it.
+/// The effect of one deletion.
 #[derive(Default)]
-struct Progress {
-    /// The next statement.
-    next: usize,
-    deleted: u64,
-    failed: Vec<FailedWrite>,
+struct DeleteOutcome {
+    /// Documents that were deleted.
+    documents: u64,
 }
 
-impl Progress {
-    /// The next statements are committed, or have failed for good.
-    fn commit(&mut self, batch: Progress) {
-        self.next += batch.next;
-        self.deleted += batch.deleted;
-        self.failed.extend(batch.failed);
-    }
-}
+impl Statement for DeleteParts<'_> {
+    type Outcome = DeleteOutcome;
+    type Large = Selection;
 
-/// How a statement went within the transaction of its batch.
-enum Attempt {
-    Done(u64),
-    /// It is about too many documents.
-    NeedsSteps(Box<Selection>),
-}
-
-/// Carries out what is left of a batch: one transaction, and those of statements that need several.
-fn delete_all(
-    context: &mut Context<'_>,
-    collection: &Arc<Collection>,
-    parts: &[DeleteParts<'_>],
-    scope: &ParseScope,
-    order: Order,
-    progress: &mut Progress,
-) -> Result<(), CommandError> {
-    let mut transaction = context.catalog().begin(Begin::WRITE)?;
-    // What is not committed yet; its `next` counts statements.
-    let mut batch = Progress::default();
-    while let Some(part) = parts.get(progress.next + batch.next) {
-        let index = progress.next + batch.next;
-        let savepoint = transaction.savepoint();
-        match delete_statement(context, collection, &mut *transaction, part, scope) {
-            Ok(Attempt::Done(count)) => {
-                batch.deleted += count;
-                batch.next += 1;
+    fn run(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &mut dyn Transaction,
+        scope: &ParseScope,
+    ) -> Result<StatementRun<Self>, CommandError> {
+        let limit = match self.reach {
+            Reach::One => Some(1),
+            Reach::Many => None,
+        };
+        let selection = Selection::new(Filter::parse(self.query, scope)?, None, self.hint, limit)?;
+        let keys = matching::keys(&selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
+        let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
+        let mut outcome = DeleteOutcome::default();
+        let mut meter = Meter::default();
+        for key in keys {
+            if meter.is_full() {
+                return Ok(StatementRun::TooLarge(Box::new(selection)));
             }
-            Ok(Attempt::NeedsSteps(selection)) => {
-                context.require_may_block()?;
-                transaction.rollback_to(savepoint);
-                context.commit(transaction)?;
-                progress.commit(std::mem::take(&mut batch));
-                progress.commit(delete_in_steps(context, collection, index, &selection)?);
-                transaction = context.catalog().begin(Begin::WRITE)?;
-            }
-            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
-            Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
-                return Err(CommandError::Failed(failure));
-            }
-            Err(CommandError::Failed(failure)) => {
-                transaction.rollback_to(savepoint);
-                batch.failed.push(FailedWrite { index, failure: *failure });
-                batch.next += 1;
-            }
+            let Some(old) = collection.fetch(transaction, &key, context.blocking)? else { continue };
+            meter.add(&old);
+            delete_one(context, collection, transaction, &key, &old)?;
+            outcome.documents += 1;
         }
-        if order == Order::Ordered && (!batch.failed.is_empty() || !progress.failed.is_empty()) {
-            break;
-        }
+        Ok(StatementRun::Done(outcome))
     }
-    context.commit(transaction)?;
-    progress.commit(batch);
-    Ok(())
-}
 
-fn delete_statement(
-    context: &Context<'_>,
-    collection: &Arc<Collection>,
-    transaction: &mut dyn Transaction,
-    part: &DeleteParts<'_>,
-    scope: &ParseScope,
-) -> Result<Attempt, CommandError> {
-    let limit = match part.reach {
-        Reach::One => Some(1),
-        Reach::Many => None,
-    };
-    let selection = Selection::new(Filter::parse(part.query, scope)?, None, part.hint, limit)?;
-    let keys = matching::keys(&selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
-    let Some(keys) = keys else { return Ok(Attempt::NeedsSteps(Box::new(selection))) };
-    let mut deleted = 0;
-    let mut meter = Meter::default();
-    for key in keys {
-        if meter.is_full() {
-            return Ok(Attempt::NeedsSteps(Box::new(selection)));
-        }
-        let Some(old) = collection.fetch(transaction, &key, context.blocking)? else { continue };
-        meter.add(&old);
-        delete_one(context, collection, transaction, &key, &old)?;
-        deleted += 1;
+    /// After an error the client is told of the documents that the earlier steps have deleted.
+    fn run_in_steps(
+        selection: &Selection,
+        context: &mut Context<'_>,
+        collection: &Arc<Collection>,
+        outcome: &mut DeleteOutcome,
+    ) -> Result<(), CommandError> {
+        let change = |context: &Context<'_>,
+                      transaction: &mut dyn Transaction,
+                      key: &[u8],
+                      old: Bytes,
+                      step: &mut DeleteOutcome| {
+            delete_one(context, collection, transaction, key, &old)?;
+            step.documents += 1;
+            Ok(Written(0))
+        };
+        in_steps(context, selection, collection, &change, |step: DeleteOutcome| {
+            outcome.documents += step.documents;
+        })
     }
-    Ok(Attempt::Done(deleted))
 }
 
 fn delete_one(
@@ -240,29 +202,4 @@ fn delete_one(
     collection
         .remove(transaction, key, RawDocument::from_bytes(old)?, context.blocking)
         .map_err(|error| write_failure(error, &collection.namespace().to_string()))
-}
-
-/// Runs a statement in transactions of its own. Whatever fails is an error of the statement, for what was done before it stays.
-fn delete_in_steps(
-    context: &mut Context<'_>,
-    collection: &Arc<Collection>,
-    index: usize,
-    selection: &Selection,
-) -> Result<Progress, CommandError> {
-    let mut done = Progress { next: 1, ..Progress::default() };
-    let change = |context: &Context<'_>,
-                  transaction: &mut dyn Transaction,
-                  key: &[u8],
-                  old: Bytes,
-                  deleted: &mut u64| {
-        delete_one(context, collection, transaction, key, &old)?;
-        *deleted += 1;
-        Ok(Written(0))
-    };
-    match in_steps(context, selection, collection, &change, |deleted: u64| done.deleted += deleted) {
-        Ok(()) => {}
-        Err(CommandError::Failed(failure)) => done.failed.push(FailedWrite { index, failure: *failure }),
-        Err(error @ CommandError::WouldBlock(_)) => return Err(error),
-    }
-    Ok(done)
 }

@@ -1,15 +1,16 @@
 //! `update`: a batch of updates of one collection, in one transaction, each behind a savepoint; statements
 //! about many documents go in [`steps`](super::steps).
 
-use pando_catalog::{Begin, Collection};
+use std::sync::Arc;
+
+use pando_catalog::{Collection, Transaction};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 
-use std::sync::Arc;
-
 use super::collation::refuse_collation;
-use super::insert::{check_batch_length, ends_transaction};
+use super::insert::check_batch_length;
 use super::retry;
+use super::statement_batch::{BatchOutcome, Statement, StatementBatch, StatementRun};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
 use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
@@ -17,37 +18,6 @@ use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::operation_counters::OperationKind;
 use crate::{CommandError, Request};
-
-/// What a batch did.
-#[derive(Default)]
-struct BatchOutcome {
-    outcomes: Vec<(usize, UpdateOutcome)>,
-    failed: Vec<FailedWrite>,
-}
-
-impl BatchOutcome {
-    /// Statements that were carried out, or failed.
-    fn len(&self) -> usize {
-        self.outcomes.len() + self.failed.len()
-    }
-}
-
-/// How much of a batch is committed: a conflict later on does not repeat it.
-#[derive(Default)]
-struct Progress {
-    /// The next statement.
-    next: usize,
-    done: BatchOutcome,
-}
-
-impl Progress {
-    /// The next statements are committed, or have failed for good.
-    fn commit(&mut self, batch: BatchOutcome) {
-        self.next += batch.len();
-        self.done.outcomes.extend(batch.outcomes);
-        self.done.failed.extend(batch.failed);
-    }
-}
 
 /// Updates.
 pub(crate) fn run(
@@ -77,7 +47,8 @@ pub(crate) fn run(
     let namespace = context.writable(name)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), variables)?;
 
-    let mut progress = Progress::default();
+    let mut batch = StatementBatch::new(&parts, &scope, order);
+    let mut without_collection = None;
     retry::on_conflict(context, |context| {
         let upserts = parts.iter().any(|part| part.upsert == Upsert::Yes);
         let lease =
@@ -85,16 +56,16 @@ pub(crate) fn run(
                 Some(lease) => lease,
                 None if upserts => context.lease_or_create(&namespace)?,
                 None => {
-                    progress.done = check_alone(&parts, &scope, order)?;
+                    without_collection = Some(check_without_collection(&parts, &scope, order)?);
                     return Ok(());
                 }
             };
-        update_all(context, &lease, &parts, &scope, order, &mut progress)
+        batch.run(context, &lease)
     })?;
-    let batch = progress.done;
-    let tried = tried(parts.len(), order, &batch.failed);
+    let outcome = without_collection.unwrap_or_else(|| batch.into_outcome());
+    let tried = tried(parts.len(), order, &outcome.failed);
     context.shared.operations.add(OperationKind::Update, tried);
-    let shown = if context.concern.wants_answer() { batch } else { BatchOutcome::default() };
+    let shown = if context.concern.wants_answer() { outcome } else { BatchOutcome::default() };
     write_reply(reply, &shown);
     Ok(())
 }
@@ -138,19 +109,19 @@ fn parse_parts(update: &RawDocument) -> Result<UpdateParts<'_>, CommandError> {
     Ok(parts)
 }
 
-/// The errors of updates of a collection that does not exist: they match nothing, but are checked all the same.
-fn check_alone(
+/// The outcome of updates of a collection that does not exist: they match no document, but are checked all the same.
+fn check_without_collection(
     parts: &[UpdateParts<'_>],
     scope: &ParseScope,
     order: Order,
-) -> Result<BatchOutcome, CommandError> {
+) -> Result<BatchOutcome<UpdateOutcome>, CommandError> {
     let mut batch = BatchOutcome::default();
     for (index, part) in parts.iter().enumerate() {
         match UpdateStatement::parse(part.clone(), scope) {
-            Ok(_) => batch.outcomes.push((index, UpdateOutcome::default())),
+            Ok(_) => batch.succeed(index, UpdateOutcome::default()),
             Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) => {
-                batch.failed.push(FailedWrite { index, failure: *failure });
+                batch.fail(FailedWrite { index, failure: *failure });
                 if order == Order::Ordered {
                     break;
                 }
@@ -160,89 +131,48 @@ fn check_alone(
     Ok(batch)
 }
 
-/// How a statement went within the transaction of its batch.
-enum Attempt<'a> {
-    Done(UpdateOutcome),
-    /// It is about too many documents.
-    NeedsSteps(Box<UpdateStatement<'a>>),
-}
+impl<'a> Statement for UpdateParts<'a> {
+    type Outcome = UpdateOutcome;
+    type Large = UpdateStatement<'a>;
 
-/// Carries out what is left of a batch: one transaction, and those of statements that need several.
-fn update_all(
-    context: &mut Context<'_>,
-    collection: &Arc<Collection>,
-    parts: &[UpdateParts<'_>],
-    scope: &ParseScope,
-    order: Order,
-    progress: &mut Progress,
-) -> Result<(), CommandError> {
-    let mut transaction = context.catalog().begin(Begin::WRITE)?;
-    let mut batch = BatchOutcome::default();
-    while let Some(part) = parts.get(progress.next + batch.len()) {
-        let index = progress.next + batch.len();
-        let savepoint = transaction.savepoint();
-        let attempt = UpdateStatement::parse(part.clone(), scope).and_then(|statement| {
-            Ok(match statement.run(context, collection, &mut *transaction)? {
-                Some(outcome) => Attempt::Done(outcome),
-                None => Attempt::NeedsSteps(Box::new(statement)),
-            })
-        });
-        match attempt {
-            Ok(Attempt::Done(outcome)) => batch.outcomes.push((index, outcome)),
-            Ok(Attempt::NeedsSteps(statement)) => {
-                context.require_may_block()?;
-                transaction.rollback_to(savepoint);
-                context.commit(transaction)?;
-                progress.commit(std::mem::take(&mut batch));
-                progress.commit(in_steps(context, collection, index, &statement)?);
-                transaction = context.catalog().begin(Begin::WRITE)?;
-            }
-            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
-            Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
-                return Err(CommandError::Failed(failure));
-            }
-            Err(CommandError::Failed(failure)) => {
-                transaction.rollback_to(savepoint);
-                batch.failed.push(FailedWrite { index, failure: *failure });
-            }
-        }
-        if order == Order::Ordered && (!batch.failed.is_empty() || !progress.done.failed.is_empty()) {
-            break;
-        }
+    fn run(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &mut dyn Transaction,
+        scope: &ParseScope,
+    ) -> Result<StatementRun<UpdateParts<'a>>, CommandError> {
+        let statement = UpdateStatement::parse(self.clone(), scope)?;
+        Ok(match statement.run(context, collection, transaction)? {
+            Some(outcome) => StatementRun::Done(outcome),
+            None => StatementRun::TooLarge(Box::new(statement)),
+        })
     }
-    context.commit(transaction)?;
-    progress.commit(batch);
-    Ok(())
-}
 
-/// Runs a statement in transactions of its own. Whatever fails is an error of the statement, for what was done before it stays.
-fn in_steps(
-    context: &mut Context<'_>,
-    collection: &Arc<Collection>,
-    index: usize,
-    statement: &UpdateStatement<'_>,
-) -> Result<BatchOutcome, CommandError> {
-    let mut batch = BatchOutcome::default();
-    match statement.run_in_steps(context, collection) {
-        Ok(outcome) => batch.outcomes.push((index, outcome)),
-        Err(CommandError::Failed(failure)) => batch.failed.push(FailedWrite { index, failure: *failure }),
-        Err(error @ CommandError::WouldBlock(_)) => return Err(error),
+    /// After an error the client is told of no document of this statement, although the earlier steps stay.
+    fn run_in_steps(
+        large: &UpdateStatement<'a>,
+        context: &mut Context<'_>,
+        collection: &Arc<Collection>,
+        outcome: &mut UpdateOutcome,
+    ) -> Result<(), CommandError> {
+        *outcome = large.run_in_steps(context, collection)?;
+        Ok(())
     }
-    Ok(batch)
 }
 
-fn write_reply(reply: &mut DocumentWriter<'_>, batch: &BatchOutcome) {
-    let upserts = batch.outcomes.iter().filter(|(_, outcome)| outcome.upserted.is_some());
-    let matched: u64 = batch.outcomes.iter().map(|(_, outcome)| outcome.matched).sum();
-    let modified: u64 = batch.outcomes.iter().map(|(_, outcome)| outcome.modified).sum();
+fn write_reply(reply: &mut DocumentWriter<'_>, batch: &BatchOutcome<UpdateOutcome>) {
+    let upserts = batch.outcomes.iter().filter(|statement| statement.outcome.upserted.is_some());
+    let matched: u64 = batch.outcomes.iter().map(|statement| statement.outcome.matched).sum();
+    let modified: u64 = batch.outcomes.iter().map(|statement| statement.outcome.modified).sum();
     reply.append("n", count(matched + upserts.clone().count() as u64));
     write_errors(reply, &batch.failed);
     if upserts.clone().next().is_some() {
         let mut list = reply.array("upserted");
-        for (index, outcome) in upserts {
+        for statement in upserts {
             let mut one = list.document();
-            one.append("index", RawValue::Int32(i32::try_from(*index).unwrap_or(i32::MAX)));
-            if let Some(id) = &outcome.upserted {
+            one.append("index", RawValue::Int32(i32::try_from(statement.index).unwrap_or(i32::MAX)));
+            if let Some(id) = &statement.outcome.upserted {
                 one.append_value("_id", id);
             }
             one.finish();

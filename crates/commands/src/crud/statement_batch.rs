@@ -1,0 +1,191 @@
+//! The statements of an `update` or a `delete`, carried out in order against one collection.
+//!
+//! # Steps
+//! 1. One write transaction takes the statements, each behind a savepoint. A statement that fails is rolled back to its
+//!    savepoint, and its failure is noted. An ordered batch ends there; an unordered one goes on.
+//! 2. A statement that concerns too many documents for one transaction is rolled back. The transaction before it commits, the
+//!    statement runs in several transactions of its own ([`steps`](super::steps)), and a new transaction takes the rest.
+//! 3. The last transaction commits.
+//!
+//! # Invariants
+//! - [`StatementBatch::run`] can be called again after a conflict: it goes on behind the statements that are committed.
+//! - A failure of the whole transaction (a conflict, a full device, a shutdown) ends the run and is no statement's failure.
+//! - `WouldBlock` ends the run before anything of the current transaction is committed.
+//!
+//! # Not here
+//! Repeating a batch after a conflict: [`retry`](super::retry). The reply: `update.rs` and `delete.rs`.
+
+use std::sync::Arc;
+
+use pando_catalog::{Begin, Collection, Transaction};
+use pando_query::expression::ParseScope;
+
+use super::insert::ends_transaction;
+use super::write_reply::{FailedWrite, Order};
+use crate::CommandError;
+use crate::context::Context;
+
+/// One statement of a batch, as its request gives it.
+pub(super) trait Statement {
+    /// The effect of one statement.
+    type Outcome: Default;
+    /// The parsed form of a statement that concerns too many documents for one transaction.
+    type Large;
+
+    /// Carries the statement out within the transaction of its batch.
+    ///
+    /// # Errors
+    /// After an error, and after [`StatementRun::TooLarge`], the caller rolls the transaction back to its savepoint.
+    fn run(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &mut dyn Transaction,
+        scope: &ParseScope,
+    ) -> Result<StatementRun<Self>, CommandError>;
+
+    /// Carries a large statement out in transactions of its own.
+    ///
+    /// # Errors
+    /// What was committed before the error stays, and `outcome` tells the part of it that the client is told.
+    fn run_in_steps(
+        large: &Self::Large,
+        context: &mut Context<'_>,
+        collection: &Arc<Collection>,
+        outcome: &mut Self::Outcome,
+    ) -> Result<(), CommandError>;
+}
+
+/// The end of a statement within the transaction of its batch.
+pub(super) enum StatementRun<S: Statement + ?Sized> {
+    /// It is carried out.
+    Done(S::Outcome),
+    /// It concerns too many documents, and has to run in steps.
+    TooLarge(Box<S::Large>),
+}
+
+/// The effects of some statements of a batch.
+pub(super) struct BatchOutcome<O> {
+    /// Statements that were carried out or have failed.
+    statements: usize,
+    /// The effects of those that were carried out.
+    pub outcomes: Vec<StatementOutcome<O>>,
+    /// Those that have failed.
+    pub failed: Vec<FailedWrite>,
+}
+
+/// The effect of one statement.
+pub(super) struct StatementOutcome<O> {
+    /// Its place in the batch.
+    pub index: usize,
+    pub outcome: O,
+}
+
+impl<O> Default for BatchOutcome<O> {
+    fn default() -> BatchOutcome<O> {
+        BatchOutcome { statements: 0, outcomes: Vec::new(), failed: Vec::new() }
+    }
+}
+
+impl<O> BatchOutcome<O> {
+    /// Notes that the next statement was carried out.
+    pub fn succeed(&mut self, index: usize, outcome: O) {
+        self.statements += 1;
+        self.outcomes.push(StatementOutcome { index, outcome });
+    }
+
+    /// Notes that the next statement has failed.
+    pub fn fail(&mut self, failed: FailedWrite) {
+        self.statements += 1;
+        self.failed.push(failed);
+    }
+
+    fn append(&mut self, later: BatchOutcome<O>) {
+        self.statements += later.statements;
+        self.outcomes.extend(later.outcomes);
+        self.failed.extend(later.failed);
+    }
+}
+
+/// A batch, and its committed part.
+pub(super) struct StatementBatch<'a, S: Statement> {
+    statements: &'a [S],
+    scope: &'a ParseScope,
+    order: Order,
+    /// A conflict later on does not repeat these.
+    committed: BatchOutcome<S::Outcome>,
+}
+
+impl<'a, S: Statement> StatementBatch<'a, S> {
+    /// A batch of which nothing is carried out yet.
+    pub fn new(statements: &'a [S], scope: &'a ParseScope, order: Order) -> StatementBatch<'a, S> {
+        StatementBatch { statements, scope, order, committed: BatchOutcome::default() }
+    }
+
+    /// The effects of the statements that are committed.
+    pub fn into_outcome(self) -> BatchOutcome<S::Outcome> {
+        self.committed
+    }
+
+    /// Carries out the statements that are not committed yet.
+    pub fn run(
+        &mut self,
+        context: &mut Context<'_>,
+        collection: &Arc<Collection>,
+    ) -> Result<(), CommandError> {
+        let mut transaction = context.catalog().begin(Begin::WRITE)?;
+        let mut pending = BatchOutcome::default();
+        loop {
+            let index = self.committed.statements + pending.statements;
+            let Some(statement) = self.statements.get(index) else { break };
+            let savepoint = transaction.savepoint();
+            match statement.run(context, collection, &mut *transaction, self.scope) {
+                Ok(StatementRun::Done(outcome)) => pending.succeed(index, outcome),
+                Ok(StatementRun::TooLarge(large)) => {
+                    context.require_may_block()?;
+                    transaction.rollback_to(savepoint);
+                    context.commit(transaction)?;
+                    self.committed.append(std::mem::take(&mut pending));
+                    self.run_large(context, collection, index, &large)?;
+                    transaction = context.catalog().begin(Begin::WRITE)?;
+                }
+                Err(error @ CommandError::WouldBlock(_)) => return Err(error),
+                Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
+                    return Err(CommandError::Failed(failure));
+                }
+                Err(CommandError::Failed(failure)) => {
+                    transaction.rollback_to(savepoint);
+                    pending.fail(FailedWrite { index, failure: *failure });
+                }
+            }
+            let has_failed = !pending.failed.is_empty() || !self.committed.failed.is_empty();
+            if self.order == Order::Ordered && has_failed {
+                break;
+            }
+        }
+        context.commit(transaction)?;
+        self.committed.append(pending);
+        Ok(())
+    }
+
+    /// Runs a statement in transactions of its own. Every failure is one of the statement, because its earlier transactions
+    /// stay.
+    fn run_large(
+        &mut self,
+        context: &mut Context<'_>,
+        collection: &Arc<Collection>,
+        index: usize,
+        large: &S::Large,
+    ) -> Result<(), CommandError> {
+        let mut outcome = S::Outcome::default();
+        match S::run_in_steps(large, context, collection, &mut outcome) {
+            Ok(()) => {}
+            Err(CommandError::Failed(failure)) => {
+                self.committed.failed.push(FailedWrite { index, failure: *failure });
+            }
+            Err(error @ CommandError::WouldBlock(_)) => return Err(error),
+        }
+        self.committed.succeed(index, outcome);
+        Ok(())
+    }
+}
