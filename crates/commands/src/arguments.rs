@@ -25,8 +25,47 @@
 use pando_document::{Number, RawArray, RawDocument, RawIter, RawValue};
 
 use crate::error::Failure;
-use crate::generic_arguments::is_generic;
 use crate::{CommandError, ErrorCode};
+
+/// Whether every command may have a field of this name.
+pub(crate) fn is_generic(name: &str) -> bool {
+    matches!(
+        name,
+        "$db"
+            | "lsid"
+            | "$clusterTime"
+            | "$readPreference"
+            | "readConcern"
+            | "writeConcern"
+            | "maxTimeMS"
+            | "maxTimeMSOpOnly"
+            | "comment"
+            | "apiVersion"
+            | "apiStrict"
+            | "apiDeprecationErrors"
+            | "stmtId"
+            | "stmtIds"
+            | "$audit"
+            | "$client"
+            | "$configServerState"
+            | "$oplogQueryData"
+            | "$queryOptions"
+            | "$replData"
+            | "$configTime"
+            | "$topologyTime"
+            | "$tenant"
+            | "mayBypassWriteBlocking"
+            | "databaseVersion"
+            | "shardVersion"
+            | "coordinator"
+            | "tracking_info"
+            | "clientOperationKey"
+            | "usesDefaultMaxTimeMS"
+            | "serialization_context"
+            | "rawData"
+            | "versionContext"
+    )
+}
 
 /// The fields of a document that stands in a command, or of the command itself.
 pub struct Arguments<'a> {

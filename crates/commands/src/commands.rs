@@ -1,110 +1,66 @@
-//! The one entry: a request in, a reply out.
+//! The entry of the crate: a request goes in, a reply document comes out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, CollectionReport, CommitReceipt, Durability, SharedEngine, StorageError,
-    WriteError, check_database, verify_collection,
+    Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability, DurabilityWaker,
+    SharedEngine, StorageError, WriteError, check_database, verify_collection,
 };
-use pando_document::{DocumentWriter, ObjectId, RawValue};
+use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead};
 
-use crate::connection::ConnectionCounts;
-use crate::context::Context;
-use crate::cursors::{CursorTimeout, Cursors};
+use crate::command_name::Scope;
+use crate::context::{Context, PendingCommit};
 use crate::error::{CommandError, Failure};
 use crate::generic_arguments::GenericArguments;
-use crate::operation_counters::{OperationCounters, OperationKind};
-use crate::parked::Parked;
+use crate::operation_counters::OperationKind;
+use crate::shared_state::{CommandsOptions, SharedState};
+use crate::suspended_find::SuspendedFind;
 use crate::{ConnectionState, ErrorCode, Request, registry};
-
-/// What the commands need to know of the process that they run in.
-#[derive(Clone, Debug, Default)]
-pub struct CommandsOptions {
-    /// How long an unused cursor lives.
-    pub cursor_timeout: CursorTimeout,
-    /// The command line, as `getCmdLineOpts` shows it.
-    pub command_line: Vec<String>,
-    /// The address that clients reach the server at, as `serverStatus` shows it; empty in an application's own process.
-    pub address: String,
-}
 
 /// All commands over one engine.
 pub struct Commands {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
-/// What every request works with.
-pub(crate) struct Shared {
-    pub catalog: Catalog,
-    pub cursors: Cursors,
-    pub environment: Environment,
-    pub options: CommandsOptions,
-    pub started_ms: i64,
-    pub connections: Arc<ConnectionCounts>,
-    pub operations: OperationCounters,
-    /// The middle of every `_id` made here: random for each start.
-    object_id_process: [u8; 5],
-    object_id_counter: AtomicU32,
-}
-
-impl Shared {
-    /// A random identity of version 4.
-    pub fn new_uuid(&self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        self.environment.random().fill(&mut bytes);
-        bytes[6] = (bytes[6] & 0x0F) | 0x40;
-        bytes[8] = (bytes[8] & 0x3F) | 0x80;
-        bytes
-    }
-
-    /// Milliseconds since 1970.
-    pub fn now_ms(&self) -> i64 {
-        self.environment.clock().wall().millis().cast_signed()
-    }
-
-    /// A new `_id` for a document that has none.
-    pub fn new_object_id(&self) -> ObjectId {
-        let seconds = u32::try_from(self.now_ms() / 1000).unwrap_or(u32::MAX);
-        let counter = self.object_id_counter.fetch_add(1, Ordering::Relaxed);
-        ObjectId::from_parts(seconds, self.object_id_process, counter)
-    }
-}
-
-/// How a request came out.
+/// The outcome of a request.
 pub enum Handled {
-    /// The reply document stands in the buffer.
-    Reply(ReplyWhen),
-    /// The answer needs the device. Nothing was changed or written: handle the request again with `MayBlock`, or after the read
-    /// was made that is missing, if the engine could tell it.
+    /// The reply document stands in the buffer and may be sent.
+    Reply,
+    /// The reply document stands in the buffer and must not be sent before the wait is over.
+    ReplyLater(Box<dyn ReplyWait>),
+    /// The answer needs the device. The request has changed and written nothing. Handle it again with
+    /// [`BlockingMode::MayBlock`], or after this read was made, where the engine can tell which one is missing. The next
+    /// request of the connection is the same one; until then the connection keeps the state of a suspended find.
     WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 
-/// When a reply may be sent.
-pub enum ReplyWhen {
-    /// Now.
-    Now,
-    /// When the log has got far enough.
-    Durable(DurabilityWait),
+/// The condition of a reply that has to wait: as a rule, that a commit is durable.
+pub trait ReplyWait: Send {
+    /// Calls `waker` once: with `Ok` when the reply may be sent; with the error when the reply will never be true. Then the
+    /// connection has to be closed without it. May call on this thread, at once. Never blocks.
+    fn notify(self: Box<Self>, waker: DurabilityWaker);
+
+    /// Waits on this thread, for callers in the same process.
+    ///
+    /// # Errors
+    /// The reply will never be true.
+    fn wait(self: Box<Self>) -> Result<(), StorageError>;
 }
 
-/// A reply that waits for the log.
-pub struct DurabilityWait {
+/// Waits until the log has reached a commit.
+struct DurabilityWait {
     engine: SharedEngine,
     receipt: CommitReceipt,
     durability: Durability,
 }
 
-impl DurabilityWait {
-    /// Calls `done` once: with `Ok` when the reply may be sent, with an error when the log never gets there (the connection
-    /// must then be closed: nobody may be told that the write happened). May call on this thread, at once.
-    pub fn on_done(self, done: Box<dyn FnOnce(Result<(), StorageError>) + Send>) {
-        self.engine.when_durable(self.receipt, self.durability, done);
+impl ReplyWait for DurabilityWait {
+    fn notify(self: Box<Self>, waker: DurabilityWaker) {
+        self.engine.when_durable(self.receipt, self.durability, waker);
     }
 
-    /// Waits, for callers in the same process.
-    pub fn wait(self) -> Result<(), StorageError> {
+    fn wait(self: Box<Self>) -> Result<(), StorageError> {
         self.engine.wait_durable(self.receipt, self.durability)
     }
 }
@@ -115,27 +71,10 @@ impl Commands {
         engine: SharedEngine,
         environment: Environment,
         options: CommandsOptions,
-    ) -> Result<Commands, pando_catalog::CatalogError> {
+    ) -> Result<Commands, CatalogError> {
         let catalog = Catalog::open(engine)?;
-        let cursors = Cursors::new(options.cursor_timeout);
-        let started_ms = environment.clock().wall().millis().cast_signed();
-        let mut object_id_process = [0; 5];
-        environment.random().fill(&mut object_id_process);
-        let object_id_counter =
-            AtomicU32::new(u32::try_from(environment.random().next_u64() >> 40).unwrap_or(0));
-        Ok(Commands {
-            shared: Arc::new(Shared {
-                catalog,
-                cursors,
-                environment,
-                options,
-                started_ms,
-                connections: Arc::default(),
-                operations: OperationCounters::default(),
-                object_id_process,
-                object_id_counter,
-            }),
-        })
+        let commands = registry::command_names();
+        Ok(Commands { shared: Arc::new(SharedState::new(catalog, environment, options, commands)) })
     }
 
     /// Handles one request. The reply document is appended to `reply`, unless this answers [`Handled::WouldBlock`].
@@ -147,46 +86,47 @@ impl Commands {
         reply: &mut Vec<u8>,
     ) -> Handled {
         let start = reply.len();
-        let mut wait = None;
+        let mut pending = None;
         connection.count_in(&self.shared.connections);
-        match self.run(connection, request, blocking, reply, &mut wait) {
+        match self.run(connection, request, blocking, reply, &mut pending) {
             Ok(()) => {}
             Err(CommandError::WouldBlock(missed)) => {
                 reply.truncate(start);
                 if blocking == BlockingMode::CachedOnly {
                     return Handled::WouldBlock(missed);
                 }
-                write_failure(
-                    reply,
-                    &Failure::new(ErrorCode::InternalError, "a blocking_one request was told to wait"),
-                );
+                let sentence = "a request that may block was told to wait for the device: report this defect";
+                write_failure(reply, &Failure::new(ErrorCode::InternalError, sentence));
             }
             Err(CommandError::Failed(failure)) => {
                 reply.truncate(start);
                 write_failure(reply, &failure);
             }
         }
-        match wait {
-            Some((receipt, Durability::Synced)) => Handled::Reply(ReplyWhen::Durable(DurabilityWait {
-                engine: Arc::clone(self.shared.catalog.engine()),
-                receipt,
-                durability: Durability::Synced,
-            })),
-            // A logged commit is in the kernel when it returns, and nothing is promised of the others.
-            _ => Handled::Reply(ReplyWhen::Now),
+        match pending {
+            Some(PendingCommit { receipt, durability: Durability::Synced }) => {
+                Handled::ReplyLater(Box::new(DurabilityWait {
+                    engine: Arc::clone(self.shared.catalog.engine()),
+                    receipt,
+                    durability: Durability::Synced,
+                }))
+            }
+            // A logged commit is in the kernel when it returns, and the others promise no durability.
+            _ => Handled::Reply,
         }
     }
 
+    /// Runs the command, or goes on with its suspended find. `pending` is set even if the command fails.
     fn run(
         &self,
         connection: &mut ConnectionState,
         request: &Request<'_>,
         blocking: BlockingMode,
         reply: &mut Vec<u8>,
-        wait: &mut Option<(CommitReceipt, Durability)>,
+        pending: &mut Option<PendingCommit>,
     ) -> Result<(), CommandError> {
-        if let Some(parked) = connection.take_parked(request) {
-            return self.resume(connection, parked, blocking, reply);
+        if let Some(find) = connection.take_suspended(request) {
+            return self.resume(connection, find, blocking, reply);
         }
         let generic = GenericArguments::read(request)?;
         let (name, _) = request.command()?;
@@ -194,19 +134,19 @@ impl Commands {
             CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
         })?;
         let database = generic.database;
-        if command.scope == registry::Scope::Admin && database != "admin" {
+        if command.scope == Scope::Admin && database != "admin" {
             return Err(CommandError::failed(
                 ErrorCode::Unauthorized,
                 format!("{} may only be run against the admin database.", command.name),
             ));
         }
         check_database(database)?;
-        let concern = generic.check(command)?;
+        let concern = generic.check(command.name, &command.generic)?;
         let mut context = Context::new(&self.shared, connection, blocking, database, concern);
         let mut writer = DocumentWriter::begin(reply);
         let outcome = (command.run)(&mut context, request, &mut writer);
-        // A statement that fails after an earlier one has committed is told only when that is durable, too.
-        *wait = context.take_wait();
+        // The client hears of a failed statement only when the statements that committed before it are durable.
+        *pending = context.take_pending_commit();
         if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
             self.shared.operations.add(kind, 1);
         }
@@ -220,15 +160,15 @@ impl Commands {
     fn resume(
         &self,
         connection: &mut ConnectionState,
-        parked: Box<Parked>,
+        find: Box<SuspendedFind>,
         blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Result<(), CommandError> {
         let mut writer = DocumentWriter::begin(reply);
-        let outcome = parked.lookup().answer(blocking, &mut writer);
+        let outcome = find.lookup().answer(blocking, &mut writer);
         match outcome {
             Err(CommandError::WouldBlock(missed)) => {
-                connection.park(parked);
+                connection.suspend(find);
                 return Err(CommandError::WouldBlock(missed));
             }
             Ok(()) | Err(CommandError::Failed(_)) => self.shared.operations.add(OperationKind::Query, 1),
@@ -247,7 +187,7 @@ impl Commands {
     /// Compares the documents of every collection with their index entries. Blocks; reads everything.
     ///
     /// # Errors
-    /// A collection that cannot be read; what disagrees is in the reports.
+    /// A collection that cannot be read. The reports list the disagreements.
     pub fn verify_collections(&self) -> Result<Vec<(String, CollectionReport)>, WriteError> {
         let catalog = &self.shared.catalog;
         let mut reports = Vec::new();
@@ -261,19 +201,19 @@ impl Commands {
         Ok(reports)
     }
 
-    /// Forgets cursors that nobody has used for too long. Call it every few seconds.
+    /// Closes the cursors whose time-out is over. To be called every few seconds.
     pub fn expire_cursors(&self) {
         self.shared.cursors.expire(self.shared.now_ms());
     }
 
-    /// Ends: open cursors are forgotten and the engine is closed cleanly. Blocks.
+    /// Closes the open cursors and then the engine, cleanly. Blocks.
     pub fn close(&self) -> Result<(), StorageError> {
         self.shared.cursors.clear();
         self.shared.catalog.engine().close()
     }
 }
 
-/// A reply that says what went wrong.
+/// Writes the reply of a failed command.
 fn write_failure(reply: &mut Vec<u8>, failure: &Failure) {
     let mut writer = DocumentWriter::begin(reply);
     writer.append("ok", RawValue::Double(0.0));

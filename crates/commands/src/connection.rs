@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pando_document::RawDocumentBuf;
 
 use crate::Request;
-use crate::parked::Parked;
+use crate::suspended_find::SuspendedFind;
 
 /// The state of one connection: made by the server at accept, handed to every request of it.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub struct ConnectionState {
     compressors: Vec<&'static str>,
     /// Where it is counted, from its first request on.
     counted: Option<Arc<ConnectionCounts>>,
-    /// A request of it that waits for the device.
-    parked: Option<Box<Parked>>,
+    /// A find of it that waits for the device.
+    suspended: Option<Box<SuspendedFind>>,
 }
 
 /// How many connections have asked something.
@@ -51,7 +51,7 @@ impl Clone for ConnectionState {
             client: self.client.clone(),
             compressors: self.compressors.clone(),
             counted: None,
-            parked: None,
+            suspended: None,
         }
     }
 }
@@ -68,7 +68,7 @@ impl ConnectionState {
     /// A connection: its number (from 1) and the address at its other end (`127.0.0.1:41484`, or the socket's path).
     pub fn new(id: i64, peer: impl Into<String>) -> ConnectionState {
         let peer = peer.into();
-        ConnectionState { id, peer, client: None, compressors: Vec::new(), counted: None, parked: None }
+        ConnectionState { id, peer, client: None, compressors: Vec::new(), counted: None, suspended: None }
     }
 
     /// Counts the connection, the first time.
@@ -80,19 +80,19 @@ impl ConnectionState {
         }
     }
 
-    /// Keeps what a request has worked out, for when it is handled again.
-    pub(crate) fn park(&mut self, parked: Box<Parked>) {
-        self.parked = Some(parked);
+    /// Keeps a find until its request is handled again.
+    pub(crate) fn suspend(&mut self, find: Box<SuspendedFind>) {
+        self.suspended = Some(find);
     }
 
-    /// What this request has worked out before, if it was the last one and is handled again.
-    pub(crate) fn take_parked(&mut self, request: &Request<'_>) -> Option<Box<Parked>> {
-        self.parked.take().filter(|parked| parked.is_of(request))
+    /// The suspended find, if this request is its request. Any other request drops it.
+    pub(crate) fn take_suspended(&mut self, request: &Request<'_>) -> Option<Box<SuspendedFind>> {
+        self.suspended.take().filter(|find| find.is_of(request))
     }
 
-    /// Gives up what a request has worked out that cannot go on soon: the snapshot that it holds keeps old versions alive.
-    pub fn let_go(&mut self) {
-        self.parked = None;
+    /// Drops a suspended find that cannot go on soon, because its snapshot keeps old versions alive.
+    pub fn drop_suspended(&mut self) {
+        self.suspended = None;
     }
 
     /// Its number, as `hello` shows it.

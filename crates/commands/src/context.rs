@@ -1,35 +1,43 @@
-//! What a command works with: the server's state, the connection, and whether the caller may block.
+//! The surroundings of one request: the state of the store, the connection, and whether the caller may block.
 
 use std::sync::Arc;
 
-use pando_catalog::{Begin, BlockingMode, Catalog, CommitReceipt, Durability, Lease, Namespace, Transaction};
+use pando_catalog::{
+    Begin, BlockingMode, Catalog, CommitReceipt, Durability, Lease, Namespace, StorageError, Transaction,
+};
 
-use crate::commands::Shared;
 use crate::cursors::Cursors;
-use crate::write_concern::WriteConcern;
-use crate::{CommandError, ConnectionState, Request, StorageError};
+use crate::generic_arguments::WriteConcern;
+use crate::shared_state::SharedState;
+use crate::{CommandError, ConnectionState, Request};
 
 /// The surroundings of one request.
 pub(crate) struct Context<'c> {
-    pub shared: &'c Arc<Shared>,
+    pub shared: &'c Arc<SharedState>,
     pub connection: &'c mut ConnectionState,
     pub blocking: BlockingMode,
     pub database: &'c str,
-    /// What the client wants to have happened before it is answered.
     pub concern: WriteConcern,
-    /// The last commit of this request, and how far it must have got before the client is answered.
-    wait: Option<(CommitReceipt, Durability)>,
+    /// The last commit of this request.
+    pending: Option<PendingCommit>,
+}
+
+/// A commit, and the durability that it must reach before the client is answered.
+#[derive(Clone, Copy)]
+pub(crate) struct PendingCommit {
+    pub receipt: CommitReceipt,
+    pub durability: Durability,
 }
 
 impl<'c> Context<'c> {
     pub fn new(
-        shared: &'c Arc<Shared>,
+        shared: &'c Arc<SharedState>,
         connection: &'c mut ConnectionState,
         blocking: BlockingMode,
         database: &'c str,
         concern: WriteConcern,
     ) -> Context<'c> {
-        Context { shared, connection, blocking, database, concern, wait: None }
+        Context { shared, connection, blocking, database, concern, pending: None }
     }
 
     pub fn catalog(&self) -> &'c Catalog {
@@ -40,7 +48,7 @@ impl<'c> Context<'c> {
         &self.shared.cursors
     }
 
-    /// Answers `WouldBlock` where the caller must not block: for commands that may take long whatever is cached.
+    /// Answers `WouldBlock` where the caller must not block: for commands that may take long even if everything is cached.
     pub fn require_may_block(&self) -> Result<(), CommandError> {
         match self.blocking {
             BlockingMode::MayBlock => Ok(()),
@@ -89,23 +97,23 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Commits as durably as the client wants it, and remembers that it wants to wait for this.
+    /// Commits as durably as the client wants it. The reply waits for the last of these commits.
     pub fn commit(&mut self, transaction: Box<dyn Transaction>) -> Result<(), CommandError> {
         let durability = self.concern.durability;
         let receipt = transaction.commit(durability)?;
         // A transaction without writes, after one with writes, has nothing to wait for.
-        if self.wait.is_none_or(|(have, _)| have.lsn <= receipt.lsn) {
-            self.wait = Some((receipt, durability));
+        if self.pending.is_none_or(|have| have.receipt.lsn <= receipt.lsn) {
+            self.pending = Some(PendingCommit { receipt, durability });
         }
         Ok(())
     }
 
-    /// What is to be waited for before the reply is sent.
-    pub fn take_wait(&mut self) -> Option<(CommitReceipt, Durability)> {
-        self.wait.take()
+    /// The commit that the reply waits for.
+    pub fn take_pending_commit(&mut self) -> Option<PendingCommit> {
+        self.pending.take()
     }
 }
 
-/// A command's function: reads the request, writes its fields into the reply.
+/// The function of a command. It reads the request and writes its fields into the reply.
 pub(crate) type Run =
     fn(&mut Context<'_>, &Request<'_>, &mut pando_document::DocumentWriter<'_>) -> Result<(), CommandError>;

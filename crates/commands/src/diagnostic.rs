@@ -5,7 +5,6 @@ pub(crate) mod coll_stats;
 pub(crate) mod connection_status;
 pub(crate) mod data_size;
 pub(crate) mod db_stats;
-pub(crate) mod explain;
 pub(crate) mod get_cmd_line_opts;
 pub(crate) mod get_last_error;
 pub(crate) mod get_log;

@@ -7,14 +7,65 @@
 //! 2. [`GenericArguments::check`] tells what is wrong with one of them, a field that stands twice among that, and checks them
 //!    against what the command supports, which its row in the registry says.
 
+mod read_concern;
+mod write_concern;
+
+pub(crate) use write_concern::WriteConcern;
+
 use pando_document::{RawBinary, RawDocument, RawValue};
 
 use crate::arguments::{unknown_field, whole, wrong_type};
 use crate::error::Failure;
-use crate::read_concern;
-use crate::registry::{CommandRow, TimeLimit, WriteConcernSupport};
-use crate::write_concern::WriteConcern;
 use crate::{CommandError, ErrorCode, Request};
+
+/// Which levels of read concern a command takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadConcernSupport {
+    /// `local`.
+    Local,
+    /// All that its server can serve but `snapshot`.
+    NoSnapshot,
+    /// All that its server can serve.
+    All,
+}
+
+/// Whether a command takes a write concern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteConcernSupport {
+    /// It does.
+    Accepted,
+    /// It does not.
+    Refused,
+}
+
+/// How strictly a command checks its `maxTimeMS` before the rule that holds for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeLimit {
+    /// Not at all.
+    Untyped,
+    /// It must be a number.
+    Number,
+    /// It must be a number that is not negative.
+    Natural,
+}
+
+/// Which words a command has for a read concern that is no document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadConcernWords {
+    /// Those that hold for all of them.
+    Shared,
+    /// Those for a field of the command's own.
+    Own,
+}
+
+/// The generic fields that a command takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GenericSupport {
+    pub reads: ReadConcernSupport,
+    pub read_words: ReadConcernWords,
+    pub writes: WriteConcernSupport,
+    pub time_limit: TimeLimit,
+}
 
 /// The generic fields of a request that mean something to this server.
 #[derive(Debug)]
@@ -26,46 +77,6 @@ pub(crate) struct GenericArguments<'a> {
     write_concern: Option<RawValue<'a>>,
     /// The first that is wrong.
     fault: Option<CommandError>,
-}
-
-/// Whether every command may have a field of this name.
-pub(crate) fn is_generic(name: &str) -> bool {
-    matches!(
-        name,
-        "$db"
-            | "lsid"
-            | "$clusterTime"
-            | "$readPreference"
-            | "readConcern"
-            | "writeConcern"
-            | "maxTimeMS"
-            | "maxTimeMSOpOnly"
-            | "comment"
-            | "apiVersion"
-            | "apiStrict"
-            | "apiDeprecationErrors"
-            | "stmtId"
-            | "stmtIds"
-            | "$audit"
-            | "$client"
-            | "$configServerState"
-            | "$oplogQueryData"
-            | "$queryOptions"
-            | "$replData"
-            | "$configTime"
-            | "$topologyTime"
-            | "$tenant"
-            | "mayBypassWriteBlocking"
-            | "databaseVersion"
-            | "shardVersion"
-            | "coordinator"
-            | "tracking_info"
-            | "clientOperationKey"
-            | "usesDefaultMaxTimeMS"
-            | "serialization_context"
-            | "rawData"
-            | "versionContext"
-    )
 }
 
 impl<'a> GenericArguments<'a> {
@@ -111,17 +122,21 @@ impl<'a> GenericArguments<'a> {
     }
 
     /// Checks the time limit and the concerns against what the command supports; gives the write concern.
-    pub fn check(self, command: &CommandRow) -> Result<WriteConcern, CommandError> {
+    pub fn check(
+        self,
+        command: &'static str,
+        support: &GenericSupport,
+    ) -> Result<WriteConcern, CommandError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
         if let Some(limit) = self.time_limit {
-            check_time_limit(command, limit)?;
+            check_time_limit(command, support.time_limit, limit)?;
         }
         if let Some(concern) = self.read_concern {
-            read_concern::check(command, concern)?;
+            read_concern::check(command, support, concern)?;
         }
-        match (self.write_concern, command.writes) {
+        match (self.write_concern, support.writes) {
             (None, _) => Ok(WriteConcern::DEFAULT),
             (Some(concern), WriteConcernSupport::Accepted) => WriteConcern::read(concern),
             (Some(_), WriteConcernSupport::Refused) => {
@@ -292,14 +307,14 @@ fn check_api_version(value: RawValue<'_>) -> Result<(), CommandError> {
     }
 }
 
-fn check_time_limit(command: &CommandRow, value: RawValue<'_>) -> Result<(), CommandError> {
+fn check_time_limit(command: &str, support: TimeLimit, value: RawValue<'_>) -> Result<(), CommandError> {
     let is_absent = matches!(value, RawValue::Null | RawValue::Undefined);
-    if command.time_limit != TimeLimit::Untyped && !is_absent {
+    if support != TimeLimit::Untyped && !is_absent {
         if !value.is_number() {
-            let place = format!("{}.maxTimeMS", command.name);
+            let place = format!("{command}.maxTimeMS");
             return Err(wrong_type(&place, value, "types '[long, int, decimal, double']"));
         }
-        if command.time_limit == TimeLimit::Natural && whole(value) < 0 {
+        if support == TimeLimit::Natural && whole(value) < 0 {
             let number = whole(value);
             return Err(CommandError::failed(
                 ErrorCode::Location(51_024),
@@ -317,64 +332,5 @@ fn check_time_limit(command: &CommandRow, value: RawValue<'_>) -> Result<(), Com
             (None, _) => refused("maxTimeMS has non-integral value".to_owned()),
             (Some(_), _) => Ok(()),
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pando_document::{Document, RawDocumentBuf, doc};
-
-    use super::*;
-    use crate::registry;
-
-    fn code_of(outcome: Result<WriteConcern, CommandError>) -> i32 {
-        match outcome {
-            Err(CommandError::Failed(failure)) => failure.code.code(),
-            other => panic!("not refused: {other:?}"),
-        }
-    }
-
-    fn checked(body: &Document, command: &str) -> Result<WriteConcern, CommandError> {
-        let body = body.to_raw();
-        let row = registry::find(command).expect("the command is there");
-        GenericArguments::read(&Request::of(&body))?.check(row)
-    }
-
-    #[test]
-    fn a_field_that_stands_twice_is_refused_wherever_the_names_fall() {
-        for name in ["filter", "bogus", "$db", "comment"] {
-            let mut bytes = Vec::new();
-            let mut writer = pando_document::DocumentWriter::begin(&mut bytes);
-            for field in ["find", "$db", name, "other", name] {
-                writer.append(field, RawValue::String("x"));
-            }
-            writer.finish();
-            let body = RawDocumentBuf::from_vec(bytes).unwrap();
-            let generic = GenericArguments::read(&Request::of(&body)).unwrap();
-            assert_eq!(code_of(generic.check(registry::find("find").unwrap())), 40_413, "{name}");
-        }
-        assert!(checked(&doc! { "find": "c", "a": 1, "aa": 1, "ba": 1, "$db": "d" }, "find").is_ok());
-    }
-
-    #[test]
-    fn a_command_takes_the_concerns_that_its_row_says() {
-        let with = |name: &str, value: Document| doc! { "x": 1, "$db": "d", name: value };
-        assert!(checked(&with("readConcern", doc! { "level": "majority" }), "find").is_ok());
-        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "majority" }), "insert")), 72);
-        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "snapshot" }), "find")), 123);
-        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "snapshot" }), "count")), 72);
-        assert_eq!(code_of(checked(&with("readConcern", doc! { "bogus": 1 }), "find")), 72);
-        assert_eq!(code_of(checked(&with("writeConcern", doc! { "w": 1 }), "find")), 72);
-        assert!(checked(&with("writeConcern", doc! { "w": 1 }), "insert").is_ok());
-    }
-
-    #[test]
-    fn time_limits_databases_and_sessions_are_checked() {
-        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "maxTimeMS": "x" }, "find")), 2);
-        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "maxTimeMS": -1 }, "aggregate")), 51_024);
-        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "lsid": { "id": 1 } }, "find")), 14);
-        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "txnNumber": 1 }, "find")), 20);
-        assert_eq!(code_of(checked(&doc! { "find": "c" }, "find")), 40_571);
-        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": 1 }, "find")), 13_111);
     }
 }

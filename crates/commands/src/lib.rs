@@ -1,26 +1,60 @@
-//! One file per command: requests and replies, cursors, sessions and MongoDB's error codes.
+//! MongoDB's commands, one file each, with requests and replies, cursors, sessions and MongoDB's error codes.
 //!
-//! A [`Request`] is a command document with its document sequences; the answer is one BSON document, written into the caller's
-//! buffer. Nothing here knows sockets (crate `server`), and nothing below knows MongoDB's error codes: they stand in
-//! [`error_code`], and [`error`] maps every error of the layers below to one.
+//! A [`Request`] is a command document with its document sequences. The answer is one BSON document, written into the caller's
+//! buffer. This crate does not know sockets (crate `server`), and the crates below do not know MongoDB's error codes: they
+//! stand in [`error_code`], and [`error`] maps every error of the layers below to one.
 //!
 //! # The life of a request
-//! 1. [`Commands::handle`] takes the first field's name as the command and finds it in the [`registry`].
-//! 2. The command checks its fields ([`arguments`]), does its work on the catalog and the query layer, and writes its reply.
-//! 3. With [`BlockingMode::CachedOnly`] it may answer [`Handled::WouldBlock`] instead: nothing has changed, and the same request is
-//!    to be handled again on a thread that may wait.
-//! 4. A write whose client asked for the device ([`Durability::Synced`]) answers with [`ReplyWhen::Durable`]: the reply is ready, and is
-//!    to be sent when the log has reached it. No thread sleeps for that.
+//! 1. [`Commands::handle`] reads the fields that every command may have (`generic_arguments.rs`), takes the name of the first
+//!    field as the command, and finds its row in `registry.rs`.
+//! 2. The function of the command reads its own fields ([`arguments`]), works on the catalog and the query layer, and writes
+//!    its fields into the reply.
+//! 3. With [`BlockingMode::CachedOnly`] a command may answer [`Handled::WouldBlock`] instead. It has changed nothing then, and
+//!    the same request is handled again on a thread that may wait, or after the missing read was made.
+//! 4. A write whose client asked for the device ([`Durability::Synced`]) answers [`Handled::ReplyLater`]. The reply is ready,
+//!    and is sent when the log has reached its commit. No thread sleeps for that.
+//!
+//! # Where to look
+//! | folder | commands |
+//! |---|---|
+//! | `crud/` | those that read and write documents, and `explain` of them |
+//! | `admin/` | those that create, list, change and drop databases, collections and indexes |
+//! | `diagnostic/` | those that tell what the server is and how it is |
+//! | `session/` | those that begin and end sessions |
 //!
 //! # Invariants
-//! - A reply document is always complete: on an error, what a command had written of its reply is taken back first.
-//! - A command either has its whole effect or, where MongoDB's own commands are not atomic (ordered batches), says how far it got.
+//! - A reply document is always complete: an error takes back the fields that a command had written before it.
+//! - A command has its whole effect or none. Where MongoDB's own commands are not atomic (batches, large updates), the reply
+//!   says how far the command came.
 //!
 //! # Not here
-//! Users and authentication; multi-statement transactions (transaction numbers are refused as a standalone refuses them).
+//! Users and authentication. Multi-statement transactions: transaction numbers are refused as a standalone MongoDB refuses
+//! them.
+//!
+//! # Allowed arrows
+//! Between the modules of this folder; `cargo xtask layers` refuses any other.
+//!
+//! ```arrows
+//! commands -> command_name, connection, context, generic_arguments, operation_counters, registry, request, shared_state, suspended_find
+//! registry -> admin, command_name, context, crud, diagnostic, generic_arguments, operation_counters, request, session
+//! admin -> arguments, context, cursor_reply, cursors, request
+//! crud -> arguments, context, cursor_reply, cursors, diagnostic, operation_counters, point_lookup, request, shared_state, suspended_find
+//! diagnostic -> arguments, command_name, context, request
+//! session -> arguments, context, generic_arguments, request
+//! cursor_reply -> arguments, context, cursors
+//! context -> connection, cursors, generic_arguments, request, shared_state
+//! shared_state -> command_name, connection, cursors, operation_counters
+//! connection -> request, suspended_find
+//! suspended_find -> point_lookup, request
+//! generic_arguments -> arguments, request
+//! request -> arguments
+//! error -> query_codes
+//! leaves: error, error_code, identity
+//! ```
 
 mod admin;
 pub mod arguments;
+mod command_name;
 mod commands;
 mod connection;
 mod context;
@@ -33,15 +67,15 @@ pub mod error_code;
 mod generic_arguments;
 mod identity;
 mod operation_counters;
-mod parked;
+mod point_lookup;
 mod query_codes;
-mod read_concern;
 mod registry;
 mod request;
 mod session;
-mod write_concern;
+mod shared_state;
+mod suspended_find;
 
-pub use commands::{Commands, CommandsOptions, DurabilityWait, Handled, ReplyWhen};
+pub use commands::{Commands, Handled, ReplyWait};
 pub use connection::ConnectionState;
 pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
@@ -49,7 +83,8 @@ pub use error_code::ErrorCode;
 pub use identity::{MAX_WIRE_VERSION, MONGODB_VERSION, PANDO_VERSION};
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
-    BlockingMode, CatalogError, CollectionReport, Durability, Engine, SharedEngine, Statistics, StorageError,
-    verify_collection,
+    BlockingMode, CatalogError, CollectionReport, Durability, DurabilityWaker, Engine, ErrorKind,
+    SharedEngine, Statistics, StorageError, verify_collection,
 };
 pub use request::{DocumentSequence, Request};
+pub use shared_state::CommandsOptions;

@@ -1,84 +1,38 @@
 //! Which commands there are: one row each, sorted by name, aliases included.
 
+use crate::command_name::{CommandName, Scope};
 use crate::context::Run;
+use crate::generic_arguments::{
+    GenericSupport, ReadConcernSupport, ReadConcernWords, TimeLimit, WriteConcernSupport,
+};
 use crate::operation_counters::OperationKind;
 use crate::{admin, crud, diagnostic, session};
-
-/// Where a command may be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// On any database.
-    Any,
-    /// On `admin` only.
-    Admin,
-}
-
-/// Which levels of read concern a command takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadConcernSupport {
-    /// `local`.
-    Local,
-    /// All that its server can serve but `snapshot`.
-    NoSnapshot,
-    /// All that its server can serve.
-    All,
-}
-
-/// Whether a command takes a write concern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteConcernSupport {
-    /// It does.
-    Accepted,
-    /// It does not.
-    Refused,
-}
-
-/// How strictly a command checks its `maxTimeMS` before the rule that holds for all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TimeLimit {
-    /// Not at all.
-    Untyped,
-    /// It must be a number.
-    Number,
-    /// It must be a number that is not negative.
-    Natural,
-}
-
-/// Which words a command has for a read concern that is no document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadConcernWords {
-    /// Those that hold for all of them.
-    Shared,
-    /// Those for a field of the command's own.
-    Own,
-}
 
 /// A command.
 pub(crate) struct CommandRow {
     pub name: &'static str,
     pub scope: Scope,
     pub run: Run,
-    pub reads: ReadConcernSupport,
-    pub writes: WriteConcernSupport,
-    pub time_limit: TimeLimit,
-    pub read_words: ReadConcernWords,
+    pub generic: GenericSupport,
     /// What a request is counted as; `None` where the command counts itself.
     pub counted: Option<OperationKind>,
 }
 
 impl CommandRow {
     const fn reads(self, reads: ReadConcernSupport) -> CommandRow {
-        CommandRow { reads, ..self }
+        CommandRow { generic: GenericSupport { reads, ..self.generic }, ..self }
     }
 
     /// The command takes a write concern.
     const fn writes(self) -> CommandRow {
-        CommandRow { writes: WriteConcernSupport::Accepted, ..self }
+        let generic = GenericSupport { writes: WriteConcernSupport::Accepted, ..self.generic };
+        CommandRow { generic, ..self }
     }
 
     /// The command checks the type of its read concern itself.
     const fn own_read_words(self) -> CommandRow {
-        CommandRow { read_words: ReadConcernWords::Own, ..self }
+        let generic = GenericSupport { read_words: ReadConcernWords::Own, ..self.generic };
+        CommandRow { generic, ..self }
     }
 
     /// A request is counted as this.
@@ -92,7 +46,7 @@ impl CommandRow {
     }
 
     const fn time_limit(self, time_limit: TimeLimit) -> CommandRow {
-        CommandRow { time_limit, ..self }
+        CommandRow { generic: GenericSupport { time_limit, ..self.generic }, ..self }
     }
 }
 
@@ -101,10 +55,12 @@ const fn any(name: &'static str, run: Run) -> CommandRow {
         name,
         scope: Scope::Any,
         run,
-        reads: ReadConcernSupport::Local,
-        writes: WriteConcernSupport::Refused,
-        time_limit: TimeLimit::Untyped,
-        read_words: ReadConcernWords::Shared,
+        generic: GenericSupport {
+            reads: ReadConcernSupport::Local,
+            read_words: ReadConcernWords::Shared,
+            writes: WriteConcernSupport::Refused,
+            time_limit: TimeLimit::Untyped,
+        },
         counted: Some(OperationKind::Command),
     }
 }
@@ -144,7 +100,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("dropDatabase", admin::drop_database::run).writes(),
     any("dropIndexes", admin::drop_indexes::run).writes(),
     any("endSessions", session::end_sessions::run),
-    any("explain", diagnostic::explain::run),
+    any("explain", crud::explain::run),
     any("find", crud::find::run).reads(ReadConcernSupport::All).counted(OperationKind::Query),
     any("findAndModify", crud::find_and_modify::run).writes(),
     any("findandmodify", crud::find_and_modify::run).writes(),
@@ -192,13 +148,73 @@ pub(crate) fn find(name: &str) -> Option<&'static CommandRow> {
     Some(&COMMANDS[at])
 }
 
+/// The name and scope of every command, for the commands that list or name them.
+pub(crate) fn command_names() -> Vec<CommandName> {
+    COMMANDS.iter().map(|row| CommandName { name: row.name, scope: row.scope }).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use pando_document::{Document, RawDocumentBuf, RawValue, doc};
+
     use super::*;
+    use crate::generic_arguments::{GenericArguments, WriteConcern};
+    use crate::{CommandError, Request};
 
     #[test]
     fn the_rows_are_sorted_so_that_a_name_is_found_by_halving() {
         assert!(COMMANDS.windows(2).all(|pair| pair[0].name < pair[1].name));
         assert!(find("find").is_some() && find("foo").is_none());
+    }
+
+    fn code_of(outcome: Result<WriteConcern, CommandError>) -> i32 {
+        match outcome {
+            Err(CommandError::Failed(failure)) => failure.code.code(),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    fn checked(body: &Document, command: &str) -> Result<WriteConcern, CommandError> {
+        let body = body.to_raw();
+        let row = find(command).expect("the command is there");
+        GenericArguments::read(&Request::of(&body))?.check(row.name, &row.generic)
+    }
+
+    #[test]
+    fn a_field_that_stands_twice_is_refused_wherever_the_names_fall() {
+        for name in ["filter", "bogus", "$db", "comment"] {
+            let mut bytes = Vec::new();
+            let mut writer = pando_document::DocumentWriter::begin(&mut bytes);
+            for field in ["find", "$db", name, "other", name] {
+                writer.append(field, RawValue::String("x"));
+            }
+            writer.finish();
+            let body = RawDocumentBuf::from_vec(bytes).unwrap();
+            let generic = GenericArguments::read(&Request::of(&body)).unwrap();
+            assert_eq!(code_of(generic.check("find", &find("find").unwrap().generic)), 40_413, "{name}");
+        }
+        assert!(checked(&doc! { "find": "c", "a": 1, "aa": 1, "ba": 1, "$db": "d" }, "find").is_ok());
+    }
+
+    #[test]
+    fn a_command_takes_the_concerns_that_its_row_says() {
+        let with = |name: &str, value: Document| doc! { "x": 1, "$db": "d", name: value };
+        assert!(checked(&with("readConcern", doc! { "level": "majority" }), "find").is_ok());
+        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "majority" }), "insert")), 72);
+        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "snapshot" }), "find")), 123);
+        assert_eq!(code_of(checked(&with("readConcern", doc! { "level": "snapshot" }), "count")), 72);
+        assert_eq!(code_of(checked(&with("readConcern", doc! { "bogus": 1 }), "find")), 72);
+        assert_eq!(code_of(checked(&with("writeConcern", doc! { "w": 1 }), "find")), 72);
+        assert!(checked(&with("writeConcern", doc! { "w": 1 }), "insert").is_ok());
+    }
+
+    #[test]
+    fn time_limits_databases_and_sessions_are_checked() {
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "maxTimeMS": "x" }, "find")), 2);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "maxTimeMS": -1 }, "aggregate")), 51_024);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "lsid": { "id": 1 } }, "find")), 14);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "txnNumber": 1 }, "find")), 20);
+        assert_eq!(code_of(checked(&doc! { "find": "c" }, "find")), 40_571);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": 1 }, "find")), 13_111);
     }
 }

@@ -1,6 +1,6 @@
 //! Commands as bytes: for callers that have BSON already and want none of it turned into values, such as a benchmark.
 
-use pando_commands::{BlockingMode, ConnectionState, Handled, ReplyWhen, Request};
+use pando_commands::{BlockingMode, ConnectionState, Handled, Request};
 
 use crate::{Error, Pando};
 
@@ -21,10 +21,8 @@ impl RawSession {
     pub fn handle(&mut self, request: &Request<'_>, reply: &mut Vec<u8>) -> Result<(), Error> {
         let commands = self.store.commands();
         match commands.handle(&mut self.connection, request, BlockingMode::MayBlock, reply) {
-            Handled::Reply(ReplyWhen::Durable(wait)) => {
-                wait.wait().map_err(|error| Error::Stopped(Box::new(error)))
-            }
-            _ => Ok(()),
+            Handled::ReplyLater(wait) => wait.wait().map_err(|error| Error::Stopped(Box::new(error))),
+            Handled::Reply | Handled::WouldBlock(_) => Ok(()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bson::{Bson, Document};
-use pando_commands::{BlockingMode, Commands, CommandsOptions, ConnectionState, Handled, ReplyWhen, Request};
+use pando_commands::{BlockingMode, Commands, CommandsOptions, ConnectionState, Handled, Request};
 use pando_document::RawDocument;
 use pando_environment::Environment;
 use parking_lot::Mutex;
@@ -86,7 +86,7 @@ impl Pando {
             BlockingMode::MayBlock,
             &mut reply,
         );
-        if let Handled::Reply(ReplyWhen::Durable(wait)) = handled {
+        if let Handled::ReplyLater(wait) = handled {
             wait.wait().map_err(|error| Error::Stopped(Box::new(error)))?;
         }
         let reply = Document::from_reader(reply.as_slice())?;

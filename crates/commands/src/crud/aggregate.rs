@@ -19,11 +19,11 @@ use pando_query::sort::{DiskUse, Sort};
 use super::coll_stats_stage;
 use super::collation::refuse_collation;
 use crate::arguments::{Arguments, missing};
-use crate::commands::Shared;
 use crate::context::Context;
 use crate::cursor_reply::cursor_batch_size;
 use crate::cursor_reply::{self, Keeping};
 use crate::cursors::{CursorSource, OpenCursor};
+use crate::shared_state::SharedState;
 use crate::{CommandError, ErrorCode, Request};
 
 /// An `aggregate` as the client sent it: checked, not yet parsed.
@@ -208,7 +208,7 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     if matches!(request.body.get("explain")?, Some(RawValue::Boolean(true))) {
-        return crate::diagnostic::explain::explain(context, request.body, "queryPlanner", reply);
+        return super::explain::explain(context, request.body, "queryPlanner", reply);
     }
     context.require_may_block()?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
@@ -260,7 +260,7 @@ enum Input {
 
 /// What delivers the documents of a pipeline.
 struct AggregateSource {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     database: String,
     transaction: Box<dyn Transaction>,
     input: Input,
@@ -285,7 +285,7 @@ impl CursorSource for AggregateSource {
 
 /// The documents of the collection, lent to the pipeline for one call.
 struct CollectionSource<'s> {
-    shared: &'s Shared,
+    shared: &'s SharedState,
     database: &'s str,
     transaction: &'s dyn Transaction,
     input: &'s mut Input,

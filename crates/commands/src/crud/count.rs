@@ -6,7 +6,7 @@ use pando_query::filter::Filter;
 use pando_query::shell_text::value_text;
 
 use super::collation::refuse_collation;
-use super::matching::{self, Selection};
+use super::selection::{self, Selection};
 use super::write_reply::count;
 use crate::arguments::{Arguments, collection_name_or};
 use crate::context::Context;
@@ -42,7 +42,7 @@ pub(crate) fn run(
         Some(collection) => {
             let reach = limit.map(|limit| limit.saturating_add(skip));
             let selection = Selection::new(filter, None, hint, reach)?;
-            matching::count(&selection, &collection, &*transaction, context.blocking)?
+            selection::count(&selection, &collection, &*transaction, context.blocking)?
         }
         None => 0,
     };

@@ -10,8 +10,8 @@ use pando_query::filter::Filter;
 
 use super::collation::refuse_collation;
 use super::insert::check_batch_length;
-use super::matching::{self, Selection};
 use super::retry;
+use super::selection::{self, Selection};
 use super::statement_batch::{Statement, StatementBatch, StatementRun};
 use super::statement_parts::checked_hint;
 use super::steps::{Meter, STEP_DOCUMENTS, Written, in_steps};
@@ -154,7 +154,7 @@ impl Statement for DeleteParts<'_> {
             Reach::Many => None,
         };
         let selection = Selection::new(Filter::parse(self.query, scope)?, None, self.hint, limit)?;
-        let keys = matching::keys(&selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
+        let keys = selection::keys(&selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
         let mut outcome = DeleteOutcome::default();
         let mut meter = Meter::default();

@@ -9,7 +9,7 @@ use pando_query::filter::Filter;
 use pando_query::path::{Leaves, Path};
 
 use super::collation::refuse_collation;
-use super::matching::{self, Selection};
+use super::selection::{self, Selection};
 use crate::arguments::{Arguments, collection_name_or, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -51,7 +51,7 @@ pub(crate) fn run(
     let mut values = Values::default();
     if let Some(collection) = context.catalog().collection(namespace.database(), namespace.collection()) {
         let selection = Selection::new(filter, None, hint, None)?;
-        matching::for_each(&selection, &collection, &*transaction, context.blocking, |document| {
+        selection::for_each(&selection, &collection, &*transaction, context.blocking, |document| {
             values.add_leaves(document, &path)
         })?;
     }

@@ -16,12 +16,12 @@ use pando_query::plan::{Access, plan, point_lookup};
 use pando_query::projection::Projection;
 
 use super::find_request::{FindRequest, ParsedFind};
-use super::matching::project;
-use super::point_lookup::PointLookup;
+use super::selection::project;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT};
 use crate::cursors::{BatchPlace, CursorSource, OpenCursor};
-use crate::parked::Parked;
+use crate::point_lookup::PointLookup;
+use crate::suspended_find::SuspendedFind;
 use crate::{CommandError, Request};
 
 /// Finds.
@@ -32,7 +32,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let find = FindRequest::read(request.body)?;
     if let Some(collection) = context.catalog().collection(context.database, find.collection)
-        && let Some(id) = short_way(&find)
+        && let Some(id) = point_lookup_id(&find)
     {
         return find_point(context, request, &find, collection, id, reply);
     }
@@ -51,7 +51,7 @@ pub(crate) fn run(
 }
 
 /// The `_id` of a request that is answered by one lookup.
-fn short_way<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
+fn point_lookup_id<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
     let plain = find.hint.is_none()
         && find.min.is_none()
         && find.max.is_none()
@@ -83,7 +83,7 @@ fn find_point(
     let lookup = PointLookup { collection, key, projection, transaction };
     let outcome = lookup.answer(context.blocking, reply);
     if let Err(CommandError::WouldBlock(Some(_))) = &outcome {
-        context.connection.park(Box::new(Parked::new(request.body, lookup)));
+        context.connection.suspend(Box::new(SuspendedFind::new(request.body, lookup)));
     }
     outcome
 }

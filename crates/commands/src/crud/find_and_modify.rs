@@ -10,8 +10,8 @@ use pando_query::projection::Projection;
 
 use super::collation::refuse_collation;
 use super::insert::ends_transaction;
-use super::matching::{self, Selection};
 use super::retry;
+use super::selection::{self, Selection};
 use super::statement_parts::{array_of_documents, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateParts, UpdateStatement, Upsert};
 use crate::arguments::{Arguments, collection_name};
@@ -215,7 +215,7 @@ fn remove(
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
     let selection = parts.selection(scope)?;
-    let keys = matching::keys(&selection, collection, transaction, context.blocking, usize::MAX - 1)?;
+    let keys = selection::keys(&selection, collection, transaction, context.blocking, usize::MAX - 1)?;
     let keys = keys.unwrap_or_default();
     let Some(key) = keys.first() else { return Ok(Outcome::default()) };
     let Some(old) = collection.fetch(transaction, key, context.blocking)? else {
@@ -251,7 +251,7 @@ fn write_reply(
             let filter = Filter::parse(parts.query, scope)?;
             let projection = Projection::parse(projection, scope)?;
             let mut projected = Vec::new();
-            matching::project(&projection, &filter, document, &mut projected)?;
+            selection::project(&projection, &filter, document, &mut projected)?;
             reply.append_raw_document("value", RawDocument::from_bytes(&projected)?);
         }
     }

@@ -15,8 +15,8 @@ use pando_catalog::{Begin, Bytes, Collection, Savepoint, Transaction};
 use pando_document::RawDocument;
 
 use super::insert::ends_transaction;
-use super::matching::{KeyWalk, Selection};
 use super::retry;
+use super::selection::{KeyWalk, Selection};
 use crate::CommandError;
 use crate::context::Context;
 

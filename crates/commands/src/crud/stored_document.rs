@@ -3,8 +3,8 @@
 
 use pando_document::{DocumentError, DocumentWriter, Limits, RawDocument, RawValue, Timestamp, validate};
 
-use crate::commands::Shared;
 use crate::error::Failure;
+use crate::shared_state::SharedState;
 use crate::{CommandError, ErrorCode};
 
 /// Documents within one another that a stored document may have, itself not counted.
@@ -13,7 +13,7 @@ const STORED_NESTING_MAX: usize = 179;
 /// Checks a document from a client and puts its bytes, with `_id` in front, into `out` (emptied first). A timestamp of zero
 /// that stands in the document itself, not in one within it, becomes the time.
 pub(super) fn prepare(
-    shared: &Shared,
+    shared: &SharedState,
     document: &RawDocument,
     out: &mut Vec<u8>,
 ) -> Result<(), CommandError> {
@@ -40,7 +40,7 @@ pub(super) fn prepare(
 
 /// Checks a document that an upsert has made and puts its bytes, with `_id` in front, into `out` (emptied first).
 pub(super) fn prepare_upserted(
-    shared: &Shared,
+    shared: &SharedState,
     document: &RawDocument,
     out: &mut Vec<u8>,
 ) -> Result<(), CommandError> {
@@ -111,7 +111,7 @@ impl<'d> Survey<'d> {
 }
 
 fn put_id_first(
-    shared: &Shared,
+    shared: &SharedState,
     document: &RawDocument,
     survey: &Survey<'_>,
     out: &mut Vec<u8>,

@@ -14,7 +14,7 @@ use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
-use super::matching::{self, Selection};
+use super::selection::{self, Selection};
 use super::steps::{Meter, STEP_DOCUMENTS, Written, in_steps};
 use super::stored_document;
 use crate::context::Context;
@@ -108,7 +108,7 @@ impl<'a> UpdateStatement<'a> {
         transaction: &mut dyn Transaction,
     ) -> Result<Option<UpdateOutcome>, CommandError> {
         let selection = &self.selection;
-        let keys = matching::keys(selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
+        let keys = selection::keys(selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
         let mut meter = Meter::default();

@@ -2,23 +2,23 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
+use crate::command_name::Scope;
 use crate::context::Context;
-use crate::registry::{COMMANDS, Scope};
 use crate::{CommandError, Request};
 
 /// Answers a document with a field for each command.
 pub(crate) fn run(
-    _context: &mut Context<'_>,
+    context: &mut Context<'_>,
     _request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let mut commands = reply.document("commands");
-    for row in COMMANDS {
-        let mut one = commands.document(row.name);
+    for command in &context.shared.commands {
+        let mut one = commands.document(command.name);
         one.append("help", RawValue::String(""));
         one.append("requiresAuth", RawValue::Boolean(false));
         one.append("secondaryOk", RawValue::Boolean(true));
-        one.append("adminOnly", RawValue::Boolean(row.scope == Scope::Admin));
+        one.append("adminOnly", RawValue::Boolean(command.scope == Scope::Admin));
         one.finish();
     }
     commands.finish();

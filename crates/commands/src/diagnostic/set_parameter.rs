@@ -5,8 +5,8 @@
 
 use pando_document::{DocumentWriter, Number, RawValue};
 
+use crate::arguments::is_generic;
 use crate::context::Context;
-use crate::generic_arguments::is_generic;
 use crate::{CommandError, ErrorCode, Request};
 
 /// The name of a parameter for a setting of an engine.

@@ -5,16 +5,20 @@
 
 use pando_document::{RawDocument, RawValue};
 
+use super::{GenericSupport, ReadConcernSupport, ReadConcernWords};
 use crate::arguments::wrong_type as wrong_field_type;
-use crate::registry::{CommandRow, ReadConcernSupport, ReadConcernWords};
 use crate::{CommandError, ErrorCode};
 
 /// Checks the field `readConcern` of a command.
-pub(crate) fn check(command: &CommandRow, value: RawValue<'_>) -> Result<(), CommandError> {
+pub(super) fn check(
+    command: &str,
+    support: &GenericSupport,
+    value: RawValue<'_>,
+) -> Result<(), CommandError> {
     let RawValue::Document(concern) = value else {
         let is_absent = matches!(value, RawValue::Null | RawValue::Undefined);
-        if command.read_words == ReadConcernWords::Own && !is_absent {
-            return Err(wrong_field_type(&format!("{}.readConcern", command.name), value, "type 'object'"));
+        if support.read_words == ReadConcernWords::Own && !is_absent {
+            return Err(wrong_field_type(&format!("{command}.readConcern"), value, "type 'object'"));
         }
         return Err(CommandError::failed(ErrorCode::FailedToParse, "readConcern field should be an object"));
     };
@@ -38,11 +42,11 @@ pub(crate) fn check(command: &CommandRow, value: RawValue<'_>) -> Result<(), Com
             }
         }
     }
-    check_level(command, level)?;
+    check_level(command, support.reads, level)?;
     check_times(concern, level)
 }
 
-fn check_level(command: &CommandRow, level: Option<&str>) -> Result<(), CommandError> {
+fn check_level(command: &str, support: ReadConcernSupport, level: Option<&str>) -> Result<(), CommandError> {
     let Some(level) = level else { return Ok(()) };
     if !["local", "majority", "linearizable", "available", "snapshot"].contains(&level) {
         return Err(CommandError::failed(
@@ -52,10 +56,9 @@ fn check_level(command: &CommandRow, level: Option<&str>) -> Result<(), CommandE
     }
     let unsupported = |reason: &str| {
         let shown = format!("{{ readConcern: {{ level: \"{level}\", provenance: \"clientSupplied\" }} }}");
-        let name = command.name;
         Err(CommandError::failed(
             ErrorCode::InvalidOptions,
-            format!("Command {name} does not support {shown} :: caused by :: {reason}"),
+            format!("Command {command} does not support {shown} :: caused by :: {reason}"),
         ))
     };
     let not_a_member = |what: &str| {
@@ -64,7 +67,7 @@ fn check_level(command: &CommandRow, level: Option<&str>) -> Result<(), CommandE
             format!("node needs to be a replica set member to use {what}"),
         ))
     };
-    match (command.reads, level) {
+    match (support, level) {
         (_, "local") => Ok(()),
         (ReadConcernSupport::Local, _) => unsupported("read concern not supported"),
         (ReadConcernSupport::NoSnapshot, "snapshot") => unsupported("read concern snapshot not supported"),

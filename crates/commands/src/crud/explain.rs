@@ -16,10 +16,10 @@ use pando_query::plan::{
 };
 use pando_query::sort::{DiskUse, Sort};
 
+use super::aggregate::{AggregateRequest, CursorField, PlannedPipeline, stage_texts};
+use super::find_request::{FindRequest, ParsedFind};
 use crate::arguments::{Argument, Arguments, collection_name_or, missing};
 use crate::context::Context;
-use crate::crud::aggregate::{AggregateRequest, CursorField, PlannedPipeline, stage_texts};
-use crate::crud::find_request::{FindRequest, ParsedFind};
 use crate::identity::MONGODB_VERSION;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -47,19 +47,17 @@ pub(crate) fn run(
     explain(context, inner, verbosity, reply)
 }
 
-fn check_explainable(name: &str) -> Result<(), CommandError> {
+fn check_explainable(context: &Context<'_>, name: &str) -> Result<(), CommandError> {
     if EXPLAINED.contains(&name) {
         return Ok(());
     }
-    match crate::registry::find(name) {
-        Some(_) => {
-            Err(CommandError::failed(ErrorCode::IllegalOperation, format!("Cannot explain cmd: {name}")))
-        }
-        None => Err(CommandError::failed(
-            ErrorCode::CommandNotFound,
-            format!("Explain failed due to unknown command: {name}"),
-        )),
+    if context.shared.commands.iter().any(|command| command.name == name) {
+        return Err(CommandError::failed(ErrorCode::IllegalOperation, format!("Cannot explain cmd: {name}")));
     }
+    Err(CommandError::failed(
+        ErrorCode::CommandNotFound,
+        format!("Explain failed due to unknown command: {name}"),
+    ))
 }
 
 /// What is explained: a filter with its plan, and how its documents are shown.
@@ -106,7 +104,7 @@ pub(crate) fn explain(
         ));
     };
     let (name, value) = first?;
-    check_explainable(name)?;
+    check_explainable(context, name)?;
     let collection_name = collection_name_or(value, ErrorCode::InvalidNamespace)?;
     let namespace = context.namespace(collection_name)?;
     let found = context.catalog().collection(namespace.database(), namespace.collection());

@@ -1,7 +1,7 @@
-//! The short way of a find: one document by its primary key, projected straight into the reply.
+//! A find of one document by its `_id`: no plan and no cursor, one fetch by the primary key, projected straight into the reply.
 //!
-//! It owns all that it needs of its request, so that it can wait for a read of the device and go on without the request being
-//! read again ([`Parked`](crate::parked::Parked)).
+//! A lookup owns its key, projection and snapshot. So it can wait for a read of the device and go on without a second look at
+//! its request ([`SuspendedFind`](crate::suspended_find::SuspendedFind)).
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use pando_query::projection::Projection;
 
 use crate::CommandError;
 
-/// See the module's head.
+/// A lookup by primary key, ready to run.
 pub(crate) struct PointLookup {
     pub collection: Arc<Collection>,
     pub key: PrimaryKey,
     pub projection: Option<Projection>,
-    /// The snapshot that it reads.
+    /// The snapshot that the lookup reads.
     pub transaction: Box<dyn Transaction>,
 }
 

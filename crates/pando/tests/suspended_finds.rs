@@ -44,7 +44,9 @@ fn ask(
     let mut reply = Vec::new();
     for reads in 0..10 {
         match commands.handle(connection, &Request::of(request), BlockingMode::CachedOnly, &mut reply) {
-            Handled::Reply(_) => return (reads, Some(bson::deserialize_from_slice(&reply).unwrap())),
+            Handled::Reply | Handled::ReplyLater(_) => {
+                return (reads, Some(bson::deserialize_from_slice(&reply).unwrap()));
+            }
             Handled::WouldBlock(None) => return (reads, None),
             Handled::WouldBlock(Some(missed)) => {
                 assert!(reply.is_empty(), "nothing of a reply that waits is left");
@@ -61,7 +63,7 @@ fn run_blocking(commands: &Commands, connection: &mut ConnectionState, request: 
     let mut reply = Vec::new();
     assert!(matches!(
         commands.handle(connection, &Request::of(request), BlockingMode::MayBlock, &mut reply),
-        Handled::Reply(_)
+        Handled::Reply | Handled::ReplyLater(_)
     ));
     bson::deserialize_from_slice(&reply).unwrap()
 }

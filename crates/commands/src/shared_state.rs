@@ -1,0 +1,90 @@
+//! The state of one open store: its catalog, its open cursors, its counters. Every request works with it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pando_catalog::Catalog;
+use pando_document::ObjectId;
+use pando_environment::Environment;
+
+use crate::command_name::CommandName;
+use crate::connection::ConnectionCounts;
+use crate::cursors::{CursorTimeout, Cursors};
+use crate::operation_counters::OperationCounters;
+
+/// What the commands need to know of the process that they run in.
+#[derive(Clone, Debug, Default)]
+pub struct CommandsOptions {
+    /// How long an unused cursor lives.
+    pub cursor_timeout: CursorTimeout,
+    /// The command line, as `getCmdLineOpts` shows it.
+    pub command_line: Vec<String>,
+    /// The address that clients reach the server at, as `serverStatus` shows it; empty in an application's own process.
+    pub address: String,
+}
+
+/// The state of one open store, shared by all its requests.
+pub(crate) struct SharedState {
+    pub catalog: Catalog,
+    pub cursors: Cursors,
+    pub environment: Environment,
+    pub options: CommandsOptions,
+    /// The commands that there are, for those that list or name them.
+    pub commands: Vec<CommandName>,
+    pub started_ms: i64,
+    pub connections: Arc<ConnectionCounts>,
+    pub operations: OperationCounters,
+    /// The middle of every `_id` made here: random for each start.
+    object_id_process: [u8; 5],
+    object_id_counter: AtomicU32,
+}
+
+impl SharedState {
+    /// The state at the start of a store.
+    pub fn new(
+        catalog: Catalog,
+        environment: Environment,
+        options: CommandsOptions,
+        commands: Vec<CommandName>,
+    ) -> SharedState {
+        let cursors = Cursors::new(options.cursor_timeout);
+        let started_ms = environment.clock().wall().millis().cast_signed();
+        let mut object_id_process = [0; 5];
+        environment.random().fill(&mut object_id_process);
+        let object_id_counter =
+            AtomicU32::new(u32::try_from(environment.random().next_u64() >> 40).unwrap_or(0));
+        SharedState {
+            catalog,
+            cursors,
+            environment,
+            options,
+            commands,
+            started_ms,
+            connections: Arc::default(),
+            operations: OperationCounters::default(),
+            object_id_process,
+            object_id_counter,
+        }
+    }
+
+    /// A random identity of version 4.
+    pub fn new_uuid(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.environment.random().fill(&mut bytes);
+        bytes[6] = (bytes[6] & 0x0F) | 0x40;
+        bytes[8] = (bytes[8] & 0x3F) | 0x80;
+        bytes
+    }
+
+    /// Milliseconds since 1970.
+    pub fn now_ms(&self) -> i64 {
+        self.environment.clock().wall().millis().cast_signed()
+    }
+
+    /// A new `_id` for a document that has none.
+    pub fn new_object_id(&self) -> ObjectId {
+        let seconds = u32::try_from(self.now_ms() / 1000).unwrap_or(u32::MAX);
+        let counter = self.object_id_counter.fetch_add(1, Ordering::Relaxed);
+        ObjectId::from_parts(seconds, self.object_id_process, counter)
+    }
+}
