@@ -1,5 +1,5 @@
-//! The fields of a command document and of the documents inside it: which there may be, of which types, and what MongoDB says of
-//! the others.
+//! The fields of a command document and of the documents inside it, read with MongoDB's types and refused in
+//! its words.
 //!
 //! A command goes through its fields once:
 //!
@@ -15,12 +15,12 @@
 //!
 //! Rules that hold for all of them, as they do in MongoDB:
 //!
-//! 1. `null` and `undefined` count as a field that is not there, so that every conversion gives an `Option`. A list is the
-//!    exception: `null` is refused in its place, and skipped among its elements.
-//! 2. Fields are checked in the order in which they stand; a field that is unknown ends the command at once, a required one that
-//!    is missing is only noticed at the end (see [`missing`]).
-//! 3. Fields that every command may have are checked by [`crate::generic_arguments`] before the command runs, and passed over
-//!    here.
+//! 1. `null` and `undefined` count as a field that is not there, so that every conversion gives an `Option`.
+//!    A list is the exception: `null` is refused in its place, and skipped among its elements.
+//! 2. Fields are checked in the order in which they stand; a field that is unknown ends the command at once,
+//!    a required one that is missing is only noticed at the end (see [`missing`]).
+//! 3. Fields that every command may have are checked by [`crate::generic_arguments`] before the command runs,
+//!    and passed over here.
 
 use pando_document::{Number, RawArray, RawDocument, RawIter, RawValue};
 
@@ -84,8 +84,8 @@ pub struct Argument<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// The fields of the command document `body`, without the first, which names the command. `command` is what MongoDB's
-    /// messages call it.
+    /// The fields of the command document `body`, without the first, which names the command. `command` is
+    /// what MongoDB's messages call it.
     pub fn of_command(command: &'static str, body: &'a RawDocument) -> Arguments<'a> {
         let mut fields = body.iter();
         fields.next();
@@ -222,7 +222,8 @@ impl<'a> Argument<'a> {
         )
     }
 
-    /// A number of any type as a whole one: a fraction is cut off, what is too large becomes the largest, NaN zero.
+    /// A number of any type as a whole one: a fraction is cut off, what is too large becomes the largest, NaN
+    /// zero.
     pub fn integer(&self) -> Result<Option<i64>, CommandError> {
         match self.value {
             value if value.is_number() => Ok(Some(whole(value))),
@@ -290,7 +291,8 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// A number of any type as a whole one: a fraction is cut off, what is too large becomes the largest, NaN zero.
+/// A number of any type as a whole one: a fraction is cut off, what is too large becomes the largest, NaN
+/// zero.
 pub fn whole(number: RawValue<'_>) -> i64 {
     match number {
         // This conversion saturates in Rust; NaN gives 0.
@@ -342,7 +344,8 @@ pub fn collection_name<'a>(value: RawValue<'a>) -> Result<&'a str, CommandError>
     collection_name_or(value, ErrorCode::BadValue)
 }
 
-/// The collection that a command names as its own value; `code` is what the command has for values that are no name.
+/// The collection that a command names as its own value; `code` is what the command has for values that are
+/// no name.
 pub fn collection_name_or<'a>(value: RawValue<'a>, code: ErrorCode) -> Result<&'a str, CommandError> {
     match value {
         RawValue::String(name) => Ok(name),

@@ -1,4 +1,5 @@
-//! The name of a command, and the databases that it may be run on: the part of the registry that commands themselves ask for.
+//! The name of a command, and the databases that it may be run on: the part of the registry that commands
+//! themselves ask for.
 
 /// Where a command may be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,15 +30,16 @@ pub enum Handled {
     /// The reply document stands in the buffer and must not be sent before the wait is over.
     ReplyLater(Box<dyn ReplyWait>),
     /// The answer needs the device. The request has changed and written nothing. Handle it again with
-    /// [`BlockingMode::MayBlock`], or after this read was made, where the engine can tell which one is missing. The next
-    /// request of the connection is the same one; until then the connection keeps the state of a suspended find.
+    /// [`BlockingMode::MayBlock`], or after this read was made, where the engine can tell which one is
+    /// missing. The next request of the connection is the same one; until then the connection keeps the state
+    /// of a suspended find.
     WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 
 /// The condition of a reply that has to wait: as a rule, that a commit is durable.
 pub trait ReplyWait: Send {
-    /// Calls `waker` once: with `Ok` when the reply may be sent; with the error when the reply will never be true. Then the
-    /// connection has to be closed without it. May call on this thread, at once. Never blocks.
+    /// Calls `waker` once: with `Ok` when the reply may be sent; with the error when the reply will never be
+    /// true. Then the connection has to be closed without it. May call on this thread, at once. Never blocks.
     fn notify(self: Box<Self>, waker: DurabilityWaker);
 
     /// Waits on this thread, for callers in the same process.
@@ -77,7 +78,8 @@ impl Commands {
         Ok(Commands { shared: Arc::new(SharedState::new(catalog, environment, options, commands)) })
     }
 
-    /// Handles one request. The reply document is appended to `reply`, unless this answers [`Handled::WouldBlock`].
+    /// Handles one request. The reply document is appended to `reply`, unless this answers
+    /// [`Handled::WouldBlock`].
     pub fn handle(
         &self,
         connection: &mut ConnectionState,
@@ -145,7 +147,8 @@ impl Commands {
         let mut context = Context::new(&self.shared, connection, blocking, database, concern);
         let mut writer = DocumentWriter::begin(reply);
         let outcome = (command.run)(&mut context, request, &mut writer);
-        // The client hears of a failed statement only when the statements that committed before it are durable.
+        // The client hears of a failed statement only when the statements that committed before it are
+        // durable.
         *pending = context.take_pending_commit();
         if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
             self.shared.operations.add(kind, 1);

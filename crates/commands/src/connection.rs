@@ -1,4 +1,4 @@
-//! What the commands remember of a connection.
+//! The state of a connection that outlives its requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +13,7 @@ use crate::suspended_find::SuspendedFind;
 pub struct ConnectionState {
     id: i64,
     peer: String,
-    /// What the client said of itself in its first `hello`.
+    /// The client's description of itself in its first `hello`.
     client: Option<RawDocumentBuf>,
     /// The compressors that both sides speak, in the client's order.
     compressors: Vec<&'static str>,
@@ -23,7 +23,7 @@ pub struct ConnectionState {
     suspended: Option<Box<SuspendedFind>>,
 }
 
-/// How many connections have asked something.
+/// The number of connections that have sent a request.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionCounts {
     open: AtomicI64,
@@ -42,7 +42,7 @@ impl ConnectionCounts {
     }
 }
 
-/// A copy is a connection of its own, which has not asked anything yet.
+/// A copy counts as another connection, which has sent no request yet.
 impl Clone for ConnectionState {
     fn clone(&self) -> ConnectionState {
         ConnectionState {
@@ -65,7 +65,8 @@ impl Drop for ConnectionState {
 }
 
 impl ConnectionState {
-    /// A connection: its number (from 1) and the address at its other end (`127.0.0.1:41484`, or the socket's path).
+    /// A connection: its number (from 1) and the address at its other end (`127.0.0.1:41484`, or the socket's
+    /// path).
     pub fn new(id: i64, peer: impl Into<String>) -> ConnectionState {
         let peer = peer.into();
         ConnectionState { id, peer, client: None, compressors: Vec::new(), counted: None, suspended: None }
@@ -105,7 +106,7 @@ impl ConnectionState {
         &self.peer
     }
 
-    /// What the client said of itself.
+    /// The client's description of itself.
     pub fn client(&self) -> Option<&RawDocumentBuf> {
         self.client.as_ref()
     }

@@ -48,7 +48,8 @@ impl<'c> Context<'c> {
         &self.shared.cursors
     }
 
-    /// Answers `WouldBlock` where the caller must not block: for commands that may take long even if everything is cached.
+    /// Answers `WouldBlock` where the caller must not block: for commands that may take long even if
+    /// everything is cached.
     pub fn require_may_block(&self) -> Result<(), CommandError> {
         match self.blocking {
             BlockingMode::MayBlock => Ok(()),

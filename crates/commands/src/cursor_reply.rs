@@ -2,7 +2,8 @@
 //!
 //! # Steps of a batch
 //! 1. Documents that an earlier, interrupted batch had fetched already (the *carry*) come first.
-//! 2. Documents are fetched until there are `count_max` of them or the reply is full. One that no longer fits goes to the carry.
+//! 2. Documents are fetched until there are `count_max` of them or the reply is full. One that no longer fits
+//!    goes to the carry.
 //! 3. If fetching would block, what was fetched goes to the carry, so that asking again loses nothing.
 
 use pando_catalog::BlockingMode;

@@ -1,7 +1,8 @@
-//! Open cursors: results that did not fit the first batch, kept for `getMore`.
+//! Open cursors: the rest of a result that did not fit the first batch, kept for `getMore`.
 //!
-//! A cursor is taken out of the table while a `getMore` works on it and put back afterwards, so that no lock is held while it
-//! runs, and a second `getMore` on the same cursor meanwhile is told that the cursor is in use.
+//! A cursor is taken out of the table while a `getMore` works on it and put back afterwards, so that no lock
+//! is held while it runs, and a second `getMore` on the same cursor meanwhile is told that the cursor is in
+//! use.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +15,7 @@ use parking_lot::Mutex;
 use crate::error::Failure;
 use crate::{CommandError, ErrorCode};
 
-/// How long an unused cursor lives: ten minutes unless told otherwise, as in MongoDB.
+/// The time after which an unused cursor is closed: ten minutes by default, as in MongoDB.
 #[derive(Clone, Copy, Debug)]
 pub struct CursorTimeout(pub Duration);
 
@@ -24,7 +25,7 @@ impl Default for CursorTimeout {
     }
 }
 
-/// Whether a cursor is forgotten when nobody uses it.
+/// Whether an unused cursor is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expiry {
     /// After the time-out.
@@ -33,22 +34,22 @@ pub(crate) enum Expiry {
     Never,
 }
 
-/// What a cursor takes, about, beside documents that were not delivered: a batch of entries as small as one is that the engine does not count
-/// itself, and the plan.
+/// An estimate of a waiting cursor's memory, without its undelivered documents: the plan, and one small batch
+/// of entries that the engine does not count.
 const WAITING_BYTES: usize = 32 << 10;
 
 /// An open cursor.
 pub(crate) struct OpenCursor {
     /// `database.collection`.
     pub namespace: String,
-    /// What delivers the rest.
+    /// The source of the rest.
     pub source: Box<dyn CursorSource>,
     /// Documents a batch, where `getMore` does not say.
     pub batch_size: Option<u64>,
     pub expiry: Expiry,
     /// Documents that were fetched and not delivered.
     pub carry: Vec<Vec<u8>>,
-    /// What it takes while it waits, in the engine's limit of memory.
+    /// Its memory while it waits, counted against the engine's limit.
     pub memory: Option<HeldMemory>,
 }
 
@@ -65,7 +66,7 @@ impl OpenCursor {
         }
     }
 
-    /// Counts what it takes while it waits for a `getMore`.
+    /// Counts its memory while it waits for a `getMore`.
     pub fn hold_memory(&mut self, engine: &SharedEngine) {
         let memory = self.memory.get_or_insert_with(|| engine.lend_memory(WAITING_BYTES));
         // The documents are there, whether or not there was room for them.
@@ -82,10 +83,10 @@ pub(crate) enum BatchPlace {
     Later,
 }
 
-/// What delivers the documents of a cursor.
+/// The source of a cursor's documents.
 pub(crate) trait CursorSource: Send {
-    /// The next document, copied into `document` (emptied first); false at the end. After `WouldBlock` it may be called again
-    /// with `MayBlock` and goes on where it stood.
+    /// The next document, copied into `document` (emptied first); false at the end. After `WouldBlock` it may
+    /// be called again with `MayBlock` and goes on where it stood.
     fn next(
         &mut self,
         blocking: pando_catalog::BlockingMode,
@@ -120,7 +121,8 @@ impl Cursors {
         Cursors { slots: Mutex::new(HashMap::new()), next_id: AtomicI64::new(1), timeout }
     }
 
-    /// Keeps a cursor and gives it a number. Numbers are scattered, so that a stale one does not hit a later cursor.
+    /// Keeps a cursor and gives it a number. Numbers are scattered, so that a stale one does not hit a later
+    /// cursor.
     pub fn open(&self, cursor: OpenCursor, now_ms: i64) -> i64 {
         let mut slots = self.slots.lock();
         loop {
@@ -163,7 +165,7 @@ impl Cursors {
         }
     }
 
-    /// Forgets a cursor that is exhausted.
+    /// Closes a cursor that is exhausted.
     pub fn close(&self, id: i64) {
         self.slots.lock().remove(&id);
     }
@@ -186,7 +188,7 @@ impl Cursors {
         self.slots.lock().len()
     }
 
-    /// Forgets cursors that have not been used for too long.
+    /// Closes the cursors that were not used for the time-out.
     pub fn expire(&self, now_ms: i64) {
         let limit = i64::try_from(self.timeout.0.as_millis()).unwrap_or(i64::MAX);
         self.slots.lock().retain(|_, slot| match slot {
@@ -197,13 +199,13 @@ impl Cursors {
         });
     }
 
-    /// Forgets every cursor.
+    /// Closes every cursor.
     pub fn clear(&self) {
         self.slots.lock().clear();
     }
 }
 
-/// Spreads consecutive numbers over the positive 63 bits.
+/// Scatters consecutive numbers over the positive 63 bits.
 fn scatter(sequence: i64) -> i64 {
     let mut x = sequence.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x ^= x >> 32;

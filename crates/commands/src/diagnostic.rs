@@ -1,4 +1,4 @@
-//! Commands that say what the server is and how it is.
+//! Commands that tell the identity and the state of the server.
 
 pub(crate) mod build_info;
 pub(crate) mod coll_stats;

@@ -1,7 +1,8 @@
-//! From the errors of the layers below to what a client is told.
+//! The errors that a client is told, made of the errors of the layers below.
 //!
-//! Every error ends in one of two: the command failed, with a code and a sentence ([`Failure`]), or the answer needs the
-//! device and the caller must not block ([`CommandError::WouldBlock`]), which is no failure and reaches no client.
+//! Every error becomes one of two. A [`Failure`] has a code and a sentence for the client.
+//! [`CommandError::WouldBlock`] says that the answer needs the device and the caller must not block; it
+//! reaches no client.
 
 use std::sync::Arc;
 
@@ -18,19 +19,19 @@ use crate::query_codes::code_of_query;
 pub enum CommandError {
     /// The client is told.
     Failed(Box<Failure>),
-    /// Nothing has changed; handle the request again where waiting for the device is allowed, or after the read was made that is
-    /// missing.
+    /// The request has changed nothing. Handle it again where it may wait for the device, or after the
+    /// missing read was made.
     WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 
-/// What a client is told.
+/// The error that a client is told.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// MongoDB's code.
     pub code: ErrorCode,
     /// A sentence.
     pub message: String,
-    /// What drivers may do about it.
+    /// The labels by which drivers decide whether to retry.
     pub labels: Vec<&'static str>,
     /// Further fields beside code and message, such as `keyPattern`.
     pub details: Document,
@@ -131,7 +132,7 @@ impl From<QueryError> for CommandError {
     }
 }
 
-/// What a client is told of a document that could not be written to the collection `namespace`.
+/// The error of a document that could not be written to the collection `namespace`.
 pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
     match error {
         WriteError::DuplicateKey { index, key_pattern, key } => {

@@ -28,7 +28,7 @@ macro_rules! error_codes {
                 }
             }
 
-            /// What `codeName` shows.
+            /// The text that `codeName` shows.
             pub fn name(self) -> Cow<'static, str> {
                 match self {
                     $(ErrorCode::$variant => Cow::Borrowed($name),)*

@@ -1,11 +1,12 @@
-//! The fields that every command may have: the database, the session, read and write concern, time limits, and what replica
-//! sets and routers tell one another.
+//! The fields that every command may have: the database, the session, read and write concern, time limits,
+//! and fields that replica sets and routers send each other.
 //!
 //! # Steps
-//! 1. [`GenericArguments::read`] goes once through the body before the command is looked up: `$db` must be there, a field may
-//!    not stand in the body and in a document sequence as well, and the fields that mean something here are kept.
-//! 2. [`GenericArguments::check`] tells what is wrong with one of them, a field that stands twice among that, and checks them
-//!    against what the command supports, which its row in the registry says.
+//! 1. [`GenericArguments::read`] goes once through the body before the command is looked up: `$db` must be
+//!    there, a field may not stand in the body and in a document sequence as well, and the fields that mean
+//!    something here are kept.
+//! 2. [`GenericArguments::check`] reports a fault in one of them, or a field that stands twice, and checks
+//!    them against the [`GenericSupport`] in the row of the command.
 
 mod read_concern;
 mod write_concern;
@@ -38,7 +39,7 @@ pub(crate) enum WriteConcernSupport {
     Refused,
 }
 
-/// How strictly a command checks its `maxTimeMS` before the rule that holds for all of them.
+/// The check of `maxTimeMS` that a command makes before the rule for all commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeLimit {
     /// Not at all.
@@ -49,12 +50,12 @@ pub(crate) enum TimeLimit {
     Natural,
 }
 
-/// Which words a command has for a read concern that is no document.
+/// The words with which a command refuses a read concern that is no document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadConcernWords {
-    /// Those that hold for all of them.
+    /// The words of all commands.
     Shared,
-    /// Those for a field of the command's own.
+    /// The words for a field of the command's own.
     Own,
 }
 
@@ -80,8 +81,8 @@ pub(crate) struct GenericArguments<'a> {
 }
 
 impl<'a> GenericArguments<'a> {
-    /// Reads them. What is wrong with one of them is told by [`GenericArguments::check`], after the command was found; only
-    /// without a database there is nothing to look for.
+    /// Reads them. A fault in one of them is reported by [`GenericArguments::check`], after the command was
+    /// found. A missing database is reported at once.
     pub fn read(request: &Request<'a>) -> Result<GenericArguments<'a>, CommandError> {
         let mut database = None;
         let mut generic = GenericArguments {
@@ -146,7 +147,7 @@ impl<'a> GenericArguments<'a> {
     }
 }
 
-/// Checks a field that means nothing to this server once it is sound.
+/// Checks a field that has no effect on this server.
 fn check_other(name: &str, value: RawValue<'_>) -> Result<(), CommandError> {
     match name {
         "lsid" => check_session(value),
@@ -165,7 +166,8 @@ enum Novelty {
     Repeated,
 }
 
-/// The names of a document so far, as one bit each: only where two names share a bit is the document searched.
+/// The names of a document so far, as one bit each: only where two names share a bit is the document
+/// searched.
 #[derive(Default)]
 struct SeenNames {
     bits: u64,
@@ -250,7 +252,7 @@ fn database_name<'a>(value: Option<RawValue<'a>>) -> Result<&'a str, CommandErro
     Ok(name)
 }
 
-/// The session of a request: checked, and nothing hangs on it yet.
+/// The session of a request. It is checked and has no effect yet.
 fn check_session(value: RawValue<'_>) -> Result<(), CommandError> {
     let RawValue::Document(session) = value else {
         return Err(wrong_type("OperationSessionInfo.lsid", value, "type 'object'"));

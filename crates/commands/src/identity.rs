@@ -1,4 +1,4 @@
-//! What this server says it is.
+//! The identity of the server towards its clients: versions and limits.
 
 /// The MongoDB version whose behaviour clients may expect: drivers and tools choose by it.
 pub const MONGODB_VERSION: &str = "7.0.0";

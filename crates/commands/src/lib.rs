@@ -1,18 +1,20 @@
 //! MongoDB's commands, one file each, with requests and replies, cursors, sessions and MongoDB's error codes.
 //!
-//! A [`Request`] is a command document with its document sequences. The answer is one BSON document, written into the caller's
-//! buffer. This crate does not know sockets (crate `server`), and the crates below do not know MongoDB's error codes: they
-//! stand in [`error_code`], and [`error`] maps every error of the layers below to one.
+//! A [`Request`] is a command document with its document sequences. The answer is one BSON document, written
+//! into the caller's buffer. This crate does not know sockets (crate `server`), and the crates below do not
+//! know MongoDB's error codes: they stand in [`error_code`], and [`error`] maps every error of the layers
+//! below to one.
 //!
 //! # The life of a request
-//! 1. [`Commands::handle`] reads the fields that every command may have (`generic_arguments.rs`), takes the name of the first
-//!    field as the command, and finds its row in `registry.rs`.
-//! 2. The function of the command reads its own fields ([`arguments`]), works on the catalog and the query layer, and writes
-//!    its fields into the reply.
-//! 3. With [`BlockingMode::CachedOnly`] a command may answer [`Handled::WouldBlock`] instead. It has changed nothing then, and
-//!    the same request is handled again on a thread that may wait, or after the missing read was made.
-//! 4. A write whose client asked for the device ([`Durability::Synced`]) answers [`Handled::ReplyLater`]. The reply is ready,
-//!    and is sent when the log has reached its commit. No thread sleeps for that.
+//! 1. [`Commands::handle`] reads the fields that every command may have (`generic_arguments.rs`), takes the
+//!    name of the first field as the command, and finds its row in `registry.rs`.
+//! 2. The function of the command reads its own fields ([`arguments`]), works on the catalog and the query
+//!    layer, and writes its fields into the reply.
+//! 3. With [`BlockingMode::CachedOnly`] a command may answer [`Handled::WouldBlock`] instead. It has changed
+//!    nothing then, and the same request is handled again on a thread that may wait, or after the missing
+//!    read was made.
+//! 4. A write whose client asked for the device ([`Durability::Synced`]) answers [`Handled::ReplyLater`]. The
+//!    reply is ready, and is sent when the log has reached its commit. No thread sleeps for that.
 //!
 //! # Where to look
 //! | folder | commands |
@@ -23,33 +25,32 @@
 //! | `session/` | those that begin and end sessions |
 //!
 //! # Invariants
-//! - A reply document is always complete: an error takes back the fields that a command had written before it.
-//! - A command has its whole effect or none. Where MongoDB's own commands are not atomic (batches, large updates), the reply
-//!   says how far the command came.
+//! - A reply document is always complete: an error takes back the fields that a command had written before
+//!   it.
+//! - A command has its whole effect or none. Where MongoDB's own commands are not atomic (batches, large
+//!   updates), the reply says how far the command came.
 //!
 //! # Not here
-//! Users and authentication. Multi-statement transactions: transaction numbers are refused as a standalone MongoDB refuses
-//! them.
+//! Users and authentication. Multi-statement transactions: transaction numbers are refused as a standalone
+//! MongoDB refuses them.
 //!
 //! # Allowed arrows
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
-//! commands -> command_name, connection, context, generic_arguments, operation_counters, registry, request, shared_state, suspended_find
-//! registry -> admin, command_name, context, crud, diagnostic, generic_arguments, operation_counters, request, session
-//! admin -> arguments, context, cursor_reply, cursors, request
-//! crud -> arguments, context, cursor_reply, cursors, diagnostic, operation_counters, point_lookup, request, shared_state, suspended_find
-//! diagnostic -> arguments, command_name, context, request
-//! session -> arguments, context, generic_arguments, request
-//! cursor_reply -> arguments, context, cursors
-//! context -> connection, cursors, generic_arguments, request, shared_state
-//! shared_state -> command_name, connection, cursors, operation_counters
-//! connection -> request, suspended_find
-//! suspended_find -> point_lookup, request
-//! generic_arguments -> arguments, request
-//! request -> arguments
+//! commands -> connection, context, generic_arguments, registry, shared_state, suspended_find
+//! registry -> admin, context, crud, diagnostic, generic_arguments, session
+//! admin -> context, cursor_reply, cursors
+//! crud -> context, cursor_reply, cursors, diagnostic, point_lookup, shared_state, suspended_find
+//! diagnostic -> context
+//! session -> context, generic_arguments
+//! cursor_reply -> context, cursors
+//! context -> connection, cursors, generic_arguments, shared_state
+//! shared_state -> connection, cursors
+//! connection -> suspended_find
+//! suspended_find -> point_lookup
 //! error -> query_codes
-//! leaves: error, error_code, identity
+//! leaves: arguments, command_name, error, error_code, identity, operation_counters, request
 //! ```
 
 mod admin;

@@ -1,11 +1,11 @@
-//! How many operations of each kind there were since the start, as `serverStatus` shows them under `opcounters`.
+//! The operations of each kind since the start, as `serverStatus` shows them under `opcounters`.
 //!
-//! Queries, `getMore`s and other commands are counted once a request; inserts, updates and deletes by the documents or
-//! statements of their batches, when the batch was read.
+//! Queries, `getMore`s and other commands are counted once a request; inserts, updates and deletes are
+//! counted by the documents or statements that were tried.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a request is counted as.
+/// The counter of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperationKind {
     Insert,

@@ -1,7 +1,8 @@
-//! A find of one document by its `_id`: no plan and no cursor, one fetch by the primary key, projected straight into the reply.
+//! A find of one document by its `_id`: no plan and no cursor, one fetch by the primary key, projected
+//! straight into the reply.
 //!
-//! A lookup owns its key, projection and snapshot. So it can wait for a read of the device and go on without a second look at
-//! its request ([`SuspendedFind`](crate::suspended_find::SuspendedFind)).
+//! A lookup owns its key, projection and snapshot. So it can wait for a read of the device and go on without
+//! a second look at its request ([`SuspendedFind`](crate::suspended_find::SuspendedFind)).
 
 use std::sync::Arc;
 

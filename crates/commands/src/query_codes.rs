@@ -1,4 +1,5 @@
-//! From the query crate's kinds of errors to MongoDB's codes: one row each, so that a new kind does not compile without its code.
+//! From the query crate's kinds of errors to MongoDB's codes: one row each, so that a new kind does not
+//! compile without its code.
 
 use pando_query::QueryErrorKind;
 use pando_query::expression::ExpressionFault;

@@ -1,4 +1,4 @@
-//! Which commands there are: one row each, sorted by name, aliases included.
+//! The table of commands: one row each, sorted by name, aliases included.
 
 use crate::command_name::{CommandName, Scope};
 use crate::context::Run;
@@ -14,7 +14,7 @@ pub(crate) struct CommandRow {
     pub scope: Scope,
     pub run: Run,
     pub generic: GenericSupport,
-    /// What a request is counted as; `None` where the command counts itself.
+    /// The counter of a request; `None` where the command counts itself.
     pub counted: Option<OperationKind>,
 }
 

@@ -1,4 +1,4 @@
-//! A request as the wire brought it: a body document and, beside it, sequences of documents.
+//! A request: a body document and, beside it, sequences of documents.
 
 use pando_document::{RawDocument, RawValue};
 
@@ -6,7 +6,8 @@ use crate::arguments::{Argument, unknown_field};
 use crate::error::Failure;
 use crate::{CommandError, ErrorCode};
 
-/// Documents that an OP_MSG brought outside the body (`documents`, `updates`, `deletes`), one after the other.
+/// Documents that an OP_MSG brought outside the body (`documents`, `updates`, `deletes`), one after the
+/// other.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentSequence<'a> {
     /// The field that they belong to.
@@ -38,8 +39,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The documents of a field, from a sequence of that name or from the list in the body. `None` where there are none of
-    /// either; that there are not both is checked before a command runs.
+    /// The documents of a field, from a sequence of that name or from the list in the body. `None` where
+    /// there are none of either; that there are not both is checked before a command runs.
     pub fn documents(
         &self,
         command: &'static str,
@@ -56,7 +57,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Takes a run of documents apart.
+/// Splits a run of documents.
 fn split(mut bytes: &[u8]) -> Result<Vec<&RawDocument>, CommandError> {
     let mut documents = Vec::new();
     while let Some(prefix) = bytes.first_chunk::<4>() {

@@ -1,4 +1,4 @@
-//! Sessions: accepted and numbered, so that drivers use them; no state hangs on one yet.
+//! Sessions: accepted and numbered, so that drivers use them. They have no state yet.
 
 pub(crate) mod end_sessions;
 pub(crate) mod logout;

@@ -12,14 +12,15 @@ use crate::connection::ConnectionCounts;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::operation_counters::OperationCounters;
 
-/// What the commands need to know of the process that they run in.
+/// Facts about the surrounding process, for the commands that show them.
 #[derive(Clone, Debug, Default)]
 pub struct CommandsOptions {
-    /// How long an unused cursor lives.
+    /// The time after which an unused cursor is closed.
     pub cursor_timeout: CursorTimeout,
     /// The command line, as `getCmdLineOpts` shows it.
     pub command_line: Vec<String>,
-    /// The address that clients reach the server at, as `serverStatus` shows it; empty in an application's own process.
+    /// The address that clients reach the server at, as `serverStatus` shows it; empty in an application's
+    /// own process.
     pub address: String,
 }
 

@@ -1,14 +1,14 @@
 //! A point lookup that lacks a page, kept by its connection until its request is handled again.
 //!
-//! 1. A find that lacks one read of the device answers `WouldBlock` and leaves its [`PointLookup`] here, with a copy of the
-//!    request's bytes.
-//! 2. The caller makes the read and handles the same request again on the same connection. The lookup goes on: the request is
-//!    neither parsed again nor given a new snapshot.
-//! 3. A different request drops the suspended one, and its snapshot with it. So does a client that does not read its replies
-//!    ([`ConnectionState::drop_suspended`](crate::ConnectionState::drop_suspended)).
+//! 1. A find that lacks one read of the device answers `WouldBlock` and leaves its [`PointLookup`] here, with
+//!    a copy of the request's bytes.
+//! 2. The caller makes the read and handles the same request again on the same connection. The lookup goes
+//!    on: the request is neither parsed again nor given a new snapshot.
+//! 3. A different request drops the suspended one, and its snapshot with it. So does a client that does not
+//!    read its replies ([`ConnectionState::drop_suspended`](crate::ConnectionState::drop_suspended)).
 //!
-//! Only point lookups are suspended. Where the data is larger than memory nearly all of them come by here, and parsing the
-//! request a second time would cost as much as the lookup.
+//! Only point lookups are suspended. Where the data is larger than memory nearly all of them come by here,
+//! and parsing the request a second time would cost as much as the lookup.
 
 use std::fmt;
 

@@ -19,7 +19,7 @@ pub struct Collection<T> {
     documents: PhantomData<fn() -> T>,
 }
 
-/// What an update did.
+/// The effect of an update.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateResult {
     /// Documents that the filter matched.

@@ -1,4 +1,4 @@
-//! A database: a name in front of collections.
+//! A database: a named group of collections.
 
 use bson::Document;
 
@@ -21,7 +21,8 @@ impl Database {
         &self.name
     }
 
-    /// A collection whose documents are `T`s: any serde type, or [`bson::Document`]. It comes into being with its first document.
+    /// A collection whose documents are `T`s: any serde type, or [`bson::Document`]. It comes into being with
+    /// its first document.
     pub fn collection<T>(&self, name: &str) -> Collection<T> {
         Collection::new(self.clone(), name.to_owned())
     }

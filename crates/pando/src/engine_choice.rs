@@ -1,4 +1,5 @@
-//! Which engines are in this build, and how each is opened: the one file that knows, for server, library and lab alike.
+//! The engines of this build, and the opening of each: the one file that names them, for server, library and
+//! lab alike.
 
 use std::path::Path;
 use std::str::FromStr;

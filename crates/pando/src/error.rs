@@ -20,7 +20,7 @@ pub enum Error {
     /// The store could not be opened: the message names the folder and says what to do.
     #[error("cannot open the store: {0}")]
     Open(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A backup cannot be made a store of.
+    /// The backups cannot be restored.
     #[error("cannot restore: {0}")]
     Restore(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The command was refused.
@@ -38,7 +38,7 @@ pub enum Error {
     /// Some writes of a batch failed; the others were carried out as far as the batch's order allows.
     #[error("{} of the writes failed, the first: {}", .0.len(), .0.first().map_or("", |first| first.message.as_str()))]
     Write(Vec<WriteErrorDetail>),
-    /// A value of the caller does not turn into BSON, or a stored document not into the caller's type.
+    /// A value of the caller cannot become BSON, or a stored document cannot become the caller's type.
     #[error(transparent)]
     Bson(Box<bson::error::Error>),
     /// The write may not be on the device: the engine has stopped. Open the store again.

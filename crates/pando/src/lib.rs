@@ -26,13 +26,13 @@
 //! # }
 //! ```
 //!
-//! A folder is used by one process at a time. Writes are on the device when a call returns, unless the options say otherwise.
-//! Everything that a MongoDB client can ask a server can be asked here by [`Database::run_command`], and without values in between
-//! by a [`RawSession`].
+//! A folder is used by one process at a time. Writes are on the device when a call returns, unless the
+//! options say otherwise. Everything that a MongoDB client can ask a server can be asked here by
+//! [`Database::run_command`], and without values in between by a [`RawSession`].
 //!
 //! # Not here
-//! What commands mean (crate `pando-commands`), and the server around them (crate `pando-server`), which opens its engine
-//! through [`open_commands`] like everybody else.
+//! The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine
+//! through [`open_commands`] as this crate does.
 #![warn(missing_docs)]
 
 mod collection;

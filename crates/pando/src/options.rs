@@ -1,8 +1,8 @@
-//! How a store is opened.
+//! The options of a store.
 
 use crate::EngineName;
 
-/// When a write returns.
+/// The durability of a write when its call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DurabilityChoice {
     /// When it is on the device: it survives a power cut.
@@ -12,12 +12,13 @@ pub enum DurabilityChoice {
     Logged,
 }
 
-/// What an engine may use.
+/// The resources of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Bytes of memory for cached pages, write buffers included.
     pub cache_bytes: u64,
-    /// Options of the engine by its own names, as text: `("logBudget", "2GB")`. Opening fails where the engine does not know one.
+    /// Options of the engine by its own names, as text: `("logBudget", "2GB")`. Opening fails where the
+    /// engine does not know one.
     pub named: Vec<(String, String)>,
 }
 
@@ -27,13 +28,13 @@ impl Default for EngineOptions {
     }
 }
 
-/// How a store is opened.
+/// The options of a store.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Which engine keeps the data. A folder stays with the engine that made it.
     pub engine: EngineName,
-    /// What the engine may use.
+    /// The resources of the engine.
     pub engine_options: EngineOptions,
-    /// When a write returns.
+    /// The durability of a write when its call returns.
     pub durability: DurabilityChoice,
 }

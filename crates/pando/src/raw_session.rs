@@ -1,11 +1,11 @@
-//! Commands as bytes: for callers that have BSON already and want none of it turned into values, such as a benchmark.
+//! A session that takes commands as bytes, for callers that have BSON already, such as a benchmark.
 
 use pando_commands::{BlockingMode, ConnectionState, Handled, Request};
 
 use crate::{Error, Pando};
 
-/// A connection to an open store that takes command documents as they would stand on the wire. One request at a time; use one
-/// for each thread.
+/// A connection to an open store that takes command documents as they would stand on the wire. One request at
+/// a time; use one for each thread.
 pub struct RawSession {
     store: Pando,
     connection: ConnectionState,
@@ -16,8 +16,8 @@ impl RawSession {
         RawSession { store, connection }
     }
 
-    /// Handles a request and appends the reply document to `reply`, a refusal (`ok: 0`) included; the request names its database in `$db`.
-    /// Returns when the write is on the device, if the request asks for that.
+    /// Handles a request and appends the reply document to `reply`, a refusal (`ok: 0`) included; the request
+    /// names its database in `$db`. Returns when the write is on the device, if the request asks for that.
     pub fn handle(&mut self, request: &Request<'_>, reply: &mut Vec<u8>) -> Result<(), Error> {
         let commands = self.store.commands();
         match commands.handle(&mut self.connection, request, BlockingMode::MayBlock, reply) {

@@ -1,4 +1,4 @@
-//! Making a store of a backup.
+//! The restore of a store from its backups.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,12 @@ use pando_environment::Environment;
 use crate::engine_choice::open_engine;
 use crate::{EngineName, EngineOptions, Error};
 
-/// Makes a store in the folder `to` of a full backup and those that add to it, in order. The engine
-/// is the one that the backup was made of.
+/// Makes a store in the folder `to` from a full backup and the incremental ones behind it, in order. The
+/// engine is the one that the backups were made from.
 ///
 /// # Errors
-/// Backups that are unfinished, damaged or do not follow each other; a folder that is not empty; a full device. Then there is
-/// no store in the folder.
+/// Backups that are unfinished, damaged or do not follow each other; a folder that is not empty; a full
+/// device. Then there is no store in the folder.
 pub fn restore_store(engine: EngineName, backups: &[PathBuf], to: &Path) -> Result<(), Error> {
     let environment = Environment::real();
     let outcome = match engine {

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 
 use crate::{Database, DurabilityChoice, Error, Options, RawSession, open_commands};
 
-/// An open store. Cheap to clone; all clones are one store, which stays open until [`Pando::close`] or until the last is dropped.
+/// An open store. Clones are cheap and are all the same store, which stays open until [`Pando::close`] or
+/// until the last clone is dropped.
 #[derive(Clone)]
 pub struct Pando {
     shared: Arc<Shared>,
@@ -65,8 +66,9 @@ impl Pando {
         RawSession::new(self.clone(), connection)
     }
 
-    /// Ends cleanly; other handles of this store answer with an error from now on, and the folder is free for another process once
-    /// the last of them is dropped. A store that is dropped without it is opened again by replaying its log, and loses nothing either.
+    /// Closes the store cleanly. Its other handles answer with an error from then on. The folder is free for
+    /// another process once the last handle is dropped. A store that is dropped without a close loses no
+    /// write either: the next opening replays its log.
     pub fn close(self) -> Result<(), Error> {
         self.shared.commands.close().map_err(|error| Error::Stopped(Box::new(error)))
     }

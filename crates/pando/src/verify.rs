@@ -1,7 +1,8 @@
-//! Checking a store that is not open.
+//! The check of a store that is not open.
 //!
 //! 1. The engine's own check reads every block from the superblock down, and changes nothing.
-//! 2. Where wanted, the store is then opened (its log is replayed) and each document is compared with its index entries.
+//! 2. Where wanted, the store is then opened (its log is replayed) and each document is compared with its
+//!    index entries.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use pando_environment::Environment;
 
 use crate::{EngineName, EngineOptions, Error, open_commands};
 
-/// How far a check goes.
+/// The depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyDepth {
     /// Blocks, pointers, checksums, counts and extents. Read only.
@@ -19,7 +20,7 @@ pub enum VerifyDepth {
     Collections,
 }
 
-/// What a check found.
+/// The findings of a check.
 #[derive(Clone, Debug, Default)]
 pub struct StoreReport {
     /// Bytes of the data file.
@@ -36,7 +37,7 @@ pub struct StoreReport {
     pub entries: u64,
     /// Collections with what was found in each, where wanted.
     pub collections: Vec<(String, CollectionReport)>,
-    /// What is wrong, a sentence each.
+    /// The faults, a sentence each.
     pub problems: Vec<String>,
 }
 

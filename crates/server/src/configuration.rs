@@ -1,15 +1,16 @@
-//! How a server is told what to do: one table of options, from which everything else follows.
+//! The configuration of a server: one table of options, from which everything else follows.
 //!
-//! Each [`OptionEntry`] has one name. `max-connections` is the flag `--max-connections`, the environment variable
-//! `PANDO_MAX_CONNECTIONS`, and the key `max-connections` of the configuration file. Help text and docs/configuration.md are
-//! generated from the same entries.
+//! Each [`OptionEntry`] has one name. `max-connections` is the flag `--max-connections`, the environment
+//! variable `PANDO_MAX_CONNECTIONS`, and the key `max-connections` of the configuration file. Help text and
+//! docs/configuration.md are generated from the same entries.
 //!
-//! 1. [`Sources`] collects what was given, as text with its [`Origin`]: flag before environment before file before default.
+//! 1. [`Sources`] collects the values as text, each with its [`Origin`]: flag before environment before file
+//!    before default.
 //! 2. Each entry checks its text and puts the value into [`Configuration`].
 //!
 //! # Invariants
 //! - An unknown key in the file is refused, with the nearest known name.
-//! - Every refusal names where the value came from, what is wrong, and what would be right.
+//! - Every refusal names the source of the value, the fault, and the values that are right.
 
 mod byte_size;
 mod command_line;
@@ -31,18 +32,18 @@ pub use markdown::markdown_page;
 pub use options::{OPTIONS, OptionEntry, Shape};
 pub use sources::Sources;
 
-/// Where the unix socket is.
+/// The place of the unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnixSocket {
     /// `pando.sock` in the data folder, if the path is short enough for a socket.
     InDataFolder,
-    /// There.
+    /// At this path.
     At(PathBuf),
     /// Nowhere.
     None,
 }
 
-/// How log lines look.
+/// The form of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -51,7 +52,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Whether addresses that other machines can reach are allowed, although nobody has to say who they are.
+/// Whether addresses that other machines can reach are allowed, although clients need no password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenToOthers {
     /// No: loopback only.
@@ -60,7 +61,7 @@ pub enum OpenToOthers {
     Allowed,
 }
 
-/// Everything that `pando serve` can be told, checked.
+/// All options of `pando serve`, checked.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     /// The data folder.
@@ -87,14 +88,14 @@ pub struct Configuration {
     pub max_connections: usize,
     /// How long requests under way may take once the server is told to stop.
     pub stop_grace: Duration,
-    /// Which log lines are written: a level, or a filter of `tracing`.
+    /// The filter of log lines: a level, or a filter of `tracing`.
     pub log_level: String,
-    /// How they look.
+    /// The form of log lines.
     pub log_format: LogFormat,
 }
 
 impl Configuration {
-    /// Nothing set; the table's defaults are applied first.
+    /// No option is set; the table's defaults are applied first.
     pub(crate) fn unset() -> Configuration {
         Configuration {
             data: PathBuf::new(),

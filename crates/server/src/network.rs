@@ -1,56 +1,63 @@
 //! The network side: connections come in, requests go to a [`Handler`], replies go back.
 //!
-//! It is event-driven. An idle connection costs no thread and no buffer; a request that the handler can answer from memory is
-//! answered on the thread that read it, with one read and one write; one that lacks a block waits for it without a thread; one that
-//! has to wait for anything else goes to a pool of threads; a reply that has to wait for the log waits without a thread.
+//! It is event-driven:
+//! - An idle connection costs no thread and no buffer.
+//! - A request that the handler answers from memory is answered on the thread that read it, with one read and
+//!   one write.
+//! - A request that lacks a block of the device waits for it without a thread.
+//! - A request that has to wait for anything else goes to a pool of threads.
+//! - A reply that has to wait for the log waits without a thread.
 //!
 //! # Terms
-//! - *I/O thread*: runs an event loop over its share of the connections (`io_thread.rs`).
+//! - *I/O thread*: runs an event loop over its share of the connections (`io_thread.rs`). Its connections
+//!   share a *thread state* (`thread_state.rs`).
 //! - *Acceptor*: the thread that accepts connections and gives them to I/O threads (`acceptor.rs`).
-//! - *Blocking pool*: threads for requests that wait (`blocking_pool.rs`).
-//! - *Reads*: the device reads that an I/O thread has under way by itself (`reads.rs`).
-//! - *Handler*: whoever answers requests (`handler.rs`). *Session*: what it keeps per connection.
+//! - *Responder*: turns a frame into a request and its reply into a frame (`responder.rs`).
+//! - *Blocking pool*: threads for requests that wait (`blocking_pool.rs`, `pool_request.rs`).
+//! - *Block reads*: device reads that an I/O thread makes with io_uring (`reads.rs`).
+//! - *Handler*: answers requests (`handler.rs`). *Session*: the handler's state of one connection.
 //!
 //! # The life of a request
 //! ```text
-//!  socket --read--> connection --frame--> exchange --request--> handler, CachedOnly
+//!  socket --read--> connection --frame--> responder --request--> handler, CachedOnly
 //!                                                                 |
-//!     <--write-- (1) reply ---------------------------------------+
-//!                (2) WouldBlock, with the read that is missing: the I/O thread queues it and goes on with others;
-//!                    once it has come back, the request is handled again --> handler, CachedOnly
-//!                (3) WouldBlock: frame and session go to a pool thread --> handler, MayBlock
-//!     <--write by the pool thread-- reply;  session back through the inbox
-//!                (4) ReplyLater: the reply is parked; the log calls WaitOver; the inbox wakes the I/O thread
+//!     <--write-- (1) Reply ---------------------------------------+
+//!                (2) WouldBlock with the missing read: the I/O thread queues the read and serves other connections;
+//!                    when the read is complete, the request is handled again --> handler, CachedOnly
+//!                (3) WouldBlock without one: frame and session go to a pool thread --> handler, MayBlock
+//!     <--write by the pool thread-- reply;  the session comes back through the inbox
+//!                (4) ReplyLater: the reply waits; the log calls its waker; the inbox wakes the I/O thread
 //!     <--write-- reply
 //! ```
-//! While (2), (3) or (4) is under way, no other request of that connection is handled: replies keep their order.
+//! While (2), (3) or (4) is under way, no other request of that connection is handled: replies keep their
+//! order.
 //!
 //! # Invariants
-//! - Between I/O threads nothing is shared on the path of a cached request, and each takes only its own inbox's lock, once per
-//!   poll.
-//! - Whatever a client sends or fails to read, other connections go on: its buffers are bounded, and a panic while its request
-//!   is handled ends its connection only.
+//! - I/O threads share nothing on the path of a cached request. Each takes one lock per poll, that of its own
+//!   inbox.
+//! - No client can stop other connections, whatever it sends or fails to read: its buffers are bounded, and a
+//!   panic in its request closes its connection only.
 //!
 //! # Not here
-//! What a message is: `pando-wire`. What a request means: `pando-commands`. Users, TLS: not yet.
+//! The format of messages: `pando-wire`. The meaning of requests: `pando-commands`. Users and TLS: not yet.
 
 mod acceptor;
 mod blocking_pool;
+mod buffer_pool;
 mod connection;
-mod desk;
-mod errand;
 mod error_document;
-mod exchange;
 mod handler;
 mod inbox;
 mod io_thread;
 mod listener;
 mod permits;
 mod placement;
+mod pool_handoff;
+mod pool_request;
 mod reads;
-mod rendezvous;
-mod spare_buffers;
+mod responder;
 mod stream;
+mod thread_state;
 
 use std::io;
 use std::sync::Arc;
@@ -60,26 +67,28 @@ use std::time::{Duration, Instant};
 
 use acceptor::Acceptor;
 use blocking_pool::BlockingPool;
-use desk::Note;
-pub(crate) use exchange::panic_text;
-pub use handler::{Attempt, Form, Handled, Handler, Outcome, Request, Wait, WaitOver};
+pub use handler::{Form, Handler, WireRequest};
 use inbox::{Inbox, Urgency};
 use io_thread::IoThread;
 pub use listener::{ListenError, Listener};
 use permits::Permits;
 pub use placement::Placement;
 pub use stream::Peer;
+use thread_state::ThreadMessage;
 
-/// How much of everything the network side may use.
+use crate::error_text::panic_text;
+
+/// The limits of the network side.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Threads that run event loops, at least 1.
     pub io_threads: usize,
-    /// Where they run.
+    /// The processors that they run on.
     pub placement: Placement,
     /// Threads for requests that wait, at least 1. They are started on demand.
     pub blocking_threads: usize,
-    /// Reads that each I/O thread has under way by itself, 0 to 4,096; with 0 all that need the device wait in blocking threads.
+    /// Block reads that each I/O thread has under way, 0 to 4,096. With 0, requests that need the device wait
+    /// in blocking threads.
     pub queued_reads: usize,
     /// Connections at one time; more are closed as they come.
     pub connections: usize,
@@ -90,16 +99,16 @@ pub struct Network<H: Handler> {
     acceptor: JoinHandle<()>,
     acceptor_inbox: Arc<Inbox<()>>,
     threads: Vec<JoinHandle<()>>,
-    inboxes: Vec<Arc<Inbox<Note<H::Session>>>>,
+    inboxes: Vec<Arc<Inbox<ThreadMessage<H::Session>>>>,
     connections: Arc<AtomicUsize>,
     pool: BlockingPool,
 }
 
 impl<H: Handler> Network<H> {
-    /// Starts all threads; from here on connections are served.
+    /// Starts all threads. From then on connections are served.
     ///
     /// # Errors
-    /// The kernel's, if it has no more threads or file descriptors.
+    /// The kernel has no more threads or file descriptors.
     pub fn start(handler: Arc<H>, listeners: Vec<Listener>, limits: Limits) -> io::Result<Network<H>> {
         let pool = BlockingPool::new(limits.blocking_threads);
         let mut inboxes = Vec::new();
@@ -125,30 +134,36 @@ impl<H: Handler> Network<H> {
         Ok(Network { acceptor, acceptor_inbox, threads, inboxes, connections, pool })
     }
 
-    /// Connections at the moment.
+    /// The number of connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Threads of the blocking pool at the moment.
+    /// The number of threads in the blocking pool.
     pub fn blocking_threads(&self) -> usize {
         self.pool.threads()
     }
 
-    /// Stops: the listeners close at once, connections at rest close, requests under way have `grace` to be answered.
+    /// Stops. Listeners and idle connections close at once. Requests under way have the time `grace` to be
+    /// answered.
     pub fn stop(self, grace: Duration) {
         self.acceptor_inbox.push((), Urgency::Now);
         join(self.acceptor);
         let stop_at = Instant::now() + grace;
         for inbox in &self.inboxes {
-            inbox.push(Note::Stop(stop_at), Urgency::Now);
+            inbox.push(ThreadMessage::Stop(stop_at), Urgency::Now);
         }
         self.threads.into_iter().for_each(join);
     }
 }
 
 fn join(thread: JoinHandle<()>) {
-    if thread.join().is_err() {
-        tracing::error!("a thread of the network side has panicked");
+    let name = thread.thread().name().unwrap_or("without a name").to_owned();
+    if let Err(panic) = thread.join() {
+        tracing::error!(
+            "the network thread {name} has panicked ({}), and its connections are gone; report this defect with the log \
+             line of the panic",
+            panic_text(panic.as_ref())
+        );
     }
 }

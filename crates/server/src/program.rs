@@ -1,4 +1,4 @@
-//! The command line of the program, and which part of it does what.
+//! The command line of the program, with one file for each subcommand.
 
 mod backup_command;
 mod export_command;

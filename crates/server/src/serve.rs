@@ -1,18 +1,19 @@
-//! `pando serve`: from a configuration to a running server, and to its end.
+//! `pando serve`: a server from its configuration to its end.
 //!
-//! 1. Listen: a port that is taken, or that others could reach, is refused before anything is opened.
-//! 2. Open the store; after a crash this is where its log is replayed. Clients that connect meanwhile wait in the kernel.
+//! 1. Listen. A port that is taken, or that other machines could reach, is refused before the store is
+//!    opened.
+//! 2. Open the store. After a crash this replays its log. Clients that connect meanwhile wait in the kernel.
 //! 3. Serve: the network side hands requests to [`CommandHandler`].
-//! 4. Wait for SIGTERM or SIGINT, and forget cursors that nobody uses any more.
-//! 5. Stop: close the listeners, answer what is under way, close the store. A second signal ends the process at once, which
-//!    loses nothing that was acknowledged.
+//! 4. Wait for SIGTERM or SIGINT, and close the cursors that have timed out.
+//! 5. Stop: close the listeners, answer the requests under way, close the store. A second signal ends the
+//!    process at once, and no acknowledged write is lost.
 
+mod banner;
 mod command_handler;
 mod file_limit;
 mod listening;
 mod logging;
 mod shutdown_signal;
-mod welcome;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -29,26 +30,27 @@ use shutdown_signal::ShutdownSignal;
 use tracing::{error, info, warn};
 
 use crate::configuration::{Configuration, OpenToOthers};
+use crate::error_text::error_text;
 use crate::network::{Limits, ListenError, Network, Placement};
 
-/// How often cursors are looked at that nobody uses any more.
+/// The period in which timed-out cursors are closed.
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(5);
 
 /// Why a server does not start, or ends badly.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// An address will not do.
+    /// An address is not allowed or not known.
     #[error(transparent)]
     Address(#[from] ListenRefused),
     /// A listener cannot be opened.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The data folder is not a folder that can be written.
-    #[error("cannot use {} as data folder: choose a folder that this user may write with --data", folder.display())]
+    #[error("cannot use {} as data folder; choose a folder that this user may write with --data", folder.display())]
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The store cannot be opened.
@@ -56,15 +58,22 @@ pub enum ServeError {
     Open {
         /// The folder.
         folder: PathBuf,
-        /// What the engine says.
+        /// The error of the engine.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The system refuses threads, signals or sockets.
-    #[error("cannot start the server")]
+    #[error(
+        "cannot start the server: the system refuses a thread, a signal or a socket; look at the limits of this user (ulimit -a)"
+    )]
     Start(#[source] std::io::Error),
     /// The store was not closed cleanly; its log is replayed at the next start.
-    #[error("the store was not closed cleanly; the next start replays its log")]
-    Close(#[source] Box<dyn Error + Send + Sync>),
+    #[error("the store in {} was not closed cleanly; the next start replays its log", folder.display())]
+    Close {
+        /// The folder.
+        folder: PathBuf,
+        /// The error of the engine.
+        source: Box<dyn Error + Send + Sync>,
+    },
 }
 
 /// Serves until a signal comes.
@@ -79,9 +88,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
         prepare_folder(&configuration.data)?;
     }
     let listeners = listen(configuration)?;
-    let places: Vec<String> = listeners.iter().map(|listener| listener.place()).collect();
+    let endpoints: Vec<String> = listeners.iter().map(|listener| listener.endpoint()).collect();
     let signal = ShutdownSignal::watch().map_err(ServeError::Start)?;
-    let commands = open_store(configuration, &places)?;
+    let commands = open_store(configuration, &endpoints)?;
     let handler = Arc::new(CommandHandler::new(commands));
     let network =
         Network::start(Arc::clone(&handler), listeners, limits(configuration)).map_err(ServeError::Start)?;
@@ -90,20 +99,24 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
         engine = configuration.engine.as_str(),
         data = %configuration.data.display(),
         cache = %configuration.cache,
-        listen = places.join(" "),
+        listen = endpoints.join(" "),
         start_ms = begun.elapsed().as_millis(),
         "serving"
     );
     if configuration.open_to_others == OpenToOthers::Allowed {
-        warn!("--allow-unauthenticated is set: whoever reaches the port can read and change everything");
+        warn!(
+            "--allow-unauthenticated is set: every client that reaches {} can read and change everything; keep other \
+             machines away with a firewall",
+            endpoints.join(" or ")
+        );
     }
-    welcome::print(configuration, &places);
+    banner::print(configuration, &endpoints);
     while !signal.came_within(HOUSEKEEPING_EVERY) {
         handler.commands().expire_cursors();
     }
     info!(connections = network.connections(), "stopping");
     network.stop(configuration.stop_grace);
-    close(handler.commands())?;
+    close(handler.commands(), &configuration.data)?;
     info!("stopped");
     Ok(())
 }
@@ -123,7 +136,8 @@ fn limits(configuration: &Configuration) -> Limits {
     }
 }
 
-/// Makes the data folder and finds out whether it can be written, so that a refusal names the folder and not a file in it.
+/// Creates the data folder and checks that it can be written, so that a refusal names the folder and not a
+/// file in it.
 fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
     let writable = std::fs::create_dir_all(folder).and_then(|()| {
         rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).map_err(std::io::Error::from)
@@ -131,23 +145,24 @@ fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
     writable.map_err(|source| ServeError::Folder { folder: folder.to_owned(), source })
 }
 
-fn open_store(configuration: &Configuration, places: &[String]) -> Result<Commands, ServeError> {
+fn open_store(configuration: &Configuration, endpoints: &[String]) -> Result<Commands, ServeError> {
     let engine_options = EngineOptions {
         cache_bytes: configuration.cache.bytes(),
         named: configuration.engine_options.clone(),
     };
     let options = CommandsOptions {
         command_line: std::env::args().collect(),
-        address: places.first().cloned().unwrap_or_default(),
+        address: endpoints.first().cloned().unwrap_or_default(),
         ..CommandsOptions::default()
     };
     open_commands(configuration.engine, &configuration.data, &engine_options, Environment::real(), options)
         .map_err(|source| ServeError::Open { folder: configuration.data.clone(), source })
 }
 
-fn close(commands: &Commands) -> Result<(), ServeError> {
+fn close(commands: &Commands, folder: &Path) -> Result<(), ServeError> {
     commands.close().map_err(|source| {
-        error!(error = &source as &dyn Error, "the store was not closed cleanly");
-        ServeError::Close(Box::new(source))
+        let error = ServeError::Close { folder: folder.to_owned(), source: Box::new(source) };
+        error!("{}", error_text(&error));
+        error
     })
 }

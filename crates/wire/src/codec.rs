@@ -1,10 +1,12 @@
-//! OP_COMPRESSED: wrapping a message and unwrapping it.
+//! OP_COMPRESSED: a codec that wraps a message and unwraps it.
 //!
-//! Layout after the header: original op code (i32), uncompressed length without header (i32), compressor (u8), content.
+//! Layout after the header: original op code (i32), uncompressed length without header (i32), compressor
+//! (u8), content.
 //!
-//! A [`Codec`] keeps the compressors' working memory, some hundred KB for zstd, so one per thread is right. It is made when
-//! first needed. The length that a client claims is bounded before a byte is allocated for it: by [`MESSAGE_BYTES_MAX`], and
-//! for snappy and zlib by what the format can at most blow up.
+//! A [`Codec`] holds the working memory of the compressors, some hundred KB for zstd. Each thread has one,
+//! and allocates the memory at its first use. The length that a client claims is bounded before memory is
+//! allocated for it: by [`MESSAGE_BYTES_MAX`], and for snappy and zlib by the largest expansion of the
+//! format.
 
 use std::fmt;
 
@@ -85,8 +87,8 @@ impl fmt::Display for Compressor {
     }
 }
 
-/// Whether a command, request or reply, may be compressed: not the handshake, and nothing that carries a secret, since the
-/// length of compressed bytes tells about their content.
+/// Whether a command, request or reply, may be compressed: not the handshake, and nothing that carries a
+/// secret, since the length of compressed bytes tells about their content.
 pub fn may_be_compressed(command: &str) -> bool {
     const NEVER: [&str; 11] = [
         "hello",
@@ -119,8 +121,8 @@ impl Codec {
         Codec::default()
     }
 
-    /// Replaces the content of `out` by the whole frame that `compressed` carries: the header of the envelope with the
-    /// original op code and length, then the content.
+    /// Replaces the content of `out` by the whole frame that `compressed` carries: the header of the envelope
+    /// with the original op code and length, then the content.
     ///
     /// # Errors
     /// [`WireError::UncompressedLength`] and [`WireError::Decompress`]; `out` then holds nothing of use.
@@ -178,7 +180,8 @@ impl Codec {
                 target.set_position(HEADER_BYTES as u64);
                 let done = inflate.decompress_to_buffer(content, &mut target);
                 *out = target.into_inner();
-                // An allocator may give more room than was asked for; what came out is compared with the claim.
+                // An allocator may give more room than was asked for; what came out is compared with the
+                // claim.
                 done?;
             }
         }
@@ -235,7 +238,8 @@ impl Codec {
                 packed.truncate(written);
             }
             Compressor::Zlib => {
-                // Deflate stores what it cannot compress, at five bytes per 16 KB; the rest is header and trailer.
+                // Deflate stores what it cannot compress, at five bytes per 16 KB; the rest is header and
+                // trailer.
                 packed.reserve(content.len() + content.len() / 1024 + 64);
                 let deflate = &mut self.zlib_contexts().0;
                 deflate.reset();

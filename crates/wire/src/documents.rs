@@ -1,4 +1,4 @@
-//! The documents that stand one after another in a sequence or in a legacy reply.
+//! A run of documents, back to back, as in a sequence or in a legacy reply.
 
 use crate::WireError;
 use crate::reader::Reader;
@@ -13,8 +13,8 @@ impl<'a> Documents<'a> {
     /// Checks that `bytes` are whole documents and nothing else.
     ///
     /// # Errors
-    /// [`WireError::DocumentLength`], [`WireError::DocumentUnterminated`] or [`WireError::Truncated`] for the first that
-    /// is not whole.
+    /// [`WireError::DocumentLength`], [`WireError::DocumentUnterminated`] or [`WireError::Truncated`] for the
+    /// first that is not whole.
     pub fn check(bytes: &'a [u8]) -> Result<Documents<'a>, WireError> {
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {

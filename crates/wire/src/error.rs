@@ -1,20 +1,20 @@
-//! What can be wrong with a message, and whether the connection that brought it can go on.
+//! Errors of a message, and whether the connection that brought it can go on.
 
-use crate::{Compressor, MESSAGE_BYTES_MAX, SEQUENCES_MAX};
+use crate::{Compressor, HEADER_BYTES, MESSAGE_BYTES_MAX, SEQUENCES_MAX};
 
 /// Why bytes are not a message.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The length in the header is smaller than a header or larger than a message may be.
-    #[error("message length {length} is not within 16..={MESSAGE_BYTES_MAX}")]
+    #[error("{}", frame_length_text(*length))]
     FrameLength {
         /// The length as it stands in the header.
         length: i32,
     },
-    /// Something reaches beyond the end of what contains it.
+    /// A part reaches beyond the end of its container.
     #[error("{what} needs {needed} bytes, {available} are left")]
     Truncated {
-        /// What was being read.
+        /// The part that was being read.
         what: &'static str,
         /// The bytes it needs.
         needed: usize,
@@ -33,7 +33,7 @@ pub enum WireError {
         /// The op code of the header.
         code: i32,
     },
-    /// A flag among the lower 16 that this side does not know, so that it cannot know what the client expects.
+    /// An unknown flag among the lower 16, so that the expectation of the client is not known.
     #[error("OP_MSG flags {flags:#010x} have a required bit that is not known")]
     UnknownFlags {
         /// All 32 flag bits.
@@ -42,9 +42,9 @@ pub enum WireError {
     /// The checksum at the end of the message is not that of its bytes.
     #[error("checksum of the message is {found:#010x}, its bytes give {computed:#010x}")]
     ChecksumMismatch {
-        /// What the message says.
+        /// The checksum in the message.
         found: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         computed: u32,
     },
     /// A section that is neither a body nor a sequence.
@@ -74,13 +74,13 @@ pub enum WireError {
     /// A name runs to the end of what contains it without its zero byte.
     #[error("{what} has no terminating zero byte")]
     Unterminated {
-        /// What was being read.
+        /// The part that was being read.
         what: &'static str,
     },
     /// A name that is not UTF-8.
     #[error("{what} is not valid UTF-8")]
     NotUtf8 {
-        /// What was being read.
+        /// The part that was being read.
         what: &'static str,
         /// Where in it, and why.
         source: std::str::Utf8Error,
@@ -96,7 +96,7 @@ pub enum WireError {
     /// The last byte of a document is not zero.
     #[error("document does not end with a zero byte")]
     DocumentUnterminated,
-    /// A compressed message within a compressed message.
+    /// A compressed message contains another one.
     #[error("a compressed message contains another compressed message")]
     NestedCompression,
     /// A compressor that is not known.
@@ -105,7 +105,8 @@ pub enum WireError {
         /// The compressor byte.
         id: u8,
     },
-    /// The length that a compressed message claims for its content is negative, too large, or not what came out.
+    /// The length that a compressed message claims for its content is negative, too large, or not what came
+    /// out.
     #[error("uncompressed length {claimed} is impossible for this message")]
     UncompressedLength {
         /// The length as it stands in the message.
@@ -116,7 +117,7 @@ pub enum WireError {
     Decompress {
         /// Which compressor.
         compressor: Compressor,
-        /// What it says.
+        /// Its message.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The compressor refused to compress.
@@ -124,7 +125,7 @@ pub enum WireError {
     Compress {
         /// Which compressor.
         compressor: Compressor,
-        /// What it says.
+        /// Its message.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A message that was being written has grown beyond what may be sent.
@@ -135,7 +136,7 @@ pub enum WireError {
     },
 }
 
-/// What a connection may do after a [`WireError`].
+/// The way on for a connection after a [`WireError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// The frame's bounds are known, and so is who asks: answer with an error and read the next frame.
@@ -145,11 +146,12 @@ pub enum Recovery {
 }
 
 impl WireError {
-    /// Whether the connection can go on. Of the errors within a frame, an unknown required flag, a wrong checksum, and
-    /// anything about an op code or compression close it, since it is then unsure in which form the client wants an answer.
+    /// Whether the connection can go on. Of the errors within a frame, an unknown required flag, a wrong
+    /// checksum, and anything about an op code or compression close it, since it is then unsure in which form
+    /// the client wants an answer.
     pub fn recovery(&self) -> Recovery {
         match self {
-            // The stream has lost its rhythm.
+            // The beginning of the next frame is not known.
             WireError::FrameLength { .. } => Recovery::Close,
             // The client asks for something that this side would silently leave out.
             WireError::UnknownFlags { .. } => Recovery::Close,
@@ -162,7 +164,7 @@ impl WireError {
             | WireError::UnknownCompressor { .. }
             | WireError::UncompressedLength { .. }
             | WireError::Decompress { .. } => Recovery::Close,
-            // As MongoDB does: no driver sends this, so the peer is not one.
+            // As MongoDB does. No driver sends this.
             WireError::TooManySequences => Recovery::Close,
             // The frame is whole, and its header says whom to answer.
             WireError::Truncated { .. }
@@ -179,5 +181,13 @@ impl WireError {
             // Errors of this side's own writing.
             WireError::Compress { .. } | WireError::TooLargeToSend { .. } => Recovery::Answer,
         }
+    }
+}
+
+fn frame_length_text(length: i32) -> String {
+    if usize::try_from(length).is_ok_and(|length| length > MESSAGE_BYTES_MAX) {
+        format!("length {length} is above the {MESSAGE_BYTES_MAX} bytes of the longest message")
+    } else {
+        format!("length {length} is below the {HEADER_BYTES}-byte header")
     }
 }

@@ -1,12 +1,12 @@
-//! Bytes as they come from a connection, until they are whole frames.
+//! An input buffer that cuts the bytes of a connection into frames.
 //!
-//! For clients and tools that read from a blocking connection: fill, take frames, fill again. The server has its own way,
-//! which shares one read buffer between all connections of a thread.
+//! For clients and tools that read from a blocking connection: fill, take frames, fill again. The server does
+//! not use it: its connections share one read buffer for each thread.
 
 use crate::{WireError, frame_length};
 
-/// Room offered to one read. A frame that is known to be longer gets twice what has come so far, so that a claimed length
-/// alone costs nothing.
+/// Room for one read. A longer frame gets twice the bytes that have come so far, so that a claimed length
+/// alone costs no memory.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Input of one connection.

@@ -1,4 +1,4 @@
-//! The 16 bytes with which every message begins, and where a frame ends.
+//! The header of every message, 16 bytes, and the length of a frame.
 
 use crate::WireError;
 use crate::reader::Reader;
@@ -9,7 +9,7 @@ pub const HEADER_BYTES: usize = 16;
 /// The longest message, header included: what servers announce as `maxMessageSizeBytes`.
 pub const MESSAGE_BYTES_MAX: usize = 48_000_000;
 
-/// What kind of message follows the header.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpCode {
     /// The answer to [`OpCode::Query`].
@@ -48,7 +48,8 @@ impl OpCode {
     }
 }
 
-/// A message's header. The op code stays a number here, so that a frame of an unknown kind still has a header.
+/// A message's header. The op code stays a number here, so that a frame of an unknown kind still has a
+/// header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The whole frame, header included, in bytes.
@@ -106,7 +107,8 @@ pub(crate) fn patch_length(out: &mut [u8], start: usize) -> Result<(), WireError
 /// The length of the frame whose first bytes these are; `None` while fewer than four have come.
 ///
 /// # Errors
-/// [`WireError::FrameLength`]: the stream has lost its rhythm, close it.
+/// [`WireError::FrameLength`]: the beginning of the next frame is not known, so the connection has to be
+/// closed.
 pub fn frame_length(bytes: &[u8]) -> Result<Option<usize>, WireError> {
     match bytes.first_chunk::<4>() {
         Some(length) => checked_length(i32::from_le_bytes(*length)).map(Some),

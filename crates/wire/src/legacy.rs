@@ -1,4 +1,4 @@
-//! OP_QUERY and OP_REPLY: the older pair, which clients use for their first hello and for nothing else.
+//! OP_QUERY and OP_REPLY: the older pair of messages, which clients use only for their first hello.
 
 use crate::header::{HEADER_BYTES, Header, OpCode, patch_length};
 use crate::reader::Reader;

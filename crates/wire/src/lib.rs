@@ -1,28 +1,33 @@
-//! Bytes to messages and back: headers, sections, checksums, compression. Pure functions, no sockets.
+//! The wire protocol: bytes to messages and back, with headers, sections, checksums and compression. Pure
+//! functions, no sockets.
 //!
 //! # Terms
-//! - *Frame*: the bytes of one message as they go over a connection, header first. Its first four bytes are its length.
-//! - *Header*: 16 bytes, little-endian: length, request id, response to (the request id that is answered), op code.
-//! - *OP_MSG*: the message of every modern client: flags, one *body* (section kind 0, one document), any *sequences*
-//!   (section kind 1, a named run of documents), and a CRC-32C at the end if its flag says so.
+//! - *Frame*: the bytes of one message as they go over a connection, header first. Its first four bytes are
+//!   its length.
+//! - *Header*: 16 bytes, little-endian: length, request id, response to (the request id that is answered), op
+//!   code.
+//! - *OP_MSG*: the message of every modern client: flags, one *body* (section kind 0, one document), any
+//!   *sequences* (section kind 1, a named run of documents), and a CRC-32C at the end if its flag says so.
 //! - *OP_QUERY*, *OP_REPLY*: the older pair, still used for a client's first hello.
 //! - *OP_COMPRESSED*: an envelope around another message.
 //!
 //! # The life of a request
 //! 1. [`frame_length`] looks at the bytes that have come so far and says how long the frame will be.
 //! 2. Once they are all there, [`Message::decode`] borrows from them; nothing is copied.
-//! 3. A [`Body::Compressed`] is unpacked by [`Codec::decompress`] into a buffer of the caller's, and decoded from there.
-//! 4. The reply is built at the end of the connection's output buffer: [`OpMsgWriter`] writes the header, the caller
-//!    appends its document, and [`OpMsgWriter::finish`] patches the length and adds the checksum.
+//! 3. A [`Body::Compressed`] is unpacked by [`Codec::decompress`] into a buffer of the caller's, and decoded
+//!    from there.
+//! 4. The reply is built at the end of the connection's output buffer: [`OpMsgWriter`] writes the header, the
+//!    caller appends its document, and [`OpMsgWriter::finish`] patches the length and adds the checksum.
 //!    [`Codec::compress`] wraps it afterwards where the request was compressed.
 //!
 //! # Invariants
 //! - No input makes a function here panic, and none makes it allocate more than [`MESSAGE_BYTES_MAX`].
-//! - Whatever [`Message::decode`] accepts is framed soundly: every document lies within its section, has a plausible length
-//!   and ends with its zero byte, and the documents of a sequence fill it exactly.
+//! - A message that [`Message::decode`] accepts is framed soundly. Every document lies within its section,
+//!   has a plausible length and ends with its zero byte. The documents of a sequence fill it exactly.
 //!
 //! # Not here
-//! What a document means (elements, types, nesting) is checked by whoever reads it; which commands exist, by `commands`.
+//! The content of documents (elements, types, nesting), which their reader checks. The commands that exist:
+//! crate `commands`.
 //!
 //! The facts about the protocol come from the drivers' sources and from observing servers.
 

@@ -1,4 +1,4 @@
-//! One whole frame, taken apart without copying.
+//! A decoded frame, whose parts borrow from its bytes.
 
 use crate::header::HEADER_BYTES;
 use crate::reader::Reader;
@@ -9,11 +9,11 @@ use crate::{Compressor, Header, OpCode, OpMsg, OpQuery, OpReply, WireError};
 pub struct Message<'a> {
     /// Its header.
     pub header: Header,
-    /// What follows the header.
+    /// The content behind the header.
     pub body: Body<'a>,
 }
 
-/// What follows the header.
+/// The content behind the header.
 #[derive(Debug)]
 pub enum Body<'a> {
     /// OP_MSG.
@@ -29,11 +29,11 @@ pub enum Body<'a> {
 /// The envelope of a compressed message.
 #[derive(Clone, Copy, Debug)]
 pub struct Compressed<'a> {
-    /// What the content is once decompressed.
+    /// The op code of the content once it is decompressed.
     pub original_op_code: OpCode,
-    /// How long it claims to be then, without a header.
+    /// The length that it claims to have then, without a header.
     pub uncompressed_bytes: i32,
-    /// What it was compressed with.
+    /// The compressor.
     pub compressor: Compressor,
     /// The compressed bytes.
     pub content: &'a [u8],
@@ -43,8 +43,9 @@ impl<'a> Message<'a> {
     /// Decodes one frame. Checks the checksum if there is one.
     ///
     /// # Errors
-    /// Any [`WireError`] but those of compression and of writing; `recovery` says whether the connection can go on. A frame
-    /// that is shorter or longer than its header says is [`WireError::Truncated`] or [`WireError::TrailingBytes`].
+    /// Any [`WireError`] but those of compression and of writing; `recovery` says whether the connection can
+    /// go on. A frame that is shorter or longer than its header says is [`WireError::Truncated`] or
+    /// [`WireError::TrailingBytes`].
     pub fn decode(frame: &'a [u8]) -> Result<Message<'a>, WireError> {
         let header = Header::decode(frame)?;
         let mut reader = Reader::new(frame);

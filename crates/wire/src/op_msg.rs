@@ -4,11 +4,12 @@ use crate::header::HEADER_BYTES;
 use crate::reader::Reader;
 use crate::{Documents, Header, OpCode, WireError};
 
-/// The most sequences of one message. `bulkWrite` has two (`ops`, `nsInfo`), every other command one at most, and MongoDB
-/// 6.0 refuses a third.
+/// The most sequences of one message. `bulkWrite` has two (`ops`, `nsInfo`), every other command one at most,
+/// and MongoDB 6.0 refuses a third.
 pub const SEQUENCES_MAX: usize = 2;
 
-/// The flag bits of an OP_MSG. Of the lower 16, one that is not known is an error; the upper 16 may be ignored.
+/// The flag bits of an OP_MSG. Of the lower 16, one that is not known is an error; the upper 16 may be
+/// ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct MsgFlags(u32);
 
@@ -37,8 +38,8 @@ impl MsgFlags {
         }
     }
 
-    /// The flags of a frame that may be damaged further on: for whoever has to answer it nevertheless. No flag if they cannot
-    /// be told.
+    /// The flags of a frame that may be damaged further on, for the answer to it. No flag if they cannot be
+    /// read.
     pub fn peek(frame: &[u8]) -> MsgFlags {
         let op_code = Header::decode(frame).ok().and_then(|header| OpCode::from_code(header.op_code).ok());
         match (op_code, frame.get(HEADER_BYTES..).and_then(|rest| rest.first_chunk::<4>())) {

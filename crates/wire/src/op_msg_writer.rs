@@ -1,12 +1,14 @@
 //! Writing an OP_MSG in place, at the end of a buffer that may hold other messages already.
 //!
 //! 1. [`OpMsgWriter::begin`] appends header and flags.
-//! 2. [`OpMsgWriter::begin_body`], then the caller appends exactly one document; or [`OpMsgWriter::body`] does both.
+//! 2. [`OpMsgWriter::begin_body`], then the caller appends exactly one document; or [`OpMsgWriter::body`]
+//!    does both.
 //! 3. [`OpMsgWriter::sequence`] as often as needed.
-//! 4. [`OpMsgWriter::finish`] adds the checksum and patches the length; or [`OpMsgWriter::abandon`] takes all of it back.
+//! 4. [`OpMsgWriter::finish`] adds the checksum and patches the length; or [`OpMsgWriter::abandon`] takes all
+//!    of it back.
 //!
-//! The writer does not borrow the buffer, so that between the steps anybody can append to it; every step is given the same
-//! buffer, and asserts that the message still begins where it began.
+//! The writer does not borrow the buffer, so that between the steps anybody can append to it; every step is
+//! given the same buffer, and asserts that the message still begins where it began.
 
 use crate::header::{HEADER_BYTES, Header, OpCode, patch_length};
 use crate::{MsgFlags, WireError};
@@ -54,7 +56,8 @@ impl OpMsgWriter {
         for document in documents {
             out.extend_from_slice(document);
         }
-        // A sequence that is longer than its field can say is longer than a message may be: `finish` refuses it.
+        // A sequence that is longer than its field can say is longer than a message may be: `finish` refuses
+        // it.
         let length = u32::try_from(out.len() - length_at).unwrap_or(u32::MAX);
         out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
     }

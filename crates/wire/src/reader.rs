@@ -1,11 +1,11 @@
-//! A cursor over borrowed bytes that never reads past their end.
+//! A reader of borrowed bytes that never reads past their end.
 
 use crate::WireError;
 
 /// The smallest document: its length and its final zero.
 const DOCUMENT_BYTES_MIN: usize = 5;
 
-/// What is left to read of some bytes.
+/// The unread rest of some bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     left: &'a [u8],

@@ -1,6 +1,8 @@
-//! A request that is sent again and again with one value changed: encoded once, patched per use.
+//! A template of a request that is sent again and again with one value changed: encoded once, patched per
+//! use.
 //!
-//! A measuring client must not be what is measured: it copies some hundred bytes and patches two places per request.
+//! A benchmark client must not be the bottleneck. With a template it copies some hundred bytes per request
+//! and patches two places.
 
 use crate::{MsgFlags, OpMsgWriter, WireError};
 
@@ -26,8 +28,8 @@ pub struct RequestTemplate<const N: usize> {
 }
 
 impl<const N: usize> RequestTemplate<N> {
-    /// A template of a body (one document's bytes) in which `placeholder` marks the bytes to replace: say, the eight bytes
-    /// of an int64 that was encoded with a value which occurs nowhere else.
+    /// A template of a body (one document's bytes) in which `placeholder` marks the bytes to replace: say,
+    /// the eight bytes of an int64 that was encoded with a value which occurs nowhere else.
     ///
     /// # Errors
     /// [`TemplateError`].

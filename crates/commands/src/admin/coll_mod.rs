@@ -1,4 +1,5 @@
-//! `collMod`: changes an index's visibility, and, by `storageEngine`, how a collection or an index is laid out. Other changes that MongoDB knows are refused until they are carried out.
+//! `collMod`: changes the visibility of an index, and the `storageEngine` settings of a collection or an
+//! index. The other changes that MongoDB knows are refused.
 
 use std::sync::Arc;
 
@@ -87,7 +88,7 @@ pub(crate) fn run(
     }
 }
 
-/// What MongoDB says of options that are for kinds of collections which there are none of.
+/// MongoDB's refusal of options for kinds of collections that this server does not have.
 fn not_for_this_collection(argument: &Argument<'_>) -> CommandError {
     let reason = match argument.name {
         "expireAfterSeconds" => {

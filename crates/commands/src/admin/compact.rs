@@ -1,7 +1,8 @@
-//! `compact`: makes a collection and its indexes as small on the device as the engine can, while reads and writes go on.
+//! `compact`: makes a collection and its indexes as small on the device as the engine can, while reads and
+//! writes go on.
 //!
-//! Nobody needs it to get room back: that happens by itself. It is for data that will not be written to any more, of which the engine
-//! still keeps something waiting in buffers.
+//! Space is given back without it. It is for data that will not be written to any more, of which the engine
+//! still holds a part in buffers.
 
 use pando_document::{DocumentWriter, RawValue};
 

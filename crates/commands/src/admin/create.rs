@@ -1,7 +1,7 @@
 //! `create`: an empty collection.
 //!
-//! Options of collections that Pando does not carry out yet are refused, rather than ignored: a collection without the
-//! validator that it was created with is worse than none. What MongoDB itself refuses is refused in its words.
+//! Options of collections that Pando does not carry out are refused rather than ignored: a collection without
+//! its validator is worse than none. Options that MongoDB refuses are refused in its words.
 
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 

@@ -1,10 +1,11 @@
 //! `createIndexes`: builds indexes, and the collection where there is none.
 //!
 //! # Steps
-//! 1. Specifications are checked and normalised; nothing has been created yet if one of them is refused.
-//! 2. Those that are there already are left out, those that cannot be beside one that is are refused.
-//! 3. The collection is created if there is none, and the rest is built, all or none, while others read and write. One build of a
-//!    collection waits for another, and looks again what is left to build.
+//! 1. Specifications are checked and normalised. If one of them is refused, the command has created no index.
+//! 2. Indexes that exist are left out. Indexes that conflict with an existing one are refused.
+//! 3. The collection is created if there is none. The rest is built, all or none, while other clients read
+//!    and write. One build of a collection waits for another, and then checks again which indexes are
+//!    missing.
 
 use pando_catalog::{CatalogError, IndexDescription, Namespace};
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc};
@@ -125,7 +126,8 @@ struct Build<'b> {
 }
 
 impl Build<'_> {
-    /// Builds what is not there once it is this build's turn; how many indexes there were then, and are now.
+    /// Builds the missing indexes once it is the turn of this build. Gives the number of indexes before and
+    /// after.
     fn run(&self, context: &Context<'_>, wanted: &[RawDocumentBuf]) -> Result<(usize, usize), CommandError> {
         let turn = context.catalog().index_build_turn(self.namespace)?;
         // Another build may have built the same while this one waited.
@@ -151,7 +153,7 @@ impl Build<'_> {
         Ok((have.len(), have.len() + new.len()))
     }
 
-    /// What is to be built, checked against one another and the limits.
+    /// The indexes to build, checked against one another and the limits.
     fn descriptions(
         &self,
         have: usize,

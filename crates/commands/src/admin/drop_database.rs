@@ -7,7 +7,7 @@ use crate::arguments::{Argument, missing, no_more};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
-/// Drops one collection after the other; one that somebody else drops meanwhile is gone as wanted.
+/// Drops one collection after the other. One that another client drops meanwhile is no error.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,

@@ -46,7 +46,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Which indexes a request means.
+/// The indexes that a request names.
 enum Wanted<'a> {
     All,
     Names(Vec<&'a str>),
@@ -73,7 +73,7 @@ impl<'a> Wanted<'a> {
         Ok(if names.contains(&"*") { Wanted::All } else { Wanted::Names(names) })
     }
 
-    /// The names of the indexes that are meant.
+    /// The names of these indexes.
     fn names(&self, collection: &Collection) -> Result<Vec<String>, CommandError> {
         match self {
             Wanted::All => Ok(collection.indexes().iter().map(|index| index.name().to_owned()).collect()),

@@ -1,8 +1,9 @@
-//! Whether an index that is asked for is there already, or cannot be beside one that is.
+//! The comparison of a wanted index with the existing ones: it exists already, conflicts with one, or is new.
 //!
-//! Two indexes may have the same key if one of them is unique and the other is not, or one sparse and the other not: these
-//! options make the *signature* of an index, together with its key. Within a signature there is one index; asked for again
-//! with the same name and options it is simply there. Whether an index is hidden and how it was built makes no difference.
+//! Two indexes may have the same key if one of them is unique and the other is not, or one sparse and the
+//! other not: these options make the *signature* of an index, together with its key. Within a signature there
+//! is one index; asked for again with the same name and options it is simply there. Whether an index is
+//! hidden and how it was built makes no difference.
 
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 
@@ -13,7 +14,8 @@ use crate::{CommandError, ErrorCode};
 /// Fields of a specification that are no options of its index, or make its signature.
 const NO_OPTIONS: [&str; 7] = ["v", "key", "name", "unique", "sparse", "hidden", "background"];
 
-/// Whether an index like `wanted` is among `have`; an error where one of these is in its way. All are normalised.
+/// Whether an index like `wanted` is among `have`; an error where one of these is in its way. All are
+/// normalised.
 pub(super) fn is_among(have: &[RawDocumentBuf], wanted: &RawDocument) -> Result<bool, CommandError> {
     let (wanted_key, wanted_name) = key_and_name(wanted);
     // The index on `_id` is there by whatever name it is asked for.

@@ -1,9 +1,10 @@
 //! `fsync` and `checkpoint`: everything that was committed is written to its final place.
 //!
-//! Nobody needs them to keep what was acknowledged: the log does. They are for whoever wants sizes of a store in which nothing is put off, or a
-//! start that has nothing to replay. `fsync` is MongoDB's, `checkpoint` TokuMX's.
+//! Acknowledged writes do not need them: the log keeps those. They are for sizes of a store without buffered
+//! writes, and for a start without log replay. `fsync` is MongoDB's, `checkpoint` TokuMX's.
 //!
-//! Not here: `fsync` with `lock`, which stops writes so that somebody can copy the files. `pandoBackup` copies them beneath writes.
+//! Not here: `fsync` with `lock`, which stops writes while the files are copied. `pandoBackup` copies them
+//! while writes go on.
 
 use pando_document::{DocumentWriter, RawValue};
 

@@ -9,7 +9,7 @@ const NOT_YET: [&str; 4] = ["text", "2d", "2dsphere", "hashed"];
 /// Most fields of one index.
 pub(super) const FIELDS_MAX: usize = 32;
 
-/// Whether a key pattern names fields and directions; a code and a reason where it does not.
+/// Checks that a key pattern names fields and directions. An error is a code and a reason.
 pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
     let refused = |reason: &str| Err((ErrorCode::CannotCreateIndex, reason.to_owned()));
     let not_yet =

@@ -1,14 +1,14 @@
-//! What an index specification may say, and the form in which it is kept.
+//! Index specifications: the options that are allowed, and the form in which they are kept.
 //!
 //! # Steps
 //! 1. Each field is checked by itself: a wrong type, an unknown option.
-//! 2. Key pattern, name and version are checked together with the options: some are for the index on `_id` alone, some not
-//!    for it.
-//! 3. The specification is kept as `{v, key, name, background, unique, hidden, sparse, …}`, in this order, which is the one
-//!    that MongoDB lists; `unique` and `hidden` only where they are true.
+//! 2. Key pattern, name and version are checked together with the options: some are for the index on `_id`
+//!    alone, some not for it.
+//! 3. The specification is kept as `{v, key, name, background, unique, hidden, sparse, …}`, in this order,
+//!    which is the one that MongoDB lists; `unique` and `hidden` only where they are true.
 //!
-//! Options and kinds of index that Pando does not carry out yet are refused: an index that silently means something else is
-//! worse than none.
+//! Options and kinds of index that Pando does not carry out yet are refused: an index that silently means
+//! something else is worse than none.
 
 use pando_document::{Document, RawDocument, RawValue, Value};
 use pando_query::shell_text::{document_text, value_text};
@@ -29,7 +29,7 @@ const OF_ID_INDEX: [&str; 5] = ["key", "name", "ns", "v", "collation"];
 /// The longest time that an index may let its documents live, in seconds.
 const EXPIRY_MAX: i64 = i32::MAX as i64;
 
-/// What happens to options that nobody knows.
+/// The treatment of unknown options.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnknownOptions {
     /// The specification is refused.
@@ -38,14 +38,14 @@ pub(super) enum UnknownOptions {
     LeftOut,
 }
 
-/// What is said in front of a reason.
+/// The words in front of a reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
     /// The specification as it was given.
     Given,
     /// The specification with its version.
     WithVersion,
-    /// Nothing.
+    /// None.
     Nothing,
 }
 

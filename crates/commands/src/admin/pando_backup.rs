@@ -1,8 +1,8 @@
 //! `pandoBackup`: a hot backup of the whole store into a folder of the server's machine. Pando's own command.
 //!
-//! `{pandoBackup: 1, to: "/backups/monday", since: "/backups/sunday"}`; with `since`, what that backup has is left out. The reply
-//! says `moment` (the last commit in it), `incremental` and `bytes`. Since it writes wherever the server may, only clients on
-//! the same machine may ask for it.
+//! `{pandoBackup: 1, to: "/backups/monday", since: "/backups/sunday"}`; with `since`, the content of that
+//! backup is left out. The reply has `moment` (the last commit in the backup), `incremental` and `bytes`.
+//! Only clients on the same machine may ask for it, because it writes wherever the server may.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -41,8 +41,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Whoever comes over the network may not choose what is written where. Unix sockets and callers in this process have no
-/// address of the network.
+/// A client on another machine must not choose where the server writes. Unix sockets and callers in this
+/// process have no network address.
 fn check_peer(peer: &str) -> Result<(), CommandError> {
     match peer.parse::<SocketAddr>() {
         Ok(address) if !address.ip().to_canonical().is_loopback() => Err(CommandError::failed(
@@ -53,7 +53,7 @@ fn check_peer(peer: &str) -> Result<(), CommandError> {
     }
 }
 
-/// The server's own folder is nobody's business, so that a path must be whole.
+/// A path must be absolute, because the working folder of the server means nothing to its clients.
 fn absolute<'p>(name: &str, path: &'p str) -> Result<&'p Path, CommandError> {
     let path = Path::new(path);
     if path.is_absolute() {

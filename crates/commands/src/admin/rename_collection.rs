@@ -7,7 +7,7 @@ use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
-/// What happens to a collection that has the new name already.
+/// The treatment of a collection that has the new name already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Refuse,
@@ -96,7 +96,7 @@ fn target_namespace(full: &str) -> Result<Namespace, CommandError> {
     }
 }
 
-/// Whether there may be a collection of this name at all.
+/// Checks that a collection may have this name.
 fn check_writable(which: &str, namespace: &Namespace) -> Result<(), CommandError> {
     namespace.check_writable().map_err(|error| {
         CommandError::failed(ErrorCode::IllegalOperation, format!("error with {which} namespace: {error}"))

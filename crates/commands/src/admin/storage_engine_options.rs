@@ -1,5 +1,6 @@
-//! The option `storageEngine` of collections and indexes: settings for one engine or another. They are checked and kept;
-//! those for the engine of this server say how the tree is laid out, and the engine refuses what it does not know.
+//! The option `storageEngine` of collections and indexes: settings for one engine or another. They are
+//! checked and kept. The settings for the engine of this server choose the layout of the tree, and the engine
+//! refuses unknown ones.
 
 use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf, RawValue, Value};
 
@@ -8,8 +9,9 @@ use crate::ErrorCode;
 /// The engine of MongoDB, for which drivers and restored collections bring settings.
 const FOREIGN_ENGINE: &str = "wiredTiger";
 
-/// `document` (the options of a collection, the specification of an index) with some settings of its `storageEngine` changed,
-/// engine by engine and name by name. A setting that becomes `null` goes back to its default.
+/// `document` (the options of a collection, the specification of an index) with some settings of its
+/// `storageEngine` changed, engine by engine and name by name. A setting that becomes `null` goes back to its
+/// default.
 pub(super) fn merged(document: &RawDocument, changes: &RawDocument) -> Result<RawDocumentBuf, DocumentError> {
     let mut whole = Document::from_raw(document)?;
     let mut engines = take_document(&mut whole, "storageEngine");

@@ -1,7 +1,8 @@
 //! `aggregate`: a pipeline over one collection.
 //!
 //! # Steps
-//! 1. All stages are parsed. What a plan does better (leading filter, sort, skip, limit) is taken off the front and planned.
+//! 1. All stages are parsed. What a plan does better (leading filter, sort, skip, limit) is taken off the
+//!    front and planned.
 //! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
 use std::sync::Arc;
@@ -119,7 +120,8 @@ fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
     }
 }
 
-/// Why a pipeline without a collection is refused: `{aggregate: 1}` is for stages that find their documents elsewhere.
+/// Why a pipeline without a collection is refused: `{aggregate: 1}` is for stages that find their documents
+/// elsewhere.
 fn without_collection(
     number: RawValue<'_>,
     pipeline: Option<RawValue<'_>>,
@@ -250,7 +252,7 @@ fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<Ag
     Ok(AggregateSource { shared, database, transaction, input, run })
 }
 
-/// What goes into the first stage.
+/// The input of the first stage.
 enum Input {
     /// The documents that the plan finds.
     Collection(Box<Executor>),
@@ -258,7 +260,7 @@ enum Input {
     One(Option<Bytes>),
 }
 
-/// What delivers the documents of a pipeline.
+/// The source of a pipeline's documents.
 struct AggregateSource {
     shared: Arc<SharedState>,
     database: String,

@@ -1,4 +1,5 @@
-//! The stage `$collStats`: one document about the collection instead of its documents. It stands first in a pipeline, if at all.
+//! The stage `$collStats`: one document about the collection instead of its documents. It stands first in a
+//! pipeline, if at all.
 
 use pando_catalog::{Bytes, CollectionSize};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};

@@ -1,4 +1,5 @@
-//! Collations: rules of a language for comparing text. Only the simple one, which compares bytes, is carried out.
+//! Collations: rules of a language for comparing text. Only the simple one, which compares bytes, is carried
+//! out.
 
 use pando_document::{RawDocument, RawValue};
 

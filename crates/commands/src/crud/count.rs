@@ -1,4 +1,4 @@
-//! `count`: how many documents match. Exact: it counts, within one snapshot.
+//! `count`: the number of documents that match, counted within one snapshot.
 
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
@@ -51,7 +51,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The limit, whose sign means nothing.
+/// The limit without its sign.
 fn limit_of(value: RawValue<'_>) -> Result<u64, CommandError> {
     if !value.is_number() {
         return Err(CommandError::failed(ErrorCode::BadValue, "limit value is not a valid number"));

@@ -1,5 +1,5 @@
-//! `delete`: a batch of deletions from one collection, in one transaction, each behind a savepoint; statements
-//! about many documents go in [`steps`](super::steps).
+//! `delete`: a batch of deletions from one collection, carried out by
+//! [`statement_batch`](super::statement_batch).
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! `explain`: the plan of a command, and with `executionStats` what carrying it out comes to.
+//! `explain`: the plan of a command, and with `executionStats` the figures of its execution.
 //!
-//! Updates and deletes are explained by the documents that they would look for; nothing is changed.
+//! For updates and deletes it shows the search for their documents, and changes none.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ fn check_explainable(context: &Context<'_>, name: &str) -> Result<(), CommandErr
     ))
 }
 
-/// What is explained: a filter with its plan, and how its documents are shown.
+/// A command to explain: a filter with its plan, and how its documents are shown.
 struct Explained {
     filter: Filter,
     plan: Plan,
@@ -69,16 +69,16 @@ struct Explained {
     stages: Vec<RawDocumentBuf>,
     purpose: Purpose,
     choice: Choice,
-    /// How many documents are gone for, where the plan as it is shown does not say it: skipped and wanted.
+    /// The skip and limit of the execution, where the plan as it is shown does not have them.
     reach: (u64, Option<u64>),
     answer: Answer,
 }
 
-/// What an execution gives.
+/// The result of an execution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Documents,
-    /// Only what it has done.
+    /// Only the effect.
     Effect,
 }
 

@@ -1,9 +1,10 @@
 //! `find`: documents of one collection.
 //!
 //! # Steps
-//! 1. The fields are read. `{_id: x}` and nothing that needs a plan goes the short way: one lookup, projected into the reply.
-//! 2. Otherwise filter, sort and projection are parsed, planned and executed; the first batch goes into the reply, and the rest stays in
-//!    a cursor that owns executor and transaction.
+//! 1. The fields are read. A filter `{_id: x}`, without sort, skip or hint, is a point lookup: one fetch,
+//!    projected into the reply.
+//! 2. Otherwise filter, sort and projection are parsed, planned and executed; the first batch goes into the
+//!    reply, and the rest stays in a cursor that owns executor and transaction.
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ pub(crate) fn run(
     cursor_reply::open(context, cursor, find.batch_size, find.keeping, reply)
 }
 
-/// The `_id` of a request that is answered by one lookup.
+/// The `_id` of a request that one lookup can answer.
 fn point_lookup_id<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
     let plain = find.hint.is_none()
         && find.min.is_none()
@@ -61,7 +62,8 @@ fn point_lookup_id<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
     if plain { point_lookup(find.filter) } else { None }
 }
 
-/// One lookup, projected straight into the reply; parked where it needs the device.
+/// Makes one lookup and projects the document straight into the reply. A lookup that lacks a page is
+/// suspended.
 fn find_point(
     context: &mut Context<'_>,
     request: &Request<'_>,
@@ -70,7 +72,7 @@ fn find_point(
     id: RawValue<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    // Refused whether or not there is a document.
+    // Parsed first, so that a wrong projection is refused even if there is no document.
     let projection = match find.projection {
         Some(projection) => {
             let scope = ParseScope::with_let(context.shared.now_ms(), find.variables)?;
@@ -88,7 +90,7 @@ fn find_point(
     outcome
 }
 
-/// What delivers the documents of a find.
+/// The source of a find's documents.
 pub(crate) struct FindSource {
     transaction: Box<dyn Transaction>,
     executor: Executor,

@@ -1,4 +1,4 @@
-//! `findAndModify`: changes or removes one document and answers it, as it was before or as it is after.
+//! `findAndModify`: changes or removes one document and answers its old or its new form.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::error::write_failure;
 use crate::{CommandError, ErrorCode, Request};
 
-/// Which form of the document is answered.
+/// The form of the document in the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Before,
@@ -46,7 +46,7 @@ struct Parts<'a> {
     upsert: Upsert,
 }
 
-/// What was done.
+/// The effect.
 #[derive(Default)]
 struct Outcome {
     document: Option<RawDocumentBuf>,
@@ -161,7 +161,7 @@ impl<'a> Parts<'a> {
         Selection::new(Filter::parse(self.query, scope)?, self.sort, self.hint, Some(1))
     }
 
-    /// Checks what there is no collection for.
+    /// Checks a request whose collection does not exist.
     fn check_alone(&self, scope: &ParseScope) -> Result<(), CommandError> {
         match self.change {
             Change::Remove => self.selection(scope).map(|_| ()),

@@ -92,7 +92,8 @@ impl<'a> FindRequest<'a> {
             "allowPartialResults" => {
                 argument.flag()?;
             }
-            // MongoDB takes a boolean, which means nothing any more, and asks for an object in place of other values.
+            // MongoDB takes a boolean, which means nothing any more, and asks for an object in place of other
+            // values.
             "oplogReplay" if matches!(argument.value, RawValue::Boolean(_)) => {}
             "oplogReplay" => return Err(argument.expected_object()),
             "includeQueryStatsMetrics" => {}
@@ -152,7 +153,7 @@ impl<'a> ParsedFind<'a> {
         })
     }
 
-    /// What the planner is asked.
+    /// The question for the planner.
     pub fn specification(&self) -> FindSpecification<'_> {
         FindSpecification {
             sort: &self.sort,

@@ -2,8 +2,8 @@
 //!
 //! # Steps
 //! 1. The request is checked whole; nothing is written if it is malformed.
-//! 2. One transaction takes all documents, each behind a savepoint: one that fails is undone alone. An ordered batch ends there,
-//!    an unordered one goes on.
+//! 2. One transaction takes all documents, each behind a savepoint: one that fails is undone alone. An
+//!    ordered batch ends there, an unordered one goes on.
 //! 3. The transaction commits: one log record and one sync serve the whole batch.
 //! 4. A conflict with another transaction starts the batch again from step 2.
 
@@ -20,7 +20,8 @@ use crate::identity::WRITE_BATCH_MAX;
 use crate::operation_counters::OperationKind;
 use crate::{CommandError, ErrorCode, Request};
 
-/// Documents in a batch that may be inserted on a thread that serves many clients; a larger one would hold the others up.
+/// Documents in a batch that may be inserted on a thread that serves many clients; a larger one would hold
+/// the others up.
 const INLINE_DOCUMENTS_MAX: usize = 16;
 
 /// Inserts the documents.

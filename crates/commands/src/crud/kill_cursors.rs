@@ -1,4 +1,4 @@
-//! `killCursors`: forgets open cursors.
+//! `killCursors`: closes open cursors.
 
 use pando_document::{DocumentWriter, RawValue};
 
@@ -6,7 +6,7 @@ use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, Request};
 
-/// Forgets the cursors that the request names.
+/// Closes the cursors that the request names.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,

@@ -1,8 +1,8 @@
-//! Running a statement again when another transaction was first.
+//! The retry of a statement that has lost a conflict with another transaction.
 //!
-//! A statement that meets a conflict has changed nothing that anybody saw: it is rolled back and begins again on a newer
-//! snapshot. On a thread that serves many clients it tries a few times at once and then asks for one that may wait; there it
-//! backs off a little longer each time, so that the transaction in its way can finish.
+//! The statement is rolled back, so none of its changes was visible, and begins again on a newer snapshot. On
+//! an event loop it tries three times at once and then answers `WouldBlock`. On a thread that may wait it
+//! pauses a little longer each time, so that the other transaction can finish.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The documents that a statement is about: its filter planned and executed against one collection.
+//! The selection of a statement: its filter, planned and executed against one collection.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use pando_query::sort::{DiskUse, Sort};
 
 use crate::CommandError;
 
-/// Which documents, in which order, how many.
+/// A selection: which documents, in which order, how many.
 pub(super) struct Selection {
     pub filter: Filter,
     sort: Sort,
@@ -57,7 +57,8 @@ impl Selection {
     }
 }
 
-/// The primary keys of the documents, all of them, before any is changed; `None` where there are more than so many.
+/// The primary keys of all selected documents, before any of them is changed. `None` where there are more
+/// than `most`.
 pub(super) fn keys(
     selection: &Selection,
     collection: &Arc<Collection>,
@@ -69,7 +70,7 @@ pub(super) fn keys(
     Ok((found.len() <= most).then_some(found))
 }
 
-/// The primary keys of the documents, some at a time.
+/// A scan of the primary keys of the selected documents, some at a time.
 pub(super) struct KeyWalk {
     executor: Executor,
 }
@@ -85,7 +86,7 @@ impl KeyWalk {
         Ok(KeyWalk { executor: selection.executor(collection, transaction.snapshot(), needs)? })
     }
 
-    /// At most so many more; fewer only at the end. The transaction is always the same.
+    /// At most `most` more keys; fewer only at the end. The transaction is always the same.
     pub fn next(
         &mut self,
         transaction: &dyn Transaction,
@@ -102,7 +103,7 @@ impl KeyWalk {
     }
 }
 
-/// How many documents there are.
+/// The number of selected documents.
 pub(super) fn count(
     selection: &Selection,
     collection: &Arc<Collection>,
@@ -114,7 +115,7 @@ pub(super) fn count(
         .count(transaction, blocking)?)
 }
 
-/// Shows each document to `visit`.
+/// Calls `visit` with each document.
 pub(super) fn for_each(
     selection: &Selection,
     collection: &Arc<Collection>,

@@ -1,15 +1,18 @@
 //! The statements of an `update` or a `delete`, carried out in order against one collection.
 //!
 //! # Steps
-//! 1. One write transaction takes the statements, each behind a savepoint. A statement that fails is rolled back to its
-//!    savepoint, and its failure is noted. An ordered batch ends there; an unordered one goes on.
-//! 2. A statement that concerns too many documents for one transaction is rolled back. The transaction before it commits, the
-//!    statement runs in several transactions of its own ([`steps`](super::steps)), and a new transaction takes the rest.
+//! 1. One write transaction takes the statements, each behind a savepoint. A statement that fails is rolled
+//!    back to its savepoint, and its failure is noted. An ordered batch ends there; an unordered one goes on.
+//! 2. A statement that concerns too many documents for one transaction is rolled back. The transaction before
+//!    it commits, the statement runs in several transactions of its own ([`steps`](super::steps)), and a new
+//!    transaction takes the rest.
 //! 3. The last transaction commits.
 //!
 //! # Invariants
-//! - [`StatementBatch::run`] can be called again after a conflict: it goes on behind the statements that are committed.
-//! - A failure of the whole transaction (a conflict, a full device, a shutdown) ends the run and is no statement's failure.
+//! - [`StatementBatch::run`] can be called again after a conflict: it goes on behind the statements that are
+//!   committed.
+//! - A failure of the whole transaction (a conflict, a full device, a shutdown) ends the run and is no
+//!   statement's failure.
 //! - `WouldBlock` ends the run before anything of the current transaction is committed.
 //!
 //! # Not here
@@ -35,7 +38,8 @@ pub(super) trait Statement {
     /// Carries the statement out within the transaction of its batch.
     ///
     /// # Errors
-    /// After an error, and after [`StatementRun::TooLarge`], the caller rolls the transaction back to its savepoint.
+    /// After an error, and after [`StatementRun::TooLarge`], the caller rolls the transaction back to its
+    /// savepoint.
     fn run(
         &self,
         context: &Context<'_>,
@@ -47,7 +51,7 @@ pub(super) trait Statement {
     /// Carries a large statement out in transactions of its own.
     ///
     /// # Errors
-    /// What was committed before the error stays, and `outcome` tells the part of it that the client is told.
+    /// Transactions that committed before the error stay. `outcome` holds the part that the client is told.
     fn run_in_steps(
         large: &Self::Large,
         context: &mut Context<'_>,
@@ -168,8 +172,8 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
         Ok(())
     }
 
-    /// Runs a statement in transactions of its own. Every failure is one of the statement, because its earlier transactions
-    /// stay.
+    /// Runs a statement in transactions of its own. Every failure is one of the statement, because its
+    /// earlier transactions stay.
     fn run_large(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Parts that the statements of `update`, `delete` and `findAndModify` share, with MongoDB's words for what is wrong.
+//! Fields that the statements of `update`, `delete` and `findAndModify` share, checked in MongoDB's words.
 
 use pando_document::{RawArray, RawValue};
 use pando_query::QueryErrorKind;
@@ -22,7 +22,7 @@ pub(super) fn array_of_documents<'a>(argument: &Argument<'a>) -> Result<&'a RawA
     argument.array()
 }
 
-/// What an update does: operators or a replacement, or a pipeline.
+/// Checks the change of an update: operators, a replacement, or a pipeline.
 pub(super) fn checked_modification(value: RawValue<'_>) -> Result<RawValue<'_>, CommandError> {
     match value {
         RawValue::Document(_) => Ok(value),
@@ -44,7 +44,8 @@ pub(super) fn checked_modification(value: RawValue<'_>) -> Result<RawValue<'_>, 
     }
 }
 
-/// Refuses a pipeline with a stage that nobody knows, with the whole request; what else is wrong, its own statement tells.
+/// Refuses the whole request for a pipeline with an unknown stage. Any other fault fails its own statement
+/// only.
 pub(super) fn check_stages(modification: RawValue<'_>) -> Result<(), CommandError> {
     if !matches!(modification, RawValue::Array(_)) {
         return Ok(());

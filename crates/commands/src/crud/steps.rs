@@ -1,13 +1,15 @@
-//! Updates and deletes of more documents than one transaction should hold.
+//! Steps: the transactions of an update or delete that concerns too many documents for one transaction.
 //!
-//! A statement is one transaction with the rest of its batch, as long as it is about few documents. One that turns out to be about
-//! more is undone and begun again in *steps*, as MongoDB carries out all of them, one document a step:
-//! 1. What the batch did before it is committed.
-//! 2. The documents are found in one snapshot, so that what the steps write is not found again, some thousands at a time.
-//! 3. Each step is a transaction: its documents are looked at again, for they may have changed, and written. A conflict repeats the
-//!    step; an error ends the statement, and what was done before it stays.
+//! A statement that concerns few documents shares a transaction with the rest of its batch. One that concerns
+//! more is rolled back and begun again in *steps*. (MongoDB carries out every statement in steps of one
+//! document.)
+//! 1. The statements of the batch before it are committed.
+//! 2. The documents are found in one snapshot, ten thousand at a time. So the writes of the steps are not
+//!    found again.
+//! 3. Each step is a transaction. It checks the filter again, because its documents may have changed, and
+//!    writes them. A conflict repeats the step. An error ends the statement, and the earlier steps stay.
 //!
-//! So neither the write set nor the list of keys grows with the collection.
+//! So the write set and the list of keys stay bounded, however large the collection is.
 
 use std::sync::Arc;
 
@@ -20,12 +22,13 @@ use super::selection::{KeyWalk, Selection};
 use crate::CommandError;
 use crate::context::Context;
 
-/// Documents of one transaction at most, and of one look into the snapshot.
+/// The most documents of one transaction, and of one search in the snapshot.
 pub(super) const STEP_DOCUMENTS: usize = 10_000;
-/// Bytes of documents that a transaction changes at most, as they were and as they become, unless it is one document.
+/// The most bytes of the documents that one transaction changes, old and new ones together, unless it is one
+/// document.
 const STEP_BYTES: usize = 16 << 20;
 
-/// How much of a step is done.
+/// The documents and bytes of a step so far.
 #[derive(Default)]
 pub(super) struct Meter {
     documents: usize,
@@ -39,12 +42,12 @@ impl Meter {
         self.bytes += document.len();
     }
 
-    /// Counts what a document became: it may be much longer.
+    /// Counts the new form of a document, which may be much longer.
     pub fn add_written(&mut self, written: Written) {
         self.bytes += written.0;
     }
 
-    /// Whether another document belongs to another step.
+    /// Whether the next document belongs to the next step.
     pub fn is_full(&self) -> bool {
         self.documents >= STEP_DOCUMENTS || self.bytes >= STEP_BYTES
     }
@@ -54,7 +57,7 @@ impl Meter {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written(pub usize);
 
-/// What a statement does to a document that it has found; it notes what it did.
+/// The change of one document that a statement has found. It notes its effect in the last argument.
 pub(super) type Change<'c, T> =
     dyn Fn(&Context<'_>, &mut dyn Transaction, &[u8], Bytes, &mut T) -> Result<Written, CommandError> + 'c;
 
@@ -65,8 +68,8 @@ struct Step<T> {
     failure: Option<CommandError>,
 }
 
-/// Carries a change out for every document that is selected; `add` gets what each step has noted once it is committed. The caller
-/// may block, and no transaction with writes.
+/// Carries a change out for every selected document. `add` gets the notes of each step once it is committed.
+/// The caller may block and has no open transaction with writes.
 pub(super) fn in_steps<T: Default>(
     context: &mut Context<'_>,
     selection: &Selection,

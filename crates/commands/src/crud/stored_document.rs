@@ -1,5 +1,6 @@
-//! What a document must be like to be stored: valid BSON of at most 16 MiB, not nested too deeply, an `_id` of an allowed type
-//! in front. What is inserted and what an upsert makes are checked in different words, as in MongoDB.
+//! The checks of a document before it is stored: valid BSON of at most 16 MiB, not nested too deeply, an
+//! `_id` of an allowed type in front. Inserted and upserted documents are refused in different words, as in
+//! MongoDB.
 
 use pando_document::{DocumentError, DocumentWriter, Limits, RawDocument, RawValue, Timestamp, validate};
 
@@ -10,8 +11,8 @@ use crate::{CommandError, ErrorCode};
 /// Documents within one another that a stored document may have, itself not counted.
 const STORED_NESTING_MAX: usize = 179;
 
-/// Checks a document from a client and puts its bytes, with `_id` in front, into `out` (emptied first). A timestamp of zero
-/// that stands in the document itself, not in one within it, becomes the time.
+/// Checks a document from a client and puts its bytes, with `_id` in front, into `out` (emptied first). A
+/// timestamp of zero that stands in the document itself, not in one within it, becomes the time.
 pub(super) fn prepare(
     shared: &SharedState,
     document: &RawDocument,
@@ -38,7 +39,8 @@ pub(super) fn prepare(
     check_size(out.len())
 }
 
-/// Checks a document that an upsert has made and puts its bytes, with `_id` in front, into `out` (emptied first).
+/// Checks a document that an upsert has made and puts its bytes, with `_id` in front, into `out` (emptied
+/// first).
 pub(super) fn prepare_upserted(
     shared: &SharedState,
     document: &RawDocument,
@@ -83,7 +85,7 @@ enum Timestamps {
     Set,
 }
 
-/// What one pass over the fields of a document finds.
+/// The findings of one pass over the fields of a document.
 struct Survey<'d> {
     id: Option<RawValue<'d>>,
     /// Whether `_id` stands in front.

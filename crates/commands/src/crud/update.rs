@@ -1,5 +1,5 @@
-//! `update`: a batch of updates of one collection, in one transaction, each behind a savepoint; statements
-//! about many documents go in [`steps`](super::steps).
+//! `update`: a batch of updates of one collection, carried out by
+//! [`statement_batch`](super::statement_batch).
 
 use std::sync::Arc;
 
@@ -109,7 +109,8 @@ fn parse_parts(update: &RawDocument) -> Result<UpdateParts<'_>, CommandError> {
     Ok(parts)
 }
 
-/// The outcome of updates of a collection that does not exist: they match no document, but are checked all the same.
+/// The outcome of updates of a collection that does not exist: they match no document, but are checked all
+/// the same.
 fn check_without_collection(
     parts: &[UpdateParts<'_>],
     scope: &ParseScope,

@@ -1,10 +1,11 @@
-//! One update of a batch, or that of a `findAndModify`: which documents, and what becomes of them.
+//! One update of a batch, or that of a `findAndModify`: a selection of documents and their change.
 //!
 //! # Steps
-//! 1. The keys of the documents that match are collected first: a document that the update moves within an index is not met
-//!    a second time.
+//! 1. The keys of the matching documents are collected first, so that a document that the update moves within
+//!    an index is not found a second time.
 //! 2. Each document is fetched, changed and written with its index entries.
-//! 3. Where none matched and an upsert is wanted, the document that the update makes of the filter's equalities is inserted.
+//! 3. Where none matched and an upsert is wanted, the document that the update makes of the filter's
+//!    equalities is inserted.
 
 use std::sync::Arc;
 
@@ -30,10 +31,10 @@ pub(super) enum Reach {
     Many,
 }
 
-/// What happens where no document matches.
+/// The treatment of an update that matches no document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Upsert {
-    /// Nothing.
+    /// None.
     No,
     /// A document is inserted.
     Yes,
@@ -61,7 +62,7 @@ pub(super) struct UpdateParts<'a> {
     pub upsert: Upsert,
 }
 
-/// What an update did.
+/// The effect of an update.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpdateOutcome {
     /// Documents that matched.
@@ -99,8 +100,8 @@ impl<'a> UpdateStatement<'a> {
         Ok(UpdateStatement { query: parts.query, selection, update, upsert: parts.upsert })
     }
 
-    /// Carries the update out. `None`: it is about too many documents for one transaction. Then what it has written is to be
-    /// rolled back, and [`run_in_steps`](UpdateStatement::run_in_steps) does it.
+    /// Carries the update out. `None`: it concerns too many documents for one transaction. Then the caller
+    /// rolls its writes back, and [`run_in_steps`](UpdateStatement::run_in_steps) does it.
     pub fn run(
         &self,
         context: &Context<'_>,

@@ -1,4 +1,4 @@
-//! Replies of commands that carry a batch of writes: how many, and which failed how.
+//! Replies of commands that carry a batch of writes: the count of writes, and the failed ones.
 
 use pando_document::{DocumentWriter, RawValue};
 
@@ -9,7 +9,7 @@ use crate::error::Failure;
 pub(super) struct FailedWrite {
     /// Its place in the batch.
     pub index: usize,
-    /// What the client is told.
+    /// The error that the client is told.
     pub failure: Failure,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Order {
     Unordered,
 }
 
-/// How many operations of a batch were tried: an ordered one ends with its first failure.
+/// The number of tried operations of a batch. An ordered batch ends with its first failure.
 pub(super) fn tried(operations: usize, order: Order, failed: &[FailedWrite]) -> usize {
     match (order, failed.first()) {
         (Order::Ordered, Some(first)) => first.index + 1,

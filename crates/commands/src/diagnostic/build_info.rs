@@ -1,4 +1,4 @@
-//! `buildInfo`: which version of MongoDB clients may expect, and which Pando this is.
+//! `buildInfo`: the version of MongoDB that clients may expect, and the version of Pando.
 
 use pando_document::{DocumentWriter, RawValue};
 

@@ -1,4 +1,4 @@
-//! `collStats`: how much a collection holds and takes. Counts and sizes come from directories, so they are estimates.
+//! `collStats`: the size of a collection. Counts and sizes come from directories, so they are estimates.
 
 use pando_catalog::{Collection, CollectionSize};
 use pando_document::{DocumentWriter, RawValue};
@@ -19,7 +19,7 @@ pub(crate) fn run(
     let mut scale = 1;
     for argument in Arguments::of_command("collStats", request.body) {
         let argument = argument?;
-        // Fields that nobody knows are passed over here, as MongoDB does.
+        // Unknown fields are passed over here, as MongoDB does.
         if argument.name == "scale" {
             let most = i64::from(i32::MAX);
             scale = argument.at_least(1)?.map_or(1, |scale| scale.min(most).unsigned_abs());
@@ -37,7 +37,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The engine's figures: of the documents under the engine's name, as MongoDB does, and of each index within `indexDetails`.
+/// The engine's figures: of the documents under the engine's name, as MongoDB does, and of each index within
+/// `indexDetails`.
 fn write_trees(
     context: &Context<'_>,
     collection: &Collection,
@@ -56,7 +57,7 @@ fn write_trees(
     Ok(())
 }
 
-/// What is said of a collection that there is none of.
+/// The figures of a collection that does not exist.
 fn write_nothing(scale: u64, reply: &mut DocumentWriter<'_>) {
     for name in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
         reply.append(name, RawValue::Int32(0));

@@ -1,4 +1,4 @@
-//! `connectionStatus`: who this connection is authenticated as. Nobody: there are no users yet.
+//! `connectionStatus`: the authenticated users of this connection. There are no users yet.
 
 use pando_document::DocumentWriter;
 

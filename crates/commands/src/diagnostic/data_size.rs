@@ -1,4 +1,4 @@
-//! `dataSize`: how many bytes the documents of a collection have, which the request names with its database.
+//! `dataSize`: the bytes of the documents of a collection, which the request names with its database.
 
 use pando_catalog::Namespace;
 use pando_document::DocumentWriter;
@@ -26,7 +26,7 @@ pub(crate) fn run(
                     "the size of a part of a collection is not supported yet",
                 ));
             }
-            // Fields that nobody knows are passed over here, as MongoDB does.
+            // Unknown fields are passed over here, as MongoDB does.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! `dbStats`: how much a database holds and takes, as estimates.
+//! `dbStats`: the size of a database, as estimates.
 
 use pando_document::{DocumentWriter, RawValue};
 
@@ -17,7 +17,7 @@ pub(crate) fn run(
     let mut shows_free = false;
     for argument in Arguments::of_command("dbStats", request.body) {
         let argument = argument?;
-        // Fields that nobody knows are passed over here, as MongoDB does.
+        // Unknown fields are passed over here, as MongoDB does.
         match argument.name {
             "scale" => scale = scale_of(argument.value)?,
             "freeStorage" => shows_free = argument.value.to_bool(),
@@ -63,7 +63,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// How many bytes are one; refused without a code, as MongoDB does.
+/// The unit of the sizes, in bytes. A wrong one is refused without a code, as MongoDB does.
 fn scale_of(value: RawValue<'_>) -> Result<u64, CommandError> {
     if !value.is_number() {
         if value.to_bool() {

@@ -1,4 +1,4 @@
-//! `getCmdLineOpts`: how the server was started.
+//! `getCmdLineOpts`: the command line of the server.
 
 use pando_document::{DocumentWriter, RawValue};
 

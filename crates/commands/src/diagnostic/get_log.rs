@@ -1,4 +1,5 @@
-//! `getLog`: what shells ask at their start for warnings. The server's log goes to its standard error; nothing is kept here.
+//! `getLog`: shells ask it at their start for warnings. The log of this server goes to its standard error,
+//! and the server keeps none of it.
 
 use pando_document::{DocumentWriter, RawValue};
 

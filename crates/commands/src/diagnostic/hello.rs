@@ -1,6 +1,7 @@
 //! `hello` and its older name `isMaster`: the first thing a driver asks.
 //!
-//! The persona is a standalone server. `topologyVersion` is left out, so that drivers poll instead of holding a request open.
+//! The persona is a standalone server. `topologyVersion` is left out, so that drivers poll instead of holding
+//! a request open.
 
 use pando_document::{DocumentWriter, RawValue};
 
@@ -37,8 +38,8 @@ pub(crate) fn run_is_master(
     answer(context, request, reply)
 }
 
-/// What both names answer first: that the newer one is known, and the compressors that both sides speak. A connection that has
-/// agreed on some is told of them again, whether it asks or not.
+/// Writes the first fields for both names: that the newer name is known, and the compressors that both sides
+/// speak. A connection that has agreed on compressors is told of them in every reply.
 fn begin(
     context: &mut Context<'_>,
     request: &Request<'_>,

@@ -1,4 +1,4 @@
-//! `hostInfo`: what machine this is, as far as clients show it.
+//! `hostInfo`: the machine, as far as clients show it.
 
 use pando_document::{DocumentWriter, RawValue};
 

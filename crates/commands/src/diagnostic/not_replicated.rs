@@ -1,4 +1,5 @@
-//! What a server that is no member of a replica set answers to questions about one: drivers and tools ask to find that out.
+//! Commands about replica sets, answered as a server that is no member of one. Drivers and tools ask to find
+//! that out.
 
 use pando_document::DocumentWriter;
 

@@ -1,7 +1,8 @@
-//! `pandoVerify`: reads every block of the store that is in use, at a pace, while the server goes on. Pando's own command.
+//! `pandoVerify`: reads every used block of the store, at a limited rate, while the server goes on. Pando's
+//! own command.
 //!
-//! `{pandoVerify: 1, bytesPerSecond: 50000000}`; without a pace, as fast as it goes. Damage is told with the tree and the keys
-//! that it concerns.
+//! `{pandoVerify: 1, bytesPerSecond: 50000000}`; without the limit, as fast as possible. The reply names the
+//! tree and the keys of every damage.
 
 use std::num::NonZeroU64;
 
@@ -12,7 +13,7 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::{CommandError, Request};
 
-/// Reads and tells.
+/// Reads the blocks and reports the damage.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,

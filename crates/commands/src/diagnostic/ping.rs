@@ -1,4 +1,4 @@
-//! `ping`: whether anybody is there.
+//! `ping`: whether the server answers.
 
 use pando_document::DocumentWriter;
 

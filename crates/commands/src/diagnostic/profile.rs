@@ -1,4 +1,5 @@
-//! `profile`: which slow operations are recorded. None are: asking and switching off are answered, switching on is refused.
+//! `profile`: the recording of slow operations. There is none: asking and switching off are answered,
+//! switching on is refused.
 
 use pando_document::DocumentWriter;
 
@@ -6,7 +7,7 @@ use crate::arguments::{Argument, Arguments, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
-/// From how many milliseconds on an operation counts as slow where nobody says otherwise.
+/// The default threshold of a slow operation, in milliseconds.
 const SLOW_MS: i32 = 100;
 
 /// Answers the level, which is 0.

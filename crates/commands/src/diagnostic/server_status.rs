@@ -1,4 +1,4 @@
-//! `serverStatus`: what the server has done since it started, and every figure that the engine keeps.
+//! `serverStatus`: the counters of the server since its start, and every statistic of the engine.
 
 use pando_document::{DocumentWriter, RawValue};
 

@@ -1,7 +1,7 @@
 //! `setParameter`: changes settings of the engine while the server runs.
 //!
-//! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold until the server is
-//! stopped; what holds from the start stands in the configuration.
+//! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold
+//! until the server stops. Settings that hold from the start stand in the configuration.
 
 use pando_document::{DocumentWriter, Number, RawValue};
 
@@ -18,7 +18,7 @@ pub(crate) fn parameter_name(engine: &str, setting: &str) -> String {
     name
 }
 
-/// Changes settings, all that are named or none, as MongoDB does. What the first of them was before is in the reply.
+/// Changes all named settings or none, as MongoDB does. The reply has the earlier value of the first.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,

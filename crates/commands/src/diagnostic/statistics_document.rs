@@ -3,10 +3,10 @@
 use pando_catalog::{Statistics, Wait};
 use pando_document::DocumentWriter;
 
-/// Waits that are shown: those that took longest.
+/// The number of waits that are shown: the longest ones.
 const WAITS_SHOWN: usize = 20;
 
-/// Appends a document of the figures. They are sorted by name, so that what belongs together stands together.
+/// Appends a document of the figures. They are sorted by name, so that those of one group stand together.
 pub(crate) fn write_statistics(name: &str, figures: &Statistics, reply: &mut DocumentWriter<'_>) {
     let mut whole = reply.document(name);
     let figures: Vec<(&str, u64)> = figures.iter().collect();
@@ -29,7 +29,7 @@ pub(crate) fn write_statistics(name: &str, figures: &Statistics, reply: &mut Doc
     whole.finish();
 }
 
-/// Appends a list of what was waited for most.
+/// Appends a list of the longest waits.
 pub(crate) fn write_waits(waits: &[Wait], reply: &mut DocumentWriter<'_>) {
     let mut list = reply.array("waits");
     for wait in waits.iter().take(WAITS_SHOWN) {

@@ -1,7 +1,7 @@
 //! `validate`: whether the documents of a collection and the entries of its indexes agree. Reads all of them.
 //!
-//! With `full`, the engine checks every block of the collection's trees first; what is damaged there is told with its keys. Whether
-//! the client wants repairs makes no difference: nothing is changed.
+//! With `full`, the engine checks every block of the collection's trees first, and the reply names the keys
+//! of every damage. The command repairs nothing, even if the client asks for it.
 
 use pando_catalog::{Collection, CollectionReport, verify_collection};
 use pando_document::{DocumentWriter, RawValue};
@@ -22,7 +22,7 @@ pub(crate) fn run(
     let (mut metadata_only, mut full) = (false, false);
     for argument in Arguments::of_command("validate", request.body) {
         let argument = argument?;
-        // Fields that nobody knows are passed over here, as MongoDB does.
+        // Unknown fields are passed over here, as MongoDB does.
         full |= argument.name == "full" && argument.value.to_bool();
         metadata_only |= argument.name == "metadata" && argument.value.to_bool();
     }

@@ -1,7 +1,7 @@
-//! Read concern: how settled the client wants what it reads to be.
+//! Read concern: how committed the data must be that the client reads.
 //!
-//! On one node everything that is read is committed, so `local`, `available` and `majority` mean the same. `linearizable` and
-//! `snapshot` are refused as a server that is no member of a replica set refuses them.
+//! On one node everything that is read is committed, so `local`, `available` and `majority` mean the same.
+//! `linearizable` and `snapshot` are refused as a server that is no member of a replica set refuses them.
 
 use pando_document::{RawDocument, RawValue};
 

@@ -1,4 +1,4 @@
-//! Write concern: what the client wants to have happened before it is answered.
+//! Write concern: how durable a write must be before the client is answered.
 
 use pando_catalog::Durability;
 use pando_document::{RawDocument, RawValue};
@@ -6,10 +6,11 @@ use pando_document::{RawDocument, RawValue};
 use crate::arguments::{Arguments, whole};
 use crate::{CommandError, ErrorCode};
 
-/// A write concern, read. On one node, `w: 1` means "in the kernel's hands", `majority` and `j: true` "on the device".
+/// A write concern, read. On one node, `w: 1` means "in the kernel's hands", `majority` and `j: true` "on the
+/// device".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteConcern {
-    /// How far the log must have got.
+    /// The durability that the log must have reached.
     pub durability: Durability,
     /// Whether the client wants an answer at all.
     pub acknowledged: Acknowledgement,
@@ -25,7 +26,7 @@ pub enum Acknowledgement {
 }
 
 impl WriteConcern {
-    /// What holds where the client says nothing: `w: 1`.
+    /// The default: `w: 1`.
     pub const DEFAULT: WriteConcern =
         WriteConcern { durability: Durability::Logged, acknowledged: Acknowledgement::Wanted };
 
@@ -43,7 +44,8 @@ impl WriteConcern {
         }
     }
 
-    /// Whether the client is told what its writes did: a client that waits for the journal is, even with `w: 0`.
+    /// Whether the client is told what its writes did: a client that waits for the journal is, even with `w:
+    /// 0`.
     pub fn wants_answer(self) -> bool {
         self.acknowledged == Acknowledgement::Wanted || self.durability == Durability::Synced
     }
@@ -61,7 +63,7 @@ impl WriteConcern {
                 "provenance" => {
                     argument.one_of(&PROVENANCES)?;
                 }
-                // What drivers of before OP_MSG put in front.
+                // Fields of drivers from before OP_MSG.
                 "getLastError" | "wElectionId" | "wOpTime" => {}
                 _ => return Err(argument.unknown()),
             }
@@ -114,7 +116,7 @@ impl WriteConcern {
     }
 }
 
-/// Who may have set a write concern.
+/// The sources that a write concern may name.
 const PROVENANCES: [&str; 6] = [
     "clientSupplied",
     "implicitDefault",
@@ -131,7 +133,7 @@ fn no_such_mode(mode: &str) -> CommandError {
     )
 }
 
-/// Anything that is no number counts as none.
+/// A value that is no number counts as no time-out.
 fn check_timeout(value: RawValue<'_>) -> Result<(), CommandError> {
     if !value.is_number() || i32::try_from(whole(value)).is_ok() {
         return Ok(());

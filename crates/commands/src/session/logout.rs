@@ -1,4 +1,4 @@
-//! `logout`: nobody is logged in, so nothing is to be done.
+//! `logout`: answered without effect, because there are no users.
 
 use pando_document::DocumentWriter;
 

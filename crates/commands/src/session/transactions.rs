@@ -1,5 +1,5 @@
-//! `commitTransaction` and `abortTransaction` on a server that has no multi-statement transactions: refused as a standalone
-//! MongoDB refuses them.
+//! `commitTransaction` and `abortTransaction` on a server that has no multi-statement transactions: refused
+//! as a standalone MongoDB refuses them.
 
 use pando_document::DocumentWriter;
 

@@ -34,7 +34,7 @@ fn argument(entry: &'static OptionEntry) -> Arg {
 }
 
 impl Sources {
-    /// What the command line says.
+    /// The values on the command line.
     pub fn from_matches(matches: &ArgMatches) -> Sources {
         let mut flags = Vec::new();
         for entry in OPTIONS {

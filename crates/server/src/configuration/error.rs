@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and where it came from.
+//! Errors of a configuration, each with the source of the wrong value.
 
 use std::fmt;
 use std::io;
@@ -68,7 +68,7 @@ pub enum ValueError {
     /// Not `NAME=VALUE`.
     #[error("expected a name and a value, such as logBudget=2GB")]
     NamedValue,
-    /// Nothing at all.
+    /// No text.
     #[error("expected a value, found none")]
     Empty,
     /// Not a level or filter.
@@ -86,7 +86,7 @@ pub enum ConfigurationError {
         origin: Origin,
         /// The text.
         text: String,
-        /// What was expected.
+        /// The expected value.
         reason: ValueError,
     },
     /// A key of the file is not known.
@@ -112,7 +112,7 @@ pub enum ConfigurationError {
     ReadFile {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file is not TOML.

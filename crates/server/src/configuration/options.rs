@@ -8,14 +8,15 @@ use tracing_subscriber::EnvFilter;
 use super::error::ValueError;
 use super::{ByteSize, Configuration, LogFormat, OpenToOthers, UnixSocket};
 
-/// What is written after an option's name.
+/// The value that an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One value, called so in help texts.
     Value(&'static str),
-    /// One or more values: the flag is repeated, or the values are separated by commas; in the file also a list.
+    /// One or more values: the flag is repeated, or the values are separated by commas; in the file also a
+    /// list.
     List(&'static str),
-    /// Nothing, or `true` or `false`.
+    /// No value, or `true` or `false`.
     Switch,
 }
 
@@ -23,9 +24,9 @@ pub enum Shape {
 pub struct OptionEntry {
     /// Its name: the flag without dashes, and the key in the file.
     pub name: &'static str,
-    /// What follows it.
+    /// The value that it takes.
     pub shape: Shape,
-    /// The value that holds if nobody says otherwise, as it would be written.
+    /// The default, in the form in which a user would write it.
     pub default: &'static str,
     /// One or two sentences for help and documentation.
     pub help: &'static str,

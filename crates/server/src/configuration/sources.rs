@@ -1,4 +1,4 @@
-//! Everything that was said about the options, and who is believed.
+//! The sources of option values, and their precedence: flag, environment, file, default.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use super::file;
 use super::options::{OPTIONS, OptionEntry};
 use super::{Configuration, Shape};
 
-/// What command line, environment and file say.
+/// The values from the command line, and the configuration file.
 #[derive(Debug, Default)]
 pub struct Sources {
     /// `(option, text)` from the command line.
@@ -18,11 +18,11 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Reads the file and the environment, and gives each option the value of the first source that has one: flag,
-    /// environment, file, default.
+    /// Reads the file and the environment, and gives each option the value of the first source that has one:
+    /// flag, environment, file, default.
     ///
     /// # Errors
-    /// [`ConfigurationError`]: everything that was said is checked, even if somebody else is believed.
+    /// [`ConfigurationError`]. Every source is checked, even if one with precedence has a value.
     pub fn resolve(
         &self,
         environment: impl Fn(&str) -> Option<OsString>,
@@ -34,7 +34,7 @@ impl Sources {
         };
         let mut configuration = Configuration::unset();
         for entry in OPTIONS {
-            // From the least to the most believed, so that the last one stands.
+            // In rising precedence, so that the last value stands.
             apply(&mut configuration, entry, Origin::Default(entry.name), entry.default)?;
             for (_, text) in from_file.iter().filter(|(name, _)| *name == entry.name) {
                 let path = file.clone().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The thread that accepts connections and gives each to the I/O thread that has the fewest.
 //!
-//! One thread for all listeners, which sleeps nearly always. docs/decisions/0002-network-side.md says why there is no
-//! listener for each I/O thread.
+//! One thread serves all listeners and sleeps nearly always. docs/decisions/0002-network-side.md says why there
+//! is no listener for each I/O thread.
 
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,15 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use tracing::{error, warn};
 
-use super::desk::{Accepted, Note};
 use super::inbox::{Inbox, Urgency, WAKE_TOKEN};
 use super::listener::Listener;
 use super::permits::Permits;
+use super::stream::Peer;
+use super::thread_state::{Accepted, ThreadMessage};
 
-/// After an error that will come again at once (no file descriptors left) the acceptor pauses.
+/// The pause after an error that would come again at once, such as no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Refused connections are reported together, at most once in this time.
+/// One log line reports the refused connections of this time.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// The acceptor, before its thread runs.
@@ -28,7 +29,7 @@ pub(crate) struct Acceptor<S> {
     inbox: Arc<Inbox<()>>,
     listeners: Vec<Listener>,
     permits: Permits,
-    threads: Vec<Arc<Inbox<Note<S>>>>,
+    threads: Vec<Arc<Inbox<ThreadMessage<S>>>>,
     refusals: Refusals,
 }
 
@@ -36,7 +37,7 @@ impl<S: Send + 'static> Acceptor<S> {
     pub(crate) fn new(
         listeners: Vec<Listener>,
         permits: Permits,
-        threads: Vec<Arc<Inbox<Note<S>>>>,
+        threads: Vec<Arc<Inbox<ThreadMessage<S>>>>,
     ) -> io::Result<Acceptor<S>> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(&poll)?);
@@ -50,7 +51,7 @@ impl<S: Send + 'static> Acceptor<S> {
         Ok(Acceptor { poll, inbox, listeners, permits, threads, refusals: Refusals::default() })
     }
 
-    /// Any message to it ends the acceptor.
+    /// The inbox, in which any message ends the acceptor.
     pub(crate) fn inbox(&self) -> Arc<Inbox<()>> {
         Arc::clone(&self.inbox)
     }
@@ -64,7 +65,7 @@ impl<S: Send + 'static> Acceptor<S> {
             if let Err(error) = polled
                 && error.kind() != io::ErrorKind::Interrupted
             {
-                error!(%error, "cannot wait for connections");
+                error!("cannot wait for new connections ({error}); trying again; open connections go on");
                 thread::sleep(PAUSE);
             }
             for event in &events {
@@ -72,29 +73,33 @@ impl<S: Send + 'static> Acceptor<S> {
                     self.accept_all(event.token().0);
                 }
             }
-            self.refusals.report();
+            self.refusals.report(self.permits.max());
         }
     }
 
-    /// Takes everything that waits at one listener, since its event will not come again for it.
+    /// Accepts every connection that waits at one listener, because its event does not come a second time.
     fn accept_all(&mut self, number: usize) {
         loop {
             match self.listeners[number].accept() {
                 Ok((stream, peer)) => match self.permits.claim() {
                     Some((thread, permit)) => {
-                        let note = Note::Accepted(Accepted { stream, peer, permit });
-                        self.threads[thread].push(note, Urgency::Now);
+                        let message = ThreadMessage::Accepted(Accepted { stream, peer, permit });
+                        self.threads[thread].push(message, Urgency::Now);
                     }
-                    None => self.refusals.count += 1,
+                    None => self.refusals.add(peer),
                 },
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
-                    // The peer has given up already, or a signal came: not this side's business.
+                    // The peer has given up already, or a signal came: no error of the server.
                     io::ErrorKind::ConnectionAborted
                     | io::ErrorKind::Interrupted
                     | io::ErrorKind::InvalidInput => {}
                     _ => {
-                        warn!(%error, "cannot accept a connection");
+                        warn!(
+                            "cannot accept a connection on {} ({error}); trying again; if files are short, raise the limit \
+                             of open files (ulimit -n) or lower --max-connections",
+                            self.listeners[number].endpoint()
+                        );
                         thread::sleep(PAUSE);
                         if !self.inbox.may_sleep() {
                             return;
@@ -111,20 +116,32 @@ impl<S: Send + 'static> Acceptor<S> {
 #[derive(Default)]
 struct Refusals {
     count: usize,
+    last: Option<Peer>,
     reported: Option<Instant>,
 }
 
 impl Refusals {
-    /// How long until a report is due, if there is anything to report.
+    fn add(&mut self, peer: Peer) {
+        self.count += 1;
+        self.last = Some(peer);
+    }
+
+    /// The time until a report is due, if there is a refusal to report.
     fn report_due(&self) -> Option<Duration> {
         let since = self.reported.map_or(REPORT_EVERY, |reported| reported.elapsed());
         (self.count > 0).then(|| REPORT_EVERY.saturating_sub(since))
     }
 
-    fn report(&mut self) {
-        if self.report_due() == Some(Duration::ZERO) {
-            warn!(refused = self.count, "connections refused: there are as many as --max-connections allows");
-            *self = Refusals { count: 0, reported: Some(Instant::now()) };
+    fn report(&mut self, connections_max: usize) {
+        if self.report_due() == Some(Duration::ZERO)
+            && let Some(last) = &self.last
+        {
+            warn!(
+                "refused {} connections, the last from {last}: {connections_max} are open, which is the limit; raise \
+                 --max-connections or close idle clients",
+                self.count
+            );
+            *self = Refusals { count: 0, last: None, reported: Some(Instant::now()) };
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Threads for requests that have to wait: for the device, for a lock.
+//! The blocking pool: threads for requests that have to wait, for the device or for a lock.
 //!
-//! They are started when there is work and nobody to do it, up to a limit, and end when they have had nothing to do for a
-//! while, so that a server whose data is all cached has none.
+//! A thread is started when there is a job and no idle thread, up to a limit. It ends after ten idle seconds,
+//! so that a server whose data is all cached has no such thread.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,25 +12,27 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use tracing::error;
 
-use super::exchange::{Exchange, panic_text};
 use super::placement::Processors;
+use super::responder::Responder;
+use crate::error_text::panic_text;
 
-/// A thread with nothing to do ends after this time.
+/// An idle thread ends after this time.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// Larger output buffers go back to the allocator after use.
 const BUFFER_KEPT_BYTES: usize = 256 * 1024;
 
-/// What one thread of the pool keeps between jobs.
+/// The working memory of one thread of the pool. It is kept between jobs.
+#[derive(Default)]
 pub(crate) struct Workspace {
-    pub(crate) exchange: Exchange,
+    pub(crate) responder: Responder,
     pub(crate) out: Vec<u8>,
 }
 
 /// Work for one thread of the pool.
 pub(crate) type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 
-/// The pool. Clones are handles to the same one.
+/// The pool. All clones are handles to one pool.
 #[derive(Clone)]
 pub(crate) struct BlockingPool {
     shared: Arc<Shared>,
@@ -64,7 +66,7 @@ impl BlockingPool {
         }
     }
 
-    /// Has a job done, in the order of submission as far as there are threads.
+    /// Queues a job. Jobs start in the order of submission.
     pub(crate) fn submit(&self, job: Job) {
         let mut state = self.shared.state.lock();
         state.jobs.push_back(job);
@@ -82,18 +84,23 @@ impl BlockingPool {
         let shared = Arc::clone(&self.shared);
         let started = thread::Builder::new().name("pando-blocking".to_owned()).spawn(move || shared.work());
         let Err(error) = started else { return };
-        error!(%error, "cannot start a thread for requests that wait");
         let mut state = self.shared.state.lock();
         state.threads -= 1;
-        // With other threads the job waits for one of them. With none it is done here: slowly, but done.
+        error!(
+            "cannot start a blocking thread beside {} others ({error}); requests that wait take longer; raise the limit of \
+             threads of this user (ulimit -u) or lower --blocking-threads",
+            state.threads
+        );
+        // With other threads the job waits for one of them. With none it runs here and holds up this I/O
+        // thread.
         let stranded = if state.threads == 0 { state.jobs.pop_front() } else { None };
         drop(state);
         if let Some(job) = stranded {
-            run(job, &mut Workspace { exchange: Exchange::new(), out: Vec::new() });
+            run(job, &mut Workspace::default());
         }
     }
 
-    /// Threads alive, for tests and statistics.
+    /// The number of threads, for tests and statistics.
     pub(crate) fn threads(&self) -> usize {
         self.shared.state.lock().threads
     }
@@ -101,15 +108,15 @@ impl BlockingPool {
 
 impl Shared {
     fn work(&self) {
-        // An I/O thread started this one, which would otherwise have to stay where that stays.
+        // The I/O thread that started this one may be bound to a processor, and a new thread inherits that.
         self.processors.allow();
-        let mut workspace = Workspace { exchange: Exchange::new(), out: Vec::new() };
+        let mut workspace = Workspace::default();
         while let Some(job) = self.next_job() {
             run(job, &mut workspace);
         }
     }
 
-    /// The next job, or none if the thread is to end; it is then no longer counted.
+    /// The next job. `None` ends the thread, which is no longer counted then.
     fn next_job(&self) -> Option<Job> {
         let mut state = self.state.lock();
         loop {
@@ -127,11 +134,15 @@ impl Shared {
     }
 }
 
-/// Does a job. Handlers' panics are caught closer to them; one that comes here is a defect of the network side, and must not
-/// take the thread with it.
+/// Runs a job. The panics of a handler are caught closer to it. One that comes here is a defect of the
+/// network side, and must not end the thread.
 fn run(job: Job, workspace: &mut Workspace) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(workspace))) {
-        error!(panic = panic_text(panic.as_ref()), "a job of the blocking pool panicked");
+        error!(
+            "a request in the blocking pool panicked ({}), and its connection hangs; report this defect with the log line \
+             of the panic",
+            panic_text(panic.as_ref())
+        );
     }
     workspace.out.clear();
     workspace.out.shrink_to(BUFFER_KEPT_BYTES);

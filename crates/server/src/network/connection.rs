@@ -1,71 +1,80 @@
-//! One connection: what it has sent so far, what it has not taken yet, and what it waits for.
+//! One connection: its input, its unsent output, and the phase of its current request.
 //!
 //! # Terms
-//! - *Desk*: what the connections of one I/O thread share: the handler, the pool, one buffer for what was read, one for replies.
-//! - *Input*: bytes that came and are not handled: part of a frame, or frames that wait for their turn. Empty when idle.
-//! - *Output*: bytes of replies that the socket did not take. Empty nearly always.
-//! - *Phase*: whether the next frame may be handled.
+//! - *Thread state*: shared by the connections of one I/O thread: the handler, the pool, one buffer for
+//!   received bytes, one for replies.
+//! - *Input*: received bytes that are not handled yet: part of a frame, or frames that wait for their turn.
+//!   Empty when idle.
+//! - *Output*: bytes of replies that the socket did not take. Nearly always empty.
+//! - *Phase*: whether the next frame may be handled, and what it waits for otherwise.
 //!
-//! # The life of a request that finds everything in memory
-//! 1. The socket reports bytes; one read takes them into the desk's buffer.
-//! 2. [`Exchange::run`] decodes the frame in that buffer and appends the reply to the desk's output.
-//! 3. One write sends it. Neither buffer belongs to the connection, so nothing was allocated.
+//! # The life of a request that is answered from memory
+//! 1. The socket reports bytes. One read takes them into the thread's buffer.
+//! 2. [`Responder::respond`](super::responder::Responder::respond) decodes the frame in that buffer and
+//!    appends the reply to the thread's output.
+//! 3. One write sends the reply. Neither buffer belongs to the connection, so the request allocates no memory
+//!    here.
 //!
 //! # Invariants
-//! - Replies go out in the order of their requests: while one is away or waits, no further frame is handled, and nothing is
-//!   written past bytes that the socket has not taken.
-//! - While output is pending, nothing is read: a client that does not read its replies cannot make the server buffer more of
-//!   them than one burst.
-//! - Input never grows beyond one frame and one read.
+//! - Replies go out in the order of their requests. While a request waits or is in the pool, no further frame
+//!   is handled, and no byte is written past bytes that the socket has not taken.
+//! - While output is pending, the connection reads nothing. A client that does not read its replies can make
+//!   the server buffer one burst of them at most.
+//! - The input never grows beyond one frame and one read.
 
 use std::io;
 use std::sync::Arc;
 
+use pando_commands::{BlockingMode, StorageError};
 use pando_wire::frame_length;
 use tracing::{debug, warn};
 
-use super::desk::{Accepted, Desk, Slot};
-use super::errand::{AwayResult, Errand, Returned, start_wait};
-use super::exchange::{Exchanged, LateReply};
-use super::handler::{Attempt, Handler, Outcome};
+use super::handler::Handler;
 use super::permits::Permit;
+use super::pool_handoff::PoolHandoff;
+use super::pool_request::{PoolOutcome, PoolReply, PoolRequest, start_wait};
 use super::reads::{ReadEnd, Taken};
-use super::rendezvous::Rendezvous;
+use super::responder::{Exchange, LateReply, Response};
 use super::stream::{Peer, ReadOutcome, Stream, WriteOutcome};
+use super::thread_state::{Accepted, Slot, ThreadState};
+use crate::error_text::error_text;
 
 /// Replies are collected up to this size before they are sent.
 const BURST_BYTES: usize = 256 * 1024;
-/// Room for one read when part of a frame is there already. What a header claims is believed in steps.
+/// Room for one read when part of a frame is there already. The length that a header claims is allocated in
+/// steps.
 const READ_STEP_BYTES: usize = 64 * 1024;
-/// Room beyond a frame's end, so that the read which completes it comes back short, and thereby says that nothing follows.
+/// Room beyond the end of a frame. It makes the read that completes the frame come back short: nothing
+/// follows.
 const READ_BEYOND_BYTES: usize = 512;
-/// Reads of blocks that a request waits for one after the other in the event loop. Most are handled from their beginning each time,
-/// so that one which needs many is better off with a thread: a document by its index takes four.
-const ROUNDS_MAX: u8 = 4;
-/// Longer requests are not handled from their beginning again and again.
+/// Block reads that a request waits for in the event loop, one after the other. Most requests start again
+/// after each, so that one with many reads is better off in the pool. Four are enough for a document by its
+/// secondary index.
+const BLOCK_READS_MAX: u8 = 4;
+/// Longer requests go to the pool, because handling them again after each block read costs too much.
 const READING_FRAME_BYTES_MAX: usize = 16 * 1024;
-/// Reads before other connections have their turn.
-const READS_MAX: usize = 8;
+/// Reads of the socket before other connections have their turn.
+const SOCKET_READS_MAX: usize = 8;
 
-/// Whether the next frame may be handled.
+/// The phase of the current request. Only in the first one may the next frame be handled.
 #[derive(Debug)]
 enum Phase {
-    /// Yes.
+    /// No request is under way.
     Serving,
-    /// No: a request, whose frame stands first in the input, waits for a read.
+    /// A request, whose frame stands first in the input, waits for a block read.
     Reading,
-    /// No: a request is with the pool, and the session with it.
-    Away,
-    /// No: a reply waits.
+    /// A request is in the blocking pool, and the session with it.
+    InPool,
+    /// A reply waits for the log.
     Waiting(LateReply),
-    /// Never again: closed once the output is sent.
-    Leaving,
+    /// No request is handled any more. The connection closes once the output is sent.
+    Closing,
 }
 
-/// What the I/O thread does with the connection next.
+/// The next step of the I/O thread for a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Wait for its socket, or for a note.
+    /// Wait for its socket, or for a message.
     Rest,
     /// Give it another turn after the others.
     Again,
@@ -81,13 +90,13 @@ pub(crate) struct Connection<S> {
     input: Vec<u8>,
     output: Vec<u8>,
     phase: Phase,
-    /// Reads of blocks that the request at the front of the input has waited for.
-    rounds: u8,
+    /// Block reads that the request at the front of the input has waited for.
+    block_reads: u8,
     /// The socket has reported bytes, and no read since came back short.
     readable: bool,
-    /// The peer has said that it will send no more; a short read does not mean that nothing is left to be told.
+    /// The peer has ended its side. A short read then does not mean that the socket has no more to report.
     ended: bool,
-    rendezvous: Arc<Rendezvous>,
+    handoff: Arc<PoolHandoff>,
     _permit: Permit,
 }
 
@@ -100,10 +109,10 @@ impl<S: Send + 'static> Connection<S> {
             input: Vec::new(),
             output: Vec::new(),
             phase: Phase::Serving,
-            rounds: 0,
+            block_reads: 0,
             readable: false,
             ended: false,
-            rendezvous: Arc::default(),
+            handoff: Arc::default(),
             _permit: accepted.permit,
         }
     }
@@ -112,37 +121,44 @@ impl<S: Send + 'static> Connection<S> {
         self.stream.raw()
     }
 
-    /// Takes the session out at the end. `None` while it is with the pool.
+    /// The other end, for the log.
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Takes the session out at the end. `None` while it is in the pool.
     pub(crate) fn take_session(&mut self) -> Option<S> {
         self.session.take()
     }
 
-    /// Whether the connection can be closed without cutting off an answer.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        matches!(self.phase, Phase::Serving | Phase::Leaving) && self.output.is_empty()
+    /// Whether the connection can be closed without losing a reply.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Serving | Phase::Closing) && self.output.is_empty()
     }
 
-    /// Handles no further request: the server stops.
-    pub(crate) fn dismiss(&mut self) {
+    /// Begins to close, because the server stops: no further request is handled.
+    pub(crate) fn begin_close(&mut self) {
         match self.phase {
-            Phase::Serving => self.phase = Phase::Leaving,
-            // Whoever brings it back has to wake the thread, which would otherwise sleep until its deadline.
-            Phase::Away => {
-                let _whereabouts = self.rendezvous.want();
-            }
-            Phase::Reading | Phase::Waiting(_) | Phase::Leaving => {}
+            Phase::Serving => self.phase = Phase::Closing,
+            // Without the wake-up on its return the thread would sleep until its deadline.
+            Phase::InPool => self.handoff.await_return(),
+            Phase::Reading | Phase::Waiting(_) | Phase::Closing => {}
         }
     }
 
-    /// The socket has something to say.
+    /// Notes an event of the socket.
     pub(crate) fn note_event(&mut self, event: &mio::event::Event) {
         self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         self.ended |= event.is_read_closed() || event.is_error();
     }
 
-    /// Does what can be done now.
-    pub(crate) fn advance<H: Handler<Session = S>>(&mut self, slot: Slot, desk: &mut Desk<H>) -> Next {
-        match self.try_advance(slot, desk) {
+    /// Takes the connection as far as it can go without waiting.
+    pub(crate) fn advance<H: Handler<Session = S>>(
+        &mut self,
+        slot: Slot,
+        thread: &mut ThreadState<H>,
+    ) -> Next {
+        match self.try_advance(slot, thread) {
             Ok(next) => next,
             Err(error) => {
                 debug!(peer = %self.peer, %error, "connection lost");
@@ -151,40 +167,43 @@ impl<S: Send + 'static> Connection<S> {
         }
     }
 
-    /// The socket is gone, or the connection cannot go on. What is with the pool or waits has to come home first; the next
-    /// read after that ends the connection.
+    /// The socket is gone, or the connection cannot go on. A request in the pool, or one that waits, has to
+    /// come back first; the next read after that ends the connection.
     pub(crate) fn lost(&mut self) -> Next {
         self.output = Vec::new();
         self.readable = true;
         self.ended = true;
         match self.phase {
-            Phase::Serving | Phase::Leaving => Next::Close,
-            Phase::Reading | Phase::Away | Phase::Waiting(_) => Next::Rest,
+            Phase::Serving | Phase::Closing => Next::Close,
+            Phase::Reading | Phase::InPool | Phase::Waiting(_) => Next::Rest,
         }
     }
 
-    fn try_advance<H: Handler<Session = S>>(&mut self, slot: Slot, desk: &mut Desk<H>) -> io::Result<Next> {
-        for _ in 0..READS_MAX {
+    fn try_advance<H: Handler<Session = S>>(
+        &mut self,
+        slot: Slot,
+        thread: &mut ThreadState<H>,
+    ) -> io::Result<Next> {
+        for _ in 0..SOCKET_READS_MAX {
             self.flush()?;
             match self.phase {
-                Phase::Leaving if self.output.is_empty() => return Ok(Next::Close),
-                Phase::Leaving | Phase::Reading | Phase::Waiting(_) => return Ok(Next::Rest),
-                Phase::Away => {
+                Phase::Closing if self.output.is_empty() => return Ok(Next::Close),
+                Phase::Closing | Phase::Reading | Phase::Waiting(_) => return Ok(Next::Rest),
+                Phase::InPool => {
                     if self.readable || !self.input.is_empty() {
-                        // If it is in the inbox, the thread finds it there before it sleeps.
-                        let _whereabouts = self.rendezvous.want();
+                        self.handoff.await_return();
                     }
                     return Ok(Next::Rest);
                 }
                 Phase::Serving if !self.output.is_empty() => {
                     if let Some(session) = &mut self.session {
-                        desk.handler.stalled(session);
+                        thread.handler.stalled(session);
                     }
                     return Ok(Next::Rest);
                 }
                 Phase::Serving => {}
             }
-            self.serve_input(slot, desk)?;
+            self.serve_input(slot, thread)?;
             if !matches!(self.phase, Phase::Serving) || !self.output.is_empty() {
                 // Once more around, to see what the new phase asks for; no further bytes are read in it.
                 continue;
@@ -192,24 +211,29 @@ impl<S: Send + 'static> Connection<S> {
             if !self.readable {
                 return Ok(Next::Rest);
             }
-            if self.read(slot, desk)? == ReadOutcome::Ended {
+            if self.read(slot, thread)? == ReadOutcome::Ended {
                 return Ok(Next::Close);
             }
         }
         Ok(Next::Again)
     }
 
-    /// Reads once: into the desk's buffer, whose frames are handled right there, or behind the part of a frame that is here.
-    fn read<H: Handler<Session = S>>(&mut self, slot: Slot, desk: &mut Desk<H>) -> io::Result<ReadOutcome> {
+    /// Reads once. A connection with input appends to it. Any other reads into the thread's buffer, and the
+    /// frames are handled there.
+    fn read<H: Handler<Session = S>>(
+        &mut self,
+        slot: Slot,
+        thread: &mut ThreadState<H>,
+    ) -> io::Result<ReadOutcome> {
         let outcome = if self.input.is_empty() {
-            let mut received = std::mem::take(&mut desk.received);
+            let mut received = std::mem::take(&mut thread.received);
             received.clear();
             let outcome = self.stream.read(&mut received);
-            let served = self.serve_frames(slot, &received, desk);
+            let served = self.serve_frames(slot, &received, thread);
             if let Ok(consumed) = served {
-                self.keep(&received[consumed..], desk);
+                self.keep(&received[consumed..], thread);
             }
-            desk.received = received;
+            thread.received = received;
             served?;
             outcome?
         } else {
@@ -225,18 +249,22 @@ impl<S: Send + 'static> Connection<S> {
         Ok(outcome)
     }
 
-    /// Keeps bytes that were not handled.
-    fn keep<H: Handler<Session = S>>(&mut self, rest: &[u8], desk: &mut Desk<H>) {
+    /// Keeps the bytes that were not handled as the input.
+    fn keep<H: Handler<Session = S>>(&mut self, rest: &[u8], thread: &mut ThreadState<H>) {
         if !rest.is_empty() {
             let expected = frame_length(rest).ok().flatten().unwrap_or(0).max(rest.len());
-            self.input = desk.spare.take(expected);
+            self.input = thread.buffers.take(expected);
             self.input.extend_from_slice(rest);
         }
     }
 
     /// Handles the whole frames of the input.
-    fn serve_input<H: Handler<Session = S>>(&mut self, slot: Slot, desk: &mut Desk<H>) -> io::Result<()> {
-        // An impossible length goes on, to be reported.
+    fn serve_input<H: Handler<Session = S>>(
+        &mut self,
+        slot: Slot,
+        thread: &mut ThreadState<H>,
+    ) -> io::Result<()> {
+        // An impossible length goes on, so that it is reported.
         let waits_for_more = match frame_length(&self.input) {
             Ok(length) => length.is_none_or(|length| length > self.input.len()),
             Err(_) => false,
@@ -245,9 +273,9 @@ impl<S: Send + 'static> Connection<S> {
             return Ok(());
         }
         let mut input = std::mem::take(&mut self.input);
-        let consumed = self.serve_frames(slot, &input, desk)?;
+        let consumed = self.serve_frames(slot, &input, thread)?;
         if consumed == input.len() {
-            desk.spare.put(input);
+            thread.buffers.put(input);
         } else {
             input.drain(..consumed);
             self.input = input;
@@ -255,13 +283,13 @@ impl<S: Send + 'static> Connection<S> {
         Ok(())
     }
 
-    /// Handles the whole frames at the front of `bytes` as far as the phase allows, and sends their replies. Gives the number
-    /// of bytes that are dealt with.
+    /// Handles the whole frames at the front of `bytes` as far as the phase allows, and sends their replies.
+    /// Gives the number of bytes that are handled.
     fn serve_frames<H: Handler<Session = S>>(
         &mut self,
         slot: Slot,
         bytes: &[u8],
-        desk: &mut Desk<H>,
+        thread: &mut ThreadState<H>,
     ) -> io::Result<usize> {
         let mut at = 0;
         while matches!(self.phase, Phase::Serving) && self.output.is_empty() {
@@ -269,147 +297,174 @@ impl<S: Send + 'static> Connection<S> {
                 Ok(Some(length)) if at + length <= bytes.len() => at + length,
                 Ok(_) => break,
                 Err(error) => {
-                    warn!(peer = %self.peer, %error, "closing a connection: it sent no message");
-                    self.phase = Phase::Leaving;
+                    warn!("closing connection {}: malformed message ({error})", self.peer);
+                    self.phase = Phase::Closing;
                     at = bytes.len();
                     break;
                 }
             };
-            if self.serve_frame(slot, &bytes[at..end], desk)? == Served::NotYet {
+            if self.serve_frame(slot, &bytes[at..end], thread)? == Served::NotYet {
                 break;
             }
             at = end;
         }
-        self.send(desk)?;
+        self.send(thread)?;
         Ok(at)
     }
 
-    /// Handles one frame. Its reply is in the desk's output, or the phase says where it is.
+    /// Handles one frame. Its reply is in the thread's output, or the phase says where the request is.
     fn serve_frame<H: Handler<Session = S>>(
         &mut self,
         slot: Slot,
         frame: &[u8],
-        desk: &mut Desk<H>,
+        thread: &mut ThreadState<H>,
     ) -> io::Result<Served> {
         let session = self.session.as_mut().expect("a connection that serves has its session");
-        let exchange = &mut desk.exchange;
-        match exchange.run(&*desk.handler, session, &self.peer, frame, Attempt::CachedOnly, &mut desk.out) {
-            Exchanged::Done => {
-                self.rounds = 0;
-                if desk.out.len() > BURST_BYTES {
-                    self.send(desk)?;
+        let mut exchange = Exchange {
+            handler: &*thread.handler,
+            session,
+            peer: &self.peer,
+            blocking: BlockingMode::CachedOnly,
+            out: &mut thread.out,
+        };
+        match thread.responder.respond(&mut exchange, frame) {
+            Response::Done => {
+                self.block_reads = 0;
+                if thread.out.len() > BURST_BYTES {
+                    self.send(thread)?;
                 }
             }
-            Exchanged::WouldBlock(missed) => {
+            Response::WouldBlock(missed) => {
                 if let Some(missed) = missed
-                    && self.rounds < ROUNDS_MAX
+                    && self.block_reads < BLOCK_READS_MAX
                     && frame.len() <= READING_FRAME_BYTES_MAX
-                    && desk.reads.push(slot, &missed) == Taken::Yes
+                    && thread.reads.push(slot, &missed) == Taken::Yes
                 {
-                    self.rounds += 1;
+                    self.block_reads += 1;
                     self.phase = Phase::Reading;
                     return Ok(Served::NotYet);
                 }
-                // The pool writes its reply itself, so everything before it has to be gone.
-                self.send(desk)?;
+                // The pool thread writes the reply itself, so every reply before it has to be sent.
+                self.send(thread)?;
                 if !self.output.is_empty() {
                     return Ok(Served::NotYet);
                 }
-                self.send_away(slot, frame, desk);
+                self.submit_to_pool(slot, frame, thread);
             }
-            Exchanged::Later(reply, wait) => {
-                self.rounds = 0;
+            Response::Later(reply, wait) => {
+                self.block_reads = 0;
                 self.phase = Phase::Waiting(reply);
-                start_wait(wait, slot, &desk.inbox);
+                start_wait(wait, slot, &thread.inbox);
             }
-            Exchanged::Close => self.phase = Phase::Leaving,
+            Response::Close => self.phase = Phase::Closing,
         }
         Ok(Served::Yes)
     }
 
-    /// Hands a request to the pool.
-    fn send_away<H: Handler<Session = S>>(&mut self, slot: Slot, frame: &[u8], desk: &mut Desk<H>) {
+    /// Submits a request to the blocking pool.
+    fn submit_to_pool<H: Handler<Session = S>>(
+        &mut self,
+        slot: Slot,
+        frame: &[u8],
+        thread: &mut ThreadState<H>,
+    ) {
         let session = self.session.take().expect("a connection that serves has its session");
-        let mut copy = desk.spare.take(frame.len());
+        let mut copy = thread.buffers.take(frame.len());
         copy.extend_from_slice(frame);
-        let errand = Errand {
+        let request = PoolRequest {
             slot,
             session,
             frame: copy,
             peer: self.peer.clone(),
             stream: Arc::clone(&self.stream),
-            handler: Arc::clone(&desk.handler),
-            inbox: Arc::clone(&desk.inbox),
-            rendezvous: Arc::clone(&self.rendezvous),
+            handler: Arc::clone(&thread.handler),
+            inbox: Arc::clone(&thread.inbox),
+            handoff: Arc::clone(&self.handoff),
         };
-        self.phase = Phase::Away;
-        self.rounds = 0;
-        self.rendezvous.depart();
-        desk.pool.submit(Box::new(move |workspace| errand.run(workspace)));
+        self.phase = Phase::InPool;
+        self.block_reads = 0;
+        self.handoff.submit();
+        thread.pool.submit(Box::new(move |workspace| request.run(workspace)));
     }
 
-    /// The read that the first request of the input waited for has ended; the request is handled again.
+    /// The block read that the first request of the input waited for has ended. The request is handled again.
     pub(crate) fn end_read(&mut self, end: ReadEnd) {
-        assert!(matches!(self.phase, Phase::Reading), "only who waits for a read hears of its end");
+        assert!(
+            matches!(self.phase, Phase::Reading),
+            "only a request that waits for a read goes on at its end"
+        );
         self.phase = Phase::Serving;
         if end == ReadEnd::Failed {
-            // The pool reads again, and tells the client.
-            self.rounds = ROUNDS_MAX;
+            // The request goes to the pool, which reads again and tells the client of the failure.
+            self.block_reads = BLOCK_READS_MAX;
         }
     }
 
     /// A request has come back from the pool.
-    pub(crate) fn come_back<H: Handler<Session = S>>(&mut self, returned: Returned<S>, desk: &mut Desk<H>) {
-        assert!(matches!(self.phase, Phase::Away), "only what was sent away comes back");
-        self.session = Some(returned.session);
-        desk.spare.put(returned.frame);
-        match returned.result {
-            AwayResult::Answered(unsent) => {
+    pub(crate) fn return_from_pool<H: Handler<Session = S>>(
+        &mut self,
+        reply: PoolReply<S>,
+        thread: &mut ThreadState<H>,
+    ) {
+        assert!(matches!(self.phase, Phase::InPool), "only a submitted request comes back");
+        self.session = Some(reply.session);
+        thread.buffers.put(reply.frame);
+        match reply.outcome {
+            PoolOutcome::Answered(unsent) => {
                 self.output = unsent;
                 self.phase = Phase::Serving;
             }
-            AwayResult::Later(reply) => self.phase = Phase::Waiting(reply),
-            AwayResult::Close(unsent) => {
+            PoolOutcome::Later(reply) => self.phase = Phase::Waiting(reply),
+            PoolOutcome::Close(unsent) => {
                 self.output = unsent;
-                self.phase = Phase::Leaving;
+                self.phase = Phase::Closing;
             }
         }
     }
 
-    /// The reply that waited may go.
-    pub(crate) fn end_wait<H: Handler<Session = S>>(&mut self, outcome: Outcome, desk: &mut Desk<H>) {
+    /// The wait of a late reply is over.
+    pub(crate) fn end_wait<H: Handler<Session = S>>(
+        &mut self,
+        outcome: Result<(), StorageError>,
+        thread: &mut ThreadState<H>,
+    ) {
         let Phase::Waiting(reply) = std::mem::replace(&mut self.phase, Phase::Serving) else {
             panic!("only a reply that waits can be released");
         };
         match outcome {
-            Outcome::Send => desk.out.extend_from_slice(&reply.frame),
-            Outcome::Close => {
-                warn!(peer = %self.peer, "closing a connection: its write cannot be made durable");
-                self.phase = Phase::Leaving;
+            Ok(()) => thread.out.extend_from_slice(&reply.frame),
+            Err(error) => {
+                warn!(
+                    "closing connection {} without a reply: its write cannot be made durable ({}); mend the cause and \
+                     restart the server",
+                    self.peer,
+                    error_text(&error)
+                );
+                self.phase = Phase::Closing;
             }
         }
-        if let Err(error) = self.send(desk) {
+        if let Err(error) = self.send(thread) {
             debug!(peer = %self.peer, %error, "connection lost");
             self.lost();
         }
     }
 
-    /// Sends the desk's output; what the socket does not take stays with the connection.
-    fn send<H: Handler<Session = S>>(&mut self, desk: &mut Desk<H>) -> io::Result<()> {
-        if desk.out.is_empty() {
+    /// Sends the thread's output. The connection keeps the bytes that the socket does not take.
+    fn send<H: Handler<Session = S>>(&mut self, thread: &mut ThreadState<H>) -> io::Result<()> {
+        if thread.out.is_empty() {
             return Ok(());
         }
         let outcome =
-            if self.output.is_empty() { self.stream.write(&desk.out) } else { Ok(WriteOutcome::Partly(0)) };
+            if self.output.is_empty() { self.stream.write(&thread.out) } else { Ok(WriteOutcome::Partly(0)) };
         if let Ok(WriteOutcome::Partly(written)) = outcome {
-            self.output.extend_from_slice(&desk.out[written..]);
+            self.output.extend_from_slice(&thread.out[written..]);
         }
-        desk.out.clear();
-        desk.out.shrink_to(2 * BURST_BYTES);
+        thread.out.clear();
+        thread.out.shrink_to(2 * BURST_BYTES);
         outcome.map(drop)
     }
 
-    /// Tries again to send what the socket did not take.
+    /// Sends the bytes that the socket did not take before.
     fn flush(&mut self) -> io::Result<()> {
         if self.output.is_empty() {
             return Ok(());
@@ -422,10 +477,10 @@ impl<S: Send + 'static> Connection<S> {
     }
 }
 
-/// Whether a frame was dealt with.
+/// Whether a frame was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
     Yes,
-    /// Nothing was done; it has to be offered again.
+    /// It has to be offered again.
     NotYet,
 }

@@ -1,11 +1,11 @@
-//! Error replies to what never becomes a request: damaged messages, old protocols, a panic.
+//! Error replies that the network side writes itself: to damaged messages, to old protocols, after a panic.
 //!
-//! They have the shape of every MongoDB error: `{ok: 0.0, errmsg: …, code: …, codeName: …}`. The codes are those that MongoDB
-//! 6.0.27 was observed to send.
+//! They have the shape of every MongoDB error: `{ok: 0.0, errmsg: …, code: …, codeName: …}`. The codes are
+//! those that MongoDB 6.0.27 was observed to send.
 
 use pando_wire::WireError;
 
-/// A refusal that the network side makes itself.
+/// The reason of a refusal.
 #[derive(Debug)]
 pub(crate) enum Refusal<'a> {
     /// The frame is not a message.
@@ -73,7 +73,7 @@ fn malformed_code(error: &WireError) -> (i32, &'static str) {
         WireError::Truncated { .. } | WireError::Unterminated { .. } | WireError::SequenceLength { .. } => {
             (15, "Overflow")
         }
-        // The rest closes the connection, or is of this side's own making.
+        // The rest closes the connection, or comes from writing a reply.
         _ => (17, "ProtocolError"),
     }
 }

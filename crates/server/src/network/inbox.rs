@@ -1,8 +1,8 @@
-//! What other threads tell an I/O thread.
+//! The inbox of a thread that polls: messages from other threads.
 //!
-//! A thread that sleeps in `poll` must be woken, which costs a system call and a context switch; one that is at work looks
-//! here by itself before it sleeps. So the inbox knows which of the two it is, under its one lock, and a burst of messages
-//! (a synced log that frees a hundred replies) wakes the thread once.
+//! A thread that sleeps in `poll` must be woken, which costs a system call and a context switch. A thread
+//! that is awake looks into its inbox before it sleeps. The inbox knows which of the two holds, under its one
+//! lock. So a burst of messages wakes the thread once: a synced log may release a hundred replies.
 
 use std::io;
 
@@ -15,9 +15,9 @@ pub(crate) const WAKE_TOKEN: Token = Token(usize::MAX);
 /// Whether a message is worth waking a sleeping thread for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// Wake it.
+    /// Yes.
     Now,
-    /// It can wait until the thread wakes for something else.
+    /// No. The thread finds it when it wakes for something else.
     WhenAwake,
 }
 
@@ -50,35 +50,38 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// Wakes the thread if it sleeps, so that it looks at what is there.
-    pub(crate) fn nudge(&self) {
+    /// Wakes the thread if it sleeps, so that it reads its messages.
+    pub(crate) fn wake_if_asleep(&self) {
         if std::mem::take(&mut self.state.lock().sleeping) {
             self.wake();
         }
     }
 
-    /// Takes all messages, in exchange for an empty vector that keeps its room.
+    /// Takes all messages in exchange for an empty vector, whose room is kept.
     pub(crate) fn take(&self, into: &mut Vec<M>) {
-        assert!(into.is_empty(), "messages that were taken must be dealt with first");
+        assert!(into.is_empty(), "the messages that were taken last must be handled first");
         std::mem::swap(&mut self.state.lock().messages, into);
     }
 
-    /// Whether the thread may sleep now: yes if there is nothing to do, and from then on a message wakes it.
+    /// Whether the thread may sleep: yes if there is no message. From then on a message wakes it.
     pub(crate) fn may_sleep(&self) -> bool {
         let mut state = self.state.lock();
         state.sleeping = state.messages.is_empty();
         state.sleeping
     }
 
-    /// The thread is up again.
+    /// Notes that the thread is awake again.
     pub(crate) fn awake(&self) {
         self.state.lock().sleeping = false;
     }
 
     fn wake(&self) {
         if let Err(error) = self.waker.wake() {
-            // The counter behind it is full only if the thread was woken 2^64 times without looking.
-            tracing::error!(%error, "cannot wake an I/O thread");
+            // Cannot happen with an eventfd: its counter is full only after 2^64 wake-ups of a thread that
+            // never looks.
+            tracing::error!(
+                "cannot wake a network thread ({error}); replies may be late; restart the server"
+            );
         }
     }
 }

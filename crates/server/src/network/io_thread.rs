@@ -1,14 +1,18 @@
 //! The event loop of one I/O thread.
 //!
-//! 1. Take the notes from the inbox: new connections, requests that came back from the pool, waits that are over.
-//! 2. Send the reads that requests wait for to the kernel, take back what came, and handle those requests again.
+//! # A turn of the loop
+//! 1. Take the messages from the inbox: new connections, requests that came back from the pool, waits that
+//!    are over.
+//! 2. Give the queued block reads to the kernel, take the completed ones, and handle their requests again.
 //! 3. Give a turn to each connection that had more to read than its last turn allowed.
-//! 4. Once in a while, let others have the processor.
-//! 5. Poll: without waiting if there is anything left to do, otherwise until a socket or a note reports.
+//! 4. Every eighth turn, yield the processor.
+//! 5. Poll. With work left the poll does not wait; otherwise it waits for a socket or a message.
 //! 6. Advance each connection whose socket reported.
 //!
-//! Invariants: a connection belongs to one thread for life. A slot is not given to another connection while a note about it
-//! may still come, that is, while its request is with the pool or waits for a read, or its reply waits.
+//! # Invariants
+//! - A connection belongs to one thread for life.
+//! - A slot is not given to another connection while a message about it may still come. That is the case
+//!   while its request is in the pool or waits for a read, and while its reply waits.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,31 +26,35 @@ use tracing::{debug, error, warn};
 
 use super::blocking_pool::BlockingPool;
 use super::connection::{Connection, Next};
-use super::desk::{Accepted, Desk, Note, Slot};
-use super::exchange::panic_text;
 use super::handler::Handler;
 use super::inbox::{Inbox, WAKE_TOKEN};
 use super::reads::{ReadEnd, Reads};
+use super::thread_state::{Accepted, Slot, ThreadMessage, ThreadState};
+use crate::error_text::panic_text;
 
-/// One read of a connection that has nothing buffered. Most requests fit many times over.
+/// One read of a connection without input. Most requests fit many times over.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// The token under which the queue of reads reports.
+/// The token under which the queue of block reads reports.
 const READS_TOKEN: Token = Token(WAKE_TOKEN.0 - 1);
-/// Turns of the loop after which another thread may have the processor. A loop that always finds something to do keeps it for a
-/// whole time slice of the scheduler (3 ms), in which clients on the same machine, and so the other I/O threads, run out of work:
-/// 10 % of two processors were idle under full load. Fewer turns cost more switches than they bring.
+/// Turns of the loop after which it yields the processor. A loop that always has work keeps the processor for
+/// a whole time slice of the scheduler (3 ms). Clients on the same machine, and so the other I/O threads, run
+/// out of work meanwhile: 10 % of two processors were idle under full load. Yielding more often costs more
+/// switches than it gains.
 const TURNS_BEFORE_YIELD: u32 = 8;
+/// Connections that one log line names.
+const PEERS_SHOWN_MAX: usize = 5;
 /// Events taken from one poll.
 const EVENTS_MAX: usize = 1024;
 
 /// One I/O thread.
 pub(crate) struct IoThread<H: Handler> {
     poll: Poll,
-    desk: Desk<H>,
+    state: ThreadState<H>,
     connections: Slab<Connection<H::Session>>,
-    notes: Vec<Note<H::Session>>,
+    messages: Vec<ThreadMessage<H::Session>>,
     queued_reads: usize,
     ended_reads: Vec<(Slot, ReadEnd)>,
+    /// Connections that want another turn.
     again: Vec<Slot>,
     stop_at: Option<Instant>,
 }
@@ -55,12 +63,12 @@ impl<H: Handler> IoThread<H> {
     pub(crate) fn new(handler: Arc<H>, pool: BlockingPool, queued_reads: usize) -> io::Result<IoThread<H>> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(&poll)?);
-        let desk = Desk::new(handler, pool, inbox, RECEIVE_BYTES);
+        let state = ThreadState::new(handler, pool, inbox, RECEIVE_BYTES);
         Ok(IoThread {
             poll,
-            desk,
+            state,
             connections: Slab::new(),
-            notes: Vec::new(),
+            messages: Vec::new(),
             queued_reads,
             ended_reads: Vec::new(),
             again: Vec::new(),
@@ -68,20 +76,20 @@ impl<H: Handler> IoThread<H> {
         })
     }
 
-    pub(crate) fn inbox(&self) -> Arc<Inbox<Note<H::Session>>> {
-        Arc::clone(&self.desk.inbox)
+    pub(crate) fn inbox(&self) -> Arc<Inbox<ThreadMessage<H::Session>>> {
+        Arc::clone(&self.state.inbox)
     }
 
-    /// Runs until it was told to stop and has no connection left, or its time is up.
+    /// Runs until the server stops and the thread has no connection left, or its time is up.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         self.open_reads();
         let mut turns = 0;
         loop {
-            self.read_notes();
+            self.read_messages();
             self.exchange_reads();
             self.give_turns();
-            // Here, and not after the poll: the last connection may just have ended, and nothing would end the poll.
+            // Not after the poll: if the last connection has just ended, no event would end the poll.
             if self.is_finished() {
                 return;
             }
@@ -90,15 +98,18 @@ impl<H: Handler> IoThread<H> {
                 turns = 0;
                 std::thread::yield_now();
             }
-            let idle = self.again.is_empty() && !self.desk.reads.is_busy() && self.desk.inbox.may_sleep();
+            let idle = self.again.is_empty() && !self.state.reads.is_busy() && self.state.inbox.may_sleep();
             let timeout = if idle { self.time_left() } else { Some(Duration::ZERO) };
             let polled = self.poll.poll(&mut events, timeout);
-            self.desk.inbox.awake();
+            self.state.inbox.awake();
             match polled {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    error!(%error, "an I/O thread cannot poll its connections and ends");
+                    error!(
+                        "an I/O thread ends, because it cannot poll its {} connections ({error}); restart the server",
+                        self.connections.len()
+                    );
                     return;
                 }
             }
@@ -119,9 +130,13 @@ impl<H: Handler> IoThread<H> {
             None => false,
             Some(_) if self.connections.is_empty() => true,
             Some(stop_at) if Instant::now() >= stop_at => {
+                let first = self.connections.iter().take(PEERS_SHOWN_MAX);
+                let peers: Vec<String> = first.map(|(_, connection)| connection.peer().to_string()).collect();
                 warn!(
-                    connections = self.connections.len(),
-                    "requests were still under way when the time to stop was up"
+                    "stopping without a reply to {} connections, whose requests did not end in time (first: {}); \
+                     --stop-grace allows more time",
+                    self.connections.len(),
+                    peers.join(", ")
                 );
                 true
             }
@@ -129,29 +144,33 @@ impl<H: Handler> IoThread<H> {
         }
     }
 
-    /// How long a poll may wait: for ever, unless the server is stopping.
+    /// The longest wait of a poll: without end, unless the server is stopping.
     fn time_left(&self) -> Option<Duration> {
         self.stop_at.map(|stop_at| stop_at.saturating_duration_since(Instant::now()))
     }
 
-    /// Opens the queue of reads; here, because it belongs to the thread that opens it.
+    /// Opens the queue of block reads. It belongs to the thread that opens it, so this cannot be done
+    /// earlier.
     fn open_reads(&mut self) {
         let reads = Reads::open(self.queued_reads);
         if let Some(descriptor) = reads.descriptor() {
             let registry = self.poll.registry();
             if let Err(error) = registry.register(&mut SourceFd(&descriptor), READS_TOKEN, Interest::READABLE)
             {
-                warn!(%error, "cannot watch the queue of reads: requests that need the device wait in blocking threads");
+                warn!(
+                    "cannot watch the queue of block reads ({error}); requests that need the device wait in blocking \
+                     threads instead"
+                );
                 return;
             }
         }
-        self.desk.reads = reads;
+        self.state.reads = reads;
     }
 
-    /// Sends reads to the kernel and goes on with the requests whose reads have come back.
+    /// Gives block reads to the kernel and goes on with the requests whose reads are complete.
     fn exchange_reads(&mut self) {
         let mut ended = std::mem::take(&mut self.ended_reads);
-        self.desk.reads.exchange(&mut ended);
+        self.state.reads.exchange(&mut ended);
         for (slot, end) in ended.drain(..) {
             let connection =
                 self.connections.get_mut(slot.0).expect("a slot is kept while its request reads");
@@ -164,42 +183,45 @@ impl<H: Handler> IoThread<H> {
         self.ended_reads = ended;
     }
 
-    fn read_notes(&mut self) {
-        let mut notes = std::mem::take(&mut self.notes);
-        self.desk.inbox.take(&mut notes);
-        for note in notes.drain(..) {
-            match note {
-                Note::Accepted(accepted) => self.welcome(accepted),
-                Note::Back(slot, returned) => {
-                    let connection =
-                        self.connections.get_mut(slot.0).expect("a slot is kept while its request is away");
-                    connection.come_back(returned, &mut self.desk);
+    fn read_messages(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.state.inbox.take(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                ThreadMessage::Accepted(accepted) => self.admit(accepted),
+                ThreadMessage::Returned(slot, reply) => {
+                    let connection = self
+                        .connections
+                        .get_mut(slot.0)
+                        .expect("a slot is kept while its request is in the pool");
+                    connection.return_from_pool(reply, &mut self.state);
                     self.resume(slot);
                 }
-                Note::WaitOver(slot, outcome) => {
+                ThreadMessage::WaitOver(slot, outcome) => {
                     let connection =
                         self.connections.get_mut(slot.0).expect("a slot is kept while its reply waits");
-                    connection.end_wait(outcome, &mut self.desk);
+                    connection.end_wait(outcome, &mut self.state);
                     self.resume(slot);
                 }
-                Note::Stop(stop_at) => self.stop(stop_at),
+                ThreadMessage::Stop(stop_at) => self.stop(stop_at),
             }
         }
-        self.notes = notes;
+        self.messages = messages;
     }
 
-    /// Lets a connection go on whose request is answered; or, when the server stops, not.
+    /// Goes on with a connection whose request is answered. While the server stops, the connection closes
+    /// instead.
     fn resume(&mut self, slot: Slot) {
         if self.stop_at.is_some()
             && let Some(connection) = self.connections.get_mut(slot.0)
         {
-            connection.dismiss();
+            connection.begin_close();
         }
         self.advance(slot);
     }
 
     fn give_turns(&mut self) {
-        // Those that want yet another turn come after everybody who reports in the meantime.
+        // A connection that wants yet another turn gets it after those that report in the meantime.
         let turns = std::mem::take(&mut self.again);
         for slot in turns {
             self.advance(slot);
@@ -208,12 +230,16 @@ impl<H: Handler> IoThread<H> {
 
     fn advance(&mut self, slot: Slot) {
         let Some(connection) = self.connections.get_mut(slot.0) else { return };
-        let desk = &mut self.desk;
+        let state = &mut self.state;
         let next =
-            catch_unwind(AssertUnwindSafe(|| connection.advance(slot, desk))).unwrap_or_else(|panic| {
-                // Handlers' panics are caught closer to them: this is a defect of the network side. It costs one connection.
-                error!(panic = panic_text(panic.as_ref()), "a connection panicked and is closed");
-                self.desk.clear_up(RECEIVE_BYTES);
+            catch_unwind(AssertUnwindSafe(|| connection.advance(slot, state))).unwrap_or_else(|panic| {
+                // The panics of a handler are caught closer to it, so this is a defect of the network side.
+                error!(
+                    "closing connection {}: serving it panicked ({}); report this defect with the log line of the panic",
+                    connection.peer(),
+                    panic_text(panic.as_ref())
+                );
+                self.state.reset_after_panic(RECEIVE_BYTES);
                 connection.lost()
             });
         match next {
@@ -222,20 +248,22 @@ impl<H: Handler> IoThread<H> {
             Next::Again => self.again.push(slot),
             Next::Close => self.close(slot),
         }
-        assert!(self.desk.out.is_empty(), "replies of one connection must not stay for the next");
+        assert!(self.state.out.is_empty(), "replies of one connection must not stay for the next");
     }
 
-    fn welcome(&mut self, accepted: Accepted) {
+    fn admit(&mut self, accepted: Accepted) {
         if self.stop_at.is_some() {
             return;
         }
-        let handler = &self.desk.handler;
+        let handler = &self.state.handler;
         let session = match catch_unwind(AssertUnwindSafe(|| handler.connected(&accepted.peer))) {
             Ok(session) => session,
             Err(panic) => {
                 error!(
-                    panic = panic_text(panic.as_ref()),
-                    "the beginning of a connection panicked; it is closed"
+                    "closing connection {}: beginning its session panicked ({}); report this defect with the log line of \
+                     the panic",
+                    accepted.peer,
+                    panic_text(panic.as_ref())
                 );
                 return;
             }
@@ -247,7 +275,7 @@ impl<H: Handler> IoThread<H> {
         let socket = connection.raw_socket();
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(&mut SourceFd(&socket), Token(slot.0), interest) {
-            error!(%error, "cannot watch a connection; it is closed");
+            error!("closing connection {}: cannot watch its socket ({error})", connection.peer());
             self.close(slot);
         }
     }
@@ -257,21 +285,25 @@ impl<H: Handler> IoThread<H> {
         let mut connection = self.connections.remove(slot.0);
         self.again.retain(|again| *again != slot);
         if let Some(session) = connection.take_session() {
-            let handler = &self.desk.handler;
+            let handler = &self.state.handler;
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.disconnected(session))) {
-                error!(panic = panic_text(panic.as_ref()), "the end of a connection panicked");
+                error!(
+                    "ending the session of connection {} panicked ({}); report this defect with the log line of the panic",
+                    connection.peer(),
+                    panic_text(panic.as_ref())
+                );
             }
         }
     }
 
-    /// Begins to stop: connections at rest are closed, the others once they have their answer.
+    /// Begins to stop. Idle connections close at once, the others when their request is answered.
     fn stop(&mut self, stop_at: Instant) {
         self.stop_at = Some(stop_at);
         let slots: Vec<Slot> = self.connections.iter().map(|(slot, _)| Slot(slot)).collect();
         for slot in slots {
             let connection = &mut self.connections[slot.0];
-            connection.dismiss();
-            if connection.is_at_rest() {
+            connection.begin_close();
+            if connection.is_idle() {
                 self.close(slot);
             }
         }

@@ -1,4 +1,4 @@
-//! Sockets that wait for connections: internet addresses and one unix socket.
+//! Listeners: sockets that wait for connections on an internet address or a unix socket.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -15,26 +15,28 @@ const BACKLOG: i32 = 1024;
 /// Why a listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Somebody else listens there.
+    /// Another process listens there.
     #[error(
-        "{place} is in use: another server listens there; stop it, or choose another place with --listen"
+        "{endpoint} is in use: another server listens there; stop it, or choose another address with --listen"
     )]
     InUse {
         /// Address or path.
-        place: String,
+        endpoint: String,
     },
     /// There is a file of another kind at the path.
-    #[error("{path} is there and is no socket: choose another path with --unix-socket")]
+    #[error("{path} is there and is no socket; choose another path with --unix-socket")]
     NotASocket {
         /// The path.
         path: PathBuf,
     },
-    /// The kernel says no.
-    #[error("cannot listen on {place}")]
+    /// The kernel refuses.
+    #[error(
+        "cannot listen on {endpoint}; choose another address with --listen, or another path with --unix-socket"
+    )]
     Io {
         /// Address or path.
-        place: String,
-        /// What it says.
+        endpoint: String,
+        /// The error of the kernel.
         source: io::Error,
     },
 }
@@ -58,23 +60,24 @@ impl Listener {
     /// [`ListenError`].
     pub fn tcp(address: SocketAddr) -> Result<Listener, ListenError> {
         let opened = open_tcp(address).map_err(|source| {
-            let place = address.to_string();
+            let endpoint = address.to_string();
             if source.kind() == io::ErrorKind::AddrInUse {
-                ListenError::InUse { place }
+                ListenError::InUse { endpoint }
             } else {
-                ListenError::Io { place, source }
+                ListenError::Io { endpoint, source }
             }
         });
         Ok(Listener { kind: Kind::Tcp(opened?) })
     }
 
-    /// Listens on a unix socket, for processes of the same user. The file of a server that is no longer there is replaced.
+    /// Listens on a unix socket, for processes of the same user. Replaces the file of a server that has
+    /// ended.
     ///
     /// # Errors
     /// [`ListenError`].
     pub fn unix(path: &Path) -> Result<Listener, ListenError> {
-        let place = path.display().to_string();
-        let failed = |source| ListenError::Io { place: place.clone(), source };
+        let endpoint = path.display().to_string();
+        let failed = |source| ListenError::Io { endpoint: endpoint.clone(), source };
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 remove_stale(path)?;
@@ -87,8 +90,8 @@ impl Listener {
         Ok(Listener { kind: Kind::Unix(listener, path.to_owned()) })
     }
 
-    /// Where it listens, with the port that was chosen.
-    pub fn place(&self) -> String {
+    /// The address with the port that was chosen, or the path.
+    pub fn endpoint(&self) -> String {
         match &self.kind {
             Kind::Tcp(listener) => {
                 listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string())
@@ -132,7 +135,10 @@ impl Drop for Listener {
         if let Kind::Unix(_, path) = &self.kind
             && let Err(error) = std::fs::remove_file(path)
         {
-            tracing::warn!(path = %path.display(), %error, "cannot remove the unix socket");
+            tracing::warn!(
+                "cannot remove the unix socket {} ({error}); the next server that listens there replaces it",
+                path.display()
+            );
         }
     }
 }
@@ -141,10 +147,10 @@ fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-    // A restarted server takes its port back although old connections linger in the kernel.
+    // A restarted server takes its port back while old connections linger in the kernel.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     if address.is_ipv6() {
-        // `[::]` and `0.0.0.0` are two addresses that can be listened on beside each other.
+        // So that `[::]` and `0.0.0.0` can be listened on beside each other.
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
     bind(&socket, &address)?;
@@ -152,10 +158,10 @@ fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
-/// Removes the file of a unix socket that nobody listens on any more.
+/// Removes the file of a unix socket that no process listens on any more.
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
-    let place = path.display().to_string();
-    let failed = |source| ListenError::Io { place: place.clone(), source };
+    let endpoint = path.display().to_string();
+    let failed = |source| ListenError::Io { endpoint: endpoint.clone(), source };
     if !std::fs::symlink_metadata(path).map_err(failed)?.file_type().is_socket() {
         return Err(ListenError::NotASocket { path: path.to_owned() });
     }
@@ -164,6 +170,6 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
             std::fs::remove_file(path).map_err(failed)
         }
         Err(source) => Err(failed(source)),
-        Ok(_) => Err(ListenError::InUse { place }),
+        Ok(_) => Err(ListenError::InUse { endpoint }),
     }
 }

@@ -1,9 +1,9 @@
-//! How many connections there are, and whether there may be one more.
+//! The permits of connections: a limit over all of them, and a count for each I/O thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts connections: all of them, and those of each I/O thread.
+/// Gives out permits and counts those that are out.
 #[derive(Debug)]
 pub(crate) struct Permits {
     all: Arc<AtomicUsize>,
@@ -11,7 +11,7 @@ pub(crate) struct Permits {
     by_thread: Vec<Arc<AtomicUsize>>,
 }
 
-/// One connection's place; given back when dropped.
+/// The permit of one connection. Dropping gives it back.
 #[derive(Debug)]
 pub(crate) struct Permit {
     all: Arc<AtomicUsize>,
@@ -24,8 +24,8 @@ impl Permits {
         Permits { all: Arc::default(), all_max, by_thread: (0..threads).map(|_| Arc::default()).collect() }
     }
 
-    /// A place on the thread that has the fewest connections; `None` if all places are taken. Only the acceptor asks, so the
-    /// count cannot rise between the look and the claim.
+    /// A permit for the thread that has the fewest connections. `None` at the limit. Only the acceptor asks,
+    /// so the count cannot rise between the comparison and the claim.
     pub(crate) fn claim(&self) -> Option<(usize, Permit)> {
         if self.all.load(Ordering::Relaxed) >= self.all_max {
             return None;
@@ -38,7 +38,12 @@ impl Permits {
         Some((fewest, Permit { all: Arc::clone(&self.all), of_thread }))
     }
 
-    /// The live count, for whoever reports it.
+    /// The limit.
+    pub(crate) fn max(&self) -> usize {
+        self.all_max
+    }
+
+    /// The live count of connections, for statistics.
     pub(crate) fn count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.all)
     }

@@ -1,24 +1,27 @@
-//! On which processors I/O threads run.
+//! The processors on which I/O threads run.
 //!
-//! The kernel wakes a thread near whoever woke it. On few cores that puts two I/O threads behind the interrupts of one core while
-//! the other idles: with cold reads at 64 clients on two cores, a third of the time was spent waiting for a core beside an idle
-//! one. So where there is one I/O thread per processor, each stays on its own. Where the process may use less than its processors
-//! (a quota of a container), or was told how many threads to run, the kernel places them: threads of several such processes would
-//! otherwise meet on the first processors of the machine.
+//! The kernel wakes a thread near the thread that woke it. On few cores that puts two I/O threads behind the
+//! interrupts of one core while the other core idles: with cold reads at 64 clients on two cores, the threads
+//! waited for a third of the time beside an idle core. So where there is one I/O thread for each processor,
+//! each stays on its own.
+//!
+//! The kernel places the threads where the process may use less than its processors (a quota of a container),
+//! or was told how many threads to run. Threads of several such processes would otherwise meet on the first
+//! processors of the machine.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tracing::debug;
 
-/// Who places the I/O threads.
+/// The choice of a processor for each I/O thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// The kernel.
+    /// The kernel chooses.
     Free,
-    /// Each stays on a processor of its own, if there are as many of them as processors that the process may use.
+    /// Each thread stays on a processor of its own, if there is one for each.
     OnePerProcessor,
 }
 
-/// The processor of each of `threads` threads; `None` where the kernel places them.
+/// The processor of each of `threads` threads; `None` where the kernel chooses.
 pub(crate) fn processors(placement: Placement, threads: usize) -> Vec<Option<usize>> {
     let allowed: Vec<usize> = match sched_getaffinity(None) {
         Ok(set) => (0..CpuSet::MAX_CPU).filter(|number| set.is_set(*number)).collect(),
@@ -31,31 +34,31 @@ pub(crate) fn processors(placement: Placement, threads: usize) -> Vec<Option<usi
     }
 }
 
-/// The processors that a thread may run on.
+/// A set of processors.
 pub(crate) struct Processors(Option<CpuSet>);
 
 impl Processors {
-    /// Those of the calling thread.
+    /// The processors that the calling thread may run on.
     pub(crate) fn of_this_thread() -> Processors {
         Processors(sched_getaffinity(None).ok())
     }
 
-    /// Lets the calling thread run on them.
+    /// Lets the calling thread run on these processors.
     pub(crate) fn allow(&self) {
         if let Some(set) = &self.0
             && let Err(error) = sched_setaffinity(None, set)
         {
-            debug!(%error, "a thread stays on the processor of the thread that started it");
+            debug!(%error, "a blocking thread stays on the processor of the I/O thread that started it");
         }
     }
 }
 
-/// Keeps the calling thread on a processor. Where that is refused it stays where it may be.
+/// Binds the calling thread to a processor. If the kernel refuses, the thread runs where it may.
 pub(crate) fn stay_on(processor: usize) {
     let mut set = CpuSet::new();
     set.set(processor);
     if let Err(error) = sched_setaffinity(None, &set) {
-        debug!(%error, processor, "an I/O thread is left to the kernel's placement");
+        debug!(%error, processor, "an I/O thread cannot be bound to its processor");
     }
 }
 

@@ -1,10 +1,12 @@
-//! The reads that requests of one I/O thread wait for, without a thread of their own.
+//! The block reads that an I/O thread makes for its requests with io_uring, without a thread for each.
 //!
-//! 1. A handler that would have to wait says which read is missing. The request stays where it is, its connection is *reading*.
-//! 2. All reads that gathered in a turn of the event loop go to the kernel together ([`ReadQueue`]).
-//! 3. What comes back is handed to whoever missed it, and the request is handled again, from memory.
+//! 1. A handler that lacks a block says which read is missing. The request stays in the input of its
+//!    connection, whose phase is *reading*.
+//! 2. All reads of one turn of the event loop go to the kernel together ([`ReadQueue`]).
+//! 3. The bytes of a completed read go to the cache that missed them, and the request is handled again, from
+//!    memory.
 //!
-//! Where the kernel has no such queue, or it is full, requests go to the blocking pool as others do.
+//! Where the kernel has no such queue, or the queue is full, the request goes to the blocking pool.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,17 +17,18 @@ use std::sync::Arc;
 use pando_environment::{AlignedBuffer, MissedRead, ReadQueue};
 use tracing::{error, info, warn};
 
-use super::desk::Slot;
-use super::exchange::panic_text;
+use super::thread_state::Slot;
+use crate::error_text::panic_text;
 
-/// Reads handed over in a turn of the event loop. What they answer takes longer than what other requests need to find out which
-/// read they miss: few at a time, so that the device does not run out of reads meanwhile.
+/// Completed reads whose requests are handled in one turn of the event loop. Answering a request takes longer
+/// than finding out which read another one misses. So few are handled at a time, and the device does not run
+/// out of reads meanwhile.
 const HANDED_OVER_MAX: usize = 2;
 
 /// Whether a read was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// Its connection hears of it.
+    /// The connection goes on when it is complete.
     Yes,
     /// The request has to wait elsewhere.
     No,
@@ -34,9 +37,9 @@ pub(crate) enum Taken {
 /// How a read ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
-    /// The bytes were handed over.
+    /// The cache has the bytes.
     Fulfilled,
-    /// The device said no: whoever asks with `MayBlock` is told.
+    /// The device failed. The request goes to the pool, whose read tells the client of the failure.
     Failed,
 }
 
@@ -44,22 +47,23 @@ pub(crate) enum ReadEnd {
 #[derive(Default)]
 pub(crate) struct Reads {
     queue: Option<ReadQueue<Waiting>>,
-    /// Came back, and is not handed over.
-    back: VecDeque<(Waiting, io::Result<AlignedBuffer>)>,
-    /// The last exchange brought something, so that the kernel may have kept more back, of which it does not report.
+    /// Completed reads whose requests are not handled yet.
+    completed: VecDeque<(Waiting, io::Result<AlignedBuffer>)>,
+    /// The last exchange completed some reads. The kernel may have more, and does not report them by an
+    /// event.
     more: bool,
-    /// The kernel took nothing at the last exchange, which the log has been told.
+    /// The kernel refused all reads at the last exchange, and the log has a line about it.
     refused: bool,
 }
 
-/// Who waits for a read.
+/// A connection that waits for a read.
 struct Waiting {
     slot: Slot,
     missed: Arc<dyn MissedRead>,
 }
 
 impl Reads {
-    /// Opens the queue, for this many reads at a time; 0 opens none. To be called by the thread that uses it.
+    /// Opens a queue of this many reads at a time; 0 opens none. To be called by the thread that uses it.
     pub(crate) fn open(depth: usize) -> Reads {
         if depth == 0 {
             return Reads::default();
@@ -67,13 +71,15 @@ impl Reads {
         match ReadQueue::open(depth) {
             Ok(queue) => Reads { queue: Some(queue), ..Reads::default() },
             Err(error) => {
-                info!(%error, "io_uring cannot be used here: requests that need the device wait in blocking threads");
+                info!(
+                    "io_uring cannot be used ({error}); requests that need the device wait in blocking threads"
+                );
                 Reads::default()
             }
         }
     }
 
-    /// What a poll watches to hear of reads that came back.
+    /// The descriptor that a poll watches for completed reads.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.queue.as_ref().map(AsRawFd::as_raw_fd)
     }
@@ -88,28 +94,32 @@ impl Reads {
         }
     }
 
-    /// Whether there is something to exchange without anything new coming in.
+    /// Whether there is a read to give to the kernel, or a completed one to handle.
     pub(crate) fn is_busy(&self) -> bool {
-        let untold = self.queue.as_ref().is_some_and(ReadQueue::has_queued);
-        untold || self.more || !self.back.is_empty()
+        let queued = self.queue.as_ref().is_some_and(ReadQueue::has_queued);
+        queued || self.more || !self.completed.is_empty()
     }
 
-    /// Tells the kernel what was taken, hands over some of what has come back, and appends who waited for it.
+    /// Gives the queued reads to the kernel, hands over the bytes of some completed ones, and appends their
+    /// connections.
     pub(crate) fn exchange(&mut self, ended: &mut Vec<(Slot, ReadEnd)>) {
         let Some(queue) = &mut self.queue else { return };
-        if queue.has_queued() || self.back.is_empty() {
-            // What was not taken stays queued, and is offered again in the next turn.
-            let exchanged = queue.exchange(&mut self.back);
+        if queue.has_queued() || self.completed.is_empty() {
+            // Reads that the kernel refuses stay queued, and are offered again in the next turn.
+            let exchanged = queue.exchange(&mut self.completed);
             if let Err(error) = &exchanged
                 && !self.refused
             {
-                warn!(%error, "the kernel takes no reads at the moment");
+                warn!(
+                    "the kernel refuses block reads ({error}); their requests wait and are tried again; if this lasts, \
+                     restart with --queued-reads 0"
+                );
             }
             self.refused = exchanged.is_err();
-            self.more = !self.back.is_empty();
+            self.more = !self.completed.is_empty();
         }
-        let some = self.back.len().min(HANDED_OVER_MAX);
-        for (waiting, result) in self.back.drain(..some) {
+        let some = self.completed.len().min(HANDED_OVER_MAX);
+        for (waiting, result) in self.completed.drain(..some) {
             let end = match result {
                 Ok(buffer) => {
                     let end = hand_over(&*waiting.missed, &buffer);
@@ -123,13 +133,17 @@ impl Reads {
     }
 }
 
-/// Hands the bytes over. A panic of the receiver must not end the thread: the request is answered by the pool, or panics there and
-/// costs its connection.
+/// Hands the bytes over. A panic of the receiver must not end the I/O thread. The pool handles the request
+/// then; if it panics there, its connection closes.
 fn hand_over(missed: &dyn MissedRead, bytes: &[u8]) -> ReadEnd {
     match catch_unwind(AssertUnwindSafe(|| missed.fulfil(bytes))) {
         Ok(()) => ReadEnd::Fulfilled,
         Err(panic) => {
-            error!(read = ?missed, panic = panic_text(panic.as_ref()), "a read that was handed over panicked");
+            error!(
+                "taking the bytes of a read panicked ({}): {missed:?}; its request goes to the blocking pool; report this \
+                 defect with the log line of the panic",
+                panic_text(panic.as_ref())
+            );
             ReadEnd::Failed
         }
     }

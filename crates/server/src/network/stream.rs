@@ -11,10 +11,10 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-/// How long a connection is silent before the kernel asks whether its peer is still there.
+/// The silence after which the kernel asks whether the peer is still there.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(120);
 
-/// Who is on the other end, for the log.
+/// The other end of a connection, as the log shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// An internet address.
@@ -32,27 +32,27 @@ impl fmt::Display for Peer {
     }
 }
 
-/// What came of one read.
+/// The outcome of one read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
-    /// The buffer was filled: there may be more.
+    /// The buffer is full, and the socket may have more.
     Filled,
-    /// Less than the buffer holds came, possibly nothing: the socket is empty until it reports again.
+    /// Fewer bytes came than the buffer holds, possibly none. The socket is empty until it reports again.
     Drained,
     /// The peer has ended its side.
     Ended,
 }
 
-/// What came of writing.
+/// The outcome of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
-    /// Everything is on its way.
+    /// The socket took all bytes.
     All,
     /// The socket took this many bytes and will report when it takes more.
     Partly(usize),
 }
 
-/// The socket. Shared between its I/O thread and, while a request of it is there, one thread of the blocking pool.
+/// The socket. Its I/O thread shares it with one thread of the blocking pool, while a request of it is there.
 #[derive(Debug)]
 pub(crate) struct Stream {
     socket: OwnedFd,
@@ -63,7 +63,7 @@ impl Stream {
         stream.set_nonblocking(true)?;
         // Replies are written whole: waiting for more to send would only delay them.
         stream.set_nodelay(true)?;
-        // A client whose machine is gone says nothing: the kernel asks for it.
+        // A client whose machine is gone sends no end: the kernel finds out.
         sockopt::set_socket_keepalive(&stream, true)?;
         sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE_AFTER)?;
         Ok(Stream { socket: stream.into() })
@@ -78,8 +78,8 @@ impl Stream {
         self.socket.as_raw_fd()
     }
 
-    /// Reads once into `into`, after what it holds, up to its capacity. On a stream socket a short read means that nothing is
-    /// left, so there is no second read only to be told so.
+    /// Reads once and appends to `into`, up to its capacity. On a stream socket a short read means that the
+    /// socket is empty, so no second read is needed to learn that.
     pub(crate) fn read(&self, into: &mut Vec<u8>) -> io::Result<ReadOutcome> {
         let room = into.capacity() - into.len();
         assert!(room > 0, "a read needs room to read into");

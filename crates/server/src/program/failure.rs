@@ -1,4 +1,4 @@
-//! How the program says that it failed.
+//! The failure message of the program.
 
 use std::error::Error;
 

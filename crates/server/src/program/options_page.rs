@@ -1,4 +1,5 @@
-//! `pando options --markdown`: writes docs/configuration.md from the table of options. For those who change the table.
+//! `pando options --markdown`: writes docs/configuration.md from the table of options. For those who change
+//! the table.
 
 use std::error::Error;
 use std::process::ExitCode;

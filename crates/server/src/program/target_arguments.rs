@@ -20,7 +20,7 @@ pub(super) fn target_arguments() -> [Arg; 4] {
     ]
 }
 
-/// Which store.
+/// The arguments that name the store.
 pub(super) fn store_arguments() -> [Arg; 2] {
     [
         Arg::new("uri")

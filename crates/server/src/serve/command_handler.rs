@@ -1,12 +1,12 @@
-//! Between the network side and the commands: two vocabularies for the same things.
+//! The handler of a server: makes a request of the commands out of a request of the wire.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pando_commands::{BlockingMode, Commands, ConnectionState, DocumentSequence, ReplyWhen};
+use pando_commands::{BlockingMode, Commands, ConnectionState, DocumentSequence, Handled, Request};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_wire::SEQUENCES_MAX;
 
-use crate::network::{Attempt, Form, Handled, Handler, Outcome, Peer, Request};
+use crate::network::{Form, Handler, Peer, WireRequest};
 
 /// Answers requests with the commands of a store.
 pub(super) struct CommandHandler {
@@ -33,18 +33,7 @@ impl CommandHandler {
     ) -> Handled {
         let body = RawDocument::from_bytes(body)
             .expect("the network side takes only messages whose documents are framed");
-        let request = pando_commands::Request { body, sequences };
-        match self.commands.handle(connection, &request, blocking, reply) {
-            pando_commands::Handled::WouldBlock(missed) => Handled::WouldBlock(missed),
-            pando_commands::Handled::Reply(ReplyWhen::Now) => Handled::Reply,
-            pando_commands::Handled::Reply(ReplyWhen::Durable(wait)) => {
-                Handled::ReplyLater(Box::new(move |over| {
-                    wait.on_done(Box::new(move |durable| {
-                        over(if durable.is_ok() { Outcome::Send } else { Outcome::Close });
-                    }));
-                }))
-            }
-        }
+        self.commands.handle(connection, &Request { body, sequences }, blocking, reply)
     }
 }
 
@@ -59,14 +48,10 @@ impl Handler for CommandHandler {
     fn handle(
         &self,
         connection: &mut ConnectionState,
-        request: &Request<'_>,
-        attempt: Attempt,
+        request: &WireRequest<'_>,
+        blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled {
-        let blocking = match attempt {
-            Attempt::CachedOnly => BlockingMode::CachedOnly,
-            Attempt::MayBlock => BlockingMode::MayBlock,
-        };
         if request.form == Form::LegacyHello {
             return self.run(connection, &with_database(request.body), &[], blocking, reply);
         }
@@ -78,13 +63,14 @@ impl Handler for CommandHandler {
     }
 
     fn stalled(&self, connection: &mut ConnectionState) {
-        connection.let_go();
+        connection.drop_suspended();
     }
 }
 
-/// A legacy command names its database in the namespace, and the only one that is let through is a hello, which asks no
-/// database anything: it gets the `$db` that every other request has. Fields that cannot be read are left out with what
-/// follows them; a hello without them is still one.
+/// The body of a legacy hello with the `$db` that every other request has. A legacy request names its
+/// database in the namespace instead. Only a hello is let through, and it asks no database anything, so
+/// `admin` serves for all of them. At a field that cannot be read, the copy ends: a hello without its fields
+/// is still one.
 fn with_database(body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(body.len() + 16);
     let mut writer = DocumentWriter::begin(&mut bytes);

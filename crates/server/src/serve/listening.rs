@@ -1,4 +1,4 @@
-//! Which listeners a configuration asks for, and which of them are refused.
+//! The listeners that a configuration asks for, and the refusal of those that other machines could reach.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -9,29 +9,30 @@ use tracing::warn;
 
 use super::ServeError;
 use crate::configuration::{Configuration, OpenToOthers, UnixSocket};
+use crate::error_text::error_text;
 use crate::network::Listener;
 
-/// A unix socket's path has this many bytes at most on Linux, its final zero not counted.
+/// The longest path of a unix socket on Linux, without its final zero.
 const UNIX_PATH_BYTES_MAX: usize = 107;
 
-/// Why an address is not listened on.
+/// The reason why an address is not listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenRefused {
     /// Other machines could reach it.
     #[error(
-        "{address} can be reached from other machines, and there are no users and passwords yet: listen on 127.0.0.1, or \
-         allow everybody everything with --allow-unauthenticated"
+        "{address} can be reached from other machines, and there are no users and passwords yet; listen on 127.0.0.1, or \
+         let every client read and change everything with --allow-unauthenticated"
     )]
     OpenToOthers {
         /// The address.
         address: SocketAddr,
     },
     /// Its name is not known.
-    #[error("cannot find the address of {name}")]
+    #[error("cannot find the address of {name}; correct --listen, or give the address itself")]
     Unknown {
         /// The name as configured.
         name: String,
-        /// What the resolver says.
+        /// The error of the resolver.
         source: io::Error,
     },
 }
@@ -50,7 +51,7 @@ pub(super) fn listen(configuration: &Configuration) -> Result<Vec<Listener>, Ser
     Ok(listeners)
 }
 
-/// The addresses to listen on, each allowed and each once.
+/// The addresses to listen on. Each is allowed, and stands in the list once.
 fn addresses(configuration: &Configuration) -> Result<Vec<SocketAddr>, ListenRefused> {
     let mut addresses: Vec<SocketAddr> = Vec::new();
     for name in &configuration.listen {
@@ -62,7 +63,7 @@ fn addresses(configuration: &Configuration) -> Result<Vec<SocketAddr>, ListenRef
             {
                 return Err(ListenRefused::OpenToOthers { address });
             }
-            // `localhost:0` is two addresses, which take a port each.
+            // `localhost:0` may be two addresses, each of which takes a port of its own.
             if !addresses.contains(&address) {
                 addresses.push(address);
             }
@@ -71,7 +72,8 @@ fn addresses(configuration: &Configuration) -> Result<Vec<SocketAddr>, ListenRef
     Ok(addresses)
 }
 
-/// The socket that nobody asked for explicitly: without it the server runs as well, so what fails is only said.
+/// The unix socket in the data folder. It is a default and not a demand, so a failure is logged and the
+/// server goes on.
 fn listen_in_folder(configuration: &Configuration) -> Option<Listener> {
     if configuration.engine == EngineName::Memory {
         // The folder need not be there.
@@ -79,16 +81,18 @@ fn listen_in_folder(configuration: &Configuration) -> Option<Listener> {
     }
     let path = configuration.data.join("pando.sock");
     if path_bytes(&path) > UNIX_PATH_BYTES_MAX {
-        warn!(path = %path.display(), "no unix socket: its path would be too long; choose one with --unix-socket");
+        warn!(
+            "not listening on the unix socket {}: its path has {} bytes, and {UNIX_PATH_BYTES_MAX} are the limit; choose \
+             another with --unix-socket",
+            path.display(),
+            path_bytes(&path)
+        );
         return None;
     }
     match Listener::unix(&path) {
         Ok(listener) => Some(listener),
         Err(error) => {
-            warn!(
-                error = &error as &dyn std::error::Error,
-                "no unix socket; choose another path with --unix-socket"
-            );
+            warn!("not listening on a unix socket: {}", error_text(&error));
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Structured log lines on standard error, and panics among them.
+//! Log lines on standard error, and one for each panic.
 
 use std::backtrace::Backtrace;
 use std::io;
@@ -8,10 +8,11 @@ use tracing::error;
 use tracing_subscriber::EnvFilter;
 
 use crate::configuration::{Configuration, LogFormat};
+use crate::error_text::panic_text;
 
 /// Starts logging. A process that has a logger already keeps it.
 pub(super) fn start(configuration: &Configuration) {
-    // The table has checked the filter.
+    // The table of options has checked the filter.
     let filter = EnvFilter::new(&configuration.log_level);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let started = match configuration.log_format {
@@ -23,12 +24,14 @@ pub(super) fn start(configuration: &Configuration) {
     }
 }
 
-/// A panic is one log line with everything that helps to find its cause.
+/// Writes a log line for each panic, with all that helps to find its cause.
 fn log_panics() {
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(|| "unknown place".to_owned(), ToString::to_string);
-        let text = crate::network::panic_text(panic.payload());
+        let text = panic_text(panic.payload());
+        let thread = std::thread::current();
+        let thread = thread.name().unwrap_or("without a name");
         let backtrace = Backtrace::force_capture();
-        error!(place, text, %backtrace, "panic");
+        error!(%backtrace, "panic in thread {thread} at {place}: {text}; report this defect with its backtrace");
     }));
 }

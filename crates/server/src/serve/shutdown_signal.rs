@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::warn;
 
-/// What a shell reports of a process that SIGINT ended.
+/// The exit code that a shell reports of a process that SIGINT ended.
 const EXIT_CODE_INTERRUPTED: i32 = 130;
 
 /// Waits for the first signal.
@@ -19,17 +19,17 @@ pub(super) struct ShutdownSignal {
 }
 
 impl ShutdownSignal {
-    /// Watches from now on.
+    /// Begins to watch.
     pub(super) fn watch() -> io::Result<ShutdownSignal> {
         let mut signals = Signals::new([SIGTERM, SIGINT])?;
         let (sender, came) = mpsc::channel();
         thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
             for (number, _signal) in signals.forever().enumerate() {
                 if number > 0 {
-                    warn!("a second signal: ending at once");
+                    warn!("second signal: ending at once; no acknowledged write is lost, and the next start replays the log");
                     process::exit(EXIT_CODE_INTERRUPTED);
                 }
-                // Nobody listens any more only if the server is at its end already.
+                // Fails only if the server is at its end already.
                 let _ = sender.send(());
             }
         })?;

@@ -1,4 +1,4 @@
-//! Where `--uri` points: one server, over TCP or through its unix socket.
+//! The address in `--uri`: one server, over TCP or through its unix socket.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::error::TransferError;
 /// The port of a connection string without one.
 const PORT_DEFAULT: u16 = 27017;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ServerAddress {
     /// `host:port`.
@@ -17,8 +17,8 @@ pub(super) enum ServerAddress {
 }
 
 impl ServerAddress {
-    /// Reads `mongodb://host:port/…?…`. Database and options are not used, since the command names its collection; what
-    /// cannot be done (users, TLS, several hosts) is refused rather than ignored.
+    /// Reads `mongodb://host:port/…?…`. Database and options are not used, since the command names its
+    /// collection. Users, TLS and several hosts are refused rather than ignored.
     pub(super) fn parse(uri: &str) -> Result<ServerAddress, TransferError> {
         let refuse = |reason| TransferError::Uri { uri: uri.to_owned(), reason };
         let rest = uri.strip_prefix("mongodb://").ok_or_else(|| refuse("it begins otherwise"))?;

@@ -1,4 +1,4 @@
-//! One command to a store, wherever it is.
+//! One command to a store, which is a running server or a data folder.
 
 use bson::Document;
 

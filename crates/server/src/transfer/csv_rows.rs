@@ -1,8 +1,8 @@
 //! CSV: the first line names the columns, each further line is a document.
 //!
-//! A name with dots makes documents within the document. What looks like a number becomes one (int32, int64 or double),
-//! unless it would not be written like that (`007`, `+5`): postal codes and telephone numbers stay text. Everything else is
-//! text, the empty one included.
+//! A name with dots makes documents within the document. Text that looks like a number becomes one (int32,
+//! int64 or double). Numbers in another notation (`007`, `+5`) stay text, because they are postal codes or
+//! telephone numbers. Everything else is text, the empty one included.
 
 use std::io::BufRead;
 

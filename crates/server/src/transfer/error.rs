@@ -13,17 +13,17 @@ pub enum TransferError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A JSON array cannot be read on: after a syntax error nobody knows where its next element begins.
+    /// A JSON array cannot be read on: after a syntax error its next element cannot be found.
     #[error("line {line}, column {column}: the JSON array cannot be read on from here")]
     Array {
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong.
+        /// The fault.
         source: serde_json::Error,
     },
     /// A CSV file without a usable header.
@@ -41,15 +41,15 @@ pub enum TransferError {
     Uri {
         /// As given.
         uri: String,
-        /// What is wrong.
+        /// The fault.
         reason: &'static str,
     },
-    /// Nobody answers there.
+    /// No server answers.
     #[error("cannot reach the server at {place}: is it running?")]
     Connect {
         /// Address or path.
         place: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The connection broke.
@@ -69,7 +69,7 @@ pub enum TransferError {
     Refused {
         /// MongoDB's code.
         code: i32,
-        /// What it says.
+        /// Its message.
         message: String,
     },
     /// The data folder cannot be opened, or the engine has stopped.

@@ -17,13 +17,13 @@ const BATCH_SIZE: i32 = 1000;
 pub struct Export {
     /// The file; standard output if none.
     pub file: Option<PathBuf>,
-    /// Where from.
+    /// The store to read from.
     pub target: TargetChoice,
     /// The database.
     pub database: String,
     /// The collection.
     pub collection: String,
-    /// Which documents: a filter.
+    /// The filter of the documents.
     pub filter: Document,
 }
 

@@ -1,9 +1,9 @@
-//! Which format a file has: told, or found out from its name and first byte.
+//! The format of a file: given, or detected from its name and first byte.
 
 use std::io::{self, BufRead};
 use std::path::Path;
 
-/// How documents stand in a file.
+/// The format of documents in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputFormat {
     /// One JSON object per line.
@@ -28,8 +28,8 @@ impl InputFormat {
         }
     }
 
-    /// The format of a file: CSV if its name says so, otherwise JSON, an array if it begins with a bracket. White space before
-    /// that is skipped; what the reader of the format sees begins with the bracket.
+    /// The format of a file: CSV if its name says so, otherwise JSON, an array if it begins with a bracket.
+    /// White space before that is skipped; what the reader of the format sees begins with the bracket.
     pub(super) fn detect(path: &Path, content: &mut dyn BufRead) -> io::Result<InputFormat> {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
         if name.trim_end_matches(".gz").ends_with(".csv") {

@@ -20,9 +20,9 @@ const COMPLAINTS_SHOWN: u64 = 20;
 pub struct Import {
     /// The file.
     pub file: PathBuf,
-    /// Its format; found out if not told.
+    /// Its format; detected if not given.
     pub format: Option<InputFormat>,
-    /// Where to.
+    /// The store to write to.
     pub target: TargetChoice,
     /// The database.
     pub database: String,
@@ -30,7 +30,7 @@ pub struct Import {
     pub collection: String,
 }
 
-/// How an import went.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Documents that are in the collection now.
@@ -41,7 +41,8 @@ pub struct Imported {
     pub refused: u64,
 }
 
-/// Imports a file. Lines that cannot be read and documents that are refused are printed to standard error, and counted.
+/// Imports a file. Lines that cannot be read and documents that are refused are printed to standard error,
+/// and counted.
 ///
 /// # Errors
 /// [`TransferError`], if the file or the store cannot be used, or the file cannot be read on.
@@ -65,7 +66,7 @@ pub fn import(import: &Import) -> Result<Imported, TransferError> {
         progress: input.progress,
     };
     let read = reader.read_all(&mut |record| run.take(record));
-    // What was read before the input broke is imported.
+    // The documents before the fault of the input are imported.
     run.send()?;
     run.progress.finish_and_clear();
     run.target.close()?;

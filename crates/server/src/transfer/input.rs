@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::error::TransferError;
 
-/// How gzip data begins.
+/// The first bytes of gzip data.
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -37,7 +37,7 @@ impl Input {
     }
 }
 
-/// Whether a file is gzip, whatever its name says.
+/// Whether a file is gzip, by its first bytes and not by its name.
 fn is_gzip(file: &mut File) -> io::Result<bool> {
     let mut magic = Vec::new();
     file.by_ref().take(2).read_to_end(&mut magic)?;

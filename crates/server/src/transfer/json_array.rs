@@ -1,7 +1,7 @@
 //! One JSON array of objects, read element by element, so that its length does not matter.
 //!
-//! An element that is valid JSON but no document is reported and skipped. A syntax error ends the reading: nobody knows where
-//! the next element begins.
+//! An element that is valid JSON but no document is reported and skipped. A syntax error ends the reading,
+//! because the next element cannot be found.
 
 use std::cell::Cell;
 use std::fmt;
@@ -73,7 +73,7 @@ impl<R: BufRead> RecordReader for JsonArray<R> {
 struct Elements<'t> {
     take: &'t mut dyn FnMut(Record) -> Result<(), TransferError>,
     place: Rc<Place>,
-    /// Why `take` wanted no more; the parser's own error is then only the messenger.
+    /// The error of `take`, which ended the parsing. The parser's own error says nothing then.
     failed: &'t mut Option<TransferError>,
 }
 

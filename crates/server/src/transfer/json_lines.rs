@@ -22,7 +22,8 @@ impl<R: BufRead> JsonLines<R> {
         JsonLines { content, path }
     }
 
-    /// Reads one line without its end; `None` at the end of the input. A line over the limit is read to its end and not kept.
+    /// Reads one line without its end; `None` at the end of the input. A line over the limit is read to its
+    /// end and not kept.
     fn next_line(&mut self, line: &mut Vec<u8>) -> std::io::Result<Option<LineLength>> {
         line.clear();
         let limit = LINE_BYTES_MAX as u64 + 1;

@@ -1,4 +1,4 @@
-//! What a reader of any format gives: one document or one complaint, with its line.
+//! A record, as the reader of any format gives it: one document or one complaint, with its line.
 
 use bson::Document;
 

@@ -1,4 +1,4 @@
-//! The store that documents go to or come from, behind one face.
+//! The store that documents go to or come from: one trait for a server and a data folder.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::embedded_target::EmbeddedTarget;
 use super::error::TransferError;
 use super::remote_target::RemoteTarget;
 
-/// Which store.
+/// The arguments that name the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetChoice {
     /// A running server.
@@ -33,7 +33,7 @@ pub(super) trait Target {
     /// Runs a command; a refused one is [`TransferError::Refused`].
     fn run(&mut self, database: &str, command: Document) -> Result<Document, TransferError>;
 
-    /// Inserts documents, whichever of them can be inserted; gives `(index, message)` of those that were refused.
+    /// Inserts the documents that can be inserted. Gives `(index, message)` of the refused ones.
     fn insert(
         &mut self,
         database: &str,

@@ -4,6 +4,7 @@
 mod client;
 mod damaged_input;
 mod exchanges;
+mod log_lines;
 mod reads;
 mod scripted_handler;
 mod scripted_reads;

@@ -1,6 +1,18 @@
-//! A handler whose requests say what it is to do: `{echo: …}`, `{block: ms}`, `{later: ms}`, `{panic: 1}`, `{large: bytes}`,
-//! `{hello: 1}`, `{lack: blocks}` (cannot be answered before so many blocks were read), `{lose: 1}` (lacks one that cannot be read), `{burst: 1}` (lacks one that it panics over), `{stall: ms}` (keeps the event loop);
-//! the number is an int32. The reply to `large` is that long; every other reply is the request's body again.
+//! A handler whose requests say how it answers them. The number is an int32. The reply to `large` has that length; every other
+//! reply is the body of the request again.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `{echo: n}`, `{hello: n}` | at once |
+//! | `{block: ms}` | after this time, on a thread that may block |
+//! | `{stall: ms}` | after this time, on the I/O thread |
+//! | `{later: ms}` | the reply waits for this time |
+//! | `{never: 1}` | the reply waits, and will never be true |
+//! | `{panic: 1}` | the handler panics |
+//! | `{large: bytes}` | a reply of this length |
+//! | `{lack: blocks}` | at once, after so many blocks were read |
+//! | `{lose: 1}` | lacks a block that cannot be read |
+//! | `{burst: 1}` | lacks a block that panics when its bytes come |
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,9 +21,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::scripted_reads::ScriptedReads;
-use pando_server::network::{
-    Attempt, Handled, Handler, Limits, Listener, Network, Outcome, Peer, Placement, Request,
-};
+use pando_commands::{BlockingMode, DurabilityWaker, ErrorKind, Handled, ReplyWait, StorageError};
+use pando_server::network::{Handler, Limits, Listener, Network, Peer, Placement, WireRequest};
 
 /// Counts what happened to it.
 #[derive(Default)]
@@ -62,17 +73,17 @@ impl Handler for ScriptedHandler {
     fn handle(
         &self,
         have: &mut Arc<AtomicUsize>,
-        request: &Request<'_>,
-        attempt: Attempt,
+        request: &WireRequest<'_>,
+        blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled {
         let (name, number) = script(request.body);
-        if name == "block" && attempt == Attempt::CachedOnly {
+        if name == "block" && blocking == BlockingMode::CachedOnly {
             self.retried.fetch_add(1, Ordering::SeqCst);
             return Handled::WouldBlock(None);
         }
         let lacks = name == "lack" && have.load(Ordering::SeqCst) < usize::try_from(number).unwrap();
-        if attempt == Attempt::CachedOnly && (lacks || name == "lose" || name == "burst") {
+        if blocking == BlockingMode::CachedOnly && (lacks || name == "lose" || name == "burst") {
             self.retried.fetch_add(1, Ordering::SeqCst);
             let missed = match name {
                 "lack" => self.reads.next(have),
@@ -94,20 +105,39 @@ impl Handler for ScriptedHandler {
         }
         reply.extend_from_slice(request.body);
         match name {
-            "later" if number == 0 => Handled::ReplyLater(Box::new(|over| over(Outcome::Send))),
-            "later" => Handled::ReplyLater(Box::new(move |over| {
-                thread::spawn(move || {
-                    thread::sleep(milliseconds(number));
-                    over(Outcome::Send);
-                });
-            })),
-            "never" => Handled::ReplyLater(Box::new(|over| over(Outcome::Close))),
+            "later" => Handled::ReplyLater(Box::new(ScriptedWait::Durable(milliseconds(number)))),
+            "never" => Handled::ReplyLater(Box::new(ScriptedWait::Lost)),
             _ => Handled::Reply,
         }
     }
 
     fn disconnected(&self, _have: Arc<AtomicUsize>) {
         self.sessions.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A wait of a reply.
+enum ScriptedWait {
+    /// Over after this time; at once, on the same thread, if it is none.
+    Durable(Duration),
+    /// Over at once: the reply will never be true.
+    Lost,
+}
+
+impl ReplyWait for ScriptedWait {
+    fn notify(self: Box<Self>, waker: DurabilityWaker) {
+        match *self {
+            ScriptedWait::Durable(Duration::ZERO) => waker(Ok(())),
+            ScriptedWait::Durable(time) => drop(thread::spawn(move || {
+                thread::sleep(time);
+                waker(Ok(()));
+            })),
+            ScriptedWait::Lost => waker(Err(StorageError::new(ErrorKind::Io, "as the request asked"))),
+        }
+    }
+
+    fn wait(self: Box<Self>) -> Result<(), StorageError> {
+        unreachable!("the network side does not wait on its threads")
     }
 }
 

@@ -21,6 +21,31 @@ fn an_address_that_others_can_reach_is_refused_unless_allowed_and_then_warned_of
     let (status, log) = server.ended();
     assert!(status.success());
     assert!(log.contains("WARN") && log.contains("--allow-unauthenticated is set"), "{log}");
+    let port = server_port(&log);
+    assert!(log.contains(&format!("every client that reaches 0.0.0.0:{port} can")), "{log}");
+}
+
+/// The port in the line of the log that says where the server listens.
+fn server_port(log: &str) -> &str {
+    let from = log.find("0.0.0.0:").expect("the log names the address") + "0.0.0.0:".len();
+    log[from..].split(|digit: char| !digit.is_ascii_digit()).next().unwrap_or_default()
+}
+
+#[test]
+fn a_unix_socket_that_cannot_be_listened_on_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("d".repeat(100));
+    let server = Server::over(&deep);
+    server.signal(rustix::process::Signal::TERM);
+    let (status, log) = server.ended();
+    assert!(status.success(), "{log}");
+    let path = deep.join("pando.sock");
+    let said = format!(
+        "not listening on the unix socket {}: its path has {} bytes",
+        path.display(),
+        path.as_os_str().len()
+    );
+    assert!(log.contains(&said) && log.contains("--unix-socket"), "{log}");
 }
 
 #[test]

@@ -1,23 +1,24 @@
-//! Input buffers that no connection needs at the moment.
+//! A pool of input buffers, one for each I/O thread.
 //!
-//! A connection keeps no buffer while it is idle. One that sends batches of some hundred KB would otherwise have the allocator
-//! map and unmap that memory for each.
+//! A connection holds no buffer while it is idle. Without the pool a connection that sends batches of some
+//! hundred KB would have the allocator map and unmap that memory for each of them.
 
-/// Below this the allocator is as quick.
+/// Smaller buffers come from the allocator, which is as fast for them.
 const LENT_BYTES_MIN: usize = 16 * 1024;
-/// Larger ones are not kept.
+/// Larger buffers are not kept.
 const KEPT_BYTES_MAX: usize = 512 * 1024;
-/// How many are kept: 4 MB per thread at most.
+/// Buffers in the pool at most: 4 MB for each thread.
 const KEPT_COUNT_MAX: usize = 8;
 
-/// The buffers of one thread.
+/// The free buffers of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct SpareBuffers {
+pub(crate) struct BufferPool {
     kept: Vec<Vec<u8>>,
 }
 
-impl SpareBuffers {
-    /// An empty buffer for about this many bytes. It may hold fewer; it is not meant to allocate on a mere claim.
+impl BufferPool {
+    /// An empty buffer for about this many bytes. It may have less room: a length that a client claims is not
+    /// allocated.
     pub(crate) fn take(&mut self, bytes: usize) -> Vec<u8> {
         if bytes < LENT_BYTES_MIN { Vec::with_capacity(bytes) } else { self.kept.pop().unwrap_or_default() }
     }

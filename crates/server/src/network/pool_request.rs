@@ -1,0 +1,110 @@
+//! A request on its way through the blocking pool, from its I/O thread and back to the inbox of that thread.
+//!
+//! 1. The connection packs the session, the frame and all that is needed to answer into a [`PoolRequest`].
+//! 2. A thread of the pool handles the request, which may wait there, and writes the reply to the socket
+//!    itself. Leaving that to the I/O thread would cost a wake-up and a context switch for each request.
+//! 3. The session goes into the inbox; [`PoolHandoff`] says whether the I/O thread is woken for it.
+
+use std::io;
+use std::sync::Arc;
+
+use pando_commands::{BlockingMode, ReplyWait};
+use tracing::debug;
+
+use super::blocking_pool::Workspace;
+use super::handler::Handler;
+use super::inbox::{Inbox, Urgency};
+use super::pool_handoff::{PoolHandoff, Wakeup};
+use super::responder::{Exchange, LateReply, Response};
+use super::stream::{Peer, Stream, WriteOutcome};
+use super::thread_state::{Slot, ThreadMessage};
+
+/// A request that comes back from the pool.
+pub(crate) struct PoolReply<S> {
+    pub(crate) session: S,
+    pub(crate) frame: Vec<u8>,
+    pub(crate) outcome: PoolOutcome,
+}
+
+/// The outcome of a request in the pool.
+pub(crate) enum PoolOutcome {
+    /// It is answered. These bytes, as a rule none, are what the socket did not take.
+    Answered(Vec<u8>),
+    /// Its reply has to wait.
+    Later(LateReply),
+    /// Its connection is to be closed after these bytes.
+    Close(Vec<u8>),
+}
+
+/// Has a message sent to the I/O thread when a wait is over.
+pub(crate) fn start_wait<S: Send + 'static>(
+    wait: Box<dyn ReplyWait>,
+    slot: Slot,
+    inbox: &Arc<Inbox<ThreadMessage<S>>>,
+) {
+    let inbox = Arc::clone(inbox);
+    wait.notify(Box::new(move |outcome| inbox.push(ThreadMessage::WaitOver(slot, outcome), Urgency::Now)));
+}
+
+/// A request for the pool, with all that is needed to answer it there.
+pub(crate) struct PoolRequest<H: Handler> {
+    pub(crate) slot: Slot,
+    pub(crate) session: H::Session,
+    pub(crate) frame: Vec<u8>,
+    pub(crate) peer: Peer,
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) handler: Arc<H>,
+    pub(crate) inbox: Arc<Inbox<ThreadMessage<H::Session>>>,
+    pub(crate) handoff: Arc<PoolHandoff>,
+}
+
+impl<H: Handler> PoolRequest<H> {
+    /// Handles the request, sends the reply, and leaves the session in the inbox.
+    pub(crate) fn run(mut self, workspace: &mut Workspace) {
+        let Workspace { responder, out } = workspace;
+        let mut exchange = Exchange {
+            handler: &*self.handler,
+            session: &mut self.session,
+            peer: &self.peer,
+            blocking: BlockingMode::MayBlock,
+            out,
+        };
+        let response = responder.respond(&mut exchange, &self.frame);
+        let mut wait_to_start = None;
+        let (outcome, urgency) = match response {
+            Response::Done => match self.write(out) {
+                Ok(unsent) if unsent.is_empty() => (PoolOutcome::Answered(unsent), Urgency::WhenAwake),
+                Ok(unsent) => (PoolOutcome::Answered(unsent), Urgency::Now),
+                Err(error) => {
+                    debug!(peer = %self.peer, %error, "connection lost");
+                    (PoolOutcome::Close(Vec::new()), Urgency::Now)
+                }
+            },
+            Response::Later(reply, wait) => {
+                wait_to_start = Some(wait);
+                (PoolOutcome::Later(reply), Urgency::WhenAwake)
+            }
+            Response::Close => (PoolOutcome::Close(self.write(out).unwrap_or_default()), Urgency::Now),
+            Response::WouldBlock(_) => {
+                unreachable!("the responder asserts that a handler which may block does not decline")
+            }
+        };
+        let reply = PoolReply { session: self.session, frame: self.frame, outcome };
+        self.inbox.push(ThreadMessage::Returned(self.slot, reply), urgency);
+        if self.handoff.complete() == Wakeup::Needed {
+            self.inbox.wake_if_asleep();
+        }
+        // After the push, because the end of the wait must find the late reply at its connection.
+        if let Some(wait) = wait_to_start {
+            start_wait(wait, self.slot, &self.inbox);
+        }
+    }
+
+    /// Writes to the socket. Gives the bytes that it did not take.
+    fn write(&self, out: &[u8]) -> io::Result<Vec<u8>> {
+        match self.stream.write(out)? {
+            WriteOutcome::All => Ok(Vec::new()),
+            WriteOutcome::Partly(written) => Ok(out[written..].to_vec()),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The responder of one thread: a frame comes in, the handler is asked, a reply is appended to an output
+//! buffer.
+//!
+//! 1. Decode the frame. Decompress it first if it is compressed.
+//! 2. Begin the reply in the output buffer, in the form of the request: OP_MSG or OP_REPLY, with or without
+//!    checksum.
+//! 3. The handler appends its document. A panic in it is caught here.
+//! 4. Finish the reply, and compress it if the request was compressed. Where no reply is due, take it back.
+//!
+//! I/O threads and threads of the blocking pool run the same code. Each has a [`Responder`] of its own with
+//! the working memory of the compressors.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use pando_commands::{BlockingMode, Handled, ReplyWait};
+use pando_environment::MissedRead;
+use pando_wire::{
+    Body, Codec, Compressor, Header, Message, MsgFlags, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter, Recovery,
+    WireError, may_be_compressed,
+};
+use tracing::{error, warn};
+
+use super::error_document::{Refusal, command_name};
+use super::handler::{Form, Handler, WireRequest};
+use super::stream::Peer;
+use crate::error_text::{error_text, panic_text};
+
+/// Larger buffers go back to the allocator after use.
+const BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+/// The parties of one exchange: the handler with its session, the peer, and the output for the reply.
+pub(crate) struct Exchange<'a, H: Handler> {
+    pub(crate) handler: &'a H,
+    pub(crate) session: &'a mut H::Session,
+    pub(crate) peer: &'a Peer,
+    pub(crate) blocking: BlockingMode,
+    pub(crate) out: &'a mut Vec<u8>,
+}
+
+/// The response to a frame.
+pub(crate) enum Response {
+    /// The reply, if one is due, stands at the end of the output.
+    Done,
+    /// The request has changed nothing and appended nothing. Handle it again on a thread that may wait, or
+    /// after this read.
+    WouldBlock(Option<Arc<dyn MissedRead>>),
+    /// The reply has to wait.
+    Later(LateReply, Box<dyn ReplyWait>),
+    /// The connection gets the bytes that stand in the output, and is closed.
+    Close,
+}
+
+/// A reply that is ready and must not go out yet: its whole frame, or no bytes if the client wants none.
+#[derive(Debug)]
+pub(crate) struct LateReply {
+    pub(crate) frame: Vec<u8>,
+}
+
+/// A frame that is not compressed any more, and the part of it that could be decoded.
+struct Decoded<'f> {
+    frame: &'f [u8],
+    header: Header,
+    body: Result<Body<'f>, WireError>,
+    /// The compressor of the frame that this one came in.
+    compressor: Option<Compressor>,
+}
+
+/// The form that the reply to a request has.
+#[derive(Clone, Copy, Debug)]
+struct ReplyForm {
+    response_to: i32,
+    kind: ReplyKind,
+    compressor: Option<Compressor>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReplyKind {
+    /// OP_MSG with these flags.
+    Message(MsgFlags),
+    /// OP_REPLY.
+    Legacy,
+    /// The client wants no reply.
+    Silent,
+}
+
+/// A reply that is being written.
+enum Open {
+    Message(OpMsgWriter),
+    Legacy(OpReplyWriter),
+}
+
+/// Answers frames; keeps the working memory of one thread.
+#[derive(Default)]
+pub(crate) struct Responder {
+    codec: Codec,
+    decompressed: Vec<u8>,
+    last_request_id: i32,
+}
+
+impl Responder {
+    /// Answers one whole frame.
+    pub(crate) fn respond<H: Handler>(&mut self, exchange: &mut Exchange<'_, H>, frame: &[u8]) -> Response {
+        let (header, body) = match Message::decode(frame) {
+            Ok(Message { header, body: Body::Compressed(compressed) }) => {
+                let mut decompressed = std::mem::take(&mut self.decompressed);
+                let response = match self.codec.decompress(&header, &compressed, &mut decompressed) {
+                    Ok(()) => {
+                        let body = Message::decode(&decompressed).map(|message| message.body);
+                        let compressor = Some(compressed.compressor);
+                        self.answer(exchange, Decoded { frame: &decompressed, header, body, compressor })
+                    }
+                    Err(error) => self.refuse(exchange, frame, header.request_id, &error),
+                };
+                if decompressed.capacity() <= BUFFER_KEPT_BYTES {
+                    self.decompressed = decompressed;
+                }
+                return response;
+            }
+            Ok(Message { header, body }) => (header, Ok(body)),
+            Err(error) => match Header::decode(frame) {
+                Ok(header) => (header, Err(error)),
+                Err(_) => return self.refuse(exchange, frame, 0, &error),
+            },
+        };
+        self.answer(exchange, Decoded { frame, header, body, compressor: None })
+    }
+
+    fn answer<H: Handler>(&mut self, exchange: &mut Exchange<'_, H>, decoded: Decoded<'_>) -> Response {
+        let response_to = decoded.header.request_id;
+        match decoded.body {
+            Ok(Body::Msg(message)) => {
+                let may_compress = may_be_compressed(command_name(message.body()));
+                let compressor = decoded.compressor.filter(|_| may_compress);
+                let form = ReplyForm { response_to, kind: reply_kind(message.flags()), compressor };
+                self.ask(exchange, form, &request_of(&message))
+            }
+            Ok(Body::Query(query)) => {
+                let form = ReplyForm { response_to, kind: ReplyKind::Legacy, compressor: None };
+                self.answer_query(exchange, form, &query)
+            }
+            Ok(Body::Reply(_) | Body::Compressed(_)) => {
+                let (peer, code) = (exchange.peer, decoded.header.op_code);
+                warn!(
+                    "closing connection {peer}: its message is no request (op code {code}); look at its client"
+                );
+                Response::Close
+            }
+            Err(error) => self.refuse(exchange, decoded.frame, response_to, &error),
+        }
+    }
+
+    /// Answers an OP_QUERY: a hello is handled, everything else is refused.
+    fn answer_query<H: Handler>(
+        &mut self,
+        exchange: &mut Exchange<'_, H>,
+        form: ReplyForm,
+        query: &OpQuery<'_>,
+    ) -> Response {
+        if !query.namespace.ends_with(".$cmd") {
+            return self.reply_with(form, &Refusal::LegacyQuery, exchange.out);
+        }
+        let name = command_name(query.query);
+        if !(name.eq_ignore_ascii_case("ismaster") || name == "hello") {
+            return self.reply_with(form, &Refusal::LegacyCommand(name), exchange.out);
+        }
+        let request = WireRequest { body: query.query, sequences: &[], form: Form::LegacyHello };
+        self.ask(exchange, form, &request)
+    }
+
+    /// Asks the handler and finishes the reply that it appended.
+    fn ask<H: Handler>(
+        &mut self,
+        exchange: &mut Exchange<'_, H>,
+        form: ReplyForm,
+        request: &WireRequest<'_>,
+    ) -> Response {
+        let Exchange { handler, session, peer, blocking, out } = exchange;
+        let start = out.len();
+        let open = self.begin(form, out);
+        let handled = catch_unwind(AssertUnwindSafe(|| handler.handle(session, request, *blocking, out)));
+        match handled {
+            Ok(Handled::Reply) => self.finish(form, open, start, out),
+            Ok(Handled::WouldBlock(missed)) => {
+                assert!(
+                    *blocking == BlockingMode::CachedOnly,
+                    "a handler that may block must not say that it would"
+                );
+                out.truncate(start);
+                Response::WouldBlock(missed)
+            }
+            Ok(Handled::ReplyLater(wait)) => {
+                self.finish(form, open, start, out);
+                Response::Later(LateReply { frame: out.split_off(start) }, wait)
+            }
+            Err(panic) => {
+                let (command, text) = (command_name(request.body), panic_text(panic.as_ref()));
+                error!(
+                    "closing connection {peer}: its command '{command}' panicked ({text}); report this defect with the \
+                     log line of the panic"
+                );
+                out.truncate(start);
+                self.reply_with(form, &Refusal::Panicked, out);
+                Response::Close
+            }
+        }
+    }
+
+    fn begin(&mut self, form: ReplyForm, out: &mut Vec<u8>) -> Open {
+        self.last_request_id = self.last_request_id.wrapping_add(1);
+        match form.kind {
+            ReplyKind::Legacy => {
+                Open::Legacy(OpReplyWriter::begin(out, self.last_request_id, form.response_to))
+            }
+            ReplyKind::Message(flags) => self.begin_message(form, flags, out),
+            // Written all the same, so that a handler has one way to answer, and taken back at the end.
+            ReplyKind::Silent => self.begin_message(form, MsgFlags::NONE, out),
+        }
+    }
+
+    fn begin_message(&self, form: ReplyForm, flags: MsgFlags, out: &mut Vec<u8>) -> Open {
+        let writer = OpMsgWriter::begin(out, self.last_request_id, form.response_to, flags);
+        writer.begin_body(out);
+        Open::Message(writer)
+    }
+
+    fn finish(&mut self, form: ReplyForm, open: Open, start: usize, out: &mut Vec<u8>) -> Response {
+        let finished = match open {
+            Open::Message(writer) if form.kind == ReplyKind::Silent => {
+                writer.abandon(out);
+                return Response::Done;
+            }
+            Open::Message(writer) => writer.finish(out),
+            Open::Legacy(writer) => writer.finish(out),
+        };
+        if finished.is_err() {
+            return self.reply_with(form, &Refusal::ReplyTooLarge, out);
+        }
+        if let Some(compressor) = form.compressor
+            && let Err(error) = self.codec.compress(out, start, compressor)
+        {
+            // The message stands there uncompressed, which every client takes.
+            warn!("sending a reply uncompressed: {}; report this defect", error_text(&error));
+        }
+        Response::Done
+    }
+
+    /// Answers a malformed frame where that is possible. The log has a line either way.
+    fn refuse<H: Handler>(
+        &mut self,
+        exchange: &mut Exchange<'_, H>,
+        frame: &[u8],
+        response_to: i32,
+        error: &WireError,
+    ) -> Response {
+        let (peer, text) = (exchange.peer, error_text(error));
+        match error.recovery() {
+            Recovery::Close => {
+                warn!("closing connection {peer}: malformed message ({text})");
+                Response::Close
+            }
+            Recovery::Answer => {
+                warn!("refused a malformed message of connection {peer} ({text}); look at its client");
+                let kind = match Header::decode(frame) {
+                    Ok(header) if header.op_code == pando_wire::OpCode::Query.code() => ReplyKind::Legacy,
+                    _ => reply_kind(MsgFlags::peek(frame)),
+                };
+                let form = ReplyForm { response_to, kind, compressor: None };
+                self.reply_with(form, &Refusal::Malformed(error), exchange.out)
+            }
+        }
+    }
+
+    fn reply_with(&mut self, form: ReplyForm, refusal: &Refusal<'_>, out: &mut Vec<u8>) -> Response {
+        let start = out.len();
+        let open = self.begin(form, out);
+        refusal.append(out);
+        self.finish(form, open, start, out)
+    }
+}
+
+/// A reply has a checksum if its request had one; a request with moreToCome has no reply.
+fn reply_kind(flags: MsgFlags) -> ReplyKind {
+    if flags.contains(MsgFlags::MORE_TO_COME) {
+        ReplyKind::Silent
+    } else if flags.contains(MsgFlags::CHECKSUM_PRESENT) {
+        ReplyKind::Message(MsgFlags::CHECKSUM_PRESENT)
+    } else {
+        ReplyKind::Message(MsgFlags::NONE)
+    }
+}
+
+fn request_of<'a>(message: &'a OpMsg<'a>) -> WireRequest<'a> {
+    WireRequest { body: message.body(), sequences: message.sequences(), form: Form::Message }
+}

@@ -1,0 +1,28 @@
+//! The banner of a started server: its addresses, its data folder, a command to try next.
+
+use pandodb::EngineName;
+
+use crate::configuration::Configuration;
+
+/// Prints it to standard output; the log goes to standard error.
+pub(super) fn print(configuration: &Configuration, endpoints: &[String]) {
+    let keeps = match configuration.engine {
+        EngineName::Memory => "kept in memory only, gone when the server ends".to_owned(),
+        _ => {
+            let data = &configuration.data;
+            std::path::absolute(data).unwrap_or_else(|_| data.clone()).display().to_string()
+        }
+    };
+    println!("Pando {} is ready.", env!("CARGO_PKG_VERSION"));
+    println!("  listens on  {}", endpoints.join(", "));
+    println!("  data        {keeps}");
+    if let Some(endpoint) = endpoints.iter().find(|endpoint| !endpoint.starts_with('/')) {
+        println!("Try next:");
+        println!("  mongosh mongodb://{}", reachable(endpoint));
+    }
+}
+
+/// The endpoint as a client on this machine can use it: loopback instead of "every address".
+fn reachable(endpoint: &str) -> String {
+    endpoint.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
+}
