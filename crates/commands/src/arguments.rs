@@ -17,8 +17,8 @@
 //!
 //! 1. `null` and `undefined` count as a field that is not there, so that every conversion gives an `Option`.
 //!    A list is the exception: `null` is refused in its place, and skipped among its elements.
-//! 2. Fields are checked in the order in which they stand; a field that is unknown ends the command at once,
-//!    a required one that is missing is only noticed at the end (see [`missing`]).
+//! 2. Fields are checked in the order in which they stand; an unknown field ends the command at once, and a
+//!    missing required one is noticed at the end (see [`missing`]).
 //! 3. Fields that every command may have are checked by [`crate::generic_arguments`] before the command runs,
 //!    and passed over here.
 
@@ -222,8 +222,8 @@ impl<'a> Argument<'a> {
         )
     }
 
-    /// A number of any type as a whole one: a fraction is cut off, what is too large becomes the largest, NaN
-    /// zero.
+    /// A number of any type as a whole one. A fraction is cut off, a number that is too large becomes the
+    /// largest, and NaN becomes zero.
     pub fn integer(&self) -> Result<Option<i64>, CommandError> {
         match self.value {
             value if value.is_number() => Ok(Some(whole(value))),
@@ -291,8 +291,8 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// A number of any type as a whole one: a fraction is cut off, what is too large becomes the largest, NaN
-/// zero.
+/// A number of any type as a whole one. A fraction is cut off, a number that is too large becomes the
+/// largest, and NaN becomes zero.
 pub fn whole(number: RawValue<'_>) -> i64 {
     match number {
         // This conversion saturates in Rust; NaN gives 0.

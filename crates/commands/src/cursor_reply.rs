@@ -1,10 +1,10 @@
-//! The `cursor` field of a reply: one batch, and the number to ask for the next with.
+//! The `cursor` field of a reply: one batch, and the number of the cursor for `getMore`.
 //!
 //! # Steps of a batch
 //! 1. Documents that an earlier, interrupted batch had fetched already (the *carry*) come first.
 //! 2. Documents are fetched until there are `count_max` of them or the reply is full. One that no longer fits
 //!    goes to the carry.
-//! 3. If fetching would block, what was fetched goes to the carry, so that asking again loses nothing.
+//! 3. If fetching would block, the fetched documents go to the carry, so that the next request loses none.
 
 use pando_catalog::BlockingMode;
 use pando_document::{DocumentWriter, RawDocument};
@@ -150,7 +150,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// A source over documents that are all there.
+/// A source over documents that are all in memory.
 pub(crate) struct ListSource {
     documents: std::vec::IntoIter<Vec<u8>>,
 }

@@ -69,7 +69,7 @@ impl OpenCursor {
     /// Counts its memory while it waits for a `getMore`.
     pub fn hold_memory(&mut self, engine: &SharedEngine) {
         let memory = self.memory.get_or_insert_with(|| engine.lend_memory(WAITING_BYTES));
-        // The documents are there, whether or not there was room for them.
+        // The documents are held in any case, even beyond the limit.
         memory.set(WAITING_BYTES + self.carry.iter().map(Vec::capacity).sum::<usize>());
     }
 }
@@ -93,7 +93,8 @@ pub(crate) trait CursorSource: Send {
         document: &mut Vec<u8>,
     ) -> Result<bool, CommandError>;
 
-    /// Whether it is known, without asking for a document, that there is none left when this batch is full.
+    /// Whether the source is known to be exhausted, without asking it for another document, when this batch
+    /// is full.
     fn is_exhausted(&self, _batch: BatchPlace) -> bool {
         false
     }

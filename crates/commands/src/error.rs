@@ -43,7 +43,7 @@ impl Failure {
         Failure { code, message: message.into(), labels: Vec::new(), details: Document::new() }
     }
 
-    /// Whether another transaction was first, and the statement may be run again.
+    /// Whether the statement has lost a conflict with another transaction, and may be run again.
     pub fn is_conflict(&self) -> bool {
         self.code == ErrorCode::WriteConflict
     }

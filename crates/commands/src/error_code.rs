@@ -14,7 +14,7 @@ macro_rules! error_codes {
             $($(#[$doc])* #[doc = concat!("`", $name, "`, ", $code, ".")] $variant,)*
             /// A code that has no name: shown as `LocationNNNNN`.
             Location(i32),
-            /// None: some old commands tell only a sentence.
+            /// No code: some old commands tell only a sentence.
             Untold,
         }
 

@@ -3,8 +3,8 @@
 //!
 //! # Steps
 //! 1. [`GenericArguments::read`] goes once through the body before the command is looked up: `$db` must be
-//!    there, a field may not stand in the body and in a document sequence as well, and the fields that mean
-//!    something here are kept.
+//!    there, a field may not stand both in the body and in a document sequence. The fields that have an
+//!    effect on this server are kept.
 //! 2. [`GenericArguments::check`] reports a fault in one of them, or a field that stands twice, and checks
 //!    them against the [`GenericSupport`] in the row of the command.
 
@@ -68,7 +68,7 @@ pub(crate) struct GenericSupport {
     pub time_limit: TimeLimit,
 }
 
-/// The generic fields of a request that mean something to this server.
+/// The generic fields of a request that have an effect on this server.
 #[derive(Debug)]
 pub(crate) struct GenericArguments<'a> {
     /// The database that the request is for.

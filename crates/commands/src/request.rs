@@ -40,7 +40,7 @@ impl<'a> Request<'a> {
     }
 
     /// The documents of a field, from a sequence of that name or from the list in the body. `None` where
-    /// there are none of either; that there are not both is checked before a command runs.
+    /// there is neither. A request with both is refused before a command runs.
     pub fn documents(
         &self,
         command: &'static str,

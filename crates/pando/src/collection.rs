@@ -206,7 +206,7 @@ impl<T: DeserializeOwned> Iterator for Find<T> {
 impl<T> Drop for Find<T> {
     fn drop(&mut self) {
         if self.cursor != 0 {
-            // An unused cursor would time out by itself; an error here concerns nobody.
+            // An unused cursor times out by itself, so that an error here has no effect.
             let _ =
                 self.database.run_command(doc! { "killCursors": &self.collection, "cursors": [self.cursor] });
         }

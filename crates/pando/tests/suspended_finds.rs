@@ -1,5 +1,5 @@
-//! Finds that wait for a read of the device: handled again after the read, they answer as if nothing had been in the way, and
-//! what another request asks meanwhile is that request's.
+//! Finds that wait for a read of the device: handled again after the read, they answer as if nothing had been
+//! in the way, and what another request asks meanwhile is that request's.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
@@ -34,8 +34,8 @@ fn find(id: i32) -> RawDocumentBuf {
     RawDocumentBuf::from_vec(bson::serialize_to_vec(&command).unwrap()).unwrap()
 }
 
-/// Handles a request that must not block, as often as it lacks a read that can be told; how many that were, and the reply, if it did
-/// not end with a `WouldBlock`.
+/// Handles a request that must not block, as often as it lacks a read that can be told; how many that were,
+/// and the reply, if it did not end with a `WouldBlock`.
 fn ask(
     commands: &Commands,
     connection: &mut ConnectionState,
@@ -108,7 +108,8 @@ fn another_request_in_between_is_answered_for_itself() {
         let first =
             commands.handle(connection, &Request::of(&find(id)), BlockingMode::CachedOnly, &mut reply);
         waiting += u32::from(matches!(first, Handled::WouldBlock(Some(_))));
-        // Whether or not the first one waits: the second is another one, and so is the first when it is asked again.
+        // Whether or not the first one waits: the second is another one, and so is the first when it is asked
+        // again.
         let other = (id + 1_501) % DOCUMENTS;
         assert_eq!(text(&run_blocking(&commands, connection, &find(other))), format!("the text of {other}"));
         assert_eq!(text(&run_blocking(&commands, connection, &find(id))), format!("the text of {id}"));

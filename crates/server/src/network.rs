@@ -22,9 +22,9 @@
 //!  socket --read--> connection --frame--> responder --request--> handler, CachedOnly
 //!                                                                 |
 //!     <--write-- (1) Reply ---------------------------------------+
-//!                (2) WouldBlock with the missing read: the I/O thread queues the read and serves other connections;
-//!                    when the read is complete, the request is handled again --> handler, CachedOnly
-//!                (3) WouldBlock without one: frame and session go to a pool thread --> handler, MayBlock
+//!                (2) WouldBlock with the missing read: the I/O thread queues the read and goes on;
+//!                    when it is complete, the request is handled again --> handler, CachedOnly
+//!                (3) WouldBlock without one: frame and session go to the pool --> handler, MayBlock
 //!     <--write by the pool thread-- reply;  the session comes back through the inbox
 //!                (4) ReplyLater: the reply waits; the log calls its waker; the inbox wakes the I/O thread
 //!     <--write-- reply

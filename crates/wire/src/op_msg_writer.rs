@@ -7,8 +7,8 @@
 //! 4. [`OpMsgWriter::finish`] adds the checksum and patches the length; or [`OpMsgWriter::abandon`] takes all
 //!    of it back.
 //!
-//! The writer does not borrow the buffer, so that between the steps anybody can append to it; every step is
-//! given the same buffer, and asserts that the message still begins where it began.
+//! The writer does not borrow the buffer, so that the caller can append to it between the steps. Every step
+//! takes the same buffer, and asserts that the message still begins where it began.
 
 use crate::header::{HEADER_BYTES, Header, OpCode, patch_length};
 use crate::{MsgFlags, WireError};

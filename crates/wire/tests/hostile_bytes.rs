@@ -1,4 +1,5 @@
-//! Bytes that nobody meant as a message: decoding answers with a value or an error, and what it accepts is sound.
+//! Bytes that nobody meant as a message: decoding answers with a value or an error, and what it accepts is
+//! sound.
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
 use std::io::Read;

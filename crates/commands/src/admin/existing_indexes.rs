@@ -1,9 +1,9 @@
 //! The comparison of a wanted index with the existing ones: it exists already, conflicts with one, or is new.
 //!
 //! Two indexes may have the same key if one of them is unique and the other is not, or one sparse and the
-//! other not: these options make the *signature* of an index, together with its key. Within a signature there
-//! is one index; asked for again with the same name and options it is simply there. Whether an index is
-//! hidden and how it was built makes no difference.
+//! other not: these options make the *signature* of an index, together with its key. Each signature has one
+//! index. A request for it with the same name and options finds that it exists. Whether an index is hidden,
+//! and how it was built, makes no difference.
 
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 
@@ -14,11 +14,11 @@ use crate::{CommandError, ErrorCode};
 /// Fields of a specification that are no options of its index, or make its signature.
 const NO_OPTIONS: [&str; 7] = ["v", "key", "name", "unique", "sparse", "hidden", "background"];
 
-/// Whether an index like `wanted` is among `have`; an error where one of these is in its way. All are
+/// Whether an index like `wanted` is among `have`. An error if one of these conflicts with it. All are
 /// normalised.
 pub(super) fn is_among(have: &[RawDocumentBuf], wanted: &RawDocument) -> Result<bool, CommandError> {
     let (wanted_key, wanted_name) = key_and_name(wanted);
-    // The index on `_id` is there by whatever name it is asked for.
+    // The index on `_id` exists under any name.
     if index_key_pattern::is_of_id(wanted_key) {
         return Ok(true);
     }

@@ -1,8 +1,7 @@
 //! `aggregate`: a pipeline over one collection.
 //!
 //! # Steps
-//! 1. All stages are parsed. What a plan does better (leading filter, sort, skip, limit) is taken off the
-//!    front and planned.
+//! 1. All stages are parsed. The leading filter, sort, skip and limit are taken off the front and planned.
 //! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
 use std::sync::Arc;
@@ -120,7 +119,7 @@ fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
     }
 }
 
-/// Why a pipeline without a collection is refused: `{aggregate: 1}` is for stages that find their documents
+/// The error of a pipeline without a collection: `{aggregate: 1}` is for stages that find their documents
 /// elsewhere.
 fn without_collection(
     number: RawValue<'_>,

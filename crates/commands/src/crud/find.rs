@@ -101,10 +101,10 @@ pub(crate) struct FindSource {
     sorting: Sorting,
 }
 
-/// Where the order of the documents comes from.
+/// The origin of the order of the documents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sorting {
-    /// From the way in which they are found.
+    /// From the access of the plan.
     ByAccess,
     /// From a sort in memory.
     InMemory,

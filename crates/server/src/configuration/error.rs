@@ -80,7 +80,7 @@ pub enum ValueError {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
     /// A value is not what its option takes.
-    #[error("{origin}: '{text}' will not do: {reason}")]
+    #[error("{origin}: '{text}' is no valid value: {reason}")]
     Value {
         /// Where it came from.
         origin: Origin,

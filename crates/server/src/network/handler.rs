@@ -2,7 +2,7 @@
 //! without a store.
 //!
 //! The words [`BlockingMode`] and [`Handled`] are those of `pando-commands`. A [`WireRequest`] is one step
-//! before a request of that crate: its documents are framed soundly, and nobody has looked into them.
+//! before a request of that crate: its documents are framed soundly, and their fields are not read yet.
 
 use pando_commands::{BlockingMode, Handled};
 use pando_wire::DocumentSequence;

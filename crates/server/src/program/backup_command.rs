@@ -70,7 +70,11 @@ pub(super) fn run_backup(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error
     if let TargetChoice::Data(folder) = &target
         && !folder.is_dir()
     {
-        return Err(format!("{} is no folder", folder.display()).into());
+        return Err(format!(
+            "{} is no folder; name the data folder of a store with --data",
+            folder.display()
+        )
+        .into());
     }
     let mut command: Document = doc! { "pandoBackup": 1, "to": whole(&required(matches, "to"))? };
     if let Some(since) = matches.get_one::<String>("since") {

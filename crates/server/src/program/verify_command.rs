@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
                 .help("A running server, such as mongodb://127.0.0.1:27017"),
         )
         .arg(
-            Arg::new("pace")
+            Arg::new("rate")
                 .long("bytes-per-second")
                 .value_name("COUNT")
                 .requires("uri")
@@ -51,7 +51,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(uri) = matches.get_one::<String>("uri") {
-        return verify_server(uri, matches.get_one::<i64>("pace").copied());
+        return verify_server(uri, matches.get_one::<i64>("rate").copied());
     }
     let folder = PathBuf::from(matches.get_one::<String>("folder").map_or("", String::as_str));
     let depth = if matches.get_flag("collections") { VerifyDepth::Collections } else { VerifyDepth::Blocks };
@@ -61,10 +61,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// Has a running server check its own store.
-fn verify_server(uri: &str, pace: Option<i64>) -> Result<ExitCode, Box<dyn Error>> {
+fn verify_server(uri: &str, bytes_per_second: Option<i64>) -> Result<ExitCode, Box<dyn Error>> {
     let mut command = doc! { "pandoVerify": 1 };
-    if let Some(pace) = pace {
-        command.insert("bytesPerSecond", pace);
+    if let Some(bytes_per_second) = bytes_per_second {
+        command.insert("bytesPerSecond", bytes_per_second);
     }
     let reply = run_command(&TargetChoice::Uri(uri.to_owned()), "admin", command)?;
     let number = |name| reply.get_i64(name).unwrap_or(0);

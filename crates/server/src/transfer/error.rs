@@ -9,7 +9,7 @@ use pando_wire::WireError;
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The file cannot be read or written.
-    #[error("cannot use {}", path.display())]
+    #[error("cannot read or write {}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum TransferError {
     },
     /// The connection string is not understood.
     #[error(
-        "'{uri}' will not do: expected mongodb://HOST:PORT, or mongodb://%2Fpath%2Fto%2Fsocket; {reason}"
+        "'{uri}' is no usable connection string: expected mongodb://HOST:PORT, or mongodb://%2Fpath%2Fto%2Fsocket; {reason}"
     )]
     Uri {
         /// As given.
@@ -53,7 +53,7 @@ pub enum TransferError {
         source: io::Error,
     },
     /// The connection broke.
-    #[error("the connection to the server broke")]
+    #[error("the connection to the server broke; look at the server's log")]
     Connection(#[source] io::Error),
     /// The server closed the connection.
     #[error("the server closed the connection; its log says why")]

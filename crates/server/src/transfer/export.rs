@@ -12,7 +12,7 @@ use super::target::{Target, TargetChoice};
 /// Documents that are asked for at a time.
 const BATCH_SIZE: i32 = 1000;
 
-/// What to export.
+/// The parameters of an export.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// The file; standard output if none.

@@ -15,7 +15,7 @@ use super::target::{Target, TargetChoice};
 /// Complaints that are printed one by one; the rest is only counted.
 const COMPLAINTS_SHOWN: u64 = 20;
 
-/// What to import.
+/// The parameters of an import.
 #[derive(Clone, Debug)]
 pub struct Import {
     /// The file.

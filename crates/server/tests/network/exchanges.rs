@@ -248,7 +248,8 @@ fn many_connections_that_mix_all_paths_lose_no_reply() {
                 let mut client = Client::connect(address);
                 for id in 0..150 {
                     let name = ["echo", "block", "later"][usize::try_from((id + number) % 3).unwrap()];
-                    // One at a time, two at a time: the session is asked for before and after it has come back.
+                    // One at a time, two at a time: the session is asked for before and after it has come
+                    // back.
                     client.send(&message(2 * id, MsgFlags::NONE, &document(name, 0)));
                     if (id * 7 + number) % 2 == 0 {
                         client.send(&message(2 * id + 1, MsgFlags::NONE, &document("block", 0)));

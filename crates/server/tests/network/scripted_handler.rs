@@ -1,5 +1,5 @@
-//! A handler whose requests say how it answers them. The number is an int32. The reply to `large` has that length; every other
-//! reply is the body of the request again.
+//! A handler whose requests say how it answers them. The number is an int32. The reply to `large` has that
+//! length; every other reply is the body of the request again.
 //!
 //! | request | answer |
 //! |---|---|

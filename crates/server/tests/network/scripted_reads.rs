@@ -1,5 +1,5 @@
-//! Reads that the scripted handler misses: of a file on disk, past the page cache where that can be, so that they are really under way
-//! for a while.
+//! Reads that the scripted handler misses: of a file on disk, past the page cache where that can be, so that
+//! they are really under way for a while.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Bytes that nobody meant as a request, sent to a whole server: it goes on, and its log says what it refused.
+//! Bytes that nobody meant as a request, sent to a whole server: it goes on, and its log says what it
+//! refused.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
