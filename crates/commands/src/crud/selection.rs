@@ -66,24 +66,24 @@ pub(super) fn keys(
     blocking: BlockingMode,
     most: usize,
 ) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
-    let found = KeyWalk::new(selection, collection, transaction)?.next(transaction, blocking, most + 1)?;
+    let found = KeyScan::new(selection, collection, transaction)?.next(transaction, blocking, most + 1)?;
     Ok((found.len() <= most).then_some(found))
 }
 
 /// A scan of the primary keys of the selected documents, some at a time.
-pub(super) struct KeyWalk {
+pub(super) struct KeyScan {
     executor: Executor,
 }
 
-impl KeyWalk {
+impl KeyScan {
     /// Begins to look for them.
     pub fn new(
         selection: &Selection,
         collection: &Arc<Collection>,
         transaction: &dyn Transaction,
-    ) -> Result<KeyWalk, CommandError> {
+    ) -> Result<KeyScan, CommandError> {
         let needs = ProjectionNeeds::Everything;
-        Ok(KeyWalk { executor: selection.executor(collection, transaction.snapshot(), needs)? })
+        Ok(KeyScan { executor: selection.executor(collection, transaction.snapshot(), needs)? })
     }
 
     /// At most `most` more keys; fewer only at the end. The transaction is always the same.

@@ -18,7 +18,7 @@ use pando_document::RawDocument;
 
 use super::insert::ends_transaction;
 use super::retry;
-use super::selection::{KeyWalk, Selection};
+use super::selection::{KeyScan, Selection};
 use crate::CommandError;
 use crate::context::Context;
 
@@ -78,11 +78,11 @@ pub(super) fn in_steps<T: Default>(
     mut add: impl FnMut(T),
 ) -> Result<(), CommandError> {
     let reader = context.begin_read()?;
-    let mut walk = KeyWalk::new(selection, collection, &*reader)?;
+    let mut scan = KeyScan::new(selection, collection, &*reader)?;
     let mut keys = Vec::new();
     loop {
         if keys.is_empty() {
-            keys = walk.next(&*reader, context.blocking, STEP_DOCUMENTS)?;
+            keys = scan.next(&*reader, context.blocking, STEP_DOCUMENTS)?;
         }
         if keys.is_empty() {
             return Ok(());
