@@ -1,6 +1,7 @@
-//! The vocabulary of the engine: ids and addresses, log positions, pointers, key spans, field encoding, counters.
+//! The vocabulary of the engine: ids and addresses, log positions, pointers, key spans, field encoding,
+//! counters.
 //!
-//! Every other room stands on this one; it uses none of them.
+//! Every other room stands on this one. It uses none of them.
 
 mod address;
 mod codec;

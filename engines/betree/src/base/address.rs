@@ -1,20 +1,26 @@
-//! The numbers of space: addresses of blocks, extents of units, generations.
+//! Numbers of the data file: block addresses in grains, extents of units, generations, and the id of a store.
+//!
+//! ```text
+//!  file    |            unit 0 (4,096 bytes)            |  unit 1  | ...     allocation is in units
+//!  grains  | 0 | 1 | 2 | ...                      | 127 | 128 ...           addresses are in grains of 32 bytes
+//! ```
 
 use std::fmt;
 
 use crate::base::Pointer;
 
-/// The unit in which blocks are addressed and packed, in bytes. Less than what a device reads at least: with sectors of 512 bytes the
-/// pages of a store were 4 % longer, and a page that begins within a sector is read with one sector more, which costs a device nothing.
+/// The unit in which blocks are addressed and packed, in bytes. It is smaller than a device sector on
+/// purpose. With a grain of 512 bytes the pages of a store were 4 % longer. A page that begins inside a
+/// sector costs one more sector to read, which costs a device nothing.
 pub(crate) const GRAIN_BYTES: u64 = 32;
 
-/// The unit in which room is allocated, in bytes.
+/// The unit in which the data file's space is allocated, in bytes.
 pub(crate) const UNIT_BYTES: u64 = 4_096;
 
-/// The longest block, raw or stored, in bytes: a value of 17 MB with all that surrounds it, and room to spare.
+/// The longest block, raw or stored, in bytes: room for a value of 17 MB with its header, and to spare.
 pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Which data file of the store; format version 0 has one.
+/// The number of a data file of the store. Format version 1 has one file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct FileId(u16);
 
@@ -41,7 +47,7 @@ impl FileId {
 pub(crate) struct BlockAddress(u64);
 
 impl BlockAddress {
-    /// The first address that is none.
+    /// The first number that is not an address.
     const LIMIT: u64 = 1 << 48;
 
     /// The address of this grain, unless it is beyond 2^48.
@@ -73,7 +79,8 @@ impl fmt::Debug for BlockAddress {
     }
 }
 
-/// A count of checkpoints: the state between two of them. The first superblock has 1.
+/// A count of checkpoints, and the state that one of them makes durable. The first superblock has generation
+/// 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Generation(u64);
 
@@ -98,8 +105,8 @@ impl fmt::Debug for Generation {
     }
 }
 
-/// The random name of a store: in its superblock and in every segment of its log, so that files of two stores are not
-/// taken for each other's.
+/// The random id of a store. The superblock and every log segment carry it, so that files of two stores are
+/// never mixed up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct StoreId([u8; 16]);
 
@@ -163,8 +170,9 @@ impl fmt::Debug for Extent {
     }
 }
 
-/// The units that these blocks cover, as few extents in file order. As long as blocks of different owners never share a
-/// unit (each [`place`](crate::space::ExtentWriter::place) begins a new one), this is what their owner owns.
+/// The units that these blocks cover, as few extents in file order. Blocks of different owners never share a
+/// unit, because each [`place`](crate::space::ExtentWriter::place) begins a new one. So the result is what
+/// their owner owns.
 pub(crate) fn extents_of<'a>(pointers: impl IntoIterator<Item = &'a Pointer>) -> Vec<Extent> {
     let mut extents: Vec<Extent> = pointers.into_iter().map(Pointer::extent).collect();
     extents.sort_unstable();

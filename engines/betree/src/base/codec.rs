@@ -1,16 +1,17 @@
-//! How the payload of a block is stored: a number in its pointer. `space` compresses and decompresses.
+//! The number in a pointer that says how the block's payload is stored. `space` compresses and decompresses.
 
 /// How a block is stored; a byte of its pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Codec {
-    /// As it is.
+    /// Uncompressed.
     None = 0,
     /// An LZ4 block, without its length before it.
     Lz4 = 1,
     /// A Zstandard frame.
     Zstd = 2,
-    /// Where the block has rows, and a Zstandard frame of it with these put by columns.
+    /// A [`Columns`](super::Columns) header, then a Zstandard frame of the block with its rows stored by
+    /// columns.
     ZstdColumns = 3,
 }
 

@@ -1,26 +1,43 @@
-//! Rows of equal length within a block, stored column by column: what stands at the same place of each row lies side by side, so that
-//! compression sees like beside like, and has half of the work and less to undo it.
+//! Columnar storage of the rows inside a block: bytes at the same offset of every row are stored side by
+//! side.
+//!
+//! Compression then sees similar bytes next to each other. Writing takes half of the work, and so does
+//! reading.
 //!
 //! # Layout
-//! A payload with columns (codec 3) begins with four varints: the byte of the block at which the rows begin, how many there are, the
-//! bytes of a row in the first *table*, and those of a row in the second, which lies behind the first, times 2, plus 1 if its rows are
-//! offsets. Then a Zstandard frame of the block, in which the bytes of each table stand by columns, and in place of each offset
-//! what it is more than the one before.
+//! A payload with columns (codec 3) begins with four varints, then comes a Zstandard frame of the block:
 //!
-//! What the rows mean is the matter of who writes the block; read, it is as it was.
+//! | varint | meaning |
+//! |---|---|
+//! | 1 | byte of the block at which the rows begin |
+//! | 2 | number of rows |
+//! | 3 | bytes of a row in the first *table* |
+//! | 4 | 2 × bytes of a row in the second table, which follows the first; plus 1 if its rows are offsets |
+//!
+//! Inside the frame the bytes of each table are stored by columns. Each offset is replaced by its difference
+//! from the offset before it.
+//!
+//! Example with one table of three rows of two bytes:
+//!
+//! ```text
+//!  rows     a1 b1  a2 b2  a3 b3
+//!  columns  a1 a2 a3  b1 b2 b3
+//! ```
+//!
+//! The meaning of the rows is the business of the writer. A reader gets the block back unchanged.
 
 use std::cell::RefCell;
 
 /// Bytes that the four varints take at most.
 pub(crate) const HEADER_BYTES_MAX: usize = 4 * VARINT_BYTES_MAX;
 
-/// Of a number with 32 bits.
+/// Bytes of a varint that holds a number of 32 bits.
 const VARINT_BYTES_MAX: usize = 5;
 
-/// Tables are turned by squares of so many bytes a side.
+/// Tables are transposed in squares of this many bytes a side.
 const SIDE: usize = 16;
 
-/// Where the rows of a block stand.
+/// The place of the rows within a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
     /// Where the first table begins.
@@ -33,14 +50,14 @@ pub(crate) struct Columns {
     pub(crate) second: Rows,
 }
 
-/// What the rows of a table are.
+/// The type of the rows of the second table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// So many bytes each.
+    /// Opaque rows of this many bytes each.
     Bytes(usize),
-    /// Numbers that ascend, of 2 bytes, little-endian.
+    /// Ascending numbers of 2 bytes, little-endian.
     Offsets16,
-    /// The same of 4 bytes.
+    /// Ascending numbers of 4 bytes, little-endian.
     Offsets32,
 }
 
@@ -67,16 +84,16 @@ impl Rows {
         }
     }
 
-    /// Puts differences in the place of offsets.
+    /// Replaces each offset by its difference from the one before.
     fn subtract(self, table: &mut [u8]) {
         match self {
             Rows::Bytes(_) => {}
-            Rows::Offsets16 => in_turn::<2>(table, |before, offset| {
+            Rows::Offsets16 => for_each_number::<2>(table, |before, offset| {
                 let (now, before) = (u16::from_le_bytes(*offset), u16::from_le_bytes(before));
                 *offset = now.wrapping_sub(before).to_le_bytes();
                 now.to_le_bytes()
             }),
-            Rows::Offsets32 => in_turn::<4>(table, |before, offset| {
+            Rows::Offsets32 => for_each_number::<4>(table, |before, offset| {
                 let (now, before) = (u32::from_le_bytes(*offset), u32::from_le_bytes(before));
                 *offset = now.wrapping_sub(before).to_le_bytes();
                 now.to_le_bytes()
@@ -88,11 +105,11 @@ impl Rows {
     fn add(self, table: &mut [u8]) {
         match self {
             Rows::Bytes(_) => {}
-            Rows::Offsets16 => in_turn::<2>(table, |before, more| {
+            Rows::Offsets16 => for_each_number::<2>(table, |before, more| {
                 *more = u16::from_le_bytes(before).wrapping_add(u16::from_le_bytes(*more)).to_le_bytes();
                 *more
             }),
-            Rows::Offsets32 => in_turn::<4>(table, |before, more| {
+            Rows::Offsets32 => for_each_number::<4>(table, |before, more| {
                 *more = u32::from_le_bytes(before).wrapping_add(u32::from_le_bytes(*more)).to_le_bytes();
                 *more
             }),
@@ -100,8 +117,8 @@ impl Rows {
     }
 }
 
-/// Does something with each number of a table and what it returned for the one before.
-fn in_turn<const WIDTH: usize>(
+/// Calls `change` for each number of a table, with its result for the number before (0 for the first).
+fn for_each_number<const WIDTH: usize>(
     table: &mut [u8],
     change: impl Fn([u8; WIDTH], &mut [u8; WIDTH]) -> [u8; WIDTH],
 ) {
@@ -114,7 +131,7 @@ thread_local! {
 }
 
 impl Columns {
-    /// Writes the header into the front of `target`; its bytes.
+    /// Writes the header at the start of `target` and returns its length.
     ///
     /// # Panics
     /// If a number has more than 32 bits, or there is no room.
@@ -133,7 +150,8 @@ impl Columns {
         end
     }
 
-    /// The columns of a payload whose block has so many bytes, and the frame behind them; `None` if they do not lie within.
+    /// The columns of a payload whose block has `raw_length` bytes, and the frame that follows; `None` if the
+    /// tables do not lie within the block.
     pub(crate) fn decode(stored: &[u8], raw_length: usize) -> Option<(Columns, &[u8])> {
         let mut rest = stored;
         let mut number = || {
@@ -155,7 +173,7 @@ impl Columns {
         (end <= raw_length).then_some((columns, rest))
     }
 
-    /// Puts the bytes of the tables, which stand by rows, by columns.
+    /// Turns the tables from rows into columns.
     pub(crate) fn fold(&self, block: &mut [u8]) {
         self.second.subtract(self.second_of(block));
         self.turn(block, |rows, width| (rows, width));
@@ -173,7 +191,7 @@ impl Columns {
         &mut block[start..start + self.rows * self.second.width()]
     }
 
-    /// Transposes both tables; `lines` says of rows and width how many lines of how many bytes there are now.
+    /// Transposes both tables. `lines` turns (rows, width) into the present number of lines and their length.
     fn turn(&self, block: &mut [u8], lines: fn(usize, usize) -> (usize, usize)) {
         let bytes = self.rows * (self.first + self.second.width());
         let tables = &mut block[self.start..self.start + bytes];
@@ -192,10 +210,10 @@ impl Columns {
     }
 }
 
-/// Writes lines of equal length as columns: byte `at` of line `line` goes to byte `line` of line `at`.
+/// Writes lines of equal length as columns: byte `at` of line `line` becomes byte `line` of line `at`.
 fn transpose(source: &[u8], lines: usize, length: usize, target: &mut [u8]) {
     if lines < SIDE || length < SIDE {
-        // The shorter side inside: few lines are read in turn, or few are written.
+        // The shorter side is the inner loop, so that few lines are read in turn, or few are written.
         if lines < length {
             for (at, column) in target.chunks_exact_mut(lines.max(1)).enumerate() {
                 for (line, byte) in column.iter_mut().enumerate() {
@@ -211,7 +229,7 @@ fn transpose(source: &[u8], lines: usize, length: usize, target: &mut [u8]) {
         }
         return;
     }
-    // The last square of each side overlaps the one before it where the side is no multiple of a square's.
+    // Where a side is no multiple of the square's, its last square overlaps the one before it.
     for line in squares(lines) {
         for at in squares(length) {
             let mut square = [[0; SIDE]; SIDE];
@@ -233,8 +251,8 @@ fn squares(length: usize) -> impl Iterator<Item = usize> {
 
 type Square = [[u8; SIDE]; SIDE];
 
-/// A square transposed: four times each row is interleaved with that half a square below it. Compilers make that
-/// the processor's own instructions for it.
+/// A transposed square. Four rounds interleave each row with the row half a square below it. Compilers turn
+/// this into the processor's shuffle instructions.
 fn turned(mut square: Square) -> Square {
     for _round in 0..SIDE.ilog2() {
         let mut next = [[0; SIDE]; SIDE];

@@ -1,4 +1,4 @@
-//! Counters that many threads raise at the same time without taking a cache line from one another.
+//! Counters that many threads raise at once without contending for a cache line.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ thread_local! {
     static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// A number for this thread below `limit` (a power of two): threads spread evenly, and each keeps its own.
+/// A number of this thread below `limit`, a power of two. Threads spread evenly, and each keeps its number.
 pub(crate) fn stripe(limit: usize) -> usize {
     let mine = STRIPE.get();
     let mine = if mine == usize::MAX {

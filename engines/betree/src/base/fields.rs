@@ -1,8 +1,8 @@
-//! Reads and writes the fields of a block one after the other, never past its end.
+//! A bounds-checked reader of a block's fields, and the matching writers of varints and sized bytes.
 
 use crate::base::{FORMAT_VERSION, FormatError};
 
-/// The rest of a block's fields.
+/// The fields of a block that are not read yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     block: &'static str,
@@ -14,7 +14,7 @@ impl<'a> Fields<'a> {
         Fields { block, rest: bytes }
     }
 
-    /// Bytes not read yet.
+    /// Bytes that are not read yet.
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -97,7 +97,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Nothing may remain.
+    /// Fails if bytes remain.
     pub(crate) fn finish(self) -> Result<(), FormatError> {
         match self.rest.len() {
             0 => Ok(()),

@@ -2,11 +2,12 @@
 
 use super::PointerError;
 
-/// The version of the formats in `format`. It is frozen: every later program reads and writes stores of it (`tests/formats.rs`). What a
-/// format that is not in it needs gets a feature bit of the superblock or another version beside it.
+/// The version of the formats in `format`. It is frozen: every later program reads and writes stores of it
+/// (`tests/formats.rs`). An addition to the format takes a feature bit of the superblock, or another version
+/// beside it.
 pub(crate) const FORMAT_VERSION: u8 = 1;
 
-/// Why bytes are not what they should be. Never carries user data.
+/// The reason why bytes cannot be decoded. It never carries user data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// The bytes end within a field.
@@ -17,7 +18,7 @@ pub enum FormatError {
         /// The field.
         field: &'static str,
     },
-    /// A number is not one that can stand there.
+    /// A number is out of its range.
     #[error("{block}: {field} is {found}, at most {limit} is possible here")]
     OutOfRange {
         /// The block.
@@ -29,7 +30,7 @@ pub enum FormatError {
         /// The largest number that could.
         limit: u64,
     },
-    /// A newer program wrote it.
+    /// A newer program wrote the block.
     #[error("{block} has format version {found}, this program knows {FORMAT_VERSION}")]
     Version {
         /// The block.
@@ -37,7 +38,7 @@ pub enum FormatError {
         /// The version that stands there.
         found: u8,
     },
-    /// A field has a meaning that only newer programs know, or none.
+    /// A field has a value that this program does not know.
     #[error("{block}: {field} has the unknown value {found}")]
     Unknown {
         /// The block.
@@ -47,7 +48,7 @@ pub enum FormatError {
         /// What stands there.
         found: u64,
     },
-    /// Keys, offsets or times do not stand in order.
+    /// Keys, offsets or timestamps are out of order.
     #[error("{block}: {field} number {at} is out of order")]
     Disorder {
         /// The block.
@@ -65,7 +66,7 @@ pub enum FormatError {
         /// How many.
         bytes: usize,
     },
-    /// A pointer within the block is not one.
+    /// Bytes within the block that should be a pointer are none.
     #[error("{block}: the pointer {at} cannot be read: {reason}")]
     Pointer {
         /// The block.

@@ -1,14 +1,14 @@
-//! The keys from one up to before another.
+//! A half-open range of keys: from one key up to before another.
 
 use std::ops::Bound;
 
 use bytes::Bytes;
 use pando_storage::{KEY_BYTES_MAX, KeyRange};
 
-/// The longest end of a span: the first key behind the longest key.
+/// The longest bound of a span: the first key after the longest key.
 pub(crate) const BOUND_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
 
-/// See the module's head. It is not empty.
+/// A half-open range of keys that is not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeySpan {
     pub(crate) start: Bytes,
@@ -60,7 +60,7 @@ impl KeySpan {
         upper.is_none_or(|upper| *self.start < *upper) && self.end.as_ref().is_none_or(|end| *lower < **end)
     }
 
-    /// The keys of both; `None` if there are none.
+    /// The keys that both spans have; `None` if there are none.
     pub(crate) fn meet(&self, other: &KeySpan) -> Option<KeySpan> {
         let start = self.start.clone().max(other.start.clone());
         let end = match (&self.end, &other.end) {

@@ -1,6 +1,7 @@
-//! Who waits for what, how often and for how long: a contended lock is to be seen and not guessed.
+//! Statistics of contended locks: how often and for how long threads wait for each of them.
 //!
-//! A lock is first tried; only who finds it taken looks at the clock. So an uncontended lock costs what it always did.
+//! A thread first tries the lock. It reads the clock only if the lock is taken, so an uncontended lock costs
+//! no more than without statistics.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -9,20 +10,21 @@ use pando_environment::Clock;
 use pando_environment::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use pando_storage::Wait;
 
-/// What is waited for.
+/// A lock, or a call, that threads wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitFor {
-    /// The place in the log where records are appended.
+    /// The end of the log in memory, where records are appended.
     LogAppend,
-    /// Somebody who writes the log to the kernel.
+    /// A write of the log to the kernel by another thread.
     LogWrite,
-    /// The log's sync.
+    /// A sync of the log.
     LogSync,
-    /// The log's next segment: its file, where none is ready, and the sync of the one before, which may be part of a wait for a sync.
+    /// The next log segment: the creation of its file where none is ready, and the sync of the segment before.
+    /// It may be part of a wait for a sync.
     LogSegment,
-    /// A freeze or a checkpoint that holds commits up for an instant.
+    /// The commit gate, which a freeze or a checkpoint closes for an instant.
     Gate,
-    /// Who gives out room in the data file.
+    /// The allocator of the data file.
     Room,
     /// A checkpoint that is being made durable.
     SpaceMap,
@@ -87,7 +89,7 @@ impl LockWaits {
         lock.try_read().unwrap_or_else(|| self.timed(wait, || lock.read()))
     }
 
-    /// Runs what is known to wait.
+    /// Runs a call that is known to wait, and counts it.
     pub(crate) fn timed<R>(&self, wait: WaitFor, run: impl FnOnce() -> R) -> R {
         let began = self.clock.monotonic();
         let result = run();
@@ -98,7 +100,7 @@ impl LockWaits {
         result
     }
 
-    /// Everything that anybody has waited for.
+    /// All waits since the store was opened.
     pub(crate) fn all(&self) -> impl Iterator<Item = Wait> + '_ {
         WaitFor::ALL.iter().zip(&self.waited).filter_map(|(wait, waited)| {
             let count = waited.count.load(Ordering::Relaxed);

@@ -1,16 +1,17 @@
-//! Where in the log: a segment, a byte in it, the record there, and the checksum that the record is chained to.
+//! A position in the log: segment, byte, the LSN of the record there, and the checksum that this record is
+//! chained to.
 
 use pando_storage::Lsn;
 
-/// No number of a position gets so far.
+/// Every number of a position is below this.
 const LIMIT: u64 = 1 << 62;
 
-/// A place at which reading can begin: between two records.
+/// A place between two records, at which reading can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     segment: u64,
     offset: u64,
-    /// Of the next record at this place.
+    /// The LSN of the next record at this place.
     lsn: Lsn,
     /// Checksum of the record before.
     chain: u32,
@@ -57,7 +58,8 @@ impl LogPosition {
         bytes
     }
 
-    /// The position that these bytes are, unless no log gets there. Whether there is such a place shows when it is read from.
+    /// Decodes a position; `None` if it has numbers that no log reaches. Only reading there shows whether the
+    /// place exists.
     pub(crate) fn decode(bytes: &[u8; LogPosition::ENCODED_BYTES]) -> Option<LogPosition> {
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let (segment, offset, lsn) = (u64_at(0), u64_at(8), u64_at(16));

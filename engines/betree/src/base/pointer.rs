@@ -1,8 +1,21 @@
-//! The pointer by which a parent knows a block: where it lies, how it is stored, and what its bytes must add up to.
+//! The pointer by which a parent refers to a block: its address, how it is stored, and the checksum of its
+//! bytes.
 //!
-//! 40 bytes on disk, little-endian:
-//! `file u16, kind u8, codec u8, disk length u32, raw length u32, reserved u32, address u64, birth u64, checksum u64`.
-//! 40 zero bytes stand for "no pointer" where one may be missing. The reserved bytes are zero in format version 1.
+//! 40 bytes on disk, little-endian. 40 zero bytes mean "no pointer" where one is optional.
+//!
+//! ```text
+//!   0       2      3       4             8            12         16        24       32         40
+//!   | file  | kind | codec | disk length | raw length | reserved | address | birth  | checksum |
+//!   | u16   | u8   | u8    | u32         | u32        | u32 = 0  | u64     | u64    | u64      |
+//!
+//!  parent                                                block
+//!  [.. pointer: checksum 0x5e1f.., address 4096 ..] ---> [ header 40 bytes | stored payload ]
+//!                         |                                  grain 4096 = byte 131072
+//!                         +---- xxh3-64 of header and stored payload
+//! ```
+//!
+//! The checksum is in the parent and not in the block. So a lost write and a misdirected write are found too:
+//! the old block at that address would pass a checksum of its own.
 
 use crate::base::{
     BLOCK_BYTES_MAX, BlockAddress, Codec, Extent, FileId, GRAIN_BYTES, Generation, UNIT_BYTES,
@@ -11,7 +24,7 @@ use crate::base::{
 /// Bytes of the header in front of every block.
 pub(crate) const BLOCK_HEADER_BYTES: usize = 40;
 
-/// What a block is. Numbers are never reused.
+/// The type of a block. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum BlockKind {
@@ -64,7 +77,7 @@ impl BlockKind {
     }
 }
 
-/// Why bytes are no pointer.
+/// The reason why bytes are not a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
     /// No kind of block has this number.
@@ -91,7 +104,7 @@ pub enum PointerError {
         /// What stands there.
         found: u64,
     },
-    /// Reserved bytes that are not zero: a newer program wrote them.
+    /// Reserved bytes are not zero: a newer program wrote them.
     #[error("the reserved bytes hold {found}")]
     Reserved {
         /// What stands there.
@@ -104,7 +117,7 @@ pub enum PointerError {
 pub(crate) struct PointerFields {
     /// The file that holds the block.
     pub(crate) file: FileId,
-    /// What the block is.
+    /// The type of the block.
     pub(crate) kind: BlockKind,
     /// How its payload is stored.
     pub(crate) codec: Codec,
@@ -114,7 +127,7 @@ pub(crate) struct PointerFields {
     pub(crate) disk_length: u32,
     /// The payload decompressed, in bytes.
     pub(crate) raw_length: u32,
-    /// When it was written.
+    /// The generation that was being built when the block was written.
     pub(crate) birth: Generation,
     /// xxh3 (64 bits, seed 0) of header and stored payload.
     pub(crate) checksum: u64,
@@ -128,10 +141,10 @@ impl Pointer {
     /// Bytes of a pointer on disk.
     pub(crate) const ENCODED_BYTES: usize = 40;
 
-    /// What stands where a pointer is missing.
+    /// The bytes in place of a pointer that is absent.
     pub(crate) const NONE: [u8; Pointer::ENCODED_BYTES] = [0; Pointer::ENCODED_BYTES];
 
-    /// A pointer of these parts, if a block can have such lengths.
+    /// A pointer of these fields, if a block can have such lengths.
     pub(crate) fn new(fields: PointerFields) -> Result<Pointer, PointerError> {
         let disk_length = fields.disk_length as usize;
         if !(BLOCK_HEADER_BYTES..=BLOCK_HEADER_BYTES + BLOCK_BYTES_MAX).contains(&disk_length) {
@@ -161,7 +174,7 @@ impl Pointer {
         bytes
     }
 
-    /// The pointer that these bytes are.
+    /// Decodes a pointer.
     pub(crate) fn decode(bytes: &[u8; Pointer::ENCODED_BYTES]) -> Result<Pointer, PointerError> {
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
@@ -181,7 +194,7 @@ impl Pointer {
         })
     }
 
-    /// The pointer that these bytes are, or `None` where they say that there is none.
+    /// Decodes a pointer; `None` for the bytes of [`NONE`](Pointer::NONE).
     pub(crate) fn decode_optional(
         bytes: &[u8; Pointer::ENCODED_BYTES],
     ) -> Result<Option<Pointer>, PointerError> {

@@ -1,4 +1,4 @@
-//! The kind of a log record: a number to the log, a meaning to `format`.
+//! The kind of a log record. The log treats it as a number; `format` gives it a meaning.
 
 /// What a record is; the engine numbers its kinds from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

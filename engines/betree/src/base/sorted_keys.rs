@@ -1,24 +1,26 @@
-//! Where keys divide a range: the pivots of an inner node, the separators of a leaf directory, searched on every read.
+//! Sorted keys that divide a range: the pivots of an inner node or the separators of a leaf directory.
 //!
-//! All keys lie in one allocation. Beside them stands a *head* for each: the 8 bytes after what all keys share, as a number
-//! that compares as the bytes do. A search runs over the heads, which lie side by side, and looks at whole keys only where
-//! heads are equal.
+//! Every read searches them, so the layout is compact:
+//! - All keys lie in one allocation.
+//! - Each key has a *head*: the 8 bytes after the common prefix, as a number that compares as the bytes do.
+//! - A search runs over the heads, which lie side by side. It looks at whole keys only where heads are equal.
 
 use std::cmp::Ordering;
 
-/// Keys in ascending order, of which the first is empty: it stands for the lower end of the range.
+/// Keys in ascending order. The first is empty and stands for the lower end of the range.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SortedKeys {
     bytes: Vec<u8>,
     /// End of each key in `bytes`.
     ends: Vec<u32>,
     heads: Vec<u64>,
-    /// Bytes that all keys but the first share at their start.
+    /// Length of the common prefix of all keys but the first.
     shared: usize,
 }
 
 impl SortedKeys {
-    /// The keys, or the place of the first that is not greater than the one before it (0: the first is not empty).
+    /// The keys; or, as the error, the place of the first key that is not greater than the one before it (0:
+    /// the first key is not empty).
     pub(crate) fn new<'k>(keys: impl Iterator<Item = &'k [u8]>) -> Result<SortedKeys, usize> {
         let mut sorted = SortedKeys::default();
         for (at, key) in keys.enumerate() {
@@ -34,7 +36,7 @@ impl SortedKeys {
         sorted.ends.shrink_to_fit();
         sorted.shared = match sorted.len() {
             0 | 1 => 0,
-            // Of sorted keys the first and the last share what all share.
+            // In sorted keys the first and the last share exactly the common prefix.
             count => shared_prefix(sorted.get(1), sorted.get(count - 1)),
         };
         sorted.heads = (0..sorted.len()).map(|at| sorted.head_of(sorted.get(at))).collect();
@@ -50,22 +52,22 @@ impl SortedKeys {
         &self.bytes[start..self.ends[at] as usize]
     }
 
-    /// The place of the last key that is not greater than this one.
+    /// The place of the last key that is at or before this one.
     pub(crate) fn covering(&self, key: &[u8]) -> usize {
         self.before(key, |have, key| have <= key)
     }
 
-    /// The place of the last key that is smaller than this one; 0 for the empty key.
+    /// The place of the last key that is before this one; 0 for the empty key.
     pub(crate) fn below(&self, key: &[u8]) -> usize {
         self.before(key, |have, key| have < key)
     }
 
-    /// Memory that it takes.
+    /// Heap memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * 4 + self.heads.capacity() * 8
     }
 
-    /// The place before the first key (after the empty one) for which `counts` is false.
+    /// The place of the last key for which `counts` is true. The empty key always counts.
     fn before(&self, key: &[u8], counts: impl Fn(&[u8], &[u8]) -> bool) -> usize {
         if self.len() < 2 {
             return 0;
