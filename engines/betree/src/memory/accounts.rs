@@ -1,66 +1,69 @@
-//! What is in somebody's hands for a while, and counts against the limit of memory.
+//! Memory accounts: memory that is not pages and not buffers, held for a while, and counted against the
+//! memory limit.
 //!
-//! | account | what | how long |
+//! | account | content | held for |
 //! |---|---|---|
-//! | *work* | of merges: messages with the pages that they lie in, pages of leaves that are written anew, blocks that are about to be written; of loads: the open leaf, the list of leaves | a step; a load |
-//! | *batches* | of cursors: entries that were fetched and not delivered | as long as the client lets the cursor wait |
-//! | *lent* | of callers: what index builds sort in, what the server keeps of a waiting cursor beside its batch | as long as they hold it |
+//! | *work* of flushes | messages with their pages, leaf pages that are rewritten, blocks about to be written | one step |
+//! | *work* of loads | the open leaf, the list of leaves | the load |
+//! | *batches* of cursors | entries that were fetched and not delivered yet | as long as the client lets the cursor wait |
+//! | *lent* to callers | sort buffers of index builds, the server's part of a waiting cursor | as long as the caller holds it |
 //!
-//! Work comes and goes many times a second. Were it counted as it is, pages would be dropped and read again as often: what counts is the most that
-//! there was of it lately.
+//! Work comes and goes many times a second. If its present size counted, pages would be evicted and read
+//! again as often. Its recent peak counts instead.
 //!
 //! # Bounds
-//! - Of lent memory a quarter of the limit, and 1 MiB for each caller beyond that; who wants no more than 1 MiB gets it, and takes nothing of the
-//!   others' quarter.
-//! - Of batches an eighth, and one batch: beyond, each gets 16 KiB at a time, too little to be counted each; who keeps many such cursors borrows for
-//!   them. A document that is larger is delivered all the same.
-//! - Of work what a step takes ([`crate::tree::flush`]), for each thread that merges.
+//! - *Lent*: a quarter of the limit for requests above 1 MiB, which always get at least 1 MiB each. A request
+//!   of up to 1 MiB is always granted and does not count against this quarter.
+//! - *Batches*: an eighth of the limit, or one largest batch where that is more. Beyond, each cursor gets 16
+//!   KiB at a time, too little to be counted. The keeper of many such cursors borrows for them. A longer
+//!   document is delivered all the same.
+//! - *Work*: one step ([`crate::tree::flush`]) for each flush thread.
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_storage::{Batch, BatchLimits, HeldMemory, MemoryAccount};
 
-/// The part of the limit that may be lent altogether, and to one caller.
+/// The divisors of the limit: how much may be lent altogether, and to one caller.
 const LENT_SHARE: usize = 4;
 const LENT_SHARE_OF_ONE: usize = 8;
-/// The part of the limit that batches of cursors may have.
+/// The divisor of the limit for the batches of all cursors.
 const BATCHES_SHARE: usize = 8;
-/// Beside one cursor others may have as much as one, however little memory there is.
+/// The batches of all cursors may have this much, however low the limit is: one largest batch.
 const BATCHES_LEAST: usize = BatchLimits::LARGEST.bytes_max;
-/// Entries in a batch beyond that.
+/// Entries of a batch beyond the bound.
 const NARROW_ENTRIES: usize = 256;
-/// So much is lent to everybody, or sorting would end in tiny runs. Less is wanted by many, and at any moment: pages make room for it when they are
-/// next looked at.
+/// Every caller is lent this much, else sorting would end in tiny runs. Requests of up to this size are
+/// frequent and come at any moment. Pages make room for them at the next check.
 pub(crate) const LENT_LEAST: usize = 1 << 20;
 
-/// See the module's head.
+/// The accounts; see the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryAccounts {
     work: MemoryAccount,
-    /// The most work since the last look, and what counts since then.
+    /// The peak of work since the last check, and the bytes that count since then.
     most: AtomicUsize,
     counted: AtomicUsize,
     pub(crate) batches: MemoryAccount,
-    /// To those who can do with less.
+    /// Lent to callers that can make do with less.
     lent: MemoryAccount,
-    /// To those who want little, and need it.
+    /// Lent to callers that want no more than [`LENT_LEAST`] and always get it.
     lent_little: MemoryAccount,
 }
 
 impl MemoryAccounts {
-    /// Counts so many bytes as work, until what this returns is dropped.
+    /// Counts these bytes as work until the result is dropped.
     pub(crate) fn hold(&self, bytes: usize) -> HeldMemory {
         let held = self.work.hold(bytes);
         self.most.fetch_max(self.work.bytes(), Ordering::Relaxed);
         held
     }
 
-    /// It is so much work now.
+    /// Sets the bytes of a holder of work.
     pub(crate) fn set(&self, held: &mut HeldMemory, bytes: usize) {
         held.set(bytes);
         self.most.fetch_max(self.work.bytes(), Ordering::Relaxed);
     }
 
-    /// Lends as much as is wanted, or what its part of the limit leaves.
+    /// Lends the wanted bytes, or as many as the bounds leave.
     pub(crate) fn lend(&self, wanted: usize, limit: usize) -> HeldMemory {
         if wanted <= LENT_LEAST {
             return self.lent_little.hold(wanted);
@@ -69,7 +72,8 @@ impl MemoryAccounts {
         self.lent.hold_within(LENT_LEAST, wanted, limit / LENT_SHARE)
     }
 
-    /// What is to go into a batch, which gives back what it has where all have their part.
+    /// The limits of the next batch. Beyond the bound of all batches, this batch gives back the memory that
+    /// it holds.
     pub(crate) fn batch_limits(&self, wanted: BatchLimits, limit: usize, batch: &mut Batch) -> BatchLimits {
         let others = self.batches.bytes().saturating_sub(batch.counted_bytes());
         if batch.is_owned() || others <= (limit / BATCHES_SHARE).max(BATCHES_LEAST) {
@@ -81,12 +85,12 @@ impl MemoryAccounts {
         wanted.within(BatchLimits { entries_max: NARROW_ENTRIES, ..BatchLimits::FIRST })
     }
 
-    /// Bytes that count.
+    /// Bytes that count against the memory limit.
     pub(crate) fn bytes(&self) -> usize {
         self.working_bytes() + self.batches.bytes() + self.lent_bytes()
     }
 
-    /// Of work: the most that there was lately.
+    /// The recent peak of work.
     pub(crate) fn working_bytes(&self) -> usize {
         self.counted.load(Ordering::Relaxed).max(self.most.load(Ordering::Relaxed))
     }
@@ -96,7 +100,8 @@ impl MemoryAccounts {
         self.lent.bytes() + self.lent_little.bytes()
     }
 
-    /// Looks how much work there was at most since the last time: counts that, or half of what counted. Once a second.
+    /// Updates the peak, once a second: the highest work since the last check counts, but at least half of
+    /// the count before.
     pub(crate) fn look(&self) {
         let most = self.most.swap(self.work.bytes(), Ordering::Relaxed);
         let before = self.counted.load(Ordering::Relaxed);

@@ -1,33 +1,37 @@
-//! The memory of pages: they lie side by side in regions of the process, whichever thread brought them, and whichever drops them.
+//! The memory of cached pages: pages lie side by side in regions that all threads of the process share.
 //!
-//! Pages come into being in one thread (a reader, a merge) and are dropped in another (whoever evicts them), tens of thousands a
-//! second, and no two have the same size. An allocator with heaps for each thread keeps spans for each size in every one of them: 64 threads
-//! that read through a cache of 201 MB stood at 369 MB, with 197 in use.
+//! One thread allocates a page (a reader, a flush) and another drops it (the one that evicts it), tens of
+//! thousands of times a second, and hardly two pages have the same size. An allocator with a heap for each
+//! thread keeps spans of every size in each heap. 64 threads that read through a cache of 201 MB had a
+//! resident set of 369 MB, with 197 MB in use.
 //!
 //! # Terms
-//! - *Region*: a stretch of memory that pages share ([`regions`]).
-//! - *Plot*: what one page has of it.
-//! - *Lock*: the regions are divided among a few, so that threads seldom meet.
+//! - *Region*: a piece of memory that pages share ([`regions`]).
+//! - *Slot*: the part of a region that one page has.
+//! - *Shard*: a part of the regions with its own lock, so that threads seldom contend.
 //!
 //! # Invariants
-//! - A page takes what [`footprint`] says, so that the cache can count what it really takes.
-//! - What lies between pages counts against the limit, too, up to a part of them ([`between_bytes`]).
-//! - Nobody waits for another to get a plot, unless all locks are taken. No region is added while one under a lock that is free has a gap.
-//! - Sizes above [`SLOT_BYTES_MAX`] and below half of [`STEP_BYTES`], which few pages have, are allocated for each.
+//! - A page takes [`footprint`] bytes, so that the cache counts its true size.
+//! - Unused memory between pages counts against the memory limit too, up to a part of the pages
+//!   ([`between_bytes`]).
+//! - An allocation waits for a lock only if all shards are locked. A region is added only if no unlocked
+//!   shard has a gap for the page.
+//! - Pages above [`SLOT_BYTES_MAX`] and below half of [`STEP_BYTES`] are rare and get an allocation each.
 
 use bytes::{Bytes, BytesMut};
 use pando_environment::sync::LeafMutex;
 
-use crate::memory::page_memory::regions::{Held, Regions, SLOT_BYTES_MAX, STEP_BYTES};
+use crate::memory::page_memory::regions::{HeldSlot, Regions, SLOT_BYTES_MAX, STEP_BYTES};
 
 mod regions;
 
-const LOCKS: usize = 4;
-/// The part of its pages that a store counts at most for what lies between them. Where as many come as go it is less.
+const SHARDS: usize = 4;
+/// The divisor of a store's page bytes that bounds how much unused memory counts for it. In a steady state
+/// there is less.
 const BETWEEN_SHARE: usize = 16;
 
-/// The first is used as long as nobody comes within the same nanoseconds.
-static REGIONS: [LeafMutex<Regions>; LOCKS] = [const { LeafMutex::new(Regions::new()) }; LOCKS];
+/// Threads use the first shard, unless it is locked in the same nanoseconds.
+static REGIONS: [LeafMutex<Regions>; SHARDS] = [const { LeafMutex::new(Regions::new()) }; SHARDS];
 
 /// Bytes that a page of this many takes in memory.
 pub(crate) fn footprint(length: usize) -> usize {
@@ -38,17 +42,19 @@ fn is_in_regions(length: usize) -> bool {
     (STEP_BYTES / 2..=SLOT_BYTES_MAX).contains(&length)
 }
 
-/// Bytes between pages that count against the limit of a store with so many bytes of pages. Of all there are it has as large a part as of all
-/// pages, for the regions are the process's and the limit a store's; but never more than a [`BETWEEN_SHARE`] of its pages count. What is more
-/// came with pages that went so that others get their memory, and is used by the next pages before anything else; counted, it would
-/// make more pages go, which would leave more.
+/// Unused bytes between pages that count against the limit of a store with `pages` bytes of pages.
+///
+/// The regions belong to the process and the limit to a store. So a store is charged the same share of the
+/// unused memory as it has of all pages, and at most one [`BETWEEN_SHARE`]th of its pages. Unused memory
+/// beyond that bound comes from pages that were just evicted to make room for something else, and the next
+/// pages use it first. If it counted, more pages would be evicted, which would leave more unused memory.
 pub(crate) fn between_bytes(pages: u64) -> usize {
     let (unused, used) = bytes();
     let part = (unused as f64 * (pages as f64 / used.max(1) as f64).min(1.0)) as usize;
     part.min(pages as usize / BETWEEN_SHARE)
 }
 
-/// Bytes between pages, and bytes of pages, of the whole process.
+/// Unused bytes between pages, and bytes of pages, of the whole process.
 pub(crate) fn bytes() -> (usize, usize) {
     let each = REGIONS.iter().map(|regions| {
         let regions = regions.lock();
@@ -57,20 +63,20 @@ pub(crate) fn bytes() -> (usize, usize) {
     each.fold((0, 0), |(unused, used), more| (unused + more.0, used + more.1))
 }
 
-/// Gives back what nobody has needed since the last time. Called now and then.
+/// Gives memory that was unused since the last call back to the allocator. Called now and then.
 pub(crate) fn settle() {
     give_back(Regions::settle);
 }
 
-/// Gives back all that can be: many pages have gone, and will not come back.
+/// Gives back all unused regions: many pages are gone and will not come back.
 pub(crate) fn shrink() {
-    give_back(Regions::join_recent);
+    give_back(Regions::release_recent);
 }
 
 fn give_back(emptied: impl Fn(&mut Regions) -> Vec<BytesMut>) {
     for regions in &REGIONS {
         let emptied = emptied(&mut regions.lock());
-        // Not under the lock: it is a call of the allocator's that may go to the system.
+        // Outside the lock: freeing a region may be a system call.
         drop(emptied);
     }
 }
@@ -84,51 +90,52 @@ pub(crate) fn copy(bytes: &[u8]) -> Bytes {
     copied.expect("copying does not fail")
 }
 
-/// A page of so many bytes that `fill` writes; `None` if that returns false. What the bytes are before is undefined, though not unsafe.
+/// A page of this length that `fill` writes; `None` if `fill` returns false. The previous content of the
+/// bytes is arbitrary, but initialized.
 pub(crate) fn filled(length: usize, fill: impl FnOnce(&mut [u8]) -> bool) -> Option<Bytes> {
     if !is_in_regions(length) {
         let mut memory = vec![0; length];
         return fill(&mut memory).then(|| Bytes::from(memory));
     }
-    let mut slot = Plot::take(length);
+    let mut slot = Slot::take(length);
     fill(&mut slot.held.memory[..length]).then(|| Bytes::from_owner(slot))
 }
 
-/// What a page has of a region. Dropped, it goes back.
-struct Plot {
-    held: Held,
-    /// Under which lock it belongs.
-    lock: usize,
+/// The slot of one page. Dropping it gives it back.
+struct Slot {
+    held: HeldSlot,
+    /// The shard that it belongs to.
+    shard: usize,
     length: usize,
 }
 
-impl Plot {
-    fn take(length: usize) -> Plot {
+impl Slot {
+    fn take(length: usize) -> Slot {
         let steps = length.div_ceil(STEP_BYTES);
-        let found = REGIONS.iter().enumerate().find_map(|(lock, regions)| {
+        let found = REGIONS.iter().enumerate().find_map(|(shard, regions)| {
             let held = regions.try_lock()?.take(steps)?;
-            Some((lock, held))
+            Some((shard, held))
         });
-        let (lock, held) = found.unwrap_or_else(|| {
+        let (shard, held) = found.unwrap_or_else(|| {
             let free =
-                REGIONS.iter().enumerate().find_map(|(lock, regions)| Some((lock, regions.try_lock()?)));
-            let (lock, mut regions) = free.unwrap_or_else(|| (0, REGIONS[0].lock()));
-            (lock, regions.take_new(steps))
+                REGIONS.iter().enumerate().find_map(|(shard, regions)| Some((shard, regions.try_lock()?)));
+            let (shard, mut regions) = free.unwrap_or_else(|| (0, REGIONS[0].lock()));
+            (shard, regions.take_new(steps))
         });
-        Plot { held, lock, length }
+        Slot { held, shard, length }
     }
 }
 
-impl AsRef<[u8]> for Plot {
+impl AsRef<[u8]> for Slot {
     fn as_ref(&self) -> &[u8] {
         &self.held.memory[..self.length]
     }
 }
 
-impl Drop for Plot {
+impl Drop for Slot {
     fn drop(&mut self) {
         let held = std::mem::take(&mut self.held);
-        let emptied = REGIONS[self.lock].lock().give_back(held);
+        let emptied = REGIONS[self.shard].lock().give_back(held);
         drop(emptied);
     }
 }

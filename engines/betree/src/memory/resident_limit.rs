@@ -1,22 +1,23 @@
-//! The limit on resident inner nodes and filters: what leads to pages, as far as it is in memory.
+//! The limit on resident inner nodes and filters: the part of the trees above the pages that stays in memory.
 //!
-//! Inner nodes, and indexes of slices with their filters, are loaded as they are visited and then stay.
-//! Together they may take [`RESIDENT_PERCENT`] of the limit of memory. Beyond that, once a second:
+//! Inner nodes, and slice indexes with their filters, are loaded when a read first needs them, and then stay.
+//! Together they may take [`RESIDENT_PERCENT`] of the memory limit. Beyond that, once a second:
 //!
-//! 1. What was not used since the last time is released, tree by tree.
-//! 2. If that is not enough, nodes with all that belongs to them are released, used or not, from the lowest
+//! 1. Nodes and indexes that were not used since the last check are released, tree by tree.
+//! 2. If that is not enough, nodes are released with everything below them, used or not, from the lowest
 //!    height up.
 //!
-//! Not here: how a tree releases them ([`ResidentTree`] is implemented by `tree`).
+//! Not here: how a tree releases them ([`ResidentTree`] is implemented by `tree`), and the limit on pages
+//! (`cache`).
 
 use std::sync::Arc;
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 
-/// Hundredths of the limit of memory for resident inner nodes and filters. Pages get less: what leads to
-/// pages spares a read to every reader that comes by, a page only to those that want it.
+/// Percent of the memory limit for resident inner nodes and filters. Pages get less: an inner node or a
+/// filter spares a device read to every reader that passes, a page only to readers of its own keys.
 pub(crate) const RESIDENT_PERCENT: u64 = 40;
-/// A release goes below the limit by this part of it, so that it is not done again at once.
+/// The divisor of the limit by which a release goes below it, so that the next one is not due at once.
 const SLACK_SHARE: usize = 16;
 
 /// Memory of resident inner nodes, and of indexes of slices with their filters, in bytes.
@@ -27,7 +28,7 @@ pub(crate) struct ResidentBytes {
 }
 
 impl ResidentBytes {
-    /// These and others together.
+    /// The sum of both.
     #[must_use]
     pub(crate) fn and(self, other: ResidentBytes) -> ResidentBytes {
         ResidentBytes { nodes: self.nodes + other.nodes, indexes: self.indexes + other.indexes }
@@ -38,34 +39,34 @@ impl ResidentBytes {
     }
 }
 
-/// Which inner nodes and filters may be released.
+/// The inner nodes and filters that may be released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Releasable {
-    /// What has not been used since it was last asked.
+    /// Those that were not used since the last check.
     Unused,
-    /// Nodes up to a height with all that belongs to them, used or not: the lower they are, the more there
-    /// are, and the fewer reads come by each.
+    /// Nodes up to this height with everything below them, used or not. The lower the height, the more nodes
+    /// there are, and the fewer reads pass each of them.
     UpTo(u8),
 }
 
-/// A tree whose inner nodes and filters are in memory in part.
+/// A tree whose inner nodes and filters are partly in memory.
 pub(crate) trait ResidentTree {
-    /// What the newest version has in memory. What only readers of older versions hold goes with them.
+    /// The resident bytes of the newest version. Nodes of older versions are freed with their last reader.
     fn resident_bytes(&self) -> ResidentBytes;
 
     /// Levels of inner nodes.
     fn height(&self) -> u8;
 
-    /// Releases up to `wanted` bytes, or nothing where the tree is being flushed; what was released. Each
-    /// node is begun with another child at another `turn`, so that not always the same keys have to wait for
-    /// the device.
+    /// Releases up to `wanted` bytes and returns how many it released; none while the tree is being flushed.
+    /// Each `turn` begins a node at another child, so that it is not always the same keys that have to wait
+    /// for the device.
     fn release(&self, releasable: Releasable, wanted: usize, turn: usize) -> ResidentBytes;
 }
 
-/// See the module's head.
+/// The limit, with its statistics.
 #[derive(Debug, Default)]
 pub(crate) struct ResidentLimit {
-    /// Bytes of inner nodes at the last look.
+    /// Bytes of inner nodes at the last check.
     node_bytes: AtomicUsize,
     /// Bytes released since the store was opened.
     released_bytes: AtomicUsize,
@@ -73,7 +74,7 @@ pub(crate) struct ResidentLimit {
 }
 
 impl ResidentLimit {
-    /// Bytes of inner nodes at the last look.
+    /// Bytes of inner nodes at the last check.
     pub(crate) fn node_bytes(&self) -> usize {
         self.node_bytes.load(Ordering::Relaxed)
     }
@@ -83,7 +84,7 @@ impl ResidentLimit {
         self.released_bytes.load(Ordering::Relaxed)
     }
 
-    /// Measures the trees, and releases what is more than these hundredths of `cache_bytes` allow.
+    /// Measures the trees, and releases the excess over this part of `cache_bytes`.
     pub(crate) fn enforce<T: ResidentTree>(&self, mut trees: Vec<Arc<T>>, cache_bytes: u64) {
         let bytes =
             trees.iter().map(|tree| tree.resident_bytes()).fold(ResidentBytes::default(), ResidentBytes::and);
@@ -97,7 +98,7 @@ impl ResidentLimit {
         self.node_bytes.store(bytes.nodes.saturating_sub(released.nodes), Ordering::Relaxed);
     }
 
-    /// Releases so many bytes, or as many as may go; what was released.
+    /// Releases this many bytes, or as many as possible, and returns how many.
     fn release<T: ResidentTree>(&self, trees: &mut [Arc<T>], wanted: usize) -> ResidentBytes {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let count = trees.len().max(1);

@@ -1,20 +1,26 @@
-//! Stretches of memory in which plots of any size lie side by side, and what is free between them becomes one again.
+//! Regions: pieces of memory that are cut into slots of any size, and whose neighbouring gaps are merged
+//! again.
+//!
+//! ```text
+//!  region of 1 MiB     [ slot | gap |   slot   | slot |      gap      ]      gap: free, a multiple of 512 bytes
+//! ```
 //!
 //! # Terms
-//! - *Step*: plots are multiples of it.
-//! - *Gap*: what is free between two plots, or a plot and the end.
+//! - *Step*: 512 bytes. Slots are multiples of it.
+//! - *Gap*: free memory between two slots, or between a slot and an end of the region.
 //!
-//! # Steps
-//! 1. A plot comes from the region whose widest gap is the narrowest that will do, and there from the narrowest gap that will do: what is wide
-//!    stays whole, and what is nearly empty becomes empty.
-//! 2. A plot that comes back becomes one with the gaps at its sides.
-//! 3. A region without plots is kept, one of them; others go back to the allocator.
+//! # Algorithm
+//! 1. A slot is cut from the region whose widest gap is the narrowest that suffices, and there from the
+//!    narrowest gap that suffices. So wide gaps stay whole, and nearly empty regions become empty.
+//! 2. A slot that comes back is merged with the gaps beside it.
+//! 3. One region without slots is kept. Others go back to the allocator.
 //!
-//! The last few plots that came back are kept as they are, for those who want one of the same size: a page that is decoded for one read is made
-//! where the one before was, in memory that the processor has in its caches.
+//! The last slots that came back are kept as they are, for the next request of the same size. So a page that
+//! is decoded for one read uses the memory of the page before, which the processor still has in its caches.
 //!
 //! # Invariants
-//! - Every byte of a region is in exactly one gap or one plot. `BytesMut` is what owns them: no two can have the same.
+//! - Every byte of a region is in exactly one gap or one slot. A `BytesMut` owns it, so no two can share a
+//!   byte.
 //! - No two gaps touch.
 //! - `by_widest` has each region that has a gap, under the width of its widest.
 
@@ -22,20 +28,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::BytesMut;
 
-/// Plots are multiples of so many bytes: half of it is what one wastes on average, 4 % of a compressed page.
+/// Slots are multiples of this many bytes. On average a slot wastes half a step, 4 % of a compressed page.
 pub(crate) const STEP_BYTES: usize = 512;
-/// The largest plot.
+/// The largest slot.
 pub(crate) const SLOT_BYTES_MAX: usize = 128 * 1024;
 const REGION_STEPS: usize = 2_048;
-/// Empty regions that are kept for the next plot.
+/// Empty regions that are kept for the next slot.
 const EMPTY_KEPT: usize = 1;
-/// Plots that are kept as they came back, and the steps of the largest that is. As many as a long scan has of one portion.
+/// Returned slots that are kept as they are, and the steps of the largest of them. A long scan has as many in
+/// one batch.
 const RECENT_KEPT: usize = 64;
 const RECENT_STEPS_MAX: usize = 64;
 
-/// A plot that somebody has, and where it belongs.
+/// A slot in use, and its place.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldSlot {
     pub(crate) memory: BytesMut,
     region: u32,
     /// The first step.
@@ -50,11 +57,11 @@ pub(crate) struct Regions {
     /// Numbers of regions that have no memory.
     without_memory: Vec<u32>,
     empty: usize,
-    /// What came back last, the latest at the end.
-    recent: VecDeque<Held>,
-    /// Whether there was nothing to do since [`settle`](Regions::settle) looked.
+    /// The slots that came back last, the latest at the end.
+    recent: VecDeque<HeldSlot>,
+    /// Whether no slot was taken or added since the last [`settle`](Regions::settle).
     is_quiet: bool,
-    /// Of gaps and what came back last.
+    /// Steps in gaps and in `recent`.
     unused_steps: usize,
 }
 
@@ -79,19 +86,19 @@ impl Regions {
         }
     }
 
-    /// Bytes that nobody has.
+    /// Bytes that no slot in use has.
     pub(crate) fn unused_bytes(&self) -> usize {
         self.unused_steps * STEP_BYTES
     }
 
-    /// Bytes of plots that somebody has.
+    /// Bytes of slots in use.
     pub(crate) fn used_bytes(&self) -> usize {
         (self.regions.len() - self.without_memory.len()) * REGION_STEPS * STEP_BYTES - self.unused_bytes()
     }
 
-    /// A plot of so many steps, where there is a gap for it.
-    pub(crate) fn take(&mut self, steps: usize) -> Option<Held> {
-        assert!((1..=SLOT_BYTES_MAX / STEP_BYTES).contains(&steps), "{steps} steps are no plot");
+    /// A slot of this many steps, where a gap has room for it.
+    pub(crate) fn take(&mut self, steps: usize) -> Option<HeldSlot> {
+        assert!((1..=SLOT_BYTES_MAX / STEP_BYTES).contains(&steps), "{steps} steps are no slot");
         if let Some(at) = self.recent.iter().rposition(|held| steps_of(&held.memory) == steps) {
             self.unused_steps -= steps;
             return self.recent.remove(at);
@@ -100,13 +107,13 @@ impl Regions {
         Some(self.take_from(number, steps))
     }
 
-    /// A plot of a region that is added.
-    pub(crate) fn take_new(&mut self, steps: usize) -> Held {
+    /// A slot in a region that is added for it.
+    pub(crate) fn take_new(&mut self, steps: usize) -> HeldSlot {
         let number = self.add();
         self.take_from(number, steps)
     }
 
-    fn take_from(&mut self, number: u32, steps: usize) -> Held {
+    fn take_from(&mut self, number: u32, steps: usize) -> HeldSlot {
         if self.regions[number as usize].is_empty() {
             self.empty -= 1;
         }
@@ -114,42 +121,43 @@ impl Regions {
         self.is_quiet = false;
         self.change(number, |region| {
             let (at, memory) = region.take(steps);
-            Held { memory, region: number, at }
+            HeldSlot { memory, region: number, at }
         })
     }
 
-    /// Makes gaps of what came back last, if nobody has taken or added a plot since the last time; memory that is not needed any more.
+    /// Turns the recent slots into gaps, if no slot was taken or added since the last call. Returns memory to
+    /// be freed.
     #[must_use]
     pub(crate) fn settle(&mut self) -> Vec<BytesMut> {
-        if std::mem::replace(&mut self.is_quiet, true) { self.join_recent() } else { Vec::new() }
+        if std::mem::replace(&mut self.is_quiet, true) { self.release_recent() } else { Vec::new() }
     }
 
-    /// Makes gaps of what came back last; memory that is not needed any more.
+    /// Turns the recent slots into gaps. Returns memory to be freed.
     #[must_use]
-    pub(crate) fn join_recent(&mut self) -> Vec<BytesMut> {
+    pub(crate) fn release_recent(&mut self) -> Vec<BytesMut> {
         let recent = std::mem::take(&mut self.recent);
-        recent.into_iter().filter_map(|held| self.join(held)).collect()
+        recent.into_iter().filter_map(|held| self.release(held)).collect()
     }
 
-    /// Takes a plot back; memory that is not needed any more.
+    /// Takes a slot back. Returns memory to be freed.
     #[must_use]
-    pub(crate) fn give_back(&mut self, held: Held) -> Option<BytesMut> {
+    pub(crate) fn give_back(&mut self, held: HeldSlot) -> Option<BytesMut> {
         let steps = steps_of(&held.memory);
         self.unused_steps += steps;
         self.is_quiet = false;
         if steps > RECENT_STEPS_MAX {
-            return self.join(held);
+            return self.release(held);
         }
         self.recent.push_back(held);
         if self.recent.len() <= RECENT_KEPT {
             return None;
         }
         let oldest = self.recent.pop_front()?;
-        self.join(oldest)
+        self.release(oldest)
     }
 
-    /// Makes a plot a gap; memory that is not needed any more.
-    fn join(&mut self, held: Held) -> Option<BytesMut> {
+    /// Turns a slot into a gap. Returns memory to be freed.
+    fn release(&mut self, held: HeldSlot) -> Option<BytesMut> {
         let number = held.region;
         self.change(number, |region| region.give_back(held.at, held.memory));
         if !self.regions[number as usize].is_empty() {
@@ -164,7 +172,7 @@ impl Regions {
         self.change(number, |region| region.gaps.pop_first().map(|(_, memory)| memory))
     }
 
-    /// Adds a region without plots; its number.
+    /// Adds a region without slots and returns its number.
     fn add(&mut self) -> u32 {
         let number = self.without_memory.pop().unwrap_or_else(|| {
             self.regions.push(Region::default());
@@ -194,12 +202,12 @@ impl Regions {
 }
 
 impl Region {
-    /// Whether it has memory, and no plots in it.
+    /// Whether it has memory, and no slots in it.
     fn is_empty(&self) -> bool {
         usize::from(self.widest) == REGION_STEPS
     }
 
-    /// A plot from the narrowest gap that will do, of which there is one.
+    /// Cuts a slot from the narrowest gap that suffices. The caller knows that there is one.
     fn take(&mut self, steps: usize) -> (u16, BytesMut) {
         let fitting = self.gaps.iter().filter(|(_, gap)| steps_of(gap) >= steps);
         let at = *fitting.min_by_key(|(_, gap)| gap.len()).expect("the region has a gap that will do").0;
@@ -218,22 +226,22 @@ impl Region {
             && let before = *before
             && usize::from(before) + steps_of(&self.gaps[&before]) == usize::from(at)
         {
-            gap = joined(self.gaps.remove(&before).expect("it was just found"), gap);
+            gap = merged(self.gaps.remove(&before).expect("it was just found"), gap);
             at = before;
         }
         if let Some(after) = self.gaps.remove(&end) {
-            gap = joined(gap, after);
+            gap = merged(gap, after);
         }
         let other = self.gaps.insert(at, gap);
-        assert!(other.is_none(), "a plot comes back once");
+        assert!(other.is_none(), "a slot comes back once");
     }
 }
 
-/// Two stretches that touch as one.
-fn joined(mut left: BytesMut, right: BytesMut) -> BytesMut {
+/// Merges two adjacent pieces of memory.
+fn merged(mut left: BytesMut, right: BytesMut) -> BytesMut {
     let start = left.as_ptr();
     left.unsplit(right);
-    assert_eq!(left.as_ptr(), start, "stretches of a region that touch are joined where they are");
+    assert_eq!(left.as_ptr(), start, "adjacent pieces of a region are merged in place");
     left
 }
 
@@ -247,11 +255,11 @@ mod tests {
 
     use crate::memory::page_memory::regions::*;
 
-    fn taken(regions: &mut Regions, steps: usize) -> Held {
+    fn taken(regions: &mut Regions, steps: usize) -> HeldSlot {
         regions.take(steps).unwrap_or_else(|| regions.take_new(steps))
     }
 
-    /// Asserts what the module's head says of gaps.
+    /// Asserts the invariants of gaps.
     fn check(regions: &Regions) {
         let mut unused = 0;
         for (number, region) in regions.regions.iter().enumerate() {
@@ -277,9 +285,9 @@ mod tests {
     }
 
     #[test]
-    fn plots_never_overlap_and_all_memory_goes_back() {
+    fn slots_never_overlap_and_all_memory_goes_back() {
         let random = SeededRandom::new(11);
-        let (mut regions, mut held) = (Regions::new(), Vec::<(Held, u8)>::new());
+        let (mut regions, mut held) = (Regions::new(), Vec::<(HeldSlot, u8)>::new());
         let mut used = 0;
         for round in 0..20_000u32 {
             let is_growing = round % 4_000 < 2_400;
@@ -306,7 +314,7 @@ mod tests {
         }
         check(&regions);
         assert_eq!(regions.used_bytes(), 0);
-        assert!(regions.settle().is_empty(), "plots came back a moment ago");
+        assert!(regions.settle().is_empty(), "slots came back a moment ago");
         drop(regions.settle());
         check(&regions);
         assert_eq!(regions.unused_bytes(), EMPTY_KEPT * REGION_STEPS * STEP_BYTES);
@@ -335,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn plots_of_another_size_take_the_memory_of_those_that_went() {
+    fn slots_of_another_size_take_the_memory_of_those_that_went() {
         let random = SeededRandom::new(5);
         let (mut regions, mut held) = (Regions::new(), Vec::new());
         for steps in [32, 11, 32, 7] {
@@ -349,7 +357,7 @@ mod tests {
             }
             check(&regions);
             let (used, unused) = (regions.used_bytes(), regions.unused_bytes());
-            assert!(unused < used / 2, "{unused} bytes beside {used} of plots of {steps} steps");
+            assert!(unused < used / 2, "{unused} bytes beside {used} of slots of {steps} steps");
         }
     }
 }
