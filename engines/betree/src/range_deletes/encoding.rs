@@ -1,18 +1,22 @@
-//! Range deletes as the catalog keeps those that are not worked in, and as the record of a commit brings them.
+//! The stored form of range deletes: the list in the catalog of those that are not applied yet, and the
+//! ranges of a commit record.
 //!
 //! # Layout
 //! ```text
 //! span:
 //!   varint  length of its first key, then its bytes
-//!   varint  0: it reaches to the end of the tree; else 1 + length of the key before which it ends, then its bytes
+//!   varint  0: it reaches to the end of the tree
+//!           else 1 + length of the key before which it ends, then its bytes
 //! list of a tree:
 //!   varint  LSN of the last record that brought one
-//!   varint  stretches, ascending
-//!   per stretch: its span; varint times, at least 1; varint the newest; per further time varint: how much older than the one before
+//!   varint  fragments, ascending
+//!   per fragment: its span; varint times, at least 1; varint the newest
+//!           per further time varint: how much older than the one before
 //! ranges of a commit:
 //!   varint  ranges; per range: varint tree, its span
 //! ```
-//! A key that stands here may be one byte longer than a key of an entry: the first one behind the longest.
+//! The bound of a span may be one byte longer than the longest key of an entry: it may be the first key after
+//! that.
 
 use bytes::Bytes;
 use pando_storage::{CommitTimestamp, Lsn, TreeId};
@@ -101,7 +105,7 @@ fn read_times(
     if times.is_empty() { Err(disorder) } else { Ok(times) }
 }
 
-/// A range that a commit deletes.
+/// A range of a tree that a commit deletes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeletedRange {
     pub(crate) tree: TreeId,

@@ -1,23 +1,38 @@
-//! The range deletes of a tree that are not worked in yet: which keys each of them covers, and when it was.
+//! The range deletes of a tree that are not applied to its nodes and leaves yet: which keys each covers, and
+//! its timestamp.
 //!
 //! # Terms
-//! - *Range delete*: all versions of the keys of a *span* that are older than its time are gone for whoever sees that time. It stands in
-//!   no buffer and no node, but here: in the tree's view, and with its root in the catalog.
-//! - *Stretch*: a span over which the same range deletes lie; their times stand with it, the newest first.
-//! - *Floor* of a key for a snapshot: the time of the newest range delete over it that the snapshot sees. Versions below it are not there.
+//! - *Range delete*: deletes every older version of the keys of a *span*, for every snapshot that sees its
+//!   timestamp. It is a range tombstone in RocksDB's terms. It is kept in no buffer and in no node, but in
+//!   this list. The list is part of the tree's view, and the catalog stores it with the root.
+//! - *Fragment*: a span whose keys have the same range deletes, with their timestamps, newest first.
+//!   Overlapping range deletes are cut into fragments, as RocksDB cuts range tombstones.
+//! - *Floor* of a key for a snapshot: the timestamp of the newest range delete over the key that the snapshot
+//!   sees. Versions below the floor are deleted.
 //!
-//! # How one comes and goes
-//! 1. A commit adds it, behind the gate's write side: so they come in the order of their records, and [`DeletedRanges::seen`] is an exact
-//!    cut. Replay adds those behind it and no others.
-//! 2. Reads hide what lies below the floor; merges leave it out where no snapshot needs it ([`retain`](crate::tree::version_retention)).
-//! 3. When every snapshot sees it, it is worked in from left to right, in steps ([`work_in`](crate::tree::range_delete_step)): nothing older is left in
-//!    nodes and leaves, and it is taken off the keys that are done.
+//! ```text
+//!  range deletes   [b ........ m) at 7        fragments   [b, f)  7
+//!                      [f .......... t) at 9              [f, m)  9, 7
+//!                                                         [m, t)  9
+//!  floor of key h:  snapshot 10 -> 9     snapshot 8 -> 7     snapshot 5 -> 0
+//! ```
+//!
+//! # The life of a range delete
+//! 1. A commit adds it under the write side of the commit gate. So range deletes are added in log order, and
+//!    [`DeletedRanges::seen`] is an exact cut: replay adds those after it and no others.
+//! 2. Reads hide versions below the floor. Flushes drop them where no snapshot needs them
+//!    ([`version_retention`](crate::tree::version_retention)).
+//! 3. Once every snapshot sees it, background work applies it from left to right, in steps
+//!    ([`range_delete_step`](crate::tree::range_delete_step)). A step removes older versions from nodes and
+//!    leaves, then takes the range delete off the keys that are done.
 //!
 //! # Invariants
-//! - Stretches ascend, do not overlap, and each has a time. Neighbours that touch differ in their times.
-//! - The list never changes: a new one takes its place, together with the view that it stands in. So a reader has both as of one moment.
-//! - While a range delete lies over a key, leaves keep the times of versions of that key that are not older: without a time they would
-//!   count as older, and be hidden.
+//! - Fragments ascend, do not overlap, and have at least one timestamp. Adjacent fragments differ in their
+//!   timestamps.
+//! - The list is immutable. A new list is installed together with the view that holds it, so a reader sees
+//!   both as of one moment.
+//! - While a range delete covers a key, leaves keep the timestamps of its versions that are not older. A
+//!   version without a timestamp would count as older and be hidden.
 
 use std::sync::Arc;
 
@@ -25,10 +40,10 @@ use pando_storage::{CommitTimestamp, Direction, KeyRange, Lsn, SnapshotTimestamp
 
 use crate::base::KeySpan;
 
-/// Stretches of one tree at most, about: beyond that ranges are deleted key by key.
+/// About the most fragments of one tree. Beyond that, ranges are deleted key by key.
 pub(crate) const FRAGMENTS_MAX: usize = 1_024;
 
-/// Keys over which the same range deletes lie.
+/// A span whose keys have the same range deletes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RangeFragment {
     pub(crate) span: KeySpan,
@@ -36,7 +51,7 @@ pub(crate) struct RangeFragment {
     pub(crate) times: Arc<[CommitTimestamp]>,
 }
 
-/// See the module's head.
+/// The list of one tree; see the module's head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeletedRanges {
     fragments: Vec<RangeFragment>,
@@ -44,7 +59,7 @@ pub(crate) struct DeletedRanges {
 }
 
 impl DeletedRanges {
-    /// A list that was stored, whose stretches are in order.
+    /// A stored list, whose fragments are in order.
     pub(crate) fn from_stored(fragments: Vec<RangeFragment>, seen: Lsn) -> DeletedRanges {
         DeletedRanges { fragments, seen }
     }
@@ -57,12 +72,13 @@ impl DeletedRanges {
         &self.fragments
     }
 
-    /// The last record of the log that brought a range delete of the tree; the list has it, or it has been worked in.
+    /// The last log record that brought a range delete of the tree. The list has it, unless it has been
+    /// applied since.
     pub(crate) fn seen(&self) -> Lsn {
         self.seen
     }
 
-    /// The times of all range deletes over a key, the newest first.
+    /// The timestamps of all range deletes over a key, newest first.
     pub(crate) fn over(&self, key: &[u8]) -> &[CommitTimestamp] {
         let at = self.fragments.partition_point(|fragment| *fragment.span.start <= *key);
         match at.checked_sub(1).map(|at| &self.fragments[at]) {
@@ -71,12 +87,12 @@ impl DeletedRanges {
         }
     }
 
-    /// The time below which versions of a key are not there for a snapshot; 0 if all are.
+    /// The floor of a key for a snapshot; 0 if no version is deleted.
     pub(crate) fn floor(&self, key: &[u8], snapshot: SnapshotTimestamp) -> CommitTimestamp {
         if self.is_empty() { CommitTimestamp::ZERO } else { floor_of(self.over(key), snapshot) }
     }
 
-    /// The range deletes over the keys with which what remains of a scan begins, and where these keys end, in the direction of the scan;
+    /// The range deletes over the next keys of a scan, in its direction, and the key at which these keys end;
     /// `None` where they reach to the end of the tree.
     pub(crate) fn next(&self, rest: &KeyRange, direction: Direction) -> (&[CommitTimestamp], Option<&[u8]>) {
         match direction {
@@ -122,7 +138,7 @@ impl DeletedRanges {
         (&[], fragment.span.end.as_deref())
     }
 
-    /// The list with those of one more record.
+    /// The list with the range deletes of one more log record.
     pub(crate) fn with_all<'s>(
         &self,
         spans: impl Iterator<Item = &'s KeySpan>,
@@ -147,26 +163,26 @@ impl DeletedRanges {
         DeletedRanges { fragments, seen: self.seen }
     }
 
-    /// The list without those up to a time, over the keys of a span.
+    /// The list without the range deletes up to a timestamp, over the keys of a span.
     pub(crate) fn without(&self, span: &KeySpan, up_to: CommitTimestamp) -> DeletedRanges {
         let fragments =
             self.changed(span, |times| times[..times.partition_point(|time| *time > up_to)].to_vec());
         DeletedRanges { fragments, seen: self.seen }
     }
 
-    /// The list without any.
+    /// The empty list.
     pub(crate) fn cleared(&self) -> DeletedRanges {
         DeletedRanges { fragments: Vec::new(), seen: self.seen }
     }
 
-    /// The stretches, with other times over the keys of a span.
+    /// The fragments, with changed timestamps over the keys of a span.
     fn changed(
         &self,
         span: &KeySpan,
         change: impl Fn(&[CommitTimestamp]) -> Vec<CommitTimestamp>,
     ) -> Vec<RangeFragment> {
-        let mut out = MergeOutcome::default();
-        // Where what remains of the span begins; `None` once nothing does.
+        let mut out = FragmentCollector::default();
+        // The start of the rest of the span; `None` once it is used up.
         let mut rest = Some(span.start.clone());
         for fragment in &self.fragments {
             let before = KeySpan { start: fragment.span.start.clone(), end: Some(span.start.clone()) };
@@ -192,16 +208,16 @@ impl DeletedRanges {
     }
 }
 
-/// The time of the newest of these range deletes that a snapshot sees; 0 for none.
+/// The timestamp of the newest of these range deletes that a snapshot sees; 0 for none.
 pub(crate) fn floor_of(times: &[CommitTimestamp], snapshot: SnapshotTimestamp) -> CommitTimestamp {
     times.iter().copied().find(|time| snapshot.sees(*time)).unwrap_or(CommitTimestamp::ZERO)
 }
 
-/// Stretches in order; those that touch and have the same times become one.
+/// Collects fragments in order. Adjacent ones with the same timestamps become one.
 #[derive(Default)]
-struct MergeOutcome(Vec<RangeFragment>);
+struct FragmentCollector(Vec<RangeFragment>);
 
-impl MergeOutcome {
+impl FragmentCollector {
     fn push(&mut self, span: Option<KeySpan>, times: &[CommitTimestamp]) {
         let Some(span) = span.filter(|_| !times.is_empty()) else { return };
         match self.0.last_mut() {
