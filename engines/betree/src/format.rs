@@ -1,9 +1,21 @@
-//! Every block that the tree writes, byte by byte: pages, leaf directories, inner nodes, indexes of slices with their
-//! filters, the tree catalog, and the payloads of log records. `docs/data-file.md` says the same in prose; the golden files of the tests hold both to it.
+//! The stored form of every block of a tree and of every log record, byte by byte.
 //!
-//! All of this is pure: bytes to values and back. Decoders take bytes that passed their checksum, and still trust
-//! nothing: lengths are checked before they are used, and a wrong one is a [`FormatError`] that names block and field.
-//! Numbers are little-endian; *varint* is LEB128 of at most 10 bytes.
+//! | block | module |
+//! |---|---|
+//! | page of a leaf or run, its builder, its columns | [`page`], [`page_builder`], [`page_columns`], [`content`] |
+//! | leaf directory, inner node, slice index with filter | [`directory`], [`inner_node`], [`slice_index`], [`filter`] |
+//! | tree catalog | [`catalog`] |
+//! | payload of a log record | [`record`] |
+//!
+//! `docs/data-file.md` says the same in prose. The golden files of the tests hold both to it.
+//!
+//! All of this is pure: bytes to values and back. Decoders get bytes that passed their checksum, and still
+//! trust none of them: they check each length before they use it. A wrong one is a
+//! [`FormatError`](crate::base::FormatError) that names block and field. Numbers are little-endian; *varint*
+//! is LEB128 of at most 10 bytes.
+//!
+//! Not here: the headers of blocks and the superblock (`space`), the headers of log records and segments
+//! (`log`).
 
 pub(crate) mod catalog;
 pub(crate) mod content;

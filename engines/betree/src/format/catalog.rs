@@ -9,15 +9,17 @@
 //!   u8      state: 0 live, 1 dropped (its space is still to be freed)
 //!   varint  length of the name, then its bytes (UTF-8)
 //!   varint  options; per option: name and value, each with its length before it
-//!   u8      root: 0 none (empty tree); else its height + 1 (a leaf has height 0), and its pointer (40 B) follows
+//!   u8      root: 0 none (empty tree); else its height + 1 (a leaf has height 0), and its pointer (40 B)
+//!           follows
 //!   varint  entries, varint bytes of keys and values below the root, varint reach of its large values
 //!   varint  root partitions
 //!   per partition: lower bound with its length before it (empty for the first), varint persisted LSN
-//!   range deletes that are not worked in: see `deleted_ranges`
+//!   range deletes that are not applied yet: see `range_deletes::encoding`
 //! ```
-//! A partition's *persisted LSN*: the tree on disk has every write to the partition's keys up to this record of the log, and
-//! none after it. Replay skips what it has. Likewise the list of range deletes has those up to the record that it names, but for
-//! those that are worked in, and none after it.
+//! *Persisted LSN* of a partition: the tree on disk has every write to the partition's keys up to this log
+//! record, and none after it. Replay skips the writes that the tree has. The list of range deletes is cut in
+//! the same way: it has those up to the record that it names and none after it, without those that are
+//! applied already.
 
 use pando_storage::{KEY_BYTES_MAX, Lsn, TreeId};
 
@@ -30,7 +32,7 @@ use crate::range_deletes::encoding::{read_list, write_list};
 
 const BLOCK: &str = "tree catalog";
 
-/// Whether a tree can be used.
+/// The life stage of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredState {
     Live = 0,
@@ -44,7 +46,7 @@ pub(crate) struct StoredPartition {
     pub(crate) persisted: Lsn,
 }
 
-/// Where a tree begins.
+/// The root of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredRoot {
     /// 0 for a leaf.

@@ -1,13 +1,23 @@
-//! What a version of a key says: that it is deleted, its value, what is to be done to the value below it, or where its *large value* stands.
+//! The content of one version of a key: a value, a reference to a large value, a delete, or merges (operands
+//! of merge operators).
 //!
 //! # Terms
-//! - *Large value*: one that is not in the page but in blocks of its own, its *pieces*, of at most [`PIECE_BYTES`] each.
-//! - *Reference*: the pointers of the pieces, one behind the other; what stands in the page in the place of the value. Who has the
-//!   reference (one entry of a leaf, or one of a slice) owns the blocks.
-//! - *Reach* of a subtree, a slice or a page: the unit behind the last that any of its large values has; 0 if it has none.
+//! - *Large value*: a value outside the page, in blocks of its own, its *pieces*, of at most [`PIECE_BYTES`]
+//!   each.
+//! - *Reference*: the pointers of the pieces, in order. It takes the place of the value in the page. The
+//!   entry that has the reference (in a leaf or in a slice) owns the blocks.
+//! - *Reach* of a subtree, a slice or a page: the unit after the last unit of any of its large values; 0
+//!   without any.
 //!
 //! # Layout of a reference
-//! Per piece its pointer (40 B), in the order of the value; 1 to [`PIECES_MAX`] of them. The value is as long as the pieces together.
+//! For each piece its pointer (40 B), in the order of the value; 1 to [`PIECES_MAX`] of them. The value is as
+//! long as its pieces together.
+//!
+//! ```text
+//!  page   [ .. key | pointer 1 | pointer 2 | pointer 3 .. ]      a value of 2.5 MiB
+//!                     |           |           |
+//!  blocks          [ 1 MiB ]   [ 1 MiB ]   [ 0.5 MiB ]
+//! ```
 
 use bytes::Bytes;
 use pando_storage::{Merges, VALUE_BYTES_MAX};
@@ -17,24 +27,24 @@ use crate::base::{BlockKind, Pointer};
 
 const BLOCK: &str = "reference to a large value";
 
-/// Bytes of a piece before compression, at most.
+/// The most bytes of a piece before compression.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
 
-/// Pieces of the longest value.
+/// The number of pieces of the longest value.
 const PIECES_MAX: usize = VALUE_BYTES_MAX.div_ceil(PIECE_BYTES);
 
-/// See the module's head. `B` are bytes, owned or not.
+/// The content of a version. `B` are bytes, owned or borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content<B> {
     Deleted,
     Value(B),
-    /// Encoded [`Merges`], checked. Never in a leaf, below which there is no value to change.
+    /// Encoded [`Merges`], checked. Never in a leaf, because there is no older value below it.
     Merge(B),
     Large(LargeReference<B>),
 }
 
 impl<B: AsRef<[u8]>> Content<B> {
-    /// What of the value stands in the page: all of it, or the reference.
+    /// The bytes that stand in the page: the value, the reference or the merges.
     pub(crate) fn in_page(&self) -> &[u8] {
         match self {
             Content::Deleted => &[],
@@ -44,7 +54,7 @@ impl<B: AsRef<[u8]>> Content<B> {
         }
     }
 
-    /// Bytes of the value, wherever they are, or of the merges.
+    /// Bytes of the value, in the page or not, or of the merges.
     pub(crate) fn value_bytes(&self) -> u64 {
         match self {
             Content::Deleted => 0,
@@ -68,7 +78,7 @@ impl<B: AsRef<[u8]>> Content<B> {
 }
 
 impl Content<&[u8]> {
-    /// The same in memory of its own.
+    /// A copy in memory of its own.
     pub(crate) fn to_owned(self) -> Content<Bytes> {
         match self {
             Content::Deleted => Content::Deleted,
@@ -79,7 +89,7 @@ impl Content<&[u8]> {
     }
 }
 
-/// The merges of a content, which were checked when it was decoded or came from a commit.
+/// The merges of a content. They were checked when it was decoded, or come from a commit.
 pub(crate) fn merges_of(bytes: &[u8]) -> Merges<'_> {
     Merges::decode(bytes).expect("merges are checked when they are decoded")
 }
@@ -134,7 +144,7 @@ impl<B: AsRef<[u8]>> LargeReference<B> {
         self.pieces().map(|piece| u64::from(piece.raw_length())).sum()
     }
 
-    /// The unit behind its last.
+    /// The unit after the last unit of its pieces.
     pub(crate) fn reach(&self) -> u64 {
         self.pieces().map(|piece| piece.extent().end()).max().unwrap_or(0)
     }
@@ -143,7 +153,7 @@ impl<B: AsRef<[u8]>> LargeReference<B> {
         LargeReference(self.0.as_ref())
     }
 
-    /// The same in memory of its own.
+    /// A copy in memory of its own.
     pub(crate) fn to_owned(&self) -> LargeReference<Bytes> {
         LargeReference(Bytes::copy_from_slice(self.0.as_ref()))
     }

@@ -1,4 +1,4 @@
-//! A leaf directory: where the pages of a leaf stand, and which keys each of them covers.
+//! A leaf directory: the pages of a leaf, and the keys that each of them covers.
 //!
 //! # Layout
 //! ```text
@@ -14,11 +14,18 @@
 //!   varint  entries, varint newest timestamp among them (0 if none carries one)
 //!   varint  bytes of the large values that its entries refer to
 //! ```
-//! A *separator* is the shortest byte string that is greater than every key of the page before and not greater than any key
-//! of its own page. Page `i` covers the keys from its separator up to the next one.
+//! A *separator* is the shortest byte string above every key of the page before and not above any key of its
+//! own page. Page `i` covers the keys from its separator up to the next one.
 //!
-//! The filter is that of the leaf's keys, for trees that ask for it (`leafFilterBits`): a lookup of a key that is not there then ends
-//! at the directory, which is in memory as a rule, and reads no page. The directory of a slice's index has none here.
+//! ```text
+//!  page        0                  1                2
+//!  keys        apple .. avocado   banana .. bread  cherry .. citron
+//!  separator   ""                 "b"              "c"
+//! ```
+//!
+//! The filter covers the keys of the leaf, for trees that ask for it (`leafFilterBits`). A lookup of an
+//! absent key then ends at the directory, which is usually in memory, and reads no page. The directory inside
+//! a slice index has no filter here.
 
 use pando_storage::CommitTimestamp;
 
@@ -29,13 +36,13 @@ use crate::base::{FORMAT_VERSION, Fields, FormatError, varint_len, write_bytes, 
 
 const BLOCK: &str = "leaf directory";
 
-/// A page as its directory knows it.
+/// A page, as its directory describes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageEntry {
     pub(crate) pointer: Pointer,
     pub(crate) entries: u32,
     pub(crate) newest: CommitTimestamp,
-    /// Of the large values that its entries refer to.
+    /// Bytes of the large values that its entries refer to.
     pub(crate) large_bytes: u64,
 }
 
@@ -66,7 +73,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// A directory of these pages; each has a separator, the first an empty one.
+    /// A directory of these pages. Each has a separator; the first one is empty.
     ///
     /// # Panics
     /// If separators do not ascend, or there is no page.
@@ -81,12 +88,12 @@ impl Directory {
         Directory { separators, pages, entries, content_bytes, filter: Filter::default() }
     }
 
-    /// The same with a filter of the leaf's keys.
+    /// This directory with a filter of the leaf's keys.
     pub(crate) fn with_filter(self, filter: Filter) -> Directory {
         Directory { filter, ..self }
     }
 
-    /// Which keys the leaf may have; without blocks where the tree has no leaf filters.
+    /// The filter of the leaf's keys; without blocks where the tree has no leaf filters.
     pub(crate) fn filter(&self) -> &Filter {
         &self.filter
     }
@@ -114,7 +121,7 @@ impl Directory {
         self.separators.covering(key)
     }
 
-    /// Memory that the directory takes.
+    /// Heap memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<Directory>()
             + self.separators.heap_bytes()
@@ -122,7 +129,7 @@ impl Directory {
             + self.filter.heap_bytes()
     }
 
-    /// An upper bound of the encoded length of a directory with these many pages and bytes of separators, and this filter.
+    /// An upper bound of the encoded length, for this many pages and bytes of separators, and this filter.
     pub(crate) fn encoded_bytes_max(pages: usize, separator_bytes: usize, filter: &Filter) -> usize {
         64 + separator_bytes + pages * (3 + Pointer::ENCODED_BYTES + 5 + 10 + 10) + filter.encoded_bytes()
     }
@@ -146,7 +153,8 @@ impl Directory {
         out
     }
 
-    /// The exact length of what [`encode`](Directory::encode) writes of pages whose pointers are not known yet, without a filter.
+    /// The exact length that [`encode`](Directory::encode) writes for pages whose pointers are not known yet,
+    /// without a filter.
     pub(crate) fn encoded_bytes(pages: &[PageSketch<'_>], content_bytes: u64) -> usize {
         let entries: u64 = pages.iter().map(|page| u64::from(page.entries)).sum();
         let raw: u64 = pages.iter().map(|page| page.raw_bytes as u64).sum();
@@ -165,7 +173,7 @@ impl Directory {
         Directory::decode_of(bytes, BLOCK, BlockKind::Page)
     }
 
-    /// A directory of pages of this kind, within a block of this name.
+    /// Decodes a directory of pages of this kind; `block` names the block in errors.
     pub(super) fn decode_of(
         bytes: &[u8],
         block: &'static str,

@@ -1,11 +1,11 @@
-//! The filter of a slice, or of a leaf: whether a key may be in it, without reading it.
+//! The filter of a slice or of a leaf: it tells that a key is absent without a read of the pages.
 //!
-//! A split-block Bloom filter, as Apache Parquet's specification has it: blocks of 32 bytes, eight words of 32 bits each. A
-//! key belongs to one block and sets one bit in each of its words, so that a probe touches one cache line. With 10 bits a
-//! key about one in a hundred keys that are not there is let through.
+//! It is a split-block Bloom filter as in Apache Parquet's specification. A filter has blocks of 32 bytes,
+//! each of eight words of 32 bits. A key belongs to one block and sets one bit in each of its words, so a
+//! probe touches one cache line. With 10 bits a key, about one in a hundred absent keys passes.
 //!
-//! The block comes from the upper half of the key's hash (xxh3, 64 bits, seed 0), the bits from the lower half times eight
-//! odd numbers.
+//! The upper half of the key's hash (xxh3, 64 bits, seed 0) selects the block. The lower half, times eight
+//! odd numbers, selects the bits.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -17,7 +17,7 @@ const SALTS: [u32; 8] =
 const BLOCK_BYTES: usize = 32;
 const BLOCK_BITS: usize = BLOCK_BYTES * 8;
 
-/// What filters know of a key.
+/// The hash of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyHash(u64);
 
@@ -30,20 +30,20 @@ impl KeyHash {
         SALTS.map(|salt| 1 << ((self.0 as u32).wrapping_mul(salt) >> 27))
     }
 
-    /// Which of so many blocks.
+    /// The block of the key, out of this many.
     fn block(self, blocks: usize) -> usize {
         (((self.0 >> 32) * blocks as u64) >> 32) as usize
     }
 }
 
-/// See the module's head. One without blocks knows nothing: every key may be there.
+/// A filter; see the module's head. A filter without blocks lets every key pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     blocks: Box<[[u32; 8]]>,
 }
 
 impl Filter {
-    /// A filter of these keys with so many bits for each; 0 for none.
+    /// A filter of these keys with this many bits each; 0 for a filter without blocks.
     pub(crate) fn new(keys: &[KeyHash], bits_per_key: usize) -> Filter {
         let blocks = (keys.len() * bits_per_key).div_ceil(BLOCK_BITS);
         let mut blocks = vec![[0_u32; 8]; blocks].into_boxed_slice();
@@ -56,7 +56,7 @@ impl Filter {
         Filter { blocks }
     }
 
-    /// Whether the key may be there. If not, it is not.
+    /// Whether the key may be present. False is certain.
     pub(crate) fn may_contain(&self, key: KeyHash) -> bool {
         if self.blocks.is_empty() {
             return true;
@@ -65,17 +65,17 @@ impl Filter {
         block.iter().zip(key.masks()).all(|(word, mask)| word & mask != 0)
     }
 
-    /// Whether it knows nothing.
+    /// Whether it has no blocks and lets every key pass.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Memory that it takes.
+    /// Heap memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.blocks.len() * BLOCK_BYTES
     }
 
-    /// Bytes of the encoded blocks; their count is not among them.
+    /// Bytes of the encoded blocks, without their count.
     pub(super) fn encoded_bytes(&self) -> usize {
         crate::base::varint_len(self.blocks.len() as u64) + self.blocks.len() * BLOCK_BYTES
     }

@@ -1,4 +1,5 @@
-//! An inner node: which child covers which keys, and what is pending for it.
+//! An inner node: its children with the keys they cover, and the slices of runs that are pending for each
+//! child.
 //!
 //! # Layout
 //! ```text
@@ -18,7 +19,13 @@
 //!     varint  reach of its large values
 //!     varint  oldest timestamp, varint newest timestamp − oldest
 //! ```
-//! Child `i` covers the keys from its pivot up to the next one.
+//! Child `i` covers the keys from its pivot up to the next one:
+//!
+//! ```text
+//!  pivots    ""               "g"              "p"
+//!  child     0: keys < "g"    1: "g" .. "p"    2: keys ≥ "p"
+//!  slices    [9][4]           [9]              -                  newest first
+//! ```
 
 use pando_storage::CommitTimestamp;
 
@@ -28,10 +35,11 @@ use crate::base::{FORMAT_VERSION, Fields, FormatError, write_bytes, write_varint
 
 const BLOCK: &str = "inner node";
 
-/// The greatest height that a decoder accepts: with fanout 2 it covers more leaves than the pointers can address.
+/// The greatest height that a decoder accepts. With fanout 2 such a tree has more leaves than pointers can
+/// address.
 pub(crate) const HEIGHT_MAX: u8 = 64;
 
-/// A slice as its node stores it.
+/// A slice, as its node stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredSlice {
     pub(crate) index: Pointer,
@@ -132,7 +140,7 @@ impl StoredInnerNode {
         Ok(StoredInnerNode { height, children })
     }
 
-    /// A node must stand one level below its parent, else a cycle of pointers would lead a reader astray.
+    /// A node must be one level below its parent, else a cycle of pointers could trap a reader.
     pub(crate) fn check_height(self, expected: u8) -> Result<StoredInnerNode, FormatError> {
         if self.height == expected {
             return Ok(self);

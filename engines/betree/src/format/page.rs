@@ -1,36 +1,50 @@
-//! A page: the sorted entries of a small piece of a leaf, read in place.
+//! A page: the sorted entries of a small part of a leaf or of a run, which readers search in place.
 //!
 //! # Layout (all numbers little-endian, but the heads)
 //! ```text
 //!  0  u8   format version
-//!  1  u8   flags: bit 0 = slots are u32 (pages over 64 KiB), bit 1 = even: all entries have the same length, all others 0
+//!  1  u8   flags: bit 0 = slots are u32 (pages over 64 KiB),
+//!           bit 1 = even: all entries have the same length, all others 0
 //!  2  u16  prefix length
 //!  4  u32  entries
 //!  8  u64  base time: the smallest timestamp among the entries that carry one, 0 if none does
 //! 16  u32  length of the whole page
 //! 20  u32  bytes of each entry of an even page, else 0
 //! 24       prefix: the bytes with which every key begins
-//!          heads: per entry the first 4 bytes of its suffix (the key after the prefix), zero padded, big-endian
+//!          heads: per entry the first 4 bytes of its suffix (the key after the prefix), zero padded,
+//!                 big-endian
 //!          slots: per entry its offset from the start of the page, u16 or u32; none in an even page
 //!          entries, one after the other in key order:
 //!              varint  suffix length × 4 + kind (0 put, 1 put with time, 2 delete with time, 3 other)
-//!              u8      for kind 3: what it is × 2, plus 1 if it carries a time; 1 is a large value, 2 merges
-//!              varint  timestamp − base time, where there is a time; may end with bytes of zeros, so that entries get the same length
+//!              u8      for kind 3: (1 large value | 2 merges) × 2, plus 1 if it carries a time
+//!              varint  timestamp − base time, where there is a time; may end with bytes of zeros,
+//!                      so that entries get the same length
 //!              bytes   the suffix after its first 4 bytes
 //!              bytes   the value, the reference to it (`content`), or the merges, up to the next entry
 //! ```
-//! A binary search touches the heads, which lie side by side, and as a rule one entry. Integers compare as the bytes do
-//! since heads are big-endian.
+//! A binary search touches the heads, which lie side by side, and usually one entry. Heads are big-endian, so
+//! they compare as numbers in the order of the bytes.
 //!
-//! Most pages of indexes are even. They need no slots, and their entries are rows that are stored by columns ([`page_columns`](super::page_columns)).
+//! Most pages of indexes are even. They need no slots, and their entries are rows that are stored by columns
+//! ([`page_columns`](super::page_columns)).
+//!
+//! Example: an even page of 41 bytes with `user:1 = A` and `user:2 = B`, both seen by every snapshot:
+//!
+//! ```text
+//!   0  header   01 02  05 00  02 00 00 00  (base time) 0 u64  29 00 00 00  02 00 00 00
+//!  24  prefix   "user:"
+//!  29  heads    "1" 00 00 00   "2" 00 00 00
+//!  37  entries  04 "A"   04 "B"              04: suffix length 1 × 4 + kind 0
+//! ```
 //!
 //! # Versions
-//! A key may have several entries, newest first. One that every snapshot sees carries no time (it is as if its time were
-//! 0) and is the last of its key; deletes always carry one, for a delete that every snapshot sees needs no entry. So do merges: they
-//! stand in runs, and never in leaves.
+//! A key may have several entries, newest first. The rules for their timestamps:
+//! - A version that every snapshot sees carries none, as if its timestamp were 0. It is the last of its key.
+//! - A delete always carries one: a delete that every snapshot sees needs no entry.
+//! - Merges always carry one. They stand in runs, and never in leaves.
 //!
 //! # Reserved
-//! What else a kind 3 can be is for later versions to say: unknown in this one, refused.
+//! Other values of a kind 3 are for later formats. This program refuses them.
 
 mod check;
 
@@ -49,12 +63,12 @@ pub(super) const HEAD_BYTES: usize = 4;
 pub(super) const FLAG_WIDE_SLOTS: u8 = 1;
 pub(super) const FLAG_EVEN: u8 = 2;
 const BLOCK: &str = "page";
-/// Bytes at the front of a page that are asked for when it is taken.
+/// Bytes at the start of a page that are prefetched when it is taken.
 const FIRST_BYTES: usize = 256;
-/// Bytes of entries that are asked for at once: what follows them is what processors ask for by themselves.
+/// Bytes of entries that are prefetched at once. The processor prefetches the following ones by itself.
 const ENTRY_BYTES_AHEAD: usize = 4096;
 
-/// What an entry does.
+/// The operation of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Put,
@@ -71,7 +85,7 @@ impl EntryKind {
             EntryKind::Put => 0,
             EntryKind::PutAt => 1,
             EntryKind::DeleteAt => 2,
-            // The byte behind says what.
+            // The next byte says which.
             EntryKind::Large | EntryKind::Merge => OTHER,
         }
     }
@@ -79,14 +93,14 @@ impl EntryKind {
 
 const OTHER: u64 = 3;
 
-/// The byte of a large value, without a time.
+/// The byte of a large value without a timestamp.
 pub(super) const LARGE_VALUE: u8 = 1 << 1;
-/// The byte of merges, without a time, which they always have.
+/// The byte of merges without a timestamp. Stored merges always have one.
 pub(super) const MERGES: u8 = 2 << 1;
-/// Added to it where there is a time.
+/// Added to the byte where there is a timestamp.
 pub(super) const WITH_TIME: u8 = 1;
 
-/// A page in memory: the raw bytes and where things stand in them.
+/// A page in memory: the raw bytes, and the offsets of their parts.
 #[derive(Debug)]
 pub(crate) struct Page {
     bytes: Bytes,
@@ -100,8 +114,9 @@ pub(crate) struct Page {
     has_merges: bool,
 }
 
-/// Whoever takes a page will search it: its header and heads are asked for before the counter of owners, which lies elsewhere. Of a page
-/// that no processor's cache has, scans and point queries take 6 to 10 % less time by it.
+/// The taker of a page will search it. So its header and heads are prefetched before the reference count,
+/// which lies elsewhere, is touched. Where no processor cache has the page, scans and point queries take 6 to
+/// 10 % less time with this.
 impl Clone for Page {
     #[inline]
     fn clone(&self) -> Page {
@@ -125,7 +140,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// When it was committed; [`CommitTimestamp::ZERO`] if every snapshot sees it.
+    /// The commit timestamp; [`CommitTimestamp::ZERO`] if every snapshot sees the entry.
     pub(crate) fn timestamp(&self) -> CommitTimestamp {
         self.timestamp
     }
@@ -134,7 +149,7 @@ impl Entry {
         self.kind == EntryKind::DeleteAt
     }
 
-    /// Whether its value stands elsewhere.
+    /// Whether its value is outside the page.
     pub(crate) fn is_large(&self) -> bool {
         self.kind == EntryKind::Large
     }
@@ -144,7 +159,7 @@ impl Entry {
     }
 }
 
-/// An entry as a page has it: the start of its key apart, the rest of the key with the value behind it.
+/// An entry in two pieces: the start of its key, and the rest of the key with the value after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pieces<'p> {
     pub(crate) start: &'p [u8],
@@ -152,20 +167,20 @@ pub(crate) struct Pieces<'p> {
     pub(crate) key_bytes: usize,
 }
 
-/// What a page knows of a key at a snapshot.
+/// The state of a key in a page at a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Absent,
     Deleted,
     Value(Bytes),
     Large(LargeReference<Bytes>),
-    /// Merges, newest first, and last what they are applied to, if the page has it.
+    /// Merges, newest first, and last the content that they apply to, if the page has it.
     Merged(Vec<Content<Bytes>>),
 }
 
 impl Page {
-    /// Checks that every offset and length holds, so that reading needs no further checks. Order is not looked at: see
-    /// [`Page::check_order`].
+    /// Checks every offset and length, so that reading needs no further checks. It does not check the order:
+    /// see [`Page::check_order`].
     pub(crate) fn decode(bytes: Bytes) -> Result<Page, FormatError> {
         let mut fields = Fields::new(BLOCK, &bytes);
         fields.version()?;
@@ -204,7 +219,7 @@ impl Page {
             return Err(FormatError::Truncated { block: BLOCK, field: "slots" });
         }
         let slots_at = heads_at + entries * HEAD_BYTES;
-        // All below the length, which has 32 bits.
+        // All are below the length, which has 32 bits.
         let (entries, heads_at, slots_at) = (entries as u32, heads_at as u32, slots_at as u32);
         let mut page =
             Page { bytes, base_time, entries, heads_at, slots_at, entry_bytes, wide, has_merges: false };
@@ -212,7 +227,8 @@ impl Page {
         Ok(page)
     }
 
-    /// Checks that keys ascend strictly, and times descend within a key. For `verify`: reading does not need it.
+    /// Checks that keys ascend strictly, and timestamps descend within a key. For `verify`; reading does not
+    /// need it.
     pub(crate) fn check_order(&self) -> Result<(), FormatError> {
         let (mut key, mut next) = (Vec::new(), Vec::new());
         for at in 1..self.len() {
@@ -230,7 +246,8 @@ impl Page {
         Ok(())
     }
 
-    /// Asks for the memory that a search touches: the header, the prefix and the first heads, and of many heads those where it begins.
+    /// Prefetches the memory that a search touches: header, prefix, the first heads, and of many heads those
+    /// where the search begins.
     #[inline]
     fn prefetch_heads(&self) {
         prefetch(&self.bytes[..self.bytes.len().min(FIRST_BYTES)]);
@@ -241,7 +258,7 @@ impl Page {
         }
     }
 
-    /// Asks for the memory of so many entries from a place on, or of the first of them where they are many.
+    /// Prefetches this many entries from a place on, or the first of them where they are many.
     pub(crate) fn prefetch_entries(&self, from: usize, count: usize) {
         if count > 0 && from < self.len() {
             let end = if count < self.len() - from { self.slot(from + count) } else { self.bytes.len() };
@@ -250,7 +267,7 @@ impl Page {
         }
     }
 
-    /// Entries, that is versions of keys.
+    /// The number of entries, that is of versions of keys.
     pub(crate) fn len(&self) -> usize {
         self.entries as usize
     }
@@ -260,12 +277,12 @@ impl Page {
         self.bytes.len()
     }
 
-    /// Memory that the page takes: its buffer and what stands around it.
+    /// Memory of the page: its buffer and this structure.
     pub(crate) fn heap_bytes(&self) -> usize {
         page_memory::footprint(self.bytes.len()) + size_of::<Page>()
     }
 
-    /// The page as it is stored.
+    /// The raw bytes, as they are stored.
     #[cfg(test)]
     pub(crate) fn raw(&self) -> &Bytes {
         &self.bytes
@@ -362,8 +379,8 @@ impl Page {
         self.target(key).is_some_and(|target| self.compare(at, target) == Ordering::Equal)
     }
 
-    /// The key and the value of an entry as they stand, without joining them. `start` is the page's
-    /// [`key_start`](Page::key_start), used again for each entry.
+    /// The key and the value of an entry in pieces, without joining them. `start` is the page's
+    /// [`key_start`](Page::key_start); the caller uses it again for each entry.
     #[inline]
     pub(crate) fn pieces<'p>(&'p self, at: usize, entry: &Entry, start: &'p mut [u8]) -> Pieces<'p> {
         let prefix_len = self.heads_at as usize - HEADER_BYTES;
@@ -375,7 +392,7 @@ impl Page {
         }
     }
 
-    /// What [`pieces`](Page::pieces) writes into: the prefix of all keys, and room for a head.
+    /// The buffer that [`pieces`](Page::pieces) writes into: the prefix of all keys, and room for a head.
     pub(crate) fn key_start(&self) -> Vec<u8> {
         let mut start = Vec::with_capacity(self.prefix().len() + HEAD_BYTES);
         start.extend_from_slice(self.prefix());
@@ -383,7 +400,7 @@ impl Page {
         start
     }
 
-    /// What an entry says.
+    /// The content of an entry.
     pub(crate) fn content(&self, entry: &Entry) -> Content<&[u8]> {
         let bytes = &self.bytes[entry.value_at..entry.value_end];
         match entry.kind {
@@ -394,7 +411,7 @@ impl Page {
         }
     }
 
-    /// What an entry says, sharing the page's memory.
+    /// The content of an entry, which shares the page's memory.
     pub(crate) fn shared_content(&self, entry: &Entry) -> Content<Bytes> {
         let bytes = || self.bytes.slice(entry.value_at..entry.value_end);
         match entry.kind {
@@ -415,10 +432,11 @@ impl Page {
             && self.bytes[left.rest_at..left.value_at] == self.bytes[right.rest_at..right.value_at]
     }
 
-    /// The newest version of `key` that the snapshot sees; one below the floor is deleted. Its value goes on sharing the page's memory.
+    /// The newest version of `key` that the snapshot sees. A version below the floor is deleted. The value
+    /// shares the page's memory.
     pub(crate) fn find(mut self, key: &[u8], snapshot: SnapshotTimestamp, floor: CommitTimestamp) -> Found {
         let Some(target) = self.target(key) else { return Found::Absent };
-        // Versions of one key stand newest first: the first that is not too new is the one.
+        // Versions of one key stand newest first: the first one that the snapshot sees is the answer.
         let at = self.partition_point(target, |page, at| !snapshot.sees(page.entry(at).timestamp()));
         if at == self.len() || self.compare(at, target) != Ordering::Equal {
             return Found::Absent;
@@ -430,7 +448,7 @@ impl Page {
         if entry.is_merge() {
             return Found::Merged(self.merged_from(at, floor).collect());
         }
-        // Cut, not sliced: that leaves the counter of owners alone.
+        // Truncating leaves the reference count alone; slicing would not.
         self.bytes.truncate(entry.value_end);
         self.bytes.advance(entry.value_at);
         if entry.is_large() {
@@ -439,8 +457,8 @@ impl Page {
         Found::Value(self.bytes)
     }
 
-    /// What is said of a key from the version at this place on: merges, newest first, and last what they are applied to, if it is here;
-    /// below the floor nothing is.
+    /// The versions of a key from this place on: merges, newest first, and last the content that they apply
+    /// to, if it is here. Versions below the floor are left out.
     pub(crate) fn merged_from(
         &self,
         at: usize,
@@ -460,7 +478,7 @@ impl Page {
         })
     }
 
-    /// Whether there are merges here, which have no place in a leaf.
+    /// Whether the page has merges, which are not allowed in a leaf.
     pub(crate) fn has_merges(&self) -> bool {
         self.has_merges
     }
@@ -489,14 +507,14 @@ impl Page {
         }
     }
 
-    /// Where a key stands beside all keys with the page's prefix; equal if it has the prefix itself.
+    /// The order of a key relative to all keys with the page's prefix; equal if it has the prefix itself.
     fn beside_prefix(&self, key: &[u8]) -> Ordering {
         let prefix = self.prefix();
         let shared = key.len().min(prefix.len());
         key[..shared].cmp(&prefix[..shared]).then(key.len().cmp(&prefix.len()).min(Ordering::Equal))
     }
 
-    /// The key as the page stores it, if it has the prefix.
+    /// The key without the page's prefix, if it has the prefix.
     fn target<'k>(&self, key: &'k [u8]) -> Option<Target<'k>> {
         let suffix = key.strip_prefix(self.prefix())?;
         Some(Target::new(suffix))
@@ -507,7 +525,7 @@ impl Page {
         self.head(at).cmp(&target.head).then_with(|| {
             let entry = self.entry(at);
             let rest = &self.bytes[entry.rest_at..entry.value_at];
-            // Equal heads may differ in padding: with equal rests the shorter key is the smaller.
+            // Equal heads may differ in padding. With equal rests the shorter key is the smaller.
             rest.cmp(target.rest).then(entry.suffix_len.cmp(&target.suffix_len))
         })
     }
@@ -528,7 +546,7 @@ impl Page {
     }
 }
 
-/// A key without the page's prefix, cut as the page cuts its own.
+/// A key without the page's prefix, split into head and rest as the page splits its own keys.
 #[derive(Clone, Copy)]
 struct Target<'k> {
     head: u32,
@@ -546,7 +564,7 @@ impl<'k> Target<'k> {
     }
 }
 
-/// The first bytes of a suffix as the number that stands among the heads.
+/// The first bytes of a suffix as a number, as they stand among the heads.
 pub(super) fn head_of(suffix: &[u8]) -> u32 {
     let mut head = [0; HEAD_BYTES];
     let taken = suffix.len().min(HEAD_BYTES);

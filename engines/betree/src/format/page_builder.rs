@@ -1,4 +1,4 @@
-//! Builds pages out of entries that arrive in order.
+//! The builder of pages, from entries that arrive in key order.
 
 use pando_storage::CommitTimestamp;
 
@@ -8,7 +8,7 @@ use super::page::{
 };
 use crate::base::{FORMAT_VERSION, varint_len, write_varint};
 
-/// Collects entries until the caller finds the page large enough.
+/// Collects entries until the caller considers the page large enough.
 ///
 /// # Invariants
 /// Entries arrive in key order and, within a key, newest first: asserted where they are pushed.
@@ -17,17 +17,18 @@ pub(crate) struct PageBuilder {
     /// Keys and values, one after the other.
     arena: Vec<u8>,
     entries: Vec<Pending>,
-    /// Length of what all keys begin with.
+    /// Length of the common prefix of all keys.
     prefix_len: usize,
     /// Bytes of keys, values and entry headers before the prefix is taken off.
     content_bytes: usize,
-    /// Whether all entries have as many bytes of key and value, and a time or none: then there are no slots, as a rule.
+    /// Whether all entries have the same length of key and value, and all or none a timestamp. Such pages
+    /// usually need no slots.
     looks_even: bool,
     base_time: u64,
     newest: CommitTimestamp,
-    /// Bytes of large values, which stand elsewhere.
+    /// Bytes of large values, which are outside the page.
     large_bytes: u64,
-    /// The unit behind the last that they have.
+    /// The unit after their last.
     reach: u64,
 }
 
@@ -63,7 +64,7 @@ impl PageBuilder {
         self.large_bytes
     }
 
-    /// The unit behind the last that those have; 0 without any.
+    /// The unit after the last unit of these large values; 0 without any.
     pub(crate) fn reach(&self) -> u64 {
         self.reach
     }
@@ -78,7 +79,8 @@ impl PageBuilder {
         self.entries.first().map(|first| &self.arena[first.key_at..first.value_at])
     }
 
-    /// The size of the page with one more entry, of whose value so much stands in the page, within a few bytes.
+    /// The size of the page with one more entry that has this many bytes of value in the page, within a few
+    /// bytes.
     pub(crate) fn bytes_with(&self, key: &[u8], value_len: usize) -> usize {
         let shared = match self.first_key() {
             None => key.len(),
@@ -149,7 +151,7 @@ impl PageBuilder {
         self.content_bytes += entry_bytes(key.len(), value.len());
     }
 
-    /// The page of all that was pushed; the builder is empty again.
+    /// Builds the page of all entries; the builder is empty again.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let slots = match self.even_entry() {
             Some(entry) => [Slots::None(entry), Slots::Wide],
@@ -164,7 +166,7 @@ impl PageBuilder {
         page
     }
 
-    /// What all entries have in common if all can have the same length.
+    /// The common shape of all entries, if all can have the same length.
     fn even_entry(&self) -> Option<EvenEntry> {
         if !self.looks_even {
             return None;
@@ -236,7 +238,7 @@ impl PageBuilder {
     }
 }
 
-/// What the entries of an even page have in common.
+/// The common shape of the entries of an even page.
 #[derive(Clone, Copy)]
 struct EvenEntry {
     /// Bytes of each.
@@ -245,10 +247,10 @@ struct EvenEntry {
     time_bytes: usize,
 }
 
-/// How the page says where its entries begin.
+/// The way in which a page locates its entries.
 #[derive(Clone, Copy)]
 enum Slots {
-    /// By their length.
+    /// No slots: all entries have the same length.
     None(EvenEntry),
     Narrow,
     Wide,
@@ -282,7 +284,7 @@ fn entry_bytes(key_len: usize, value_len: usize) -> usize {
     HEAD_BYTES + varint_len((key_len as u64) << 2) + key_len.saturating_sub(HEAD_BYTES) + value_len
 }
 
-/// Appends a varint of so many bytes at least.
+/// Appends a varint, padded to at least this many bytes.
 fn write_varint_of(out: &mut Vec<u8>, value: u64, length: usize) {
     let missing = length.saturating_sub(varint_len(value));
     write_varint(out, value);

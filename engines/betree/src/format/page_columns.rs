@@ -1,19 +1,20 @@
-//! Which parts of a page are rows, to be stored by columns.
+//! The choice of rows in a page that are stored by columns.
 //!
-//! The keys of a page ascend, so that the first bytes of its heads hardly change from one to the next, nor do lengths, tags of types, and bytes
-//! that are the same in all: put side by side they compress to nearly nothing, and what is left of an entry is what is its own.
-//! Pages of three indexes of numbers took 120 MB by rows and 76 by columns (Zstandard level 1), and were read in half of the time.
+//! The keys of a page ascend. So the first bytes of its heads hardly change from one to the next, nor do
+//! lengths and type tags. Side by side such bytes compress to nearly nothing. Pages of three indexes of
+//! numbers took 120 MB by rows and 76 MB by columns (Zstandard level 1), and reading them took half of the
+//! time.
 
 use super::page::{FLAG_EVEN, FLAG_WIDE_SLOTS, HEAD_BYTES, HEADER_BYTES};
 use crate::base::{Columns, Rows};
 
-/// With fewer entries there is nothing to gain.
+/// Pages with fewer entries are not stored by columns: there is nothing to gain.
 const ENTRIES_MIN: usize = 8;
-/// In a page of fewer, entries are long: documents, rather than what an index has. Then putting them by columns takes more time than
-/// compression saves, and only heads and slots are.
+/// Pages with fewer entries hold long entries: documents rather than index entries. Storing those by columns
+/// takes more time than compression saves. Only heads and slots are stored by columns there.
 const NARROW_ENTRIES_MIN: usize = 64;
 
-/// The rows of a sound page: its heads, then its entries if they are even and short, or its slots.
+/// The rows of a valid page: its heads, then its entries if they are even and short, else its slots.
 pub(crate) fn columns_of(page: &[u8]) -> Option<Columns> {
     let u32_at = |at: usize| page.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
     let prefix_len = u16::from_le_bytes(page.get(2..4)?.try_into().ok()?);

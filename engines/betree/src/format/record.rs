@@ -1,4 +1,4 @@
-//! The payloads of the engine's log records. The LSN of a record is the timestamp of its commit.
+//! The payloads of the engine's log records. The LSN of a commit's record is its timestamp.
 //!
 //! # Layout
 //! ```text
@@ -8,17 +8,29 @@
 //!     varint  value length, the value (puts only)
 //!     u8      what it is (others only): 0 delete | 1 merges
 //!     varint  length of the merges, the merges (merges only)
-//! kind 2, create tree: varint number, name, varint options; per option: name, value (texts with their length before them)
-//! kind 3, drop tree:   varint number
-//! kind 4, lay out tree: varint number, varint options; per option: name, value: these from now on
-//! kind 5, commit that deletes ranges: ranges (see `deleted_ranges`), then groups as of a commit; what these write is there afterwards
+//! kind 2, create tree:     varint number, name, varint options; per option: name, value
+//!                          (texts with their length before them)
+//! kind 3, drop tree:       varint number
+//! kind 4, lay out tree:    varint number, varint options; per option: name, value: these from now on
+//! kind 5, commit that deletes ranges: the ranges (see `range_deletes::encoding`), then groups as of a commit;
+//!                          the ranges do not delete these writes
 //!
-//! A large commit ([`crate::commit::large_commit`]); it goes by the LSN of its first part:
-//! kind 16, part:    varint first part (0: it is this one), then groups as of a commit
-//! kind 17, end:     varint first part, varint parts, varint timestamp, varint 1 if the last part is merges, else 0: from here on it
-//!                   counts; then the ranges that it deletes
-//! kind 18, applied: varint first part, varint part: this part goes into the buffers
-//! kind 19, whole:   varint first part: all have, and the part of merges goes now; the LSN of this record is the timestamp
+//! A large commit (`commit::large_commit`) is identified by the LSN of its first part:
+//! kind 16, part:           varint first part (0: it is this one), then groups as of a commit
+//! kind 17, end:            varint first part, varint parts, varint timestamp,
+//!                          varint 1 if the last part is merges, else 0; then the ranges that it deletes.
+//!                          From this record on the commit counts
+//! kind 18, applied:        varint first part, varint part: this part goes into the buffers
+//! kind 19, whole:          varint first part: all parts are applied, but for the part of merges, which is applied
+//!                          now; the LSN of this record is the timestamp
+//! ```
+//!
+//! A commit of two writes, `put "k1" = "v"` and `delete "k2"` in tree 7:
+//!
+//! ```text
+//!  07 02                        tree 7, 2 writes
+//!  04 'k' '1'  01 'v'           2 × 2 + 0: put; value of 1 byte
+//!  05 'k' '2'  00               2 × 2 + 1: other; 0: delete
 //! ```
 
 use pando_storage::{
@@ -31,11 +43,11 @@ use crate::range_deletes::encoding::{DeletedRange, read_ranges, write_ranges};
 
 const BLOCK: &str = "log record";
 
-/// What a write is that is no put.
+/// The number of a write that is not a put.
 const DELETE: u8 = 0;
 const MERGES: u8 = 1;
 
-/// What a record does; the number that the log keeps with it.
+/// The kind of a record: the number that the log keeps with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Commit = 1,
@@ -73,7 +85,7 @@ impl From<Kind> for RecordKind {
     }
 }
 
-/// What is wrong with a record of this kind.
+/// The error for a record of this kind.
 pub(crate) fn unknown_kind(number: u8) -> FormatError {
     FormatError::Unknown { block: BLOCK, field: "kind", found: number.into() }
 }
@@ -96,7 +108,7 @@ impl CommitWriter {
         writer
     }
 
-    /// The payload of a part of a large commit; `None` is its first.
+    /// The payload of a part of a large commit, for its first part `None`.
     pub(crate) fn of_part(first: Option<Lsn>, bytes: usize) -> CommitWriter {
         let mut writer = CommitWriter::with_capacity(bytes);
         write_varint(&mut writer.payload, first.map_or(0, Lsn::get));
@@ -128,7 +140,7 @@ impl CommitWriter {
     }
 }
 
-/// Hands out the writes of a commit's payload, in the order in which they were written.
+/// Calls back for each write of a commit's payload, in the order in which they were written.
 pub(crate) fn read_commit<'a, E: From<FormatError>>(
     payload: &'a [u8],
     mut visit: impl FnMut(TreeId, &'a [u8], Change<'a>) -> Result<(), E>,
@@ -150,7 +162,7 @@ pub(crate) fn read_commit<'a, E: From<FormatError>>(
     Ok(())
 }
 
-/// A write that is no put.
+/// A write that is not a put.
 fn read_other<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, FormatError> {
     match fields.u8("write")? {
         DELETE => Ok(Change::Delete),
@@ -162,7 +174,8 @@ fn read_other<'a>(fields: &mut Fields<'a>) -> Result<Change<'a>, FormatError> {
     }
 }
 
-/// Splits the payload of a large commit's part: the first part of the commit (`None`: it is this one), and the payload of a commit.
+/// Splits the payload of a large commit's part into the first part of the commit (`None`: it is this one) and
+/// the payload of a commit.
 pub(crate) fn read_part(payload: &[u8]) -> Result<(Option<Lsn>, &[u8]), FormatError> {
     let mut fields = Fields::new(BLOCK, payload);
     let first = fields.varint("first part")?;
@@ -170,7 +183,7 @@ pub(crate) fn read_part(payload: &[u8]) -> Result<(Option<Lsn>, &[u8]), FormatEr
     Ok(((first > 0).then_some(Lsn::new(first)), rest))
 }
 
-/// Splits the payload of a commit that deletes ranges: these, and the payload of a commit.
+/// Splits the payload of a commit that deletes ranges into these and the payload of a commit.
 pub(crate) fn read_range_commit(payload: &[u8]) -> Result<(Vec<DeletedRange>, &[u8]), FormatError> {
     let mut fields = Fields::new(BLOCK, payload);
     let ranges = read_ranges(&mut fields, BLOCK)?;
@@ -178,7 +191,7 @@ pub(crate) fn read_range_commit(payload: &[u8]) -> Result<(Vec<DeletedRange>, &[
     Ok((ranges, rest))
 }
 
-/// What the end of a large commit says.
+/// The end record of a large commit: from this record on the commit counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LargeEnd {
     pub(crate) first: Lsn,

@@ -1,4 +1,4 @@
-//! The index of a slice: where the pages of a slice stand, which keys each of them covers, and the slice's filter.
+//! The index of a slice: its pages, the keys that each of them covers, and the slice's filter.
 //!
 //! # Layout
 //! ```text
@@ -6,8 +6,8 @@
 //! varint  blocks of the filter, then 32 B each (eight u32): see `filter`
 //!         the rest is laid out as a leaf directory, but that its pages are pages of a run
 //! ```
-//! A page of a run is a page as leaves have them, but that every entry carries its time. The first page's separator is
-//! empty: it covers what the child covers from its lower end on.
+//! A page of a run is laid out like a page of a leaf, and every entry carries its timestamp. The separator of
+//! the first page is empty: the page covers the child's keys from their lower end on.
 
 use super::directory::Directory;
 use super::filter::Filter;
@@ -24,7 +24,7 @@ pub(crate) struct SliceIndex {
 }
 
 impl SliceIndex {
-    /// Memory that it takes.
+    /// Heap memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.pages.heap_bytes() + self.filter.heap_bytes()
     }

@@ -1,7 +1,7 @@
 //! The checks that a page passes once, when it is decoded, so that reading it needs none.
 //!
-//! A page out of the compressed tier is decoded at each use, and a page of an index has five hundred entries: what most entries
-//! are is told apart in a few instructions, without looking at its fields one by one.
+//! A page of the compressed tier is decoded at each use, and a page of an index has five hundred entries. So
+//! the common kind of entry is recognized in a few instructions, without decoding its fields one by one.
 
 use pando_storage::Merges;
 
@@ -9,12 +9,12 @@ use super::{BLOCK, EntryKind, HEAD_BYTES, LARGE_VALUE, MERGES, Page, WITH_TIME};
 use crate::base::{Fields, FormatError};
 use crate::format::content::LargeReference;
 
-/// Bytes that a time takes at most in an entry that is told apart quickly.
+/// The most bytes of a timestamp in an entry that [`is_whole_put`] recognizes.
 const QUICK_TIME_BYTES: usize = 8;
 
 impl Page {
-    /// Every slot points behind the one before it, and every entry fits between its slot and the next; entries of one length fill the page.
-    /// Whether there are merges.
+    /// Checks that every slot points behind the one before it, that every entry fits between its slot and the
+    /// next, and that entries of one length fill the page. Returns whether there are merges.
     pub(super) fn check_entries(&self) -> Result<bool, FormatError> {
         if self.entry_bytes > 0 {
             return self.check_even();
@@ -129,15 +129,16 @@ impl Page {
     }
 }
 
-/// What is known of the times in a page.
+/// An upper bound on the timestamps of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
-    /// None that takes up to [`QUICK_TIME_BYTES`] goes beyond 64 bits when it is added to the base time.
+    /// No timestamp of up to [`QUICK_TIME_BYTES`] overflows 64 bits when it is added to the base time.
     NoneOverflows,
     ToBeChecked,
 }
 
-/// Whether an entry is what most are, a value with or without a time, and whole. One that is not told apart is checked field by field.
+/// Whether an entry is of the common kind, a value with or without a timestamp, and intact. Any other entry
+/// is checked field by field.
 #[inline]
 fn is_whole_put(entry: &[u8], times: Times) -> bool {
     let (number, rest) = match entry {
