@@ -1,34 +1,50 @@
-//! Where blocks lie: the data file, checksummed pointers, extents, the space map and the superblock.
+//! Block storage: the data file, checksummed pointers, extents, the space map and the superblock.
 //!
 //! # Terms
-//! - A *block* is the unit of reading: a header, then a payload as its codec stored it. It takes whole *grains* of 32
-//!   bytes. Its checksum stands not in it but in the *pointer* that its parent holds, so that a block that was never
-//!   written, or written elsewhere, is found out as surely as one that decayed.
-//! - An *extent* is a run of *units* of 4 KiB: the unit of allocation. Blocks written together are packed into an extent
-//!   grain by grain. Who owns which extents needs no list: they are the units that the owner's blocks cover
-//!   ([`extents_of`]).
-//! - A *generation* counts checkpoints. A block remembers in which it was born.
-//! - The *superblock* is the root of everything, in two slots that are written in turn, each twice.
-//! - The *space map* is what one generation uses of the file, exactly.
+//! - *Block*: the unit of reading, a header and then a payload as its codec stored it. It takes whole
+//!   *grains* of 32 bytes. Its checksum is in the *pointer* that its parent holds. So a lost or misdirected
+//!   write is found as surely as a decayed block.
+//! - *Extent*: a run of *units* of 4 KiB, the unit of allocation. Blocks written together are packed into an
+//!   extent grain by grain. No list says which extents an owner has: they are the units that its blocks cover
+//!   ([`extents_of`](crate::base::extents_of)).
+//! - *Generation*: a count of checkpoints, and the state that one of them makes durable. A block remembers
+//!   the generation in which it was born.
+//! - *Superblock*: the root of a generation. It has two slots that checkpoints write in turn, each in two
+//!   copies. It plays the part of RocksDB's MANIFEST and CURRENT.
+//! - *Space map*: the units that one generation uses, exactly.
 //!
 //! # The life of an extent
-//! 1. It is allocated (best fit; the file grows in steps where nothing fits), written, and attached to a tree.
-//! 2. A checkpoint makes a generation durable that reaches it; the space map of that generation contains it.
-//! 3. A later version of the tree replaces it: it is detached, and missing from the next generation's space map.
-//! 4. When the last reader in memory is gone, it is freed: pending.
-//! 5. When neither superblock slot can reach it any more, it is free. (An extent that was born and freed within one
-//!    generation was never reachable from a superblock, and is free at once.)
+//! 1. It is allocated, written, and attached to a tree. Allocation is best fit; the file grows in steps where
+//!    no interval fits.
+//! 2. A checkpoint makes a generation durable that reaches it. The space map of that generation contains it.
+//! 3. A later version of the tree replaces it. It is detached and missing from the next generation's space
+//!    map.
+//! 4. Its last reader in memory ends: it is freed, but *pending*.
+//! 5. Neither superblock slot reaches it any more: it is free. An extent that was born and freed within one
+//!    generation was never reachable from a superblock, and is free at once.
+//!
+//! # A damaged block, step by step
+//! 1. [`BlockStore`] compares the checksum of the bytes with the pointer, then the header with the pointer
+//!    (`block_reader.rs`). A mismatch is a [`BlockProblem`]. It names the block that was found there instead,
+//!    if any.
+//! 2. Neither the payload nor a page decoded from it is cached or returned.
+//! 3. `tree` adds the tree and the range of keys that depend on the block:
+//!    [`BetreeError::Range`](crate::error::BetreeError).
+//! 4. The caller gets `Corrupt`. Other keys stay readable. There is no repair and no quarantine: restore a
+//!    backup.
 //!
 //! # Invariants
-//! - Data is synced before the superblock that leads to it is written, and that is synced before anything it makes
-//!   unreachable is reused.
-//! - What the newest generation reaches is exactly what its space map holds: [`BlockStore::audit`].
-//! - An allocation that finds no room changes nothing. A part of the file is kept in reserve for checkpoints, so that a
-//!   full disk can still be cleared by deleting.
+//! - Data is synced before the superblock that leads to it is written. That superblock is synced before any
+//!   extent that it makes unreachable is reused.
+//! - Blocks are never overwritten while a superblock, a pinned generation or a reader reaches them.
+//! - The newest generation reaches exactly the units in its space map: [`BlockStore::audit`].
+//! - An allocation that finds no room changes nothing. A part of the file is reserved for checkpoints, so
+//!   that deletes can still clear a full disk.
 //! - After a failed sync nothing is written any more: the store is *poisoned*.
 //!
 //! # Not here
-//! What the blocks mean is `format`'s; what must be replayed on top of a generation is `log`'s; the cache is `cache`.
+//! The content of blocks (`format`), the records to replay on top of a generation (`log`), and the cache
+//! (`cache`).
 
 mod allocator;
 mod audit;

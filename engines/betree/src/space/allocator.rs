@@ -1,16 +1,18 @@
-//! Which units of the data file can be handed out, and which will be once no superblock reaches them.
+//! The allocator of the data file: free units, and freed units that a superblock still reaches.
 //!
-//! 1. [`allocate`](Allocator::allocate) takes the smallest free interval that is long enough; where there is none, the
-//!    caller lets the file [grow](Allocator::grown) and asks again.
-//! 2. [`allocate_fragments`](Allocator::allocate_fragments) is the last resort: several intervals, the longest first, each
-//!    filled with whole blocks, so that fragmentation alone never refuses a leaf.
-//! 3. Free units may be *unbacked*: their room was given back to the device ([`punch`](super::shrink)), and is to be reserved
-//!    anew before they are written.
-//! 4. [`defer`](Allocator::defer) keeps a freed extent until both superblock slots are at or past the generation that was
-//!    being built when it was freed; [`release`](Allocator::release) then frees it.
+//! # Algorithm
+//! 1. [`allocate`](Allocator::allocate) takes the smallest free interval that is long enough. Where there is
+//!    none, the caller lets the file [grow](Allocator::grown) and asks again.
+//! 2. [`allocate_fragments`](Allocator::allocate_fragments) is the last resort. It takes several intervals,
+//!    the longest first, each filled with whole blocks, so that fragmentation alone never refuses a leaf.
+//! 3. Free units may be *unbacked*: their space was given back to the device ([`shrink`](super::shrink)). It
+//!    is reserved again before they are written.
+//! 4. [`defer`](Allocator::defer) keeps a freed extent pending until both superblock slots are at or past the
+//!    generation that was being built when it was freed. Then [`release`](Allocator::release) frees it.
 //!
-//! Invariants: free, pending and handed-out units never overlap; every free unit lies within the file.
-//! Not here: what is in use by which generation (`checkpoint`), and the file itself (`block_store`).
+//! Invariants: free, pending and allocated units never overlap. Every free unit lies within the file.
+//!
+//! Not here: the units that each generation uses (`checkpoint`), and the file itself (`block_store`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,28 +20,29 @@ use std::ops::Range;
 use super::interval_set::IntervalSet;
 use crate::base::{Extent, Generation, UNIT_BYTES};
 
-/// Most fragments that one write is cut into.
+/// The most fragments of one write.
 const FRAGMENTS_MAX: usize = 8;
 
-/// Whether an allocation may use the part of the file that is kept for checkpoints.
+/// The purpose of an allocation, which decides whether it may use the reserve for checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Data: the reserve stays untouched.
     Data,
     /// A checkpoint: it frees more than it takes.
     Checkpoint,
-    /// Data that is moved so that the end of the file becomes free: before the ceiling or nowhere, and the file does not grow.
+    /// Data that moves so that the end of the file becomes free. It goes before the ceiling, and the file
+    /// does not grow for it.
     Inward,
 }
 
-/// The length of a block that is to be placed, in bytes, and whether it must begin a unit.
+/// The length of a block in bytes, and whether it must begin a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockLength {
     pub(super) bytes: u64,
     pub(super) begins_unit: bool,
 }
 
-/// A run of units with the number of blocks that go there.
+/// A run of units with the number of blocks that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub(super) units: Range<u64>,
@@ -52,18 +55,18 @@ pub(super) struct Allocator {
     free: IntervalSet,
     /// The free intervals as (length, start).
     by_length: BTreeSet<(u64, u64)>,
-    /// By the generation that was being built when they were freed.
+    /// Freed units, by the generation that was being built when they were freed.
     pending: BTreeMap<Generation, Vec<Range<u64>>>,
     pending_units: u64,
-    /// Free units that have, or may have, no room on the device.
+    /// Free units that have, or may have, no space on the device.
     unbacked: IntervalSet,
-    /// Parts of them of which it is not known; to be punched so that it is.
+    /// The part of `unbacked` whose state is unknown. It is punched to make the state known.
     doubted: Vec<Range<u64>>,
-    /// The older superblock slot, as far as it is known.
+    /// The generation of the older superblock slot, as far as it is known.
     older_slot: Generation,
-    /// Generations that are kept, each with how often.
+    /// Pinned generations, each with its number of pins.
     pins: BTreeMap<Generation, usize>,
-    /// While the file is to become shorter: what is written anew goes before this unit, if there is room.
+    /// While the file is to shrink: new data goes before this unit, if there is room.
     ceiling: Option<u64>,
     /// The file's length in units.
     end: u64,
@@ -71,7 +74,7 @@ pub(super) struct Allocator {
 }
 
 impl Allocator {
-    /// An allocator of a file of which nothing is free yet.
+    /// An allocator of a file without free units.
     pub(super) fn new(end: u64, reserve_units: u64) -> Allocator {
         Allocator {
             free: IntervalSet::new(),
@@ -113,7 +116,8 @@ impl Allocator {
             .map_or(0, |last| last.end - last.start)
     }
 
-    /// How many units the file must grow by before [`allocate`](Allocator::allocate) can succeed; zero if it can now.
+    /// The number of units by which the file must grow before [`allocate`](Allocator::allocate) can succeed;
+    /// zero if it can now.
     pub(super) fn growth_needed(&self, units: u64, purpose: Purpose) -> u64 {
         let for_fit =
             if self.by_length.range((units, 0)..).next().is_some() { 0 } else { units - self.free_tail() };
@@ -144,7 +148,7 @@ impl Allocator {
         Some(taken)
     }
 
-    /// Takes a run of units that have room on the device, wherever it is: the last resort on a full one.
+    /// Takes a run of units that have space on the device, wherever it is: the last resort on a full device.
     pub(super) fn allocate_backed(&mut self, units: u64, purpose: Purpose) -> Option<Range<u64>> {
         let kept = match purpose {
             Purpose::Inward => return None,
@@ -161,25 +165,25 @@ impl Allocator {
         Some(taken)
     }
 
-    /// Of units that were taken: those without room on the device, which the caller is about to reserve.
+    /// The unbacked part of allocated units, which the caller is about to reserve.
     pub(super) fn take_unbacked(&mut self, units: Range<u64>) -> Vec<Range<u64>> {
         self.unbacked.take(units).0
     }
 
-    /// These free units have no room on the device, or may have none.
+    /// Marks free units as unbacked: they have no space on the device, or may have none.
     pub(super) fn set_unbacked(&mut self, units: Range<u64>) {
         for gap in self.unbacked.gaps(units) {
             self.unbacked.insert(gap).expect("a gap of the set is not in it");
         }
     }
 
-    /// Free units that may have room on the device, or not.
+    /// Marks free units as doubted: they may have space on the device, or not.
     pub(super) fn doubt(&mut self, units: Range<u64>) {
         self.set_unbacked(units.clone());
         self.doubted.push(units);
     }
 
-    /// Takes a run of at least so many free units that are doubted: they are to be punched. What is taken is not unbacked any more.
+    /// Takes a run of at least this many doubted free units, to be punched. It is not unbacked any more.
     pub(super) fn take_doubted(&mut self, least: u64) -> Option<Range<u64>> {
         while let Some(units) = self.doubted.pop() {
             let Some(part) = self.free.overlap(&units) else { continue };
@@ -195,7 +199,8 @@ impl Allocator {
         None
     }
 
-    /// Takes the longest run of at least so many free units that have room on the device, as long as `keep` such units stay.
+    /// Takes the longest run of at least `least` free units with space on the device, as long as `keep` such
+    /// units remain.
     pub(super) fn take_to_punch(&mut self, least: u64, keep: u64) -> Option<Range<u64>> {
         let backed = self.backed_units();
         let most = backed.checked_sub(keep.max(self.reserve_units)).filter(|most| *most >= least)?;
@@ -208,13 +213,13 @@ impl Allocator {
         Some(taken)
     }
 
-    /// All runs of at least so many free units that have room on the device.
+    /// All runs of at least this many free units with space on the device.
     pub(super) fn backed_runs(&self, least: u64) -> Vec<Range<u64>> {
         let gaps = self.free.iter().flat_map(|free| self.unbacked.gaps(free));
         gaps.filter(|gap| gap.end - gap.start >= least).collect()
     }
 
-    /// Takes these units if they are still free and not needed for the reserve, which keeps its room on the device.
+    /// Takes these units if they are still free and the reserve, which stays backed, does not need them.
     pub(super) fn take_backed(&mut self, units: &Range<u64>) -> bool {
         let is_spare = self.backed_units() >= self.reserve_units + (units.end - units.start);
         let is_there = is_spare && self.free.contains(units);
@@ -225,7 +230,7 @@ impl Allocator {
         is_there
     }
 
-    /// Cuts free units off the end of the file, all but `keep`; the new length.
+    /// Cuts free units off the end of the file, all but `keep`. Returns the new length.
     pub(super) fn cut_tail(&mut self, keep: u64) -> Option<u64> {
         let cut = self.free_tail().min(self.free.total().saturating_sub(self.reserve_units));
         let cut = cut.checked_sub(keep).filter(|cut| *cut > 0)?;
@@ -236,17 +241,17 @@ impl Allocator {
         Some(end)
     }
 
-    /// Free units that have room on the device, as far as is known.
+    /// Free units that are known to have space on the device.
     fn backed_units(&self) -> u64 {
         self.free.total().checked_sub(self.unbacked.total()).expect("what is unbacked is free")
     }
 
-    /// Whether less than the reserve is known to have room on the device.
+    /// Whether less than the reserve is known to have space on the device.
     pub(super) fn lacks_reserve(&self) -> bool {
         self.backed_units() < self.reserve_units
     }
 
-    /// Free units without room on the device that the reserve should get; `None` where it has all.
+    /// An unbacked run that the reserve should get; `None` where the reserve is complete.
     pub(super) fn wanted_by_reserve(&self) -> Option<Range<u64>> {
         let missing = self.reserve_units.checked_sub(self.backed_units()).filter(|missing| *missing > 0)?;
         let first = self.unbacked.iter().next()?;
@@ -262,7 +267,7 @@ impl Allocator {
         self.end - self.free_tail()
     }
 
-    /// From now on what is written goes before this unit, if there is room; `None`: wherever it fits best.
+    /// Sets the unit before which new data goes, if there is room; `None`: wherever it fits best.
     pub(super) fn set_ceiling(&mut self, ceiling: Option<u64>) {
         self.ceiling = ceiling;
     }
@@ -272,18 +277,18 @@ impl Allocator {
         self.ceiling.is_some_and(|ceiling| extents.iter().any(|extent| extent.end() > ceiling))
     }
 
-    /// Whether something freed beyond the ceiling waits for checkpoints.
+    /// Whether units beyond the ceiling are pending.
     pub(super) fn is_pending_far_out(&self) -> bool {
         let mut pending = self.pending.values().flatten();
         self.ceiling.is_some_and(|ceiling| pending.any(|units| units.end > ceiling))
     }
 
-    /// Free units without room on the device.
+    /// Free units without space on the device.
     pub(super) fn unbacked_units(&self) -> u64 {
         self.unbacked.total()
     }
 
-    /// The free intervals of at least so many units.
+    /// The free intervals of at least this many units.
     pub(super) fn long_free(&self, least: u64) -> Vec<Range<u64>> {
         self.free.iter().filter(|units| units.end - units.start >= least).collect()
     }
@@ -324,10 +329,11 @@ impl Allocator {
         self.free_now(new);
     }
 
-    /// These units can be handed out again at once.
+    /// Makes these units free at once.
     ///
     /// # Panics
-    /// If one of them is free already, or lies outside the file: the worst of mistakes, stopped before it does harm.
+    /// If one of them is free already, or lies outside the file. Such a bug would destroy data, so it stops
+    /// here.
     pub(super) fn free_now(&mut self, units: Range<u64>) {
         assert!(units.end <= self.end, "units {units:?} are freed, but the file ends at {}", self.end);
         match self.free.insert(units.clone()) {
@@ -343,15 +349,15 @@ impl Allocator {
         }
     }
 
-    /// These units can be handed out when both superblock slots have reached `generation`.
+    /// Makes these units pending until both superblock slots have reached `generation`.
     pub(super) fn defer(&mut self, units: Range<u64>, generation: Generation) {
         assert!(self.free.overlap(&units).is_none(), "units {units:?} are freed, and free already");
         self.pending_units += units.end - units.start;
         self.pending.entry(generation).or_default().push(units);
     }
 
-    /// Frees what neither a superblock slot nor a pinned generation reaches: what was freed before or while the oldest of them
-    /// was built.
+    /// Frees the pending units that neither a superblock slot nor a pinned generation reaches: those that
+    /// were freed before or while the oldest of these generations was built.
     pub(super) fn release(&mut self, older_slot: Generation) {
         self.older_slot = self.older_slot.max(older_slot);
         let oldest_pin = self.pins.keys().next().copied();
@@ -363,7 +369,8 @@ impl Allocator {
         }
     }
 
-    /// Keeps what this generation reaches, until it is [unpinned](Allocator::unpin). It must be that of a superblock slot.
+    /// Keeps the units that this generation reaches until it is [unpinned](Allocator::unpin). It must be that
+    /// of a superblock slot.
     pub(super) fn pin(&mut self, generation: Generation) {
         assert!(generation >= self.older_slot, "{generation:?} may have lost extents already");
         *self.pins.entry(generation).or_default() += 1;
@@ -379,12 +386,12 @@ impl Allocator {
         self.release(self.older_slot);
     }
 
-    /// How many pins there are.
+    /// The number of pins.
     pub(super) fn pins(&self) -> usize {
         self.pins.values().sum()
     }
 
-    /// Free and pending units as one set; the audit compares it with what is reached.
+    /// Free and pending units as one set. The audit compares it with the units that are reached.
     pub(super) fn reusable(&self) -> Result<IntervalSet, Range<u64>> {
         let mut all = self.free.clone();
         for units in self.pending.values().flatten() {
@@ -404,7 +411,7 @@ impl Allocator {
     }
 }
 
-/// How many of the blocks fit into so many bytes, and the bytes that they then take.
+/// The number of blocks that fit into this many bytes, and the bytes that they take.
 fn fitting(blocks: &[BlockLength], bytes_max: u64) -> (usize, u64) {
     let mut end = 0;
     for (at, block) in blocks.iter().enumerate() {
@@ -417,7 +424,7 @@ fn fitting(blocks: &[BlockLength], bytes_max: u64) -> (usize, u64) {
     (blocks.len(), end)
 }
 
-/// Where a block begins that is placed behind `end`.
+/// The start of a block that is placed behind `end`.
 pub(super) fn block_start(end: u64, block: BlockLength) -> u64 {
     if block.begins_unit { end.next_multiple_of(UNIT_BYTES) } else { end }
 }

@@ -1,4 +1,5 @@
-//! The always-on check of the worst class of mistakes: an extent that leaks, or that two owners have.
+//! The audit of the space map. It finds the worst bugs of a store: an extent that leaks, and an extent with
+//! two owners.
 
 use super::block_store::inconsistent;
 use super::interval_set::IntervalSet;
@@ -7,20 +8,20 @@ use super::superblock_slots::HEAD_UNITS;
 use super::{BlockStore, SpaceError};
 use crate::base::Extent;
 
-/// Where the file's units are.
+/// The use of the file's units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AuditReport {
     /// Reached by the last durable generation.
     pub(crate) used_units: u64,
     /// Free, or free once the superblocks have moved on.
     pub(crate) reusable_units: u64,
-    /// Written since the last durable generation and not yet part of one; zero in a store just opened.
+    /// Written since the last durable generation and not part of one yet; zero in a store just opened.
     pub(crate) young_units: u64,
 }
 
 impl BlockStore {
-    /// Checks that the last durable generation uses exactly these extents (found by walking from its catalog, the space
-    /// map's own left out), each once, and that nothing in use is free.
+    /// Checks that the last durable generation uses exactly these extents, each once, and that no unit in use
+    /// is free. The caller finds the extents from the catalog; the space map's own are left out.
     pub(crate) fn audit(&self, reachable: &[Extent]) -> Result<AuditReport, SpaceError> {
         let durable = self.durable.lock();
         let mut reached = IntervalSet::new();
@@ -57,7 +58,7 @@ fn first_missing(all: &IntervalSet, set: &IntervalSet) -> Option<std::ops::Range
     all.iter().find(|units| !set.contains(units)).and_then(|units| set.gaps(units).into_iter().next())
 }
 
-/// How many of the units are not in the set.
+/// The number of units that are not in the set.
 fn absent(set: &IntervalSet, units: std::ops::Range<u64>) -> u64 {
     set.gaps(units).into_iter().map(|gap| gap.end - gap.start).sum()
 }

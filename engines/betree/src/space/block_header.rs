@@ -1,8 +1,13 @@
-//! The header in front of every block: it repeats who the block is, for the reader who finds another one in its place.
+//! The header of a block. It repeats the pointer's fields, so that a reader can tell which block it found in
+//! a wrong place.
 //!
-//! 40 bytes, little-endian:
-//! `magic "PBLK", kind u8, codec u8, reserved u16, tree u32, disk length u32, birth u64, address u64, raw length u32,
-//! reserved u32`. The checksum in the pointer covers header and stored payload.
+//! 40 bytes, little-endian. The checksum in the pointer covers header and stored payload.
+//!
+//! ```text
+//!   0        4      5       6          8      12            16      24        32           36         40
+//!   | "PBLK" | kind | codec | reserved | tree | disk length | birth | address | raw length | reserved |
+//!   | 4 B    | u8   | u8    | u16      | u32  | u32         | u64   | u64     | u32        | u32      |
+//! ```
 
 use pando_storage::TreeId;
 
@@ -11,7 +16,7 @@ use crate::base::{BLOCK_HEADER_BYTES, BlockAddress, BlockKind, Codec, Generation
 /// The first bytes of every block.
 const MAGIC: [u8; 4] = *b"PBLK";
 
-/// Who a block says it is.
+/// The identity of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHeader {
     pub(super) kind: BlockKind,
@@ -37,7 +42,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// The header that these bytes are, if they are one.
+    /// Decodes a header; `None` if the bytes are not one.
     pub(super) fn decode(bytes: &[u8]) -> Option<BlockHeader> {
         let bytes: &[u8; BLOCK_HEADER_BYTES] = bytes.first_chunk()?;
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));

@@ -1,8 +1,10 @@
-//! Reads blocks: one call to the device for exactly the sectors of a block, then checksum, header and decompression. Several blocks are
-//! read with as few calls as may be, one after the other or all together.
+//! Reads of blocks: one device call for exactly the sectors of a block, then checksum, header check and
+//! decompression.
 //!
-//! Nothing that fails a check is ever returned. The error says what was found instead, because a block that was lost or
-//! misdirected differs from one that decayed.
+//! Several blocks are read with as few calls as possible, one after the other or all at once.
+//!
+//! A block that fails a check is never returned. The error names the block that was found instead, because a
+//! lost or misdirected write has another cause than decay.
 
 use std::ops::Range;
 
@@ -18,20 +20,20 @@ use crate::space::block_header::BlockHeader;
 use crate::space::traffic::Passage;
 use crate::space::{BlockProblem, BlockStore, SpaceError};
 
-/// A longer buffer is given back to the system after use, in bytes.
+/// A longer buffer is freed after use, in bytes.
 const KEPT_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
 /// Neighbouring blocks are read together up to this many bytes.
-const STRETCH_BYTES_MAX: u64 = 1024 * 1024;
+const NEIGHBOURS_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Blocks this far apart, in bytes, are still read together: reading the gap costs less than a second call.
 const GAP_BYTES_MAX: u64 = 16 * 1024;
 
-/// A range of the file, widened to what the file's alignment wants.
+/// A range of the file, widened to the file's alignment.
 pub(crate) struct Sectors {
     /// The first byte to read.
     pub(crate) start: u64,
-    /// Bytes to read.
+    /// The part of them that is the range.
     pub(crate) length: usize,
     /// Where the range lies in them.
     within: Range<usize>,
@@ -44,12 +46,14 @@ pub(crate) struct DeviceReads {
     pub(crate) bytes: u64,
 }
 
-/// A shorter buffer is not made: enough for most pages.
+/// The shortest buffer in bytes: enough for most pages.
 const BUFFER_BYTES_MIN: usize = 16 * 1024;
-/// Beyond, in bytes, buffers are handed on among themselves: merges and long scans have them, and they would be too much for each reader.
+/// Longer buffers, in bytes, have a pool of their own. Flushes and long scans use them, and one for each
+/// reader would take too much memory.
 const SHORT_BYTES_MAX: usize = 64 * 1024;
 
-/// Buffers that blocks are read into. Each is taken for as long as the device takes, so that there are as many as readers at a time.
+/// Buffers that blocks are read into. Each is in use while the device reads, so there are as many as
+/// concurrent readers.
 static BUFFERS: ObjectPool<AlignedBuffer, 128> = ObjectPool::new();
 static LONG_BUFFERS: ObjectPool<AlignedBuffer, 4> = ObjectPool::new();
 
@@ -61,7 +65,7 @@ impl BlockStore {
         })
     }
 
-    /// Reads a block, and hands over its payload as stored, which was checked.
+    /// Reads a block and gives its payload to `use_payload` as stored, after the checks.
     pub(crate) fn with_stored<T>(
         &self,
         pointer: &Pointer,
@@ -72,8 +76,8 @@ impl BlockStore {
         })
     }
 
-    /// Hands over the payloads of several blocks as stored, in their order. Those that lie near each other, ascending, are read
-    /// together. Gives what that took.
+    /// Gives the payloads of several blocks as stored, in their order. Near neighbours, ascending, are read
+    /// with one call. Returns the calls and bytes.
     pub(crate) fn read_neighbours(
         &self,
         pointers: &[Pointer],
@@ -82,10 +86,10 @@ impl BlockStore {
         let mut reads = DeviceReads::default();
         let mut rest = pointers;
         while let Some(first) = rest.first() {
-            let (count, range) = stretch(first, rest);
+            let (count, range) = neighbours(first, rest);
             let (together, later) = rest.split_at(count);
             self.with_sectors(first, range.clone(), |bytes| {
-                self.hand_over(together, range.start, bytes, |_, pointer, payload| {
+                self.check_blocks(together, range.start, bytes, |_, pointer, payload| {
                     use_payload(pointer, payload)
                 })
             })?;
@@ -96,17 +100,17 @@ impl BlockStore {
         Ok(reads)
     }
 
-    /// Hands over the payloads of several blocks as stored, each with its place among the pointers, in any order. Those that lie near each
-    /// other, ascending, are read with one call; all calls are with the device together.
+    /// Gives the payloads of several blocks as stored, each with its place among the pointers, in any order.
+    /// Near neighbours, ascending, are read with one call. All calls are in flight at once.
     pub(crate) fn read_scattered(
         &self,
         pointers: &[Pointer],
         mut use_payload: impl FnMut(usize, &Pointer, &[u8]),
     ) -> Result<(), SpaceError> {
         if let Some(first) = pointers.first()
-            && stretch(first, pointers).0 == pointers.len()
+            && neighbours(first, pointers).0 == pointers.len()
         {
-            // Into a buffer that is there already.
+            // One block is read into a pooled buffer.
             let mut place = 0;
             let _one_call = self.read_neighbours(pointers, |pointer, payload| {
                 use_payload(place, pointer, payload);
@@ -117,7 +121,7 @@ impl BlockStore {
         let (mut stretches, mut ranges) = (Vec::new(), Vec::new());
         let mut first = 0;
         while let Some(pointer) = pointers.get(first) {
-            let (count, range) = stretch(pointer, &pointers[first..]);
+            let (count, range) = neighbours(pointer, &pointers[first..]);
             let Sectors { start, length, within } = self.widen(pointer, range)?;
             ranges.push(ReadRange { offset: start, length });
             stretches.push((first..first + count, within));
@@ -131,7 +135,7 @@ impl BlockStore {
             }
             let (places, within) = &stretches[at];
             let start = ranges[at].offset + within.start as u64;
-            outcome = self.hand_over(
+            outcome = self.check_blocks(
                 &pointers[places.clone()],
                 start,
                 &bytes[within.clone()],
@@ -143,8 +147,8 @@ impl BlockStore {
         outcome
     }
 
-    /// Checks and hands over the blocks of one call, whose bytes begin at `start`.
-    fn hand_over(
+    /// Checks the blocks of one call, whose bytes begin at `start`, and gives their payloads.
+    fn check_blocks(
         &self,
         pointers: &[Pointer],
         start: u64,
@@ -159,18 +163,18 @@ impl BlockStore {
         Ok(())
     }
 
-    /// What a checked payload is when decompressed.
+    /// Decompresses a checked payload.
     pub(crate) fn decompress(&self, pointer: &Pointer, payload: &[u8]) -> Result<Bytes, SpaceError> {
         let raw = pointer.codec().decompress(payload, pointer.raw_length() as usize);
         raw.ok_or_else(|| self.undecodable(pointer))
     }
 
-    /// What is said of a payload that does not decompress.
+    /// The error for a payload that does not decompress.
     pub(crate) fn undecodable(&self, pointer: &Pointer) -> SpaceError {
         self.corrupt(pointer, BlockProblem::Decompression)
     }
 
-    /// Checks a block's bytes against its pointer; the payload as stored.
+    /// Checks a block's bytes against its pointer and returns the payload as stored.
     fn verify<'b>(
         &self,
         pointer: &Pointer,
@@ -208,7 +212,8 @@ impl BlockStore {
         }
     }
 
-    /// Reads a range of the file, widened to what the file's alignment wants, and hands over exactly the range.
+    /// Reads a range of the file, widened to the file's alignment, and gives exactly the range to
+    /// `use_bytes`.
     fn with_sectors<T>(
         &self,
         pointer: &Pointer,
@@ -229,12 +234,13 @@ impl BlockStore {
         result
     }
 
-    /// What has to be read for a block. An error where its pointer leads out of the file.
+    /// The bytes to read for a block. An error if its pointer leads out of the file.
     pub(crate) fn sectors(&self, pointer: &Pointer) -> Result<Sectors, SpaceError> {
         self.widen(pointer, pointer_range(pointer))
     }
 
-    /// The payload, as stored and checked, of a block whose [`sectors`](BlockStore::sectors) were read elsewhere.
+    /// The payload, as stored and checked, of a block whose [`sectors`](BlockStore::sectors) the caller has
+    /// read.
     pub(crate) fn stored_in<'b>(
         &self,
         pointer: &Pointer,
@@ -274,13 +280,13 @@ fn pointer_range(pointer: &Pointer) -> Range<u64> {
     start..start + u64::from(pointer.disk_length())
 }
 
-/// How many of the pointers, from the first on, are read with one call, and the range that they cover.
-fn stretch(first: &Pointer, pointers: &[Pointer]) -> (usize, Range<u64>) {
+/// The number of pointers, from the first on, that one call reads, and the range that they cover.
+fn neighbours(first: &Pointer, pointers: &[Pointer]) -> (usize, Range<u64>) {
     let mut range = pointer_range(first);
     let mut count = 1;
     for next in pointers[1..].iter().map(pointer_range) {
         let is_near = next.start >= range.end && next.start - range.end <= GAP_BYTES_MAX;
-        if !is_near || next.end - range.start > STRETCH_BYTES_MAX {
+        if !is_near || next.end - range.start > NEIGHBOURS_BYTES_MAX {
             break;
         }
         range.end = next.end;

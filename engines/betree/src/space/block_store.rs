@@ -1,10 +1,11 @@
 //! The store of blocks: an open data file with its superblocks, its allocator and its lock.
 //!
-//! Creation is atomic: the file is written under another name, synced, and renamed. Opening takes the folder's lock, finds
-//! the newest superblock, loads its space map, and has free all that the map does not hold.
+//! Creation is atomic: the file is written under another name, synced, and renamed. Opening takes the
+//! folder's lock, finds the newest superblock, and loads its space map. Units that the map does not hold are
+//! free.
 //!
-//! Locks: `durable` is held through a whole commit of a checkpoint and by the audit; `allocator` for microseconds, but
-//! while the file grows. Who holds both took `durable` first.
+//! Locks: `durable` is held through the whole commit of a checkpoint and by the audit. `allocator` is held
+//! for microseconds, or longer while the file grows. A thread that takes both takes `durable` first.
 
 use pando_environment::sync::OnceLock;
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,27 +28,27 @@ use crate::base::LogPosition;
 use crate::base::{BlockKind, Extent, FileId, Generation, Pointer, StoreId, UNIT_BYTES};
 use crate::base::{LockWaits, WaitFor};
 
-/// The name of the data file while a store is made.
+/// The suffix of the data file's name while a store is created.
 const UNFINISHED_SUFFIX: &str = ".new";
 
-/// By how much the data file grows at least, and how much of it is kept in reserve, in bytes.
+/// The least growth of the data file, and the size of its reserve, in bytes.
 const GROWTH_BYTES: u64 = 4 << 20;
 
-/// How space is managed; the defaults suit everything but tests.
+/// Settings of the data file. The defaults suit everything but tests.
 #[derive(Clone, Debug)]
 pub(crate) struct SpaceOptions {
-    /// The file grows by an eighth of itself, at least by this many bytes…
+    /// The file grows by an eighth of itself, at least by this many bytes.
     pub(crate) growth_bytes_min: u64,
-    /// … and at most by this many, unless one write needs more.
+    /// The file grows by at most this many bytes at once, unless one write needs more.
     pub(crate) growth_bytes_max: u64,
-    /// Kept free for checkpoints, in bytes.
+    /// Bytes that are reserved for checkpoints.
     pub(crate) reserve_bytes: u64,
-    /// How the data file meets the page cache.
+    /// Whether file access goes through the page cache.
     pub(crate) access: Access,
 }
 
 impl SpaceOptions {
-    /// For a file that grows by so many bytes at least; a small step has a small reserve.
+    /// For a file that grows by at least this many bytes. A small step has a small reserve.
     pub(crate) fn growing_by(bytes: u64, access: Access) -> SpaceOptions {
         SpaceOptions {
             growth_bytes_min: bytes,
@@ -69,10 +70,10 @@ impl Default for SpaceOptions {
     }
 }
 
-/// What an opened store begins from.
+/// The state that an opened store begins from.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenedState {
-    /// The newest whole superblock.
+    /// The newest valid superblock.
     pub(crate) superblock: Superblock,
 }
 
@@ -88,9 +89,9 @@ pub(crate) struct SpaceStatistics {
     pub(crate) writes: u64,
     pub(crate) write_bytes: u64,
     pub(crate) checkpoints: u64,
-    /// Free, and given back to the device (or perhaps, since before the store was opened).
+    /// Free and without space on the device; or doubted, since before the store was opened.
     pub(crate) hole_bytes: u64,
-    /// Generations that are kept for backups and checks.
+    /// Pins of generations by backups and checks.
     pub(crate) pins: u64,
 }
 
@@ -111,7 +112,7 @@ pub(crate) struct BlockStore {
     file: Arc<dyn File>,
     store: StoreId,
     allocator: Mutex<Allocator>,
-    /// The allocator's end in bytes, for readers.
+    /// The end of the file in bytes, for readers.
     file_bytes: AtomicU64,
     pub(super) durable: Mutex<DurableState>,
     /// The generation that is being built.
@@ -121,7 +122,7 @@ pub(crate) struct BlockStore {
     counters: Counters,
     traffic: Traffic,
     waits: LockWaits,
-    // Released last: while any part of the store lives, nobody else opens the folder.
+    // Released last, so that no other process opens the folder while a part of the store lives.
     _lock: FolderLock,
 }
 
@@ -131,7 +132,8 @@ impl BlockStore {
         Ok(environment.files().exists(&folder.join(FileId::FIRST.name()))?)
     }
 
-    /// Makes a store in a folder, which is created where it is not there. Its first generation is durable, and empty.
+    /// Creates a store in a folder, and the folder if it is missing. The first generation is durable and
+    /// empty.
     pub(crate) fn create(
         environment: &Environment,
         folder: &Path,
@@ -181,7 +183,7 @@ impl BlockStore {
         let file = environment.files().open(&path, OpenMode::Existing, options.access)?;
         let found = read_slots(file.as_ref(), &path)?;
         let superblock = found.newest.clone();
-        // A crash may have cut short the last growth; a rest of a unit cannot be used.
+        // A crash may have cut the last growth short. A partial unit at the end is not used.
         let end = file.length()? / UNIT_BYTES;
         let store = BlockStore {
             folder: folder.to_owned(),
@@ -204,7 +206,7 @@ impl BlockStore {
         Ok((store, OpenedState { superblock }))
     }
 
-    /// Loads the space map, and has free what it does not hold.
+    /// Loads the space map, and frees the units that it does not hold.
     fn load_map(&self, end: u64) -> Result<(), SpaceError> {
         let mut durable = self.durable.lock();
         let removed = durable.load_map(self)?;
@@ -217,7 +219,8 @@ impl BlockStore {
             .map_err(|units| inconsistent("the head of the file is not used", units))?;
         let mut allocator = self.allocator.lock();
         for units in removed.iter() {
-            // The generation before still reaches them, so they wait as if they had been freed just now.
+            // The generation before still reaches them, so they are pending as if they had been freed just
+            // now.
             taken
                 .insert(units.clone())
                 .map_err(|units| inconsistent("what was removed is not in use", units))?;
@@ -242,7 +245,7 @@ impl BlockStore {
         &self.folder
     }
 
-    /// The generation that is being built: blocks written now are born in it.
+    /// The generation that is being built. Blocks written now are born in it.
     pub(crate) fn generation(&self) -> Generation {
         Generation::new(self.building.load(Ordering::SeqCst))
     }
@@ -252,13 +255,14 @@ impl BlockStore {
         ExtentWriter::new(self, tree, self.generation(), Purpose::Data)
     }
 
-    /// A writer of blocks that are moved before the [ceiling](BlockStore::plan_ceiling): it finds no room elsewhere.
+    /// A writer of blocks that move before the [ceiling](BlockStore::plan_ceiling). It finds no room
+    /// elsewhere.
     pub(crate) fn inward_writer(&self, tree: TreeId) -> ExtentWriter<'_> {
         ExtentWriter::new(self, tree, self.generation(), Purpose::Inward)
     }
 
-    /// No reader in memory reaches the extent any more, and no later capture contains it. It is reused as soon as no
-    /// superblock leads to it. `birth` is the generation that its blocks were born in.
+    /// Frees an extent that no reader in memory reaches any more and no later capture contains. It is reused
+    /// as soon as no superblock leads to it. `birth` is the generation in which its blocks were born.
     pub(crate) fn free(&self, extent: Extent, birth: Generation) {
         let building = self.generation();
         let mut allocator = self.waits.lock(WaitFor::Room, &self.allocator);
@@ -269,7 +273,7 @@ impl BlockStore {
         }
     }
 
-    /// The extent was written, or only placed, and never attached to anything.
+    /// Gives back an extent that was written or only placed, and never attached to a tree.
     pub(crate) fn abandon(&self, extent: Extent) {
         self.allocator.lock().free_now(units_of(extent));
     }
@@ -289,17 +293,17 @@ impl BlockStore {
         self.is_checkpointing.store(false, Ordering::SeqCst);
     }
 
-    /// Frees what no superblock slot reaches any more.
+    /// Frees the units that no superblock slot reaches any more.
     pub(super) fn release(&self, older_slot: Generation) {
         self.allocator.lock().release(older_slot);
     }
 
-    /// What was read and written, by cause and tree.
+    /// Reads and writes, by cause and by tree.
     pub(crate) fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// Who waited for what.
+    /// Statistics of lock waits.
     pub(crate) fn waits(&self) -> &LockWaits {
         &self.waits
     }
@@ -322,7 +326,7 @@ impl BlockStore {
         }
     }
 
-    /// Room for blocks, in one run of units if there is one or the file can grow, else in several.
+    /// Allocates room for blocks: one run of units if there is one or the file can grow, else several.
     pub(super) fn allocate_for(
         &self,
         blocks: &[BlockLength],
@@ -356,13 +360,13 @@ impl BlockStore {
         }
         grown?;
         Err(match refused {
-            // A device that fails is not full.
+            // A device that fails is not a full device.
             Some(error) if !error.is_no_space() => error.into(),
             refused => self.no_space(bytes, refused),
         })
     }
 
-    /// Lets the file grow until so many units can be allocated; nothing happens where they can be now.
+    /// Grows the file until this many units can be allocated. Does nothing where they can be now.
     fn grow(&self, allocator: &mut Allocator, units: u64, purpose: Purpose) -> Result<(), SpaceError> {
         let needed = allocator.growth_needed(units, purpose);
         if needed == 0 {
@@ -373,7 +377,7 @@ impl BlockStore {
         let grow_by = |units: u64| self.file.allocate(end * UNIT_BYTES, units * UNIT_BYTES);
         let grown = match grow_by(step) {
             Ok(()) => step,
-            // Room for a whole step is not there; for this one write it may be.
+            // A full device may have no space for the whole step, but for this one write.
             Err(error) if error.is_no_space() && needed < step => match grow_by(needed) {
                 Ok(()) => needed,
                 Err(error) if error.is_no_space() => {
@@ -389,7 +393,7 @@ impl BlockStore {
         Ok(())
     }
 
-    /// How many units a file of so many grows by at once.
+    /// The number of units by which a file of this many grows at once.
     pub(super) fn growth_step(&self, units: u64) -> u64 {
         let (least, most) =
             (self.options.growth_bytes_min / UNIT_BYTES, self.options.growth_bytes_max / UNIT_BYTES);
@@ -404,12 +408,12 @@ impl BlockStore {
         self.file.as_ref()
     }
 
-    /// The data file, for reads that are made elsewhere.
+    /// The data file, for callers that read by themselves.
     pub(crate) fn shared_file(&self) -> &Arc<dyn File> {
         &self.file
     }
 
-    /// Counts a read that was made elsewhere.
+    /// Counts a read that a caller made by itself.
     pub(super) fn count_read(&self, bytes: usize) {
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
         self.counters.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -443,7 +447,8 @@ impl BlockStore {
         Ok(self.file.write_all_at(buffer, offset)?)
     }
 
-    /// Makes all that was written durable. A failure poisons the store: what the kernel dropped, it has dropped.
+    /// Makes all writes durable. A failure poisons the store: the kernel has dropped the unwritten pages for
+    /// good.
     pub(super) fn sync(&self) -> Result<(), SpaceError> {
         self.check_poison()?;
         self.file.sync_data().map_err(|error| self.poison(error.into()))
@@ -453,12 +458,12 @@ impl BlockStore {
         self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stops all writing for good, and gives the error to report.
+    /// Stops all writing for good, and returns the error to report.
     pub(super) fn poison(&self, cause: SpaceError) -> SpaceError {
         SpaceError::Poisoned { cause: Arc::clone(self.poison.get_or_init(|| Arc::new(cause))) }
     }
 
-    /// Fails once a sync has failed: then nothing is written or given back any more.
+    /// Fails after a failed sync: no more writes, and no space given back.
     pub(crate) fn check_poison(&self) -> Result<(), SpaceError> {
         match self.poison.get() {
             None => Ok(()),
@@ -466,7 +471,7 @@ impl BlockStore {
         }
     }
 
-    /// All units that are free or will be, and the end of the file.
+    /// All free and pending units, and the end of the file.
     pub(super) fn reusable(&self) -> Result<(IntervalSet, u64), SpaceError> {
         let allocator = self.allocator.lock();
         let reusable =

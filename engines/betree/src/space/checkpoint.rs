@@ -1,15 +1,16 @@
-//! Makes a generation durable: space map, sync, superblock, sync.
+//! The commit of a checkpoint: it writes the space map, syncs, writes the superblock, and syncs again.
 //!
-//! 1. The caller has captured the trees, begun the checkpoint, written the changed directories through it, and synced the
-//!    log up to the last commit that the captures contain.
-//! 2. [`commit`](Checkpoint::commit) allocates and writes the blocks of the space map: the used units of the last
-//!    generation, plus what the trees attached, minus what they detached, and the map's own blocks likewise.
-//! 3. The data file is synced; the superblock is written into the slot that the last generation does not occupy; the data
-//!    file is synced again. Only now the generation counts.
-//! 4. What neither slot reaches any more is free.
+//! 1. The caller has captured the trees and begun the checkpoint. Through it the caller has written the
+//!    changed directories. The log is synced up to the last commit that the captures contain.
+//! 2. [`commit`](Checkpoint::commit) allocates and writes the blocks of the space map. The map is the used
+//!    units of the last generation, plus the units that the trees attached, minus those that they detached.
+//!    The map's own blocks are treated likewise.
+//! 3. The data file is synced. The superblock is written into the slot that the last generation does not
+//!    occupy. The data file is synced again. From this moment the new generation counts.
+//! 4. Units that neither slot reaches any more become free.
 //!
-//! Up to step 3 a failure changes nothing. A failure in step 3 poisons the store, because it is
-//! not known which of the two generations the next open will find.
+//! A failure before step 3 changes nothing. A failure in step 3 poisons the store: it is unknown which of the
+//! two generations the next open will find.
 
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 
@@ -30,11 +31,11 @@ use crate::base::{BlockKind, Extent, Generation, Pointer, extents_of};
 /// Blocks of the space map belong to no tree.
 const NO_TREE: TreeId = TreeId::new(0);
 
-/// What the last durable generation is, and uses.
+/// The last durable generation and the units that it uses.
 pub(super) struct DurableState {
     superblock: Superblock,
     slot: Slot,
-    /// Generation and log position of the other slot; `None` where it never held a superblock.
+    /// Generation and log position of the other slot; `None` if it never held a superblock.
     older: Option<(Generation, LogPosition)>,
     used: IntervalSet,
     root: Option<Pointer>,
@@ -71,7 +72,7 @@ impl DurableState {
         extents_of(self.root.iter().chain(self.map.pointers()))
     }
 
-    /// Reads the map of the newest superblock; returns what its generation removed.
+    /// Reads the map of the newest superblock. Returns the units that its generation removed.
     pub(super) fn load_map(&mut self, store: &BlockStore) -> Result<IntervalSet, SpaceError> {
         let Some(root) = self.root else { return Ok(IntervalSet::new()) };
         let malformed = |pointer: Pointer| move |error| store.corrupt(&pointer, BlockProblem::Content(error));
@@ -94,7 +95,7 @@ impl DurableState {
     }
 }
 
-/// What a generation is reached from, and what the trees changed.
+/// The content of a generation: its roots, and the changes of the trees.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckpointContents {
     /// Where the list of trees begins.
@@ -111,20 +112,20 @@ pub(crate) struct CheckpointContents {
     pub(crate) next_tree: u32,
     /// How the store is left.
     pub(crate) shutdown: Shutdown,
-    /// What all captured trees together, and the catalog, gained and lost since the last generation.
+    /// The extents that all captured trees and the catalog gained and lost since the last generation.
     pub(crate) change: SpaceChange,
 }
 
-/// What a checkpoint has brought about.
+/// The result of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CheckpointOutcome {
     /// The generation that is durable now.
     pub(crate) generation: Generation,
-    /// No replay begins in a segment of the log before this position's, whichever slot the next open finds.
+    /// Replay never begins in a log segment before that of this position, whichever slot the next open finds.
     pub(crate) log_keep_from: LogPosition,
 }
 
-/// A checkpoint under way; dropping it ends it without effect.
+/// A checkpoint in progress. Dropping it ends it without effect.
 pub(crate) struct Checkpoint<'a> {
     store: &'a BlockStore,
     generation: Generation,
@@ -151,8 +152,8 @@ impl<'a> Checkpoint<'a> {
         write_one(self.extent_writer(tree), kind, compression, raw)
     }
 
-    /// Makes the generation durable. After an error nothing has changed, and the contents' change belongs to the next
-    /// attempt.
+    /// Makes the generation durable. After an error nothing has changed, and the change of the contents
+    /// belongs to the next attempt.
     pub(crate) fn commit(self, contents: &CheckpointContents) -> Result<CheckpointOutcome, SpaceError> {
         let mut durable = self.store.waits().lock(WaitFor::SpaceMap, &self.store.durable);
         let map = self.write_map(&durable, &contents.change)?;
@@ -178,7 +179,7 @@ impl<'a> Checkpoint<'a> {
         result
     }
 
-    /// A change that cannot be true is refused before it reaches the disk.
+    /// Refuses an impossible change before it reaches the disk.
     fn check_change(&self, durable: &DurableState, trees: &SpaceChange) -> Result<(), SpaceError> {
         let allocator = self.store.allocator().lock();
         let free = trees.added().iter().find_map(|units| allocator.free_overlap(&units));
@@ -230,7 +231,8 @@ impl<'a> Checkpoint<'a> {
         let broken = |(rule, units)| self.store.poison(inconsistent(rule, units));
         space_map::apply(&mut used, change.added(), change.removed()).map_err(broken)?;
         let encoded = space_map::encode_snapshot(&used).len();
-        // Each reserved block can add an interval; so many are needed that their own intervals fit as well.
+        // Each reserved block can add an interval to the map. The reservation has room for these intervals as
+        // well.
         let blocks = encoded.div_ceil(SNAPSHOT_BLOCK_BYTES - 64 * space_map::INTERVAL_BYTES_MAX).max(1);
         let total = encoded + (8 * blocks + 8) * space_map::INTERVAL_BYTES_MAX;
         let mut reserved = Vec::new();
@@ -261,7 +263,7 @@ impl<'a> Checkpoint<'a> {
         Ok(WrittenMap { root, map, change })
     }
 
-    /// Room for one uncompressed block of at most so many raw bytes.
+    /// Reserves room for one uncompressed block of at most this many raw bytes.
     fn reserve(&self, bytes_max: usize) -> Result<ReservedBlock<'a>, SpaceError> {
         let placed = self.extent_writer(NO_TREE).place_with_directory(bytes_max)?;
         Ok(ReservedBlock { placed, bytes_max })
@@ -308,7 +310,7 @@ impl<'a> Checkpoint<'a> {
             .expect("the change was checked against this very map before it was written");
         let mut allocator = self.store.allocator().lock();
         for units in removed_own.into_iter().flat_map(|extent| durable.used.gaps(units_of(extent))) {
-            // This generation does not reach them any more, whatever is being built now.
+            // This generation does not reach them, whatever generation is being built now.
             allocator.defer(units, self.generation);
         }
         drop(allocator);
@@ -334,7 +336,7 @@ struct WrittenMap {
     change: SpaceChange,
 }
 
-/// Room for a block whose content depends on where it lies.
+/// Room for a block whose content depends on its own address.
 struct ReservedBlock<'a> {
     placed: PlacedBlocks<'a>,
     bytes_max: usize,
@@ -345,7 +347,7 @@ impl ReservedBlock<'_> {
         self.placed.reserved_units().into_iter().map(extent_of).collect()
     }
 
-    /// Writes the block, padded to the length that was reserved: its extents must be what the map says.
+    /// Writes the block, padded to the reserved length: its extents must be those in the map.
     fn write(self, kind: BlockKind, mut bytes: Vec<u8>) -> Result<Pointer, SpaceError> {
         assert!(
             bytes.len() <= self.bytes_max,

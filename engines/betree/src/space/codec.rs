@@ -1,9 +1,10 @@
-//! How a block's payload is stored: as it is, or compressed by LZ4 or Zstandard, by the latter with its rows put by columns
-//! where it has any ([`columns`](crate::base::columns)).
+//! Compression of block payloads: none, LZ4, Zstandard, or Zstandard with rows stored by columns
+//! ([`columns`](crate::base::columns)).
 //!
-//! Contexts of Zstandard are kept: making one costs more than compressing a page. Those for compression by each thread (few compress), those
-//! for decompression are [handed on](crate::memory::object_pool) from one read to the next. A payload that compression
-//! does not shorten by 512 bytes is stored as it is, so that reading it costs no decompression.
+//! Zstandard contexts are kept, because creating one costs more than compressing a page. Each thread keeps
+//! one for compression, since few threads compress. Those for decompression come from a pool
+//! ([`ObjectPool`](crate::memory::ObjectPool)). A payload that compression does not shorten by 512 bytes is
+//! stored uncompressed, so that reading it costs no decompression.
 
 use std::cell::RefCell;
 
@@ -16,7 +17,7 @@ use crate::memory::ObjectPool;
 use crate::memory::page_memory;
 
 impl Codec {
-    /// Decompresses the payload into memory of exactly its raw length; false if it is not whole, or has another length.
+    /// Decompresses the payload into exactly `raw`; false if it is invalid or has another length.
     pub(crate) fn decompress_into(self, stored: &[u8], raw: &mut [u8]) -> bool {
         let length = match self {
             Codec::None if stored.len() == raw.len() => {
@@ -39,18 +40,18 @@ impl Codec {
         length == Some(raw.len())
     }
 
-    /// The payload decompressed, if it is whole and has this many bytes.
+    /// The decompressed payload, if it is valid and has this length.
     pub(crate) fn decompress(self, stored: &[u8], raw_length: usize) -> Option<Bytes> {
         page_memory::filled(raw_length, |raw| self.decompress_into(stored, raw))
     }
 }
 
-/// How a block is to be stored; an option of a tree.
+/// The compression of a tree's blocks; an option of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Compression {
-    /// As it is.
+    /// Uncompressed.
     None,
-    /// LZ4: quick, and about a quarter larger than Zstandard.
+    /// LZ4: fast, and about a quarter larger than Zstandard.
     Lz4,
     /// Zstandard at this level; 1 suits pages.
     Zstd(i8),
@@ -58,7 +59,7 @@ pub(crate) enum Compression {
 
 thread_local! {
     static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
-    /// A block with its rows by columns.
+    /// A copy of a block with its rows by columns.
     static FOLDED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -73,7 +74,7 @@ fn with_decompression<R>(decompress: impl FnOnce(&mut DCtx<'static>) -> R) -> R 
 }
 
 impl Compression {
-    /// The most bytes that [`compress_into`](Compression::compress_into) writes for so many raw bytes.
+    /// The most bytes that [`compress_into`](Compression::compress_into) writes for this raw length.
     pub(super) fn bound(self, raw_length: usize) -> usize {
         match self {
             Compression::None => raw_length,
@@ -83,8 +84,8 @@ impl Compression {
         .max(raw_length)
     }
 
-    /// Stores the payload, and its rows by columns if it has any, in the front of `target`, which must have at least
-    /// [`bound`](Compression::bound) bytes. Returns the codec that was used and the bytes that it took.
+    /// Stores the payload in the front of `target`, with its rows by columns if it has any. `target` must
+    /// have at least [`bound`](Compression::bound) bytes. Returns the codec and the stored length.
     pub(super) fn compress_into(
         self,
         raw: &[u8],
@@ -113,19 +114,20 @@ impl Compression {
     }
 }
 
-/// What compression has to save at least, in bytes: less is not worth the time of reading it.
+/// Compression must save at least this many bytes, else the time to decompress is not worth it.
 const SAVED_BYTES_MIN: usize = 512;
 
-/// The shortest repetition that the quick levels of Zstandard look for, in bytes. Their own choice for a page is 5. In 16 KB of
-/// digits or hexadecimal text that finds many repetitions that save a bit or two each, and all of them have to be followed when the
-/// page is read: with 6, pages of such documents are 3 % smaller and read in two thirds of the time; text is up to 3 % larger.
+/// The shortest match of the fast levels of Zstandard, in bytes. Their own choice for a page is 5. In 16 KB
+/// of digits or hexadecimal text that finds many matches that save a bit or two each, and every read has to
+/// follow all of them. With 6 the pages of such documents are 3 % smaller and are read in two thirds of the
+/// time. Text is up to 3 % larger.
 const QUICK_MATCH_BYTES: u32 = 6;
 
-/// Up to this level Zstandard is asked to be quick.
+/// The highest level that gets [`QUICK_MATCH_BYTES`].
 const QUICK_LEVEL_MAX: i8 = 2;
 
 fn compress_zstd(raw: &[u8], target: &mut [u8], level: i8) -> Option<usize> {
-    // Zero leaves it to the level.
+    // Zero leaves the choice to the level.
     let match_bytes = if (1..=QUICK_LEVEL_MAX).contains(&level) { QUICK_MATCH_BYTES } else { 0 };
     COMPRESSION.with_borrow_mut(|context| {
         context.set_parameter(CParameter::CompressionLevel(i32::from(level))).ok()?;

@@ -1,4 +1,4 @@
-//! What can go wrong with blocks and superblocks, and what the caller of the engine is told of it.
+//! The errors of blocks, extents and superblocks, and the kind of each for the caller of the engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use pando_storage::{ErrorKind, StorageError};
 
 use crate::base::FormatError;
 
-/// What is wrong with a block.
+/// The defect of a block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockProblem {
-    /// The bytes are not those that the parent knows.
+    /// The bytes do not have the pointer's checksum.
     #[error("checksum {expected:016x} expected, {found:016x} found; {found_block}")]
     Checksum {
-        /// What the pointer says.
+        /// The checksum in the pointer.
         expected: u64,
-        /// What the bytes add up to.
+        /// The checksum of the bytes.
         found: u64,
-        /// Who the found block says it is.
+        /// The block that the bytes claim to be.
         found_block: String,
     },
-    /// The bytes are those that were written, and contradict their pointer.
+    /// The checksum holds, but the header contradicts the pointer.
     #[error("the header and the pointer differ in the {field}")]
     Header {
         /// Which field.
@@ -36,7 +36,7 @@ pub enum BlockProblem {
     /// The payload does not decompress to its length.
     #[error("it does not decompress")]
     Decompression,
-    /// The payload is not what a block of its kind holds.
+    /// The payload cannot be decoded as a block of its kind.
     #[error("its content is malformed: {0}")]
     Content(FormatError),
 }
@@ -47,14 +47,14 @@ pub enum SpaceError {
     /// A file could not be read or written.
     #[error("{0}")]
     Environment(#[from] EnvironmentError),
-    /// The device is full. Nothing has changed; the same call succeeds once there is room.
+    /// The device is full. The failed call has changed nothing; it succeeds once there is room.
     #[error("no room for {wanted_bytes} bytes in {}: free space on its device", folder.display())]
     NoSpace {
         /// How much was asked for.
         wanted_bytes: u64,
         /// The store's folder.
         folder: PathBuf,
-        /// What the device said, where it was asked.
+        /// The device's own error, where it was asked.
         source: Option<EnvironmentError>,
     },
     /// A block is damaged.
@@ -66,9 +66,9 @@ pub enum SpaceError {
         offset: u64,
         /// Its length on disk, in bytes.
         bytes: u32,
-        /// What it should be.
+        /// The kind that the pointer gives.
         kind: String,
-        /// What is wrong with it.
+        /// The defect.
         problem: BlockProblem,
     },
     /// The folder holds no store.
@@ -83,7 +83,7 @@ pub enum SpaceError {
         /// The folder.
         path: PathBuf,
     },
-    /// The file is not one of ours.
+    /// The file does not belong to this database.
     #[error("{} is not a data file of Pando", path.display())]
     NotOurs {
         /// The file.
@@ -117,7 +117,8 @@ pub enum SpaceError {
         /// The file.
         path: PathBuf,
     },
-    /// The space map contradicts itself or what it is told. Nothing of it has been made durable.
+    /// The space map contradicts itself or the change that is applied to it. Nothing of the change is
+    /// durable.
     #[error("space map: {rule} is broken at unit {start}, {units} units")]
     Inconsistent {
         /// The rule that is broken.
@@ -127,7 +128,7 @@ pub enum SpaceError {
         /// How far.
         units: u64,
     },
-    /// A block that nobody can store.
+    /// A block is longer than the limit.
     #[error("a block of {bytes} bytes is longer than the limit of {limit}")]
     TooLong {
         /// Its length.
@@ -135,7 +136,7 @@ pub enum SpaceError {
         /// The limit.
         limit: usize,
     },
-    /// A write could not be made durable before; nothing is written any more. Open the store again.
+    /// A write could not be made durable earlier, so nothing is written any more. Open the store again.
     #[error("the store has stopped writing after an earlier failure: {cause}")]
     Poisoned {
         /// The failure.

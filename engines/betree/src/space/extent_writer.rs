@@ -1,14 +1,17 @@
-//! Writes many blocks with one call to the device: the pages of a leaf with their directory, or a checkpoint's nodes.
+//! The writer of extents: many blocks with one device call, such as the pages of a leaf with their directory.
 //!
 //! 1. [`append`](ExtentWriter::append) compresses a block into the buffer, at the next grain.
-//! 2. [`place`](ExtentWriter::place) allocates: one extent, or several fragments where no interval is long enough and the
-//!    file cannot grow. From then on every block has its address, its header and its checksum.
-//! 3. [`finish`](PlacedBlocks::finish) writes each fragment with one call, padded to units. A directory, whose content
-//!    needs the addresses of the blocks before it, can be added as the last block; the room that was kept for it and is
-//!    not needed goes back. Where several blocks need the addresses of others, their length must be known before:
-//!    [`append_blank`](ExtentWriter::append_blank) keeps their room, [`fill`](PlacedBlocks::fill) brings their content.
+//! 2. [`place`](ExtentWriter::place) allocates one extent, or several fragments where no interval is long
+//!    enough and the file cannot grow. From then on every block has its address, header and checksum.
+//! 3. [`finish`](PlacedBlocks::finish) writes each fragment with one call, padded to units.
 //!
-//! Nothing is visible before the parent's pointer is; what is placed and dropped unfinished gives its extents back.
+//! A directory needs the addresses of the blocks before it. It can be added as the last block, and the unused
+//! part of its reservation is given back. Where several blocks need the addresses of others, their lengths
+//! must be known before: [`append_blank`](ExtentWriter::append_blank) reserves their room, and
+//! [`fill`](PlacedBlocks::fill) supplies the content.
+//!
+//! No block is visible before its parent's pointer is. Placed blocks that are dropped unfinished give their
+//! extents back.
 
 use std::cell::Cell;
 
@@ -27,14 +30,14 @@ use crate::base::{
     UNIT_BYTES,
 };
 
-/// A longer buffer is given back to the system after use, in bytes.
+/// A longer buffer is freed after use, in bytes.
 const KEPT_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 thread_local! {
     static BUFFER: Cell<Option<AlignedBuffer>> = const { Cell::new(None) };
 }
 
-/// Which of the appended blocks.
+/// The index of an appended block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BlockIndex(usize);
 
@@ -45,7 +48,7 @@ pub(crate) struct ExtentWriter<'a> {
     birth: Generation,
     purpose: Purpose,
     buffer: Option<AlignedBuffer>,
-    /// Where the last block ends in the buffer; a multiple of the grain size.
+    /// The end of the last block in the buffer; a multiple of the grain size.
     end: usize,
     blocks: Vec<AppendedBlock>,
     next_begins_unit: bool,
@@ -101,7 +104,7 @@ impl<'a> ExtentWriter<'a> {
         self.append_rows(kind, compression, raw, None)
     }
 
-    /// The same for a block with rows.
+    /// Compresses a block that has rows, and adds it behind the others.
     pub(crate) fn append_rows(
         &mut self,
         kind: BlockKind,
@@ -114,21 +117,21 @@ impl<'a> ExtentWriter<'a> {
         Ok(BlockIndex(self.blocks.len() - 1))
     }
 
-    /// Keeps room for a block of exactly so many bytes, stored without compression, whose content comes by
-    /// [`fill`](PlacedBlocks::fill).
+    /// Reserves room for an uncompressed block of exactly this length. [`fill`](PlacedBlocks::fill) supplies
+    /// its content.
     pub(crate) fn append_blank(&mut self, kind: BlockKind, length: usize) -> Result<BlockIndex, SpaceError> {
         self.blanks += 1;
         self.append(kind, Compression::None, &vec![0; length])
     }
 
-    /// How an appended block is stored: codec and payload.
+    /// The stored form of an appended block: codec and payload.
     pub(crate) fn stored(&self, block: BlockIndex) -> (Codec, &[u8]) {
         let block = &self.blocks[block.0];
         let buffer = self.buffer.as_ref().expect("a writer keeps its buffer until it is dropped");
         (block.codec, &buffer[block.offset + BLOCK_HEADER_BYTES..block.offset + block.disk_length as usize])
     }
 
-    /// The block appended next begins a unit of its own, so that it can be freed without those before it.
+    /// Makes the next block begin a unit of its own, so that it can be freed without the blocks before it.
     pub(crate) fn next_unit(&mut self) {
         self.end = self.end.next_multiple_of(UNIT_BYTES as usize);
         self.next_begins_unit = true;
@@ -139,7 +142,7 @@ impl<'a> ExtentWriter<'a> {
         self.end as u64
     }
 
-    /// Allocates room for the blocks. Without room nothing has changed.
+    /// Allocates room for the blocks. If there is none, nothing has changed.
     pub(crate) fn place(self) -> Result<PlacedBlocks<'a>, SpaceError> {
         let lengths = self.blocks.iter().map(AppendedBlock::length).collect();
         self.place_lengths(lengths)
@@ -159,7 +162,8 @@ impl<'a> ExtentWriter<'a> {
     fn place_lengths(mut self, lengths: Vec<BlockLength>) -> Result<PlacedBlocks<'a>, SpaceError> {
         let fragments = self.store.allocate_for(&lengths, self.purpose)?;
         if self.purpose != Purpose::Checkpoint {
-            // Not earlier than the allocation: what a generation's map has, with a birth up to it, then is in that generation.
+            // After the allocation, so that a block whose birth is at or before a generation is in that
+            // generation's map.
             self.birth = self.store.generation();
         }
         let mut placed = PlacedBlocks {
@@ -243,27 +247,27 @@ impl Drop for ExtentWriter<'_> {
     }
 }
 
-/// Blocks that have their place, and are not written yet. Dropping them gives the place back.
+/// Blocks that have their addresses and are not written yet. Dropping them gives their room back.
 pub(crate) struct PlacedBlocks<'a> {
     store: &'a BlockStore,
-    /// Empty once the blocks are written: then there is nothing to give back.
+    /// Empty once the blocks are written: then nothing is left to give back.
     fragments: Vec<Fragment>,
     pointers: Vec<Pointer>,
-    /// Of the blocks, and of the directory that room is kept for.
+    /// Lengths of the blocks, and of the directory if room is reserved for it.
     lengths: Vec<BlockLength>,
     writer: Option<ExtentWriter<'a>>,
 }
 
 impl PlacedBlocks<'_> {
-    /// The pointer of a block, as it will stand.
+    /// The pointer that a block will have.
     pub(crate) fn pointer(&self, index: BlockIndex) -> Pointer {
         self.pointers[index.0]
     }
 
-    /// Puts the content of a blank block in its place; its pointer.
+    /// Supplies the content of a blank block and returns its pointer.
     ///
     /// # Panics
-    /// If the content has not the length that was said.
+    /// If the content does not have the reserved length.
     pub(crate) fn fill(&mut self, index: BlockIndex, raw: &[u8]) -> Result<Pointer, SpaceError> {
         let address = self.pointers[index.0].address().get();
         let writer = self.writer.as_mut().expect("the writer is there until the blocks are written");
@@ -280,7 +284,8 @@ impl PlacedBlocks<'_> {
     /// Writes the blocks.
     ///
     /// # Panics
-    /// If room was kept for a directory: then [`finish_with_directory`](PlacedBlocks::finish_with_directory) it is.
+    /// If room is reserved for a directory: call
+    /// [`finish_with_directory`](PlacedBlocks::finish_with_directory) then.
     pub(crate) fn finish(mut self) -> Result<Vec<Pointer>, SpaceError> {
         assert_eq!(
             self.lengths.len(),
@@ -291,10 +296,10 @@ impl PlacedBlocks<'_> {
         Ok(std::mem::take(&mut self.pointers))
     }
 
-    /// Adds the directory and writes all. Returns the directory's pointer and those of the blocks.
+    /// Adds the directory and writes all blocks. Returns the directory's pointer and those of the blocks.
     ///
     /// # Panics
-    /// If no room was kept, or the directory is longer than was said.
+    /// If no room is reserved, or the directory is longer than the reservation.
     pub(crate) fn finish_with_directory(
         mut self,
         kind: BlockKind,
@@ -321,12 +326,12 @@ impl PlacedBlocks<'_> {
         Ok((directory, std::mem::take(&mut self.pointers)))
     }
 
-    /// The units that the blocks have, and the kept room.
+    /// The units of the blocks and of the reservation.
     pub(super) fn reserved_units(&self) -> Vec<std::ops::Range<u64>> {
         self.fragments.iter().map(|fragment| fragment.units.clone()).collect()
     }
 
-    /// Where each block begins in the file, in bytes.
+    /// The start of each block in the file, in bytes.
     fn addresses(&self) -> Vec<u64> {
         let mut addresses = Vec::with_capacity(self.lengths.len());
         let mut blocks = self.lengths.iter();
@@ -364,7 +369,7 @@ impl PlacedBlocks<'_> {
             let bytes = ((units.end - units.start) * UNIT_BYTES) as usize;
             let start = units.start * UNIT_BYTES;
             if self.fragments.len() == 1 {
-                // The buffer is laid out as the file will be.
+                // The buffer has the layout of the file.
                 let buffer = buffer_of(&mut writer.buffer);
                 let used = blocks.last().map_or(0, |block| block.offset + block.length().bytes as usize);
                 buffer.grow(bytes);
@@ -391,7 +396,8 @@ impl PlacedBlocks<'_> {
     }
 }
 
-/// The buffer is used again and again: what lies between blocks that begin units is not of this write.
+/// Zeros the gaps before blocks that begin a unit: the buffer is reused and has bytes of earlier writes
+/// there.
 fn zero_gaps(buffer: &mut AlignedBuffer, blocks: &[AppendedBlock]) {
     for pair in blocks.windows(2) {
         let end = pair[0].offset + pair[0].length().bytes as usize;

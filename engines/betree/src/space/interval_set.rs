@@ -1,6 +1,6 @@
-//! A set of numbers kept as intervals, for units of a file: the free ones, the used ones, the changed ones.
+//! A set of numbers kept as intervals, for units of a file: the free, the used or the changed ones.
 //!
-//! Invariants: intervals are not empty, do not overlap and do not touch; `total` is the sum of their lengths.
+//! Invariants: intervals are not empty, do not overlap and do not touch. `total` is the sum of their lengths.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,9 +13,9 @@ pub(crate) struct IntervalSet {
     total: u64,
 }
 
-/// The intervals that an insertion joined to itself.
+/// The intervals beside an inserted range that were merged with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MergeOutcome {
+pub(crate) struct Neighbours {
     pub(crate) left: Option<Range<u64>>,
     pub(crate) right: Option<Range<u64>>,
 }
@@ -25,12 +25,12 @@ impl IntervalSet {
         IntervalSet::default()
     }
 
-    /// How many intervals.
+    /// The number of intervals.
     pub(crate) fn len(&self) -> usize {
         self.intervals.len()
     }
 
-    /// How many numbers.
+    /// The number of numbers in the set.
     pub(crate) const fn total(&self) -> u64 {
         self.total
     }
@@ -54,8 +54,9 @@ impl IntervalSet {
         self.at_or_before(range.start).is_some_and(|found| found.end >= range.end)
     }
 
-    /// Adds a range of which nothing is in the set yet. Otherwise nothing changes, and the overlap is the error.
-    pub(crate) fn insert(&mut self, range: Range<u64>) -> Result<MergeOutcome, Range<u64>> {
+    /// Adds a range that is disjoint from the set. Otherwise the set is unchanged, and the overlap is the
+    /// error.
+    pub(crate) fn insert(&mut self, range: Range<u64>) -> Result<Neighbours, Range<u64>> {
         assert!(range.start < range.end, "an empty range {range:?} cannot be inserted");
         if let Some(overlap) = self.overlap(&range) {
             return Err(overlap);
@@ -67,10 +68,11 @@ impl IntervalSet {
         let end = right.as_ref().map_or(range.end, |right| right.end);
         self.intervals.remove(&range.end);
         self.intervals.insert(start, end);
-        Ok(MergeOutcome { left, right })
+        Ok(Neighbours { left, right })
     }
 
-    /// Removes a range that is wholly in the set, and returns the interval it lay in. Otherwise nothing changes.
+    /// Removes a range that is wholly in the set, and returns the interval that contained it. Otherwise the
+    /// set is unchanged.
     pub(crate) fn remove(&mut self, range: &Range<u64>) -> Option<Range<u64>> {
         assert!(range.start < range.end, "an empty range {range:?} cannot be removed");
         let around = self.at_or_before(range.start).filter(|found| found.end >= range.end)?;
@@ -85,7 +87,7 @@ impl IntervalSet {
         Some(around)
     }
 
-    /// Splits the range into its parts within the set, which are removed from it, and those without.
+    /// Removes a range. Returns its parts that were in the set, then its parts that were not.
     pub(crate) fn take(&mut self, range: Range<u64>) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
         let (mut within, mut without) = (Vec::new(), Vec::new());
         let mut at = range.start;
@@ -103,7 +105,7 @@ impl IntervalSet {
         (within, without)
     }
 
-    /// What of the range is not in the set, ascending.
+    /// The parts of the range that are not in the set, ascending.
     pub(crate) fn gaps(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut at = range.start;
@@ -147,7 +149,7 @@ mod tests {
         set.insert(4..6).unwrap();
         set.insert(8..9).unwrap();
         let joined = set.insert(6..8).unwrap();
-        assert_eq!(joined, MergeOutcome { left: Some(4..6), right: Some(8..9) });
+        assert_eq!(joined, Neighbours { left: Some(4..6), right: Some(8..9) });
         assert_eq!((set.iter().next(), set.len()), (Some(4..9), 1));
         assert_eq!(set.insert(0..5), Err(4..5));
         assert_eq!(set.remove(&(5..7)), Some(4..9));

@@ -1,8 +1,9 @@
-//! A generation that is kept: as long as a [`PinnedGeneration`] lives, nothing that its superblock reaches is used again,
-//! whatever checkpoints come after it. Backups copy it and checks walk it while the store goes on.
+//! A pin on a generation: while a [`PinnedGeneration`] lives, no unit that its superblock reaches is reused.
 //!
-//! What a later generation does not reach any more waits in the allocator as it always does, only longer: freed extents are
-//! released up to the oldest pinned generation instead of the older superblock slot.
+//! Checkpoints go on meanwhile. Backups copy the pinned generation, and online checks walk it.
+//!
+//! Extents that later generations free are pending in the allocator as usual, only longer. They are released
+//! up to the oldest pinned generation instead of the older superblock slot.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub(crate) struct PinnedGeneration {
 }
 
 impl PinnedGeneration {
-    /// Keeps the newest durable generation. A checkpoint that is being made durable is waited for.
+    /// Pins the newest durable generation. Waits for a checkpoint that is being made durable.
     pub(crate) fn newest(store: &Arc<BlockStore>) -> PinnedGeneration {
         let durable = store.durable.lock();
         store.allocator().lock().pin(durable.generation());

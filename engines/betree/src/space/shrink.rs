@@ -1,20 +1,25 @@
-//! Gives room back to the device: the free end of the file is cut off, and long free stretches within it become holes.
+//! Return of space to the device: the free end of the file is cut off, and long free runs inside become
+//! holes.
 //!
-//! 1. [`cut_free_end`](BlockStore::cut_free_end) cuts what is free at the end, but for what the file would soon grow by again.
-//! 2. [`punch_next`](BlockStore::punch_next) takes a free stretch of 128 KiB or more out of the allocator, gives its room back,
-//!    and returns it as free and *unbacked*. Before such units are written their room is reserved again, so that a full device
-//!    shows where room is asked for, and not in the middle of a write.
-//! 3. [`give_back_all`](BlockStore::give_back_all), before a store is closed or left alone, does so with all stretches from 8 KiB on.
-//! 4. Where much is free and the end is not, a *ceiling* is set, behind which everything is moved away, step by step.
+//! 1. [`cut_free_end`](BlockStore::cut_free_end) cuts the free end, but for the part that the file would soon
+//!    grow by again.
+//! 2. [`punch_next`](BlockStore::punch_next) takes a free run of 128 KiB or more out of the allocator,
+//!    punches a hole, and returns it as free and *unbacked*. The space of unbacked units is reserved again
+//!    before they are written. So a full device shows at the allocation and not in the middle of a write.
+//! 3. [`give_back_all`](BlockStore::give_back_all) does so with all runs from 8 KiB on, before a store is
+//!    closed or left idle.
+//! 4. If much of the file is free but its end is not, a *ceiling* is set. Everything behind the ceiling is
+//!    moved away, step by step.
 //!
-//! What is free is reached by no superblock, no pinned generation and no reader, so that neither step needs an order of syncs:
-//! whatever of it a crash undoes, nothing refers to it. After an open every long free stretch counts as unbacked, since nothing
-//! remembers which are, and is punched (again) in due course.
+//! No superblock, no pinned generation and no reader reaches a free unit. So no step needs an order of syncs:
+//! a crash may undo any of it. The file does not record holes. After an open every long free run therefore
+//! counts as *doubted*, and is punched (again) in due course.
 //!
 //! # Invariants
-//! - The reserve for checkpoints keeps its room on the device.
-//! - What is unbacked is free: what is being punched is neither, since several may punch at once.
-//! - An error (a file system that cannot punch) leaves everything as it was.
+//! - The reserve for checkpoints keeps its space on the device.
+//! - Unbacked units are free. Units that are being punched are neither, since several threads may punch at
+//!   once.
+//! - An error, such as a file system that cannot punch holes, leaves everything as it was.
 
 use std::ops::Range;
 
@@ -24,26 +29,28 @@ use super::allocator::{Allocator, Purpose};
 use super::{BlockStore, SpaceError};
 use crate::base::{UNIT_BYTES, extents_of};
 
-/// Shorter free stretches stay as they are, in units: 128 KiB. Leaves that were replaced leave a few hundred.
+/// The shortest free run that is punched, in units: 128 KiB. The replacement of a leaf leaves a few hundred
+/// units.
 const HOLE_UNITS_MIN: u64 = 32;
 
-/// The same before a store is closed or left alone, where nobody will write there soon: 8 KiB. Of a store of 350 MB some 4 MB lay in shorter ones than 16 KiB.
+/// The shortest run before a store is closed or left idle, where writes are not expected soon: 8 KiB. In a
+/// store of 350 MB, 4 MB were in runs below 16 KiB.
 const REST_HOLE_UNITS_MIN: u64 = 2;
 
-/// The most that is punched in one step, in units: 64 MiB.
+/// The most that one step punches, in units: 64 MiB.
 const HOLE_UNITS_MAX: u64 = 16 * 1024;
 
-/// What is known of free units.
+/// The state of free units.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// They have room on the device.
+    /// They have space on the device.
     Backed,
-    /// They may have none.
+    /// They may have no space on the device.
     Doubted,
 }
 
 impl BlockStore {
-    /// Cuts off what is free at the end of the file and not likely to be wanted soon; bytes cut.
+    /// Cuts off the free end of the file, but for the part that will be needed soon. Returns the bytes cut.
     pub(crate) fn cut_free_end(&self) -> Result<u64, SpaceError> {
         let step = self.growth_step(self.allocator().lock().used_end());
         if self.allocator().lock().free_tail() <= 2 * step {
@@ -52,8 +59,8 @@ impl BlockStore {
         self.cut_end(step)
     }
 
-    /// Gives back all that is free and long enough, but for the reserve of checkpoints: before a store is closed, or left alone.
-    /// Bytes given back.
+    /// Gives back all free runs that are long enough, but for the reserve of checkpoints, before a store is
+    /// closed or left idle. Returns the bytes given back.
     pub(crate) fn give_back_all(&self) -> Result<u64, SpaceError> {
         let mut bytes = self.cut_end(0)?;
         while let Some(doubted) = self.take_doubted(REST_HOLE_UNITS_MIN)? {
@@ -70,11 +77,12 @@ impl BlockStore {
         Ok(bytes)
     }
 
-    /// Cuts off what is free at the end, all but so many units; bytes cut.
+    /// Cuts off the free end of the file, all but `keep` units. Returns the bytes cut.
     fn cut_end(&self, keep: u64) -> Result<u64, SpaceError> {
         let mut allocator = self.allocator().lock();
-        // Under the lock: nobody may be given what is being cut off, and the file may not grow meanwhile. And what a failed
-        // checkpoint leaves may be free here and reached from its superblock.
+        // Under the lock: no units of the end may be allocated, and the file may not grow meanwhile. The
+        // poison is checked because units that a failed checkpoint leaves free here may be reached from its
+        // superblock.
         self.check_poison()?;
         let end = allocator.end();
         let Some(new_end) = allocator.cut_tail(keep) else { return Ok(0) };
@@ -83,7 +91,7 @@ impl BlockStore {
             .and_then(|()| Ok(self.file().set_length(new_end * UNIT_BYTES)?));
         if let Err(error) = cut {
             allocator.grown(end);
-            // Which of it had room is forgotten.
+            // It is unknown which of these units have space.
             allocator.set_unbacked(new_end..end);
             return Err(error);
         }
@@ -91,7 +99,7 @@ impl BlockStore {
         Ok((end - new_end) * UNIT_BYTES)
     }
 
-    /// Reserves room on the device for as many free units as the reserve has.
+    /// Reserves space on the device for as many free units as the reserve has.
     fn back_reserve(&self, allocator: &mut Allocator) -> Result<(), SpaceError> {
         while let Some(units) = allocator.wanted_by_reserve() {
             self.file().allocate(units.start * UNIT_BYTES, (units.end - units.start) * UNIT_BYTES)?;
@@ -100,8 +108,8 @@ impl BlockStore {
         Ok(())
     }
 
-    /// While much of the file is free: the unit before which everything would find room. From then on all that is written goes
-    /// before it, if there is room, and what lies behind it is to be [moved](crate::background::relocation).
+    /// The unit before which all data would find room, while much of the file is free. From then on new data
+    /// goes before it, if there is room, and data behind it is to be [moved](crate::background::relocation).
     pub(crate) fn plan_ceiling(&self) -> Option<u64> {
         let mut allocator = self.allocator().lock();
         let used = allocator.end() - allocator.free_units() - allocator.pending_units();
@@ -111,8 +119,8 @@ impl BlockStore {
         ceiling
     }
 
-    /// Whether a checkpoint would make room behind the ceiling: it writes space map and catalog anew, and what was freed there
-    /// can be used again, or cut off, only after checkpoints.
+    /// Whether a checkpoint would make room behind the ceiling. It writes space map and catalog anew. Units
+    /// that were freed there can be reused or cut off only after checkpoints.
     pub(crate) fn wants_checkpoint(&self) -> bool {
         let Some(durable) = self.durable.try_lock() else { return false };
         let mut extents = durable.map_extents();
@@ -121,13 +129,13 @@ impl BlockStore {
         allocator.is_far_out(&extents) || allocator.is_pending_far_out()
     }
 
-    /// Gives the room of one long free stretch back to the device; bytes given back, 0 where there is none.
+    /// Punches one long free run. Returns the bytes given back, 0 if there is none.
     pub(crate) fn punch_next(&self) -> Result<u64, SpaceError> {
         let kept = self.growth_step(self.allocator().lock().end());
         self.punch(kept)
     }
 
-    /// Gives back one long free stretch, if as much as `kept` units besides keeps its room.
+    /// Punches one long free run, if `kept` other units keep their space.
     fn punch(&self, kept: u64) -> Result<u64, SpaceError> {
         self.check_poison()?;
         if let Some(doubted) = self.take_doubted(HOLE_UNITS_MIN)? {
@@ -137,8 +145,8 @@ impl BlockStore {
         taken.map_or(Ok(0), |units| self.punch_taken(units, Known::Backed))
     }
 
-    /// Takes a doubted stretch of at least so many units that is to be punched. After an open all free room is doubted: of the first
-    /// stretches the room is reserved instead, until that of the reserve for checkpoints is.
+    /// Takes a doubted run of at least `least` units that is to be punched. After an open all free space is
+    /// doubted. The first runs are reserved instead of punched, until the reserve for checkpoints is backed.
     fn take_doubted(&self, least: u64) -> Result<Option<Range<u64>>, SpaceError> {
         let mut allocator = self.allocator().lock();
         loop {
@@ -156,7 +164,8 @@ impl BlockStore {
         }
     }
 
-    /// Gives back taken units, the first of them where they are more than one step may give back, and frees all of them.
+    /// Punches taken units, only the first of them if they exceed the limit of one step, and frees all of
+    /// them.
     fn punch_taken(&self, units: Range<u64>, known: Known) -> Result<u64, SpaceError> {
         let hole = units.start..units.end.min(units.start + HOLE_UNITS_MAX);
         let bytes = (hole.end - hole.start) * UNIT_BYTES;
@@ -171,7 +180,8 @@ impl BlockStore {
         Ok(bytes)
     }
 
-    /// Takes a run of units, with room on the device. Where there is none nothing has changed; why, if the device was asked.
+    /// Takes a run of units with space on the device. If there is none nothing has changed; the error says
+    /// why, if the device was asked.
     pub(super) fn allocate_with_room(
         &self,
         allocator: &mut Allocator,
@@ -184,7 +194,7 @@ impl BlockStore {
         allocator.allocate_backed(units, purpose).ok_or(Some(refused))
     }
 
-    /// Reserves the room of what is unbacked among taken units; after an error nothing has changed.
+    /// Reserves space for the unbacked part of taken units. After an error nothing has changed.
     pub(super) fn reserve_room(
         &self,
         allocator: &mut Allocator,
@@ -201,7 +211,7 @@ impl BlockStore {
         reserved
     }
 
-    /// After an open: nothing remembers which free stretches are holes.
+    /// After an open: marks long free runs as doubted, because the file does not record holes.
     pub(super) fn doubt_room(allocator: &mut Allocator) {
         for units in allocator.long_free(REST_HOLE_UNITS_MIN) {
             let starts = (units.start..units.end).step_by(HOLE_UNITS_MAX as usize);

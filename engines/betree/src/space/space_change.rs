@@ -1,8 +1,8 @@
-//! What the trees gained and lost of the file between two checkpoints.
+//! The extents that the trees gained and lost between two checkpoints.
 //!
-//! Every tree keeps one under the mutex that installs its versions, and hands it over with the version that a checkpoint
-//! captures, so that the space map of a generation is exactly what that generation reaches. What is attached and detached
-//! between the same two captures cancels.
+//! Every tree keeps one under the mutex that installs its versions. A checkpoint captures it together with
+//! the version. So the space map of a generation is exactly what that generation reaches. An extent that is
+//! attached and detached between the same two captures cancels out.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ impl SpaceChange {
         SpaceChange::default()
     }
 
-    /// These extents are reached from now on.
+    /// Adds extents that are reached from now on.
     ///
     /// # Panics
     /// If one of them is attached already.
@@ -36,7 +36,7 @@ impl SpaceChange {
         }
     }
 
-    /// These extents are not reached any more.
+    /// Adds extents that are not reached any more.
     ///
     /// # Panics
     /// If one of them is detached already.
@@ -51,7 +51,7 @@ impl SpaceChange {
         }
     }
 
-    /// This change and then another: of another tree, or a later one of the same.
+    /// Combines this change with a later one, of another tree or of the same.
     pub(crate) fn merge(&mut self, later: SpaceChange) {
         self.detach(later.removed.iter().map(extent_of));
         self.attach(later.added.iter().map(extent_of));

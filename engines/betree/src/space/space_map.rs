@@ -1,18 +1,23 @@
-//! The space map on disk: which units a generation uses.
+//! The stored space map: the units that a generation uses.
 //!
-//! A *root* block names the *snapshot* (a whole map, cut into blocks) and the *deltas* since: one per generation, what it
-//! added and removed. When the deltas have become many or long, a new snapshot takes their place. The root also repeats
-//! what its own generation removed: the generation before still reaches it, so it must not be reused at once after an
-//! open. The map's own blocks are in the map.
+//! ```text
+//!  root -> snapshot blocks (a whole map)  + delta (generation 5) + delta (6) + delta (7)
+//!       -> the units that generation 7 removed
+//! ```
 //!
-//! Raw contents, all numbers varints; a list of intervals is their count, then for each the distance from the end of the
-//! one before (from 0 for the first) and its length:
-//! - root: version byte, snapshot blocks, delta blocks, the pointers (40 bytes each, snapshot first), removed intervals;
+//! - The *snapshot* is a whole map, cut into blocks. Each later generation adds one *delta*: the units it
+//!   added and removed. A new snapshot replaces the deltas when they have become many or long.
+//! - The root repeats the units that its own generation removed. The generation before still reaches them, so
+//!   they must not be reused at once after an open.
+//! - The map's own blocks are in the map. Reserving them changes the map that they hold, so they are padded
+//!   with zeros to the length that was reserved.
+//!
+//! Raw contents, all numbers varints. A list of intervals is their count, then for each the distance from the
+//! end of the one before (from 0 for the first) and its length:
+//! - root: version byte, snapshot blocks, delta blocks, the pointers (40 bytes each, snapshot first), removed
+//!   intervals;
 //! - snapshot: the used intervals, one list that runs on from block to block;
 //! - delta: version byte, removed intervals, added intervals.
-//!
-//! Blocks of the map are padded with zeros to the length that was reserved for them, because reserving them changes the
-//! map that they hold.
 
 use std::ops::Range;
 
@@ -24,14 +29,14 @@ const ROOT: &str = "space map root";
 const SNAPSHOT: &str = "space map snapshot";
 const DELTA: &str = "space map delta";
 
-/// Most bytes of one snapshot block.
+/// The most bytes of one snapshot block.
 pub(super) const SNAPSHOT_BLOCK_BYTES: usize = 1024 * 1024;
 
-/// Most deltas before a new snapshot.
+/// The most deltas before a new snapshot.
 const DELTAS_MAX: usize = 16;
 
-/// Bytes by which an encoded list can grow when one interval is added to its set: the interval itself at worst, twice
-/// (cutting another in two), and the count.
+/// The most bytes by which an encoded list grows when its set gets one interval. That counts the interval
+/// twice, because it may cut another in two, and the count.
 pub(super) const INTERVAL_BYTES_MAX: usize = 40;
 
 /// The blocks of a map, as its root names them.
@@ -56,7 +61,7 @@ impl MapBlocks {
     }
 }
 
-/// Bytes of a root that names so many blocks and repeats these intervals.
+/// The most bytes of a root with this many blocks and these removed intervals.
 pub(super) fn root_bytes_max(blocks: usize, removed: &IntervalSet) -> usize {
     32 + blocks * Pointer::ENCODED_BYTES + list_bytes(removed)
 }
@@ -100,12 +105,12 @@ pub(super) fn encode_snapshot(used: &IntervalSet) -> Vec<u8> {
     out
 }
 
-/// The bytes of all snapshot blocks, one behind the other, as a set.
+/// Decodes the concatenated snapshot blocks.
 pub(super) fn decode_snapshot(bytes: &[u8]) -> Result<IntervalSet, FormatError> {
     read_list(SNAPSHOT, &mut Fields::new(SNAPSHOT, bytes))
 }
 
-/// Bytes of a delta with so many additional intervals in its added set.
+/// The most bytes of a delta with `more` additional intervals in its added set.
 pub(super) fn delta_bytes_max(added: &IntervalSet, removed: &IntervalSet, more: usize) -> usize {
     1 + list_bytes(added) + list_bytes(removed) + more * INTERVAL_BYTES_MAX
 }
@@ -117,7 +122,7 @@ pub(super) fn encode_delta(added: &IntervalSet, removed: &IntervalSet) -> Vec<u8
     out
 }
 
-/// What a delta added and removed.
+/// Decodes a delta into its added and its removed units.
 pub(super) fn decode_delta(bytes: &[u8]) -> Result<(IntervalSet, IntervalSet), FormatError> {
     let mut fields = Fields::new(DELTA, bytes);
     fields.version()?;
@@ -126,8 +131,8 @@ pub(super) fn decode_delta(bytes: &[u8]) -> Result<(IntervalSet, IntervalSet), F
     Ok((added, removed))
 }
 
-/// Applies what a generation added and removed. What does not fit is returned with the rule that it breaks, and nothing
-/// has changed.
+/// Applies the added and removed units of a generation. On a contradiction it returns the broken rule and the
+/// units, and the set is unchanged.
 pub(super) fn apply(
     used: &mut IntervalSet,
     added: &IntervalSet,
@@ -150,13 +155,13 @@ pub(super) fn apply(
 
 fn list_bytes(set: &IntervalSet) -> usize {
     let mut out = Vec::new();
-    // Lists are short but for whole maps, and those are encoded once per many generations: counting by encoding is
-    // cheaper to trust than a second implementation of the same walk.
+    // Whole maps are the only long lists, and are encoded once in many generations. Counting by encoding is
+    // easier to trust than a second implementation of the same walk.
     write_list(&mut out, set);
     out.len()
 }
 
-/// Appends a list of intervals, as `docs/data-file.md` has it.
+/// Appends a list of intervals, in the form of `docs/data-file.md`.
 pub(crate) fn write_list(out: &mut Vec<u8>, set: &IntervalSet) {
     write_varint(out, set.len() as u64);
     let mut end = 0;
@@ -169,7 +174,7 @@ pub(crate) fn write_list(out: &mut Vec<u8>, set: &IntervalSet) {
 
 /// Reads a list of intervals.
 pub(crate) fn read_list(block: &'static str, fields: &mut Fields<'_>) -> Result<IntervalSet, FormatError> {
-    // Each interval takes two bytes at least, so a count beyond that is no count.
+    // Each interval takes at least two bytes, so a greater count is invalid.
     let count = fields.count("intervals", fields.remaining() / 2)?;
     let mut set = IntervalSet::new();
     let mut end = 0u64;
@@ -177,7 +182,7 @@ pub(crate) fn read_list(block: &'static str, fields: &mut Fields<'_>) -> Result<
         let disorder = || FormatError::Disorder { block, field: "interval", at };
         let start = end.checked_add(fields.varint("distance")?).ok_or_else(disorder)?;
         end = start.checked_add(fields.varint("length")?).ok_or_else(disorder)?;
-        // 2^45 units are 128 PiB: beyond, no address reaches.
+        // 2^45 units are 128 PiB. Addresses do not reach beyond.
         if start == end || end > 1 << 45 {
             return Err(disorder());
         }

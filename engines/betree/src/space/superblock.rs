@@ -1,7 +1,7 @@
-//! The superblock: what a generation is reached from. 4 KiB, little-endian; see `docs/data-file.md`.
+//! The superblock: the root of a generation. 4 KiB, little-endian; `docs/data-file.md` has its fields.
 //!
-//! The first 12 bytes (magic and version) and the last 16 (xxh3-128 of all before them) stay where they are in every
-//! format version, so that any program can tell another version's store from a damaged one.
+//! The first 12 bytes (magic and version) and the last 16 (xxh3-128 of all bytes before) keep their place in
+//! every format version. So any program can tell a store of another version from a damaged one.
 
 use std::path::Path;
 
@@ -16,8 +16,9 @@ use crate::base::{GRAIN_BYTES, Generation, Pointer, StoreId, UNIT_BYTES};
 /// Bytes of one copy.
 pub(crate) const SUPERBLOCK_BYTES: usize = 4_096;
 
-/// The version of everything in the data file: what `space` writes, and what the tree stores in it. Frozen; see [`crate::format`]. Stores of 2
-/// to 6 were written before the first release and are refused.
+/// The version of everything in the data file: the blocks of `space`, and the content that the trees store in
+/// them. It is frozen; see [`FORMAT_VERSION`](crate::base::FORMAT_VERSION). Stores of versions 2 to 6 were
+/// written before the first release and are refused.
 pub(super) const DATA_FORMAT_VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"PANDO\0DB";
@@ -25,23 +26,23 @@ const CHECKSUM_BYTES: usize = 16;
 const BODY_BYTES: usize = SUPERBLOCK_BYTES - CHECKSUM_BYTES;
 const BLOCK: &str = "superblock";
 
-/// How the store was left.
+/// The way in which the store was last left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shutdown {
-    /// It was closed: the log holds nothing beyond this generation.
+    /// It was closed: the log has no records after this generation.
     Clean,
     /// It was in use.
     Running,
 }
 
-/// Which features a store uses, as ext4 tells them apart. Format version 1 knows none.
+/// The features that a store uses, in the three classes of ext4. Format version 1 knows none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FeatureMasks {
-    /// Programs that do not know them can use the store all the same.
+    /// A program that does not know them can use the store.
     pub(super) compatible: u64,
-    /// Programs that do not know them can read the store.
+    /// A program that does not know them can read the store.
     pub(super) read_only_compatible: u64,
-    /// Programs that do not know them must leave the store alone.
+    /// A program that does not know them must not open the store.
     pub(super) incompatible: u64,
 }
 
@@ -81,7 +82,7 @@ impl Superblock {
         self.log_position
     }
 
-    /// The log was durable up to here when the generation was written: a log that ends earlier is damaged.
+    /// The log was durable up to here when the generation was written. A log that ends earlier is damaged.
     pub(crate) const fn log_synced_to(&self) -> Lsn {
         self.log_synced_to
     }
@@ -91,12 +92,12 @@ impl Superblock {
         self.last_commit
     }
 
-    /// Which generation it leads to.
+    /// The generation of which it is the root.
     pub(crate) const fn generation(&self) -> Generation {
         self.generation
     }
 
-    /// The same state as the first of a store of its own.
+    /// This state as the first generation of a new store.
     pub(crate) fn of_new_store(&self, store: StoreId, file_units: u64) -> Superblock {
         Superblock { store, file_units, shutdown: Shutdown::Running, ..self.clone() }
     }
@@ -186,23 +187,23 @@ impl Superblock {
     }
 }
 
-/// What stands where a superblock should be.
+/// One of the four copies, as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Copy {
-    /// A whole one.
+    /// A valid superblock.
     Valid(Box<Superblock>),
     /// Never written.
     Blank,
-    /// Something that does not begin as a superblock does.
+    /// Bytes without the magic of a superblock.
     NotOurs,
-    /// Whole, of another version.
+    /// A superblock with a valid checksum, of another version.
     OtherVersion(u32),
-    /// It begins as one, and its bytes do not add up, or say what cannot be.
+    /// Bytes with the magic, but with a wrong checksum or an impossible field.
     Damaged,
 }
 
 impl Copy {
-    /// What these [`SUPERBLOCK_BYTES`] bytes are.
+    /// Decodes the copy in these [`SUPERBLOCK_BYTES`] bytes.
     pub(crate) fn read(bytes: &[u8]) -> Copy {
         let Some((body, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else { return Copy::NotOurs };
         if bytes.iter().all(|byte| *byte == 0) {
@@ -236,7 +237,8 @@ impl From<FormatError> for BlockProblem {
     }
 }
 
-/// The bytes as those of a superblock: of its length, with its magic and its checksum, so that the fuzzer gets beyond both.
+/// Turns the bytes into those of a superblock: with its length, magic and checksum, so that the fuzzer gets
+/// past these.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn whole(bytes: &[u8]) -> Vec<u8> {
     let mut block = [MAGIC.as_slice(), bytes].concat();

@@ -1,8 +1,19 @@
-//! Where superblocks lie: two slots that generations take in turn, each written in two places.
+//! The two superblock slots. Generations take them in turn, and each slot is written in two copies.
 //!
-//! Slot A at 0 and 64 KiB, slot B at 4 KiB and 68 KiB of `data.0000`. A write that tears destroys both copies of its own
-//! slot at worst, and the other slot still leads to the generation before; a place of the medium that decays takes one
-//! copy, and the other is a megabyte's tenth away.
+//! ```text
+//!  offset      0        4 KiB              64 KiB     68 KiB             128 KiB
+//!  data.0000   | A (1st) | B (1st) | .....  | A (2nd)  | B (2nd) | .....  | first block
+//!
+//!  checkpoint of generation 7 -> both copies of A      a crash before the sync ends: 6 in B is whole
+//!  checkpoint of generation 8 -> both copies of B      7 stays in A until 9 overwrites it
+//! ```
+//!
+//! - A torn write destroys at most both copies of its own slot. The other slot still leads to the generation
+//!   before.
+//! - Decay of one place of the medium destroys one copy. The other copy of the slot is 64 KiB away.
+//! - The open takes the valid copy with the highest generation.
+//!
+//! Slots are one of the two things that are overwritten in place; the other is recycled log segments.
 
 use std::path::Path;
 
@@ -11,13 +22,13 @@ use pando_environment::{AlignedBuffer, EnvironmentError, File};
 use super::SpaceError;
 use super::superblock::{Copy, DATA_FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock, check_features};
 
-/// Units at the head of the file that are not allocated: the slots, and room for what a later format needs there.
+/// Units at the head of the file that are not allocated: the slots, and room for additions of a later format.
 pub(crate) const HEAD_UNITS: u64 = 32;
 
 /// Distance of the second copy from the first, in bytes.
 const COPY_DISTANCE: u64 = 64 * 1024;
 
-/// One of the two places.
+/// One of the two slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     A,
@@ -55,7 +66,7 @@ pub(crate) fn write_slot(
     Ok(())
 }
 
-/// The newest superblock and its slot, and the other slot's where it is whole.
+/// The newest superblock with its slot, and the superblock of the other slot if that is valid.
 #[derive(Debug)]
 pub(super) struct FoundSuperblocks {
     pub(super) newest: Superblock,
@@ -63,7 +74,7 @@ pub(super) struct FoundSuperblocks {
     pub(super) other: Option<Superblock>,
 }
 
-/// Reads all four copies and chooses.
+/// Reads all four copies and takes the newest valid one.
 pub(super) fn read_slots(file: &dyn File, path: &Path) -> Result<FoundSuperblocks, SpaceError> {
     let mut seen = Vec::new();
     let mut best = |slot: Slot| -> Result<Option<Superblock>, SpaceError> {
@@ -97,7 +108,7 @@ fn read_copy(file: &dyn File, offset: u64) -> Result<Copy, SpaceError> {
     let mut buffer = AlignedBuffer::zeroed(SUPERBLOCK_BYTES);
     match file.read_exact_at(&mut buffer, offset) {
         Ok(()) => Ok(Copy::read(&buffer)),
-        // A file too short for the copy is none of ours, or was cut.
+        // A file too short for the copy is not a store, or was truncated.
         Err(error) if error.is_past_end() => Ok(Copy::NotOurs),
         Err(error) => Err(error.into()),
     }

@@ -1,9 +1,10 @@
-//! What is read from the data file and written to it: by cause, and by tree and cause.
+//! Statistics of reads and writes of the data file: by cause, and by tree and cause.
 //!
-//! Blocks are counted, with the grains that they take, and calls to the device: several blocks may go with one, which then counts
-//! for the first of them. The calls of all causes are those of
-//! [`SpaceStatistics`](super::block_store::SpaceStatistics), without the ones that failed, and those whose first block was not what its pointer says.
-//! Only what comes from the device counts as read; the cost is little beside that.
+//! Both blocks (with the bytes of their grains) and device calls are counted. One call may read or write
+//! several blocks. It counts for the first of them. The calls of all causes together are those of
+//! [`SpaceStatistics`](super::block_store::SpaceStatistics), without failed calls and without calls whose
+//! first block did not match its pointer. A read counts only when it goes to the device, which costs far more
+//! than the counting.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use pando_storage::TreeId;
 
 use crate::base::{BlockKind, GRAIN_BYTES, Pointer};
 
-/// What blocks are for.
+/// The purpose of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// Pages and directories of leaves.
     Leaves,
-    /// Large values, which stand in blocks of their own.
+    /// Large values, which have blocks of their own.
     LargeValues,
     /// Pages, indexes and filters of runs.
     Runs,
@@ -33,10 +34,10 @@ pub(crate) enum Cause {
 impl Cause {
     const COUNT: usize = 6;
 
-    /// Those that trees have.
+    /// The causes that trees have.
     pub(crate) const OF_TREES: [Cause; 4] = [Cause::Leaves, Cause::LargeValues, Cause::Runs, Cause::Nodes];
 
-    /// All there are.
+    /// All causes.
     pub(crate) const ALL: [Cause; Cause::COUNT] =
         [Cause::Leaves, Cause::LargeValues, Cause::Runs, Cause::Nodes, Cause::Catalog, Cause::SpaceMap];
 
@@ -52,17 +53,17 @@ impl Cause {
     }
 }
 
-/// How a block goes to the device or comes from it.
+/// The place of a block in its device call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passage {
-    /// It is the first of its call.
+    /// The first block of its call.
     First,
-    /// With the call of a block before it.
+    /// A later block of its call.
     Along,
 }
 
 impl Passage {
-    /// Of the blocks of one call, in order.
+    /// The passage of the block at this place of a call.
     pub(super) const fn of(place_in_call: usize) -> Passage {
         if place_in_call == 0 { Passage::First } else { Passage::Along }
     }
@@ -132,14 +133,14 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// A block of a tree (0: of none) came from the device.
+    /// Counts a block of a tree (0: of none) that came from the device.
     pub(super) fn read(&self, tree: TreeId, pointer: &Pointer, passage: Passage) {
         let (cause, bytes) = (Cause::of(pointer.kind()) as usize, grains(pointer.disk_length()));
         self.all[cause].read(passage, bytes);
         self.with_tree(tree, |counts| counts[cause].read(passage, bytes));
     }
 
-    /// A block was written.
+    /// Counts a block that was written.
     pub(super) fn wrote(&self, tree: TreeId, kind: BlockKind, disk_length: u32, passage: Passage) {
         let (cause, bytes) = (Cause::of(kind) as usize, grains(disk_length));
         self.all[cause].wrote(passage, bytes);
@@ -156,17 +157,17 @@ impl Traffic {
         count(self.trees.write().entry(tree.get()).or_default());
     }
 
-    /// A tree is gone for good.
+    /// Forgets a tree that was dropped for good.
     pub(crate) fn forget(&self, tree: TreeId) {
         self.trees.write().remove(&tree.get());
     }
 
-    /// Everything of one cause since the store was opened.
+    /// The totals of one cause since the store was opened.
     pub(crate) fn of_cause(&self, cause: Cause) -> Flow {
         self.all[cause as usize].flow()
     }
 
-    /// What a tree has had of one cause since the store was opened.
+    /// The totals of one cause and tree since the store was opened.
     pub(crate) fn of_tree(&self, tree: TreeId, cause: Cause) -> Flow {
         self.trees.read().get(&tree.get()).map_or_else(Flow::default, |counts| counts[cause as usize].flow())
     }
