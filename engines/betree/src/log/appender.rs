@@ -1,7 +1,8 @@
-//! The memory end of the log: gives out LSNs, builds records, and keeps them in batches until a writer takes them.
+//! The memory end of the log: it assigns LSNs, builds records, and keeps them in batches until a writer takes
+//! them.
 //!
-//! A batch is what goes to one place of one segment with one write. A record that does not fit into the active segment
-//! begins the next one; the batch of a new segment begins with its header.
+//! A batch goes to one place of one segment with one write. A record that does not fit into the active
+//! segment begins the next one. The batch of a new segment begins with its header.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +14,10 @@ use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use crate::base::LogPosition;
 use crate::base::StoreId;
 
-/// What the kernel keeps of a file in one piece, in bytes. Where it is more (16 KB on some machines) a write may still wait for a read, as it would
-/// without.
+/// Bytes of a page of the kernel's page cache. Where pages are longer (16 KB on some machines), a write may
+/// still wait for a read.
 const PAGE_BYTES: u64 = 4_096;
-/// A buffer that grew longer is given back to the system, in bytes.
+/// A buffer that grew longer is freed, in bytes.
 const KEPT_BUFFER_BYTES: usize = 8 * 1024 * 1024;
 
 /// Bytes for one place of one segment.
@@ -29,12 +30,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Fills up the page of the file in which the batch ends with zeros, if it is the first in it; where it ends then. Of a page that is written
-    /// in part only, and is not in the kernel's memory, the kernel first reads the rest: in a file that is used again a commit would wait for
-    /// the device, and for all that is before it there.
+    /// Fills the last page of the batch with zeros, if the batch is the first in that page. Returns the end.
+    ///
+    /// The kernel reads a page from the device before it writes a part of it, unless the page is in its
+    /// cache. In a recycled segment a commit would wait for that read, and for the requests before it.
     pub(super) fn fill_page(&mut self) -> u64 {
         let end = self.offset + self.bytes.len() as u64;
-        // The page in which it begins was filled up by the batch before, or is in the kernel's memory since recovery went over it.
+        // The first page was filled by the batch before, or is in the kernel's cache since recovery read it.
         let filled_to = self.offset.next_multiple_of(PAGE_BYTES);
         if end <= filled_to {
             return end;
@@ -59,7 +61,8 @@ pub(super) struct Appender {
 }
 
 impl Appender {
-    /// Appends go on at `end`, which lies in the segment; `appended_bytes` begins with what recovery has read.
+    /// Appends after `end`, which lies in the segment. `appended_bytes` begins with the bytes that recovery
+    /// has read.
     pub(super) fn new(
         store: StoreId,
         segment: Arc<Segment>,
@@ -101,19 +104,20 @@ impl Appender {
         self.end.offset() > self.segment.length / 2
     }
 
-    /// The bytes that a segment needs for a record with such a payload, if the active one has no room for it.
+    /// The bytes of segment that a record with this payload needs, if the active segment has no room for it.
     pub(super) fn needs_segment(&self, payload_length: usize) -> Option<u64> {
         let bytes = record_bytes(payload_length) as u64;
         (self.end.offset() + bytes > self.segment.length).then_some(SEGMENT_HEADER_BYTES + bytes)
     }
 
-    /// Later records go into this segment.
+    /// Makes this segment the active one.
     pub(super) fn begin_segment(&mut self, segment: Arc<Segment>, salt: Salt) -> LogPosition {
         let (first, chain) = (self.end.lsn(), self.end.chain());
         let header = SegmentHeader { store: self.store, number: segment.number, salt, first, chain };
         let mut bytes = std::mem::take(&mut self.spare_buffer);
         bytes.extend_from_slice(&header.encode());
-        // Until its first record is appended, which is at once, the batch ends with what came before.
+        // Until the first record is appended, which follows at once, the batch ends with the record before
+        // it.
         let last = Lsn::new(first.get() - 1);
         self.batches.push_back(Batch { segment: Arc::clone(&segment), offset: 0, bytes, last });
         self.end = LogPosition::new(segment.number, SEGMENT_HEADER_BYTES, first, chain);
@@ -122,7 +126,7 @@ impl Appender {
         self.end
     }
 
-    /// Appends a record that fits. `durable` is what is known to be on the device.
+    /// Appends a record that fits. `durable` is the newest LSN known to be durable.
     pub(super) fn append(&mut self, record: Stored<'_>, durable: Lsn) -> Lsn {
         let lsn = record.gap_to.unwrap_or(self.end.lsn());
         assert!(lsn >= self.end.lsn(), "the log leaps forward only");
@@ -146,13 +150,13 @@ impl Appender {
         lsn
     }
 
-    /// All batches, for the writer; the next record begins a new one.
+    /// Takes all batches for the writer. The next record begins a new batch.
     pub(super) fn take_batches(&mut self) -> VecDeque<Batch> {
         self.unwritten_bytes = 0;
         std::mem::take(&mut self.batches)
     }
 
-    /// A written batch's buffer, to be used again.
+    /// Takes back the buffer of a written batch for reuse.
     pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
         let is_better = buffer.capacity() > self.spare_buffer.capacity();
         if is_better && buffer.capacity() <= KEPT_BUFFER_BYTES {

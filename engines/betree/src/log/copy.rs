@@ -1,10 +1,11 @@
-//! Copies the part of a log that a replay from some position up to some record would read, while the log goes on.
+//! Copies of a part of the log, while the log goes on: the part that a replay between two records would read.
 //!
-//! 1. A [`LogHold`] keeps the segments from being used again.
-//! 2. The records are read one by one, as a replay would, up to the last that is wanted: that finds where it ends.
-//! 3. Each segment is copied up to its last wanted record. What was behind it is not in the copy: the copy's log ends there.
+//! 1. A [`LogHold`] keeps the segments from being recycled.
+//! 2. The records are read one by one, as in a replay, up to the last wanted one. That finds its end.
+//! 3. Each segment is copied up to its last wanted record. Later records are not in the copy, so its log ends
+//!    there.
 //!
-//! A copy is made the log of another store by [`adopt`], which gives its segments that store's name.
+//! [`adopt`] makes a copy the log of another store: it gives the segments that store's id.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,13 +47,13 @@ impl Drop for LogHold {
 pub(crate) struct CopiedSegment {
     /// The number of the segment.
     pub(crate) number: u64,
-    /// Bytes from its beginning that were copied.
+    /// Bytes that were copied, from the start of the segment.
     pub(crate) bytes: u64,
     /// xxh3-64 of them.
     pub(crate) checksum: u64,
 }
 
-/// A segment as far as it is wanted.
+/// A segment with the end of its wanted part.
 struct Part {
     number: u64,
     file: Arc<dyn File>,
@@ -60,14 +61,15 @@ struct Part {
 }
 
 impl Log {
-    /// Until the result is dropped, no segment goes that a replay from `from` on reads. The caller knows that none has gone:
-    /// it keeps checkpoints away meanwhile.
+    /// Keeps the segments that a replay from `from` on reads, until the result is dropped. The caller keeps
+    /// checkpoints away meanwhile, so that none of these segments is gone already.
     pub(crate) fn hold(self: &Arc<Log>, from: Lsn) -> LogHold {
         *self.holds.lock().entry(from).or_default() += 1;
         LogHold { log: Arc::clone(self), from }
     }
 
-    /// Copies what a replay from `from` to `to` reads into a folder, and syncs it. The log is durable up to `to`, and held.
+    /// Copies the records from `from` to `to` into a folder, and syncs it. The log is durable up to `to`, and
+    /// held.
     pub(crate) fn copy(
         &self,
         environment: &Environment,
@@ -95,7 +97,7 @@ impl Log {
         let (mut lsn, mut chain) = (from.lsn(), from.chain());
         let mut offset = from.offset().max(SEGMENT_HEADER_BYTES);
         let mut number = from.segment();
-        // A store into which nothing was ever written has a segment all the same.
+        // Even a store without any record has a segment.
         while lsn <= to || parts.is_empty() {
             let (file, header) = self.segment_to_copy(number, lsn)?;
             let is_first = parts.is_empty();
@@ -128,7 +130,7 @@ impl Log {
     }
 }
 
-/// Copies the first bytes of a file; their checksum.
+/// Copies the first bytes of a file and returns their checksum.
 fn copy_bytes(source: &dyn File, target: &dyn File, bytes: u64) -> Result<u64, EnvironmentError> {
     let mut hash = Xxh3Default::new();
     let mut buffer = vec![0; PIECE_BYTES.min(bytes as usize)];
@@ -143,18 +145,19 @@ fn copy_bytes(source: &dyn File, target: &dyn File, bytes: u64) -> Result<u64, E
     Ok(hash.digest())
 }
 
-/// What [`adopt`] found wrong with a copied segment.
+/// The defect of a copied segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyProblem {
-    /// It is shorter than it was.
+    /// It is shorter than the manifest says.
     Truncated,
-    /// Its bytes are others.
+    /// Its checksum is wrong.
     Checksum,
-    /// It has no header.
+    /// It has no valid header.
     Header,
 }
 
-/// Copies a segment of a copy (its file is `source`) into the log of a store folder, under the name of that store.
+/// Copies a segment of a copy (its file is `source`) into the log of a store folder, under the id of that
+/// store.
 pub(crate) fn adopt(
     environment: &Environment,
     source: &dyn File,

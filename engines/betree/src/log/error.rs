@@ -1,4 +1,4 @@
-//! What can go wrong with the log, and what the caller of the engine is told of it.
+//! The errors of the log, and the kind of each for the caller of the engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use pando_environment::EnvironmentError;
 use pando_storage::{ErrorKind, Lsn, StorageError};
 
-/// What is wrong with the log at a place where it should go on.
+/// The defect of the log at a place where it should go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordProblem {
-    /// The record does not add up, and a later one says that it was durable.
+    /// The record's checksum is wrong, and a later record says that it was durable.
     #[error("the record is damaged, though {witness} was written after it had been synced")]
     DamagedBefore {
         /// The later record.
@@ -21,16 +21,16 @@ pub enum RecordProblem {
         /// The first record of the later segment.
         next: Lsn,
     },
-    /// The log ends before what the last checkpoint knew to be durable.
+    /// The log ends before the record that the last checkpoint knew to be durable.
     #[error("the log ends here, though it was synced up to {synced_to}")]
     EndsEarly {
-        /// What was durable.
+        /// The last record known to be durable.
         synced_to: Lsn,
     },
-    /// The segment in which replay begins is not there, or its header is damaged.
+    /// The segment in which replay begins is missing, or its header is damaged.
     #[error("the segment is missing or its header is damaged")]
     NoSegment,
-    /// The record's checksum holds, and its payload cannot be decompressed.
+    /// The record's checksum is right, but its payload cannot be decompressed.
     #[error("the payload of the record {lsn} cannot be decompressed")]
     Payload {
         /// The record.
@@ -60,7 +60,7 @@ pub enum LogError {
         wanted_bytes: u64,
         /// The log's folder.
         folder: PathBuf,
-        /// What the device said.
+        /// The device's own error.
         source: EnvironmentError,
     },
     /// The log is damaged before its end.
@@ -68,14 +68,14 @@ pub enum LogError {
     Corrupt {
         /// The segment.
         path: PathBuf,
-        /// Where in it, in bytes.
+        /// The byte in the segment.
         offset: u64,
         /// The record that should stand there.
         lsn: Lsn,
-        /// What is wrong.
+        /// The defect.
         problem: RecordProblem,
     },
-    /// A record that the log does not take.
+    /// A payload is longer than the limit.
     #[error("a record of {bytes} bytes is longer than the limit of {limit}")]
     TooLong {
         /// Its length.
@@ -91,7 +91,7 @@ pub enum LogError {
         /// Why.
         source: StorageError,
     },
-    /// A write or sync failed before; nothing is written any more. Open the store again.
+    /// A write or sync failed earlier, so nothing is written any more. Open the store again.
     #[error("the log has stopped after an earlier failure: {cause}")]
     Poisoned {
         /// The failure.

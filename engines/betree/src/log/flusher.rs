@@ -1,4 +1,6 @@
-//! The background task of the log: serves wakers, syncs what has waited for the flush interval, makes segments ready.
+//! The background thread of the log (`pando-log`): it syncs the log, serves wakers, and makes segments ready.
+//!
+//! It writes the log to the device and flushes no tree. A tree is flushed by `background`.
 
 use pando_environment::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -19,7 +21,7 @@ pub(super) fn start(log: &Arc<Log>) -> Result<(), LogError> {
 
 fn step(log: &Weak<Log>, dirty_since: &mut Option<Monotonic>) -> Step {
     let Some(log) = log.upgrade() else { return Step::Done };
-    // Without room the next append reports it to the one who wants to write.
+    // If there is no room, the next append reports it to its caller.
     let _no_room = log.prepare_segment();
     let now = log.environment().clock().monotonic();
     if log.has_wakers() {
@@ -38,16 +40,16 @@ fn step(log: &Weak<Log>, dirty_since: &mut Option<Monotonic>) -> Step {
 
 fn flush(log: &Log, dirty_since: &mut Option<Monotonic>) -> Step {
     *dirty_since = None;
-    // Before the sync: what is appended during it is dirty again.
+    // Before the sync: a record that is appended during it sets the flag again.
     log.is_dirty.store(false, Ordering::SeqCst);
     match log.sync(log.appended_lsn()) {
-        // Where all was durable already the sync has served nobody: whoever left a waker meanwhile may be about to look himself, but
-        // to ask again and again until he does would be to wait for him by turning in circles.
+        // If all was durable already, the sync has served no waker. A thread that has just left a waker looks
+        // by itself. Asking again until it does would be a busy wait.
         Ok(()) => {
             log.serve_wakers();
             Step::Again
         }
-        // The log is poisoned, and all wakers have been told; there is nothing left to do.
+        // The log is poisoned and all wakers are called. The flusher has no more work.
         Err(_) => Step::Sleep,
     }
 }

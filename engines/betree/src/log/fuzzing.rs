@@ -1,4 +1,4 @@
-//! The log's doors for the fuzzer: its decoders, and a segment whose records are whole but say anything.
+//! The log's part of the fuzz targets: its decoders, and a segment with intact records of arbitrary content.
 
 use pando_environment::{Access, Environment, OpenMode};
 use pando_storage::Lsn;
@@ -11,7 +11,7 @@ use super::{LOG_FOLDER, segment_file_name};
 use crate::base::LogPosition;
 use crate::base::RecordKind;
 
-/// Every decoder of this module.
+/// Gives the bytes to every decoder of this module.
 pub(crate) fn decode_all(bytes: &[u8]) {
     let mut room = Vec::new();
     for flags in 0..=u8::MAX {
@@ -29,11 +29,11 @@ pub(crate) fn decode_all(bytes: &[u8]) {
     }
 }
 
-/// Writes records into the first segment of a store, one for every piece of the bytes (kind, flags, length, payload), each with
-/// the LSN, the chain and the checksum that it must have for recovery to take it.
+/// Writes records into the first segment of a store, one for each piece of the bytes (kind, flags, length,
+/// payload). Each has the LSN, chain and checksum that recovery expects.
 ///
 /// # Panics
-/// Where there is no such segment.
+/// If there is no such segment.
 pub(crate) fn write_records(environment: &Environment, folder: &Path, mut bytes: &[u8]) {
     let path = folder.join(LOG_FOLDER).join(segment_file_name(1));
     let file =

@@ -1,17 +1,23 @@
-//! Leaps of the log: a large commit's last record has an LSN that was reserved when its end was logged
+//! Gaps in the LSNs of the log, which the last record of a large commit leaves
 //! ([`crate::commit::large_commit`]).
 //!
-//! An LSN is a *group* of 2³² and a number within it. A leap goes to the first LSN of the second group after the current one, so that
-//! at least 2³² other records have room before it. With 2⁶¹ LSNs a store has 2²⁸ leaps.
+//! That record has an LSN that was reserved when the commit's end was logged. An LSN is a *group* of 2³² and
+//! a number within it. A gap ends at the first LSN of the second group after the current one. So at least 2³²
+//! other records fit before it. With 2⁶¹ LSNs a store has 2²⁸ gaps.
+//!
+//! ```text
+//!  LSN (group, number)   (0, 41) (0, 42) ...  (0, 57)  ->  (2, 0) (2, 1) ...
+//!                         part    end          others      large-commit record
+//! ```
 
 use pando_storage::Lsn;
 
 const GROUP_BITS: u32 = 32;
 
-/// Groups that a leap goes on.
+/// Groups that a gap advances.
 pub(crate) const GAP_GROUPS: u64 = 2;
 
-/// No log gets so far.
+/// Every LSN is below this.
 const LSN_LIMIT: u64 = 1 << 61;
 
 /// The two parts of an LSN.
@@ -30,12 +36,12 @@ impl Groups for Lsn {
     }
 }
 
-/// Where the log leaps to that has this last record.
+/// The LSN after a gap that follows this last record.
 pub(crate) fn lsn_after_gap(last: Lsn) -> Lsn {
     Lsn::new((last.group() + GAP_GROUPS) << GROUP_BITS)
 }
 
-/// Whether the log may leap so far behind a record.
+/// Whether a gap from one record to another is valid.
 pub(crate) fn is_gap(from: Lsn, to: Lsn) -> bool {
     to > from && to.in_group() == 0 && to.get() < LSN_LIMIT
 }

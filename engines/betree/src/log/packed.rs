@@ -1,9 +1,10 @@
-//! A record's payload as it stands in the log: as it is, or compressed by LZ4.
+//! The stored form of a record's payload: uncompressed, or compressed by LZ4.
 //!
-//! Commits of many documents repeat the names of fields, and what stands in a document and in its index entries: compressed they
-//! take a quarter to two thirds. What is short, or does not become shorter by an eighth, is stored as it is.
+//! Commits of many documents repeat field names, and index entries repeat parts of the documents. Compressed
+//! they take a quarter to two thirds. A payload that is short, or that does not become shorter by an eighth,
+//! is stored uncompressed.
 //!
-//! Compressed: `raw length u32`, an LZ4 block without its length before it.
+//! Compressed form: `raw length u32`, an LZ4 block without its length before it.
 
 use std::cell::RefCell;
 
@@ -11,15 +12,15 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_outpu
 
 use super::record::RECORD_BYTES_MAX;
 
-/// A shorter payload is not compressed: setting out costs more than it saves.
+/// A shorter payload is not compressed: the setup costs more than it saves.
 const PACKED_MIN: usize = 512;
 const LENGTH_BYTES: usize = 4;
-/// A small table of LZ4 finds nothing beyond.
+/// A small table of LZ4 finds no matches beyond this distance.
 const SMALL_TABLE_BYTES: usize = u16::MAX as usize;
-/// Room for a longer payload is given back after use.
+/// A longer buffer is freed after use.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
-/// How a payload is stored; the flags of its record.
+/// The storage of a payload; the flags of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Encoding {
@@ -36,14 +37,14 @@ impl Encoding {
         }
     }
 
-    /// The payload that is stored as these bytes, if there is one; `room` is used where it has to be made.
+    /// The payload that is stored as these bytes; `None` if they are invalid. `room` is used to decompress.
     pub(super) fn unpack<'a>(self, stored: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
             Encoding::Plain => Some(stored),
             Encoding::Lz4 => {
                 let (length, block) = stored.split_first_chunk::<LENGTH_BYTES>()?;
                 let length = u32::from_le_bytes(*length) as usize;
-                // An LZ4 block of so many bytes has at most 255 times as many.
+                // An LZ4 block expands at most 255 times.
                 if length > RECORD_BYTES_MAX || length / 255 > block.len() {
                     return None;
                 }
@@ -58,9 +59,9 @@ impl Encoding {
 /// Whether payloads are compressed; an option of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogCompression {
-    /// They are stored as they are.
+    /// Payloads are stored uncompressed.
     None,
-    /// By LZ4, where that makes them shorter.
+    /// LZ4, for payloads that it makes shorter.
     Lz4,
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Compresses a payload, where that is worth it.
+    /// Compresses a payload, if that is worth it.
     pub(crate) fn of(payload: Vec<u8>, compression: LogCompression) -> Packed {
         if compression == LogCompression::Lz4
             && (PACKED_MIN..=RECORD_BYTES_MAX).contains(&payload.len())
@@ -85,21 +86,22 @@ impl Packed {
 }
 
 impl Packed {
-    /// Bytes that it takes in the log.
+    /// Bytes of the stored payload.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 }
 
-/// What compressing needs of its own.
+/// Buffers of the compression.
 struct Scratch {
-    /// For payloads of less than 64 KiB, and for longer ones.
+    /// One for payloads below 64 KiB, one for longer ones.
     tables: [CompressTable; 2],
     output: Vec<u8>,
 }
 
 thread_local! {
-    /// Made once a thread: cleared tables and zeroed room for each commit took a tenth of the time that compressing takes.
+    /// One for each thread: clearing tables and zeroing buffers for each commit took a tenth of the
+    /// compression time.
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
         tables: [CompressTable::small(), CompressTable::large()],
         output: Vec::new(),

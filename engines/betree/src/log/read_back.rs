@@ -1,4 +1,4 @@
-//! Reads records again that stand in the log: the parts of large commits.
+//! Reads of single records that were written earlier: the parts of large commits.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::segment::{FoundHeader, file_name, segment_path};
 use super::{LogError, RecordProblem};
 use crate::base::LogPosition;
 
-/// See the module's head. The segment that was read last stays open.
+/// A reader of single records. The segment that was read last stays open.
 pub(crate) struct ReadBack {
     environment: Environment,
     folder: PathBuf,
@@ -25,7 +25,8 @@ impl ReadBack {
         ReadBack { environment: environment.clone(), folder, last: None, room: Vec::new() }
     }
 
-    /// The payload of the record at a place. The caller knows that it was written there, and that its segment was not released.
+    /// The payload of the record at a place. The caller knows that it was written there and that its segment
+    /// is not released.
     pub(crate) fn payload(&mut self, place: LogPosition) -> Result<&[u8], LogError> {
         let path = self.folder.join(file_name(place.segment()));
         let problem = |problem| LogError::Corrupt { path, offset: place.offset(), lsn: place.lsn(), problem };

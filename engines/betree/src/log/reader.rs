@@ -1,4 +1,4 @@
-//! Reads the records of one segment, and tells the end of the log from damage.
+//! The reader of one segment's records, which tells the end of the log from damage.
 
 use std::sync::Arc;
 
@@ -31,9 +31,9 @@ pub(super) struct ReadRecord<'a> {
     pub(super) encoding: Encoding,
     /// Its payload as it is stored.
     pub(super) stored: &'a [u8],
-    /// Its checksum: the chain of the next one.
+    /// Its checksum, which is the chain of the next record.
     pub(super) checksum: u32,
-    /// Where the next one begins.
+    /// The start of the next record.
     pub(super) end: u64,
 }
 
@@ -57,7 +57,7 @@ impl SegmentReader {
         self.length
     }
 
-    /// The record at this place, if it is the one with this LSN, or a leap beyond it, behind this chain.
+    /// The record at this place, if it has this LSN or one after a gap, and this chain.
     pub(super) fn record(
         &mut self,
         offset: u64,
@@ -80,9 +80,9 @@ impl SegmentReader {
         Ok(Some(ReadRecord { lsn, kind, encoding, stored, checksum, end }))
     }
 
-    /// Looks behind a place where no good record stands for one that says that `lsn` was durable before it was written.
+    /// Searches behind a bad record for a valid one that says that `lsn` was durable before it was written.
     pub(super) fn find_witness(&mut self, offset: u64, lsn: Lsn) -> Result<Option<Lsn>, EnvironmentError> {
-        // So many records fit behind the place at most: an LSN beyond that is none, unless the log has leapt to its group.
+        // At most this many records fit behind the place. A greater LSN is invalid, unless it follows a gap.
         let records = (self.length - offset.min(self.length)) / HEADER_BYTES as u64;
         let is_possible = |later: Lsn| {
             later.get() <= lsn.get().saturating_add(records)
@@ -111,7 +111,7 @@ impl SegmentReader {
         Ok(self.bytes(offset, HEADER_BYTES)?.and_then(RecordHeader::decode))
     }
 
-    /// So many bytes from this place on, if the file has them.
+    /// This many bytes from this place on, if the file has them.
     fn bytes(&mut self, offset: u64, count: usize) -> Result<Option<&[u8]>, EnvironmentError> {
         if offset.saturating_add(count as u64) > self.length {
             return Ok(None);

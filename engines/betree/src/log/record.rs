@@ -1,9 +1,18 @@
-//! A record on disk: 28 bytes of header, the payload, zeros up to a multiple of 8 bytes.
+//! A stored log record: a header of 28 bytes, the payload, zeros up to a multiple of 8 bytes. Little-endian.
 //!
-//! Header, little-endian: `payload length u32, checksum u32, chain u32, not durable u32, lsn u64, kind u8, flags u8,
-//! reserved u16`. The flags say how the payload is stored ([`Encoding`]), and with 128 that the record's
-//! LSN is further on than the one after the record before. The checksum is crc32c of the segment's salt (8 bytes), the header without the checksum, and the
-//! payload. *Not durable* counts the records before this one that no sync was known to cover when it was appended.
+//! ```text
+//!   0                4          8       12            16    24     25      26         28
+//!   | payload length | checksum | chain | not durable | lsn | kind | flags | reserved | payload | zeros |
+//!   | u32            | u32      | u32   | u32         | u64 | u8   | u8    | u16      |
+//!
+//!  chain of records:   [checksum 0x51 | chain 0x07]  [checksum 0xa3 | chain 0x51]  [checksum .. | chain 0xa3]
+//! ```
+//!
+//! - *Checksum*: crc32c of the segment's salt (8 bytes), the header without the checksum, and the payload.
+//! - *Chain*: the checksum of the record before.
+//! - *Not durable*: the number of records before this one that no sync was known to cover when it was
+//!   appended.
+//! - *Flags*: how the payload is stored ([`Encoding`]), plus 128 if the LSN follows a gap.
 
 use pando_storage::Lsn;
 
@@ -20,10 +29,10 @@ pub(super) const ALIGNMENT: usize = 8;
 /// The longest payload, in bytes.
 pub(crate) const RECORD_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// The flag of a record whose LSN does not follow the one before.
+/// The flag of a record whose LSN follows a gap.
 const LEAP: u8 = 0x80;
 
-/// Bytes that a record with such a payload takes.
+/// Bytes of a record with this payload length.
 pub(super) const fn record_bytes(payload_length: usize) -> usize {
     (HEADER_BYTES + payload_length).next_multiple_of(ALIGNMENT)
 }
@@ -40,17 +49,17 @@ pub(super) struct RecordHeader {
     pub(super) advance: Advance,
 }
 
-/// How a record's LSN follows the one before.
+/// The distance of a record's LSN from the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Advance {
-    /// It is the next.
+    /// The next LSN.
     Next,
-    /// It is any later one.
+    /// A later LSN, after a gap.
     Leap,
 }
 
 impl RecordHeader {
-    /// The header that these bytes may be; whether they are one, the checksum says.
+    /// The header in these bytes, if they may be one. Only the checksum shows whether they are.
     pub(super) fn decode(bytes: &[u8]) -> Option<RecordHeader> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
@@ -90,7 +99,7 @@ impl RecordHeader {
         bytes
     }
 
-    /// The checksum of a record with this header (whatever its own checksum field holds) and payload.
+    /// The checksum of a record with this header, without the header's own checksum field, and payload.
     fn checksum_over(&self, salt: Salt, payload: &[&[u8]]) -> u32 {
         let bytes = self.encode();
         let seed = crc32c::crc32c(&salt.bytes());
@@ -98,7 +107,7 @@ impl RecordHeader {
         payload.iter().fold(header, |checksum, part| crc32c::crc32c_append(checksum, part))
     }
 
-    /// Whether the payload is the one that was written.
+    /// Whether the payload matches the checksum.
     pub(super) fn holds(&self, salt: Salt, payload: &[u8]) -> bool {
         self.checksum == self.checksum_over(salt, &[payload])
     }
@@ -112,18 +121,18 @@ impl RecordHeader {
     }
 }
 
-/// What a record says, and how that is stored.
+/// The content of a record, with the storage of its payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stored<'a> {
     pub(super) kind: RecordKind,
     pub(super) encoding: Encoding,
-    /// The payload as it is stored, in parts one behind the other.
+    /// The payload as it is stored, in consecutive parts.
     pub(super) payload: &'a [&'a [u8]],
-    /// The record's LSN, if it is not to be the next.
+    /// The record's LSN, if it follows a gap.
     pub(super) gap_to: Option<Lsn>,
 }
 
-/// Appends a record to `out` and returns its checksum, the chain of the next one.
+/// Appends a record to `out` and returns its checksum, which is the chain of the next record.
 pub(super) fn write_record(
     out: &mut Vec<u8>,
     salt: Salt,

@@ -1,9 +1,12 @@
-//! Opens a log: reads what is there from a position on, decides where it ends, and goes on behind it.
+//! Recovery of the log: it reads the records from a position on, finds the end, and continues there.
 //!
-//! 1. The segment of the position is read record by record; each must continue LSN and chain.
-//! 2. Where none does, the next segment must begin with exactly that LSN and chain: reading goes on there.
-//! 3. Otherwise this is the end, unless a later record or a later segment proves that more was durable; that is damage.
-//! 4. The last segment is synced (a killed process leaves records that only the kernel has), and a new one begun.
+//! 1. Read the segment of the position record by record. Each must continue LSN and chain.
+//! 2. If a record does not, the next segment must begin with exactly that LSN and chain. Reading goes on
+//!    there.
+//! 3. Otherwise this is the end of the log, a torn tail. If a later record or segment proves that more was
+//!    durable, it is damage instead.
+//! 4. Sync the last segment, because a killed process leaves records that only the kernel has. Begin a new
+//!    segment.
 
 use pando_environment::sync::atomic::AtomicU64;
 use std::path::Path;
@@ -21,23 +24,23 @@ use super::{Log, LogError, LogOptions, RecordProblem};
 use crate::base::StoreId;
 use crate::base::{LogPosition, RecordKind};
 
-/// The folder of the log within the store's.
+/// The folder of the log within the store's folder.
 pub(crate) const FOLDER: &str = "wal";
 
-/// Zeros are written in pieces of so many bytes.
+/// Zeros are written in pieces of this many bytes.
 const ZEROS_BYTES: u64 = 1 << 20;
 
-/// A record as replay gets it.
+/// A record for replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogRecord<'a> {
     pub(crate) lsn: Lsn,
     pub(crate) kind: RecordKind,
     pub(crate) payload: &'a [u8],
-    /// Where it stands, for [`read_back`].
+    /// Its place, for [`ReadBack`](super::ReadBack).
     pub(crate) place: LogPosition,
 }
 
-/// What takes the records of a log that is opened.
+/// The callback that gets the records while a log is opened.
 pub(crate) type Replay<'r> = dyn FnMut(LogRecord<'_>) -> Result<(), StorageError> + 'r;
 
 impl Log {
@@ -52,8 +55,8 @@ impl Log {
         Log::open(environment, store_folder, store, options, LogPosition::START, Lsn::ZERO, no_records)
     }
 
-    /// Opens the log of a store: hands every record from `from` on to `replay`, in order, and goes on behind the last.
-    /// A log that ends before `must_reach` is damaged.
+    /// Opens the log of a store. It gives every record from `from` on to `replay`, in order, and continues
+    /// after the last. A log that ends before `must_reach` is damaged.
     pub(crate) fn open(
         environment: &Environment,
         store_folder: &Path,
@@ -69,12 +72,12 @@ impl Log {
         let mut recovery = Recovery::new(&files, store, from)?;
         recovery.read_all(replay)?;
         recovery.check_end(must_reach)?;
-        // From here on the log is ours to write.
+        // From here on this process may write to the log.
         let Recovery { mut table, end, last, bytes, .. } = recovery;
         if let Some((file, _)) = &last {
             file.sync_data()?;
         }
-        // Else who opens a store again and again and writes nothing would have another empty segment each time.
+        // Else each open without a write would leave another empty segment.
         if let Some((file, salt)) = &last
             && end.offset() == SEGMENT_HEADER_BYTES
             && file.length()? <= files.short_bytes()
@@ -103,7 +106,8 @@ impl Log {
         Log::begin(environment, options, appender, segment, files, table)
     }
 
-    /// Reads a log as [`open`](Log::open) does and changes nothing; how many records it holds from `from` on.
+    /// Reads a log as [`open`](Log::open) does, without a change. Returns the number of records from `from`
+    /// on.
     pub(crate) fn check(
         environment: &Environment,
         store_folder: &Path,
@@ -128,8 +132,9 @@ fn write_header(segment: &Segment, header: SegmentHeader) -> Result<(), LogError
     Ok(segment.file.sync_data()?)
 }
 
-/// Goes on in the last segment: where a full disk has no room for a new one (then reads go on, and deletes may make room), and
-/// where it is short and has no record. What a torn tail left behind the end is overwritten, since the salt stays the same.
+/// Continues in the last segment, in two cases. On a full disk there is no room for a new one, reads go on,
+/// and deletes may make room. And a short segment without records is used further. The torn tail behind the
+/// end is overwritten, since the salt stays the same.
 fn continue_segment(
     files: &mut SegmentFiles,
     file: Arc<dyn File>,
@@ -157,11 +162,11 @@ struct Recovery<'f> {
     from: LogPosition,
     numbers: Vec<u64>,
     table: SegmentTable,
-    /// Behind the last good record.
+    /// The position after the last valid record.
     end: LogPosition,
     /// The segment that was read last, and its salt.
     last: Option<(Arc<dyn File>, Salt)>,
-    /// Of the records that were read.
+    /// Bytes of the records that were read.
     bytes: u64,
 }
 
@@ -207,8 +212,9 @@ impl<'f> Recovery<'f> {
         }
     }
 
-    /// Segments before the position are not read, and still kept: the superblock before the newest may lead to them. One
-    /// that does not reach up to the position is a released one whose removal a crash has undone.
+    /// Keeps the segments before the position unread, because the older superblock may lead to them. A
+    /// segment that does not reach up to the position was released before, and a crash has undone its
+    /// removal.
     fn keep_older(&mut self) -> Result<(), LogError> {
         let mut older = Vec::new();
         let mut number = self.from.segment();
@@ -241,14 +247,14 @@ impl<'f> Recovery<'f> {
         Ok(())
     }
 
-    /// The segment that replay begins in; none where nothing was ever logged.
+    /// The segment in which replay begins; `None` if no record was ever logged.
     fn first_segment(&self) -> Result<Option<(Arc<dyn File>, SegmentHeader)>, LogError> {
         let number = self.from.segment();
         if let Some(found) = self.segment(number)? {
             return Ok(Some(found));
         }
         if self.from == LogPosition::START {
-            // Nothing was logged, as long as no later segment was.
+            // The log is empty, if no later segment has a record.
             return match self.later_segment(number)? {
                 None => Ok(None),
                 Some(next) => Err(self.corrupt(RecordProblem::MissingBefore { next })),
@@ -257,7 +263,7 @@ impl<'f> Recovery<'f> {
         Err(self.corrupt(RecordProblem::NoSegment))
     }
 
-    /// The segment that continues at the end, if one does. One that begins later is damage.
+    /// The segment that continues at the end, if there is one. A segment that begins later is damage.
     fn next_segment(&self) -> Result<Option<(Arc<dyn File>, SegmentHeader)>, LogError> {
         let number = self.end.segment() + 1;
         match self.segment(number)? {
@@ -272,7 +278,7 @@ impl<'f> Recovery<'f> {
         }
     }
 
-    /// The first record of a segment behind this number.
+    /// The first record of a segment with a higher number.
     fn later_segment(&self, number: u64) -> Result<Option<Lsn>, LogError> {
         for later in self.numbers.iter().filter(|later| **later > number) {
             if let Some((_, header)) = self.segment(*later)? {
@@ -282,7 +288,7 @@ impl<'f> Recovery<'f> {
         Ok(None)
     }
 
-    /// The segment of this number, if its file is there and its header holds.
+    /// The segment of this number, if its file exists and its header is valid.
     fn segment(&self, number: u64) -> Result<Option<(Arc<dyn File>, SegmentHeader)>, LogError> {
         if !self.numbers.contains(&number) {
             return Ok(None);

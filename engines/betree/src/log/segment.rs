@@ -1,8 +1,15 @@
-//! A segment of the log: a file with a header of 512 bytes and records behind it.
+//! A segment of the log: a file with a header of 512 bytes, and records after it. Little-endian.
 //!
-//! Header, little-endian: `magic "PANDOLOG", version u32, zero u32, store 16 bytes, number u64, salt u64, first lsn u64,
-//! chain u32, zero u32, xxh3-64 of all before`; zeros up to 512. A file whose header does not hold, or names another
-//! number, is not part of the log: it waits to be used.
+//! ```text
+//!   0            8         12     16      32       40     48          56      60     64                     72
+//!   | "PANDOLOG" | version | zero | store | number | salt | first LSN | chain | zero | xxh3-64 of 0 to 63   | zeros |
+//!   | 8 B        | u32     | u32  | 16 B  | u64    | u64  | u64       | u32   | u32  | u64                  |
+//!
+//!   512
+//!   | record 41 | record 42 | record 43 | zeros, or records of an earlier use of the file under another salt ...
+//! ```
+//!
+//! A file with an invalid header, or with the number of another file, is not part of the log: it is a spare.
 
 use pando_environment::sync::atomic::AtomicU64;
 use std::path::{Path, PathBuf};
@@ -22,7 +29,7 @@ const MAGIC: [u8; 8] = *b"PANDOLOG";
 const VERSION: u32 = 1;
 const FIELD_BYTES: usize = 64;
 
-/// Random for each use of a segment's file: what seeds the checksums of its records.
+/// A random number for each use of a segment's file. It seeds the checksums of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Salt(u64);
 
@@ -36,7 +43,7 @@ impl Salt {
     }
 }
 
-/// What the header of a segment says.
+/// The content of a segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) store: StoreId,
@@ -46,7 +53,7 @@ pub(super) struct SegmentHeader {
     pub(super) chain: u32,
 }
 
-/// What stands where a header should be.
+/// The bytes in place of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundHeader {
     Valid(SegmentHeader),
@@ -55,7 +62,7 @@ pub(super) enum FoundHeader {
 }
 
 impl SegmentHeader {
-    /// Of a segment whose records begin at this position.
+    /// The header of a segment whose records begin at this position.
     pub(super) fn at(start: LogPosition, store: StoreId, salt: Salt) -> SegmentHeader {
         SegmentHeader { store, number: start.segment(), salt, first: start.lsn(), chain: start.chain() }
     }
@@ -98,7 +105,7 @@ pub(crate) fn file_name(number: u64) -> String {
     format!("{number:08}.wal")
 }
 
-/// The number of a segment by its file's name, if it is one.
+/// The number of a segment by its file's name; `None` for other files.
 pub(super) fn number_of(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".wal")?.parse().ok()?;
     (file_name(number) == name).then_some(number)
@@ -109,8 +116,8 @@ pub(super) struct Segment {
     pub(super) number: u64,
     pub(super) file: Arc<dyn File>,
     pub(super) length: u64,
-    /// Bytes from the start that have been written since the file was made: overwriting them costs a sync no change of
-    /// the file's extents on the device. Only the writer changes it.
+    /// The end of the bytes that were written since the file was made. Overwriting them spares a sync the
+    /// change of the file's extents. Only the writer changes it.
     pub(super) written_to: AtomicU64,
 }
 

@@ -1,15 +1,22 @@
-//! The files of the log's folder: those that wait to become the next segments, and how they are made and used again.
+//! The files of the log's folder: spare files for the next segments, and the recycling of released ones.
 //!
-//! Spare files carry the numbers after the active segment's, in order. They are made (or renamed from released segments)
-//! with their room reserved and the folder synced, so that taking one needs no call to the device; their headers are
-//! blank or name another number, so recovery passes them over.
+//! Spare files have the numbers after the active segment's, in order. They are created, or renamed from
+//! released segments, with their space reserved and the folder synced. So taking one needs no device call.
+//! Their headers are blank or name another number, so recovery skips them.
 //!
-//! Whoever appends takes the next one while others make, rename and remove files, which takes a device's time: what waits stands behind a
-//! lock of its own ([`ReadySegments`]), which nobody holds during a call to the device. Taking one changes the number of no other: the
-//! number of the next that is made stays what it was.
+//! ```text
+//!  00000007.wal  00000008.wal  00000009.wal  00000010.wal  00000011.wal
+//!  [ released ]  [   live   ]  [  active  ]  [  spare   ]  [  spare   ]
+//!       |                                                                  a checkpoint releases 7:
+//!       +--- renamed, new salt at its next use ----------------------------> 00000012.wal
+//! ```
 //!
-//! The first file is short, and each further one [`GROWTH`] times as long as the one before, up to the usual length: a log that is
-//! hardly written takes little room, and one that is written much changes its segment seldom.
+//! One thread takes the next spare while another creates, renames and removes files, which takes device time.
+//! The spares therefore have a lock of their own ([`ReadySegments`]), which is never held during a device
+//! call. Taking a spare does not change the numbers of the others, nor the number of the next one to be made.
+//!
+//! The first file is short. Each further one is [`GROWTH`] times as long as the one before, up to the usual
+//! length. So an idle log takes little space, and a busy one changes its segment seldom.
 
 use pando_environment::sync::Mutex;
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
@@ -22,11 +29,11 @@ use pando_environment::{Access, Environment, EnvironmentError, File, FileSystem,
 use super::LogError;
 use super::segment::{SEGMENT_HEADER_BYTES, Segment, file_name, number_of, segment_path};
 
-/// Files are as long as a multiple of this many bytes.
+/// File lengths are multiples of this many bytes.
 const LENGTH_UNIT: u64 = 4_096;
-/// A segment is so many times as long as the one before.
+/// A segment is this many times as long as the one before.
 const GROWTH: u64 = 4;
-/// The first is this part of the usual length.
+/// The divisor of the usual length that gives the first one.
 const FIRST_PART: u64 = 64;
 
 /// See the [module](self).
@@ -37,7 +44,7 @@ pub(super) struct SegmentFiles {
     ready: Arc<ReadySegments>,
 }
 
-/// The files that wait to become the next segments. One thread at a time takes them, one at a time sees to the folder.
+/// The spare files. One thread at a time takes them, and one at a time works on the folder.
 pub(super) struct ReadySegments {
     /// The usual length of a file.
     segment_bytes: u64,
@@ -45,9 +52,9 @@ pub(super) struct ReadySegments {
 }
 
 struct Waiting {
-    /// The length of the next one that is made.
+    /// The length of the next file to be made.
     next_bytes: u64,
-    /// The segment that records are appended to.
+    /// The active segment.
     active: u64,
     spares: VecDeque<Arc<Segment>>,
 }
@@ -58,7 +65,7 @@ impl ReadySegments {
         Arc::new(ReadySegments { segment_bytes, waiting })
     }
 
-    /// The next segment, if one waits that has room for so many bytes: without a call to the device.
+    /// Takes the next spare if it has room for this many bytes, without a device call.
     pub(super) fn take(&self, bytes: u64) -> Option<Arc<Segment>> {
         let mut waiting = self.waiting.lock();
         let taken = waiting.spares.pop_front_if(|spare| spare.length >= bytes)?;
@@ -69,7 +76,7 @@ impl ReadySegments {
         Some(taken)
     }
 
-    /// Bytes of the files that wait.
+    /// Bytes of the spare files.
     pub(super) fn bytes(&self) -> u64 {
         self.waiting.lock().spares.iter().map(|spare| spare.length).sum()
     }
@@ -86,7 +93,7 @@ impl ReadySegments {
         self.waiting.lock().next_bytes
     }
 
-    /// The number of the next file that is made.
+    /// The number of the next file to be made.
     fn next_spare(&self) -> u64 {
         let waiting = self.waiting.lock();
         waiting.active + 1 + waiting.spares.len() as u64
@@ -94,7 +101,7 @@ impl ReadySegments {
 }
 
 impl SegmentFiles {
-    /// The files of a folder, which is created where it is not there. No spare is known yet.
+    /// The files of a folder, which is created if it is missing. No spare is known yet.
     pub(super) fn new(
         environment: &Environment,
         folder: PathBuf,
@@ -113,13 +120,13 @@ impl SegmentFiles {
         Ok(SegmentFiles { environment, folder, spares_max, ready })
     }
 
-    /// The files of a folder that is only read, whether it is there or not.
+    /// The files of a folder that is only read and may be missing.
     pub(super) fn existing(environment: &Environment, folder: PathBuf) -> SegmentFiles {
         let environment = environment.clone();
         SegmentFiles { environment, folder, spares_max: 0, ready: ReadySegments::new(0, 0) }
     }
 
-    /// The files that wait.
+    /// The spare files.
     pub(super) fn ready(&self) -> &Arc<ReadySegments> {
         &self.ready
     }
@@ -144,12 +151,13 @@ impl SegmentFiles {
         Ok(self.files().open(&segment_path(&self.folder, number), OpenMode::Existing, Access::Buffered)?)
     }
 
-    /// After recovery: `active` is the first segment to append to. Files that recovery did not read become spares, or go.
+    /// After recovery: begins the segment `active`, to which records are appended. Files that recovery did
+    /// not read become spares or are removed.
     pub(super) fn begin(&mut self, active: u64, live: &[u64]) -> Result<Arc<Segment>, LogError> {
         self.ready.waiting.lock().active = active - 1;
         let unused: Vec<u64> = self.list()?.into_iter().filter(|number| !live.contains(number)).collect();
         let mut wanted = active;
-        // A file that bears the wanted name stays; others are renamed to it, and what is too many is removed.
+        // A file with the wanted name stays. Others are renamed to it, and excess files are removed.
         let (mut named, mut others): (VecDeque<u64>, Vec<u64>) = (VecDeque::new(), Vec::new());
         for number in unused {
             if number >= active { named.push_back(number) } else { others.push(number) }
@@ -173,7 +181,7 @@ impl SegmentFiles {
         self.take(SEGMENT_HEADER_BYTES)
     }
 
-    /// Removes the files that are no segments of the log.
+    /// Removes the files that are not segments of the log.
     pub(super) fn remove_unused(&self, live: &[u64]) -> Result<(), LogError> {
         let unused = self.list()?.into_iter().filter(|number| !live.contains(number));
         for number in unused {
@@ -182,18 +190,19 @@ impl SegmentFiles {
         Ok(())
     }
 
-    /// After recovery, where appending goes on in the last segment. Files behind it come to be used when there is need.
+    /// After recovery: appending continues in the last segment. Later files become spares when needed.
     pub(super) fn continue_at(&mut self, number: u64) {
         let mut waiting = self.ready.waiting.lock();
         waiting.active = number;
         waiting.spares.clear();
     }
 
-    /// The next segment, with room for at least so many bytes, made or lengthened where none is ready. Without room nothing has changed.
+    /// The next segment, with room for at least this many bytes. It is made or lengthened if no spare
+    /// suffices. Without room nothing has changed.
     pub(super) fn take(&mut self, bytes: u64) -> Result<Arc<Segment>, LogError> {
         self.prepare()?;
         let length = bytes.next_multiple_of(LENGTH_UNIT);
-        // Nobody else takes it meanwhile.
+        // No other thread takes it meanwhile.
         let first = self.ready.waiting.lock().spares.front().cloned();
         if let Some(spare) = first.filter(|spare| spare.length < length) {
             let longer = self.lengthen(&spare, length)?;
@@ -202,7 +211,7 @@ impl SegmentFiles {
         Ok(self.ready.take(length).expect("a spare was made, and lengthened, where there was none"))
     }
 
-    /// Has a spare ready, so that the next [`take`](SegmentFiles::take) is quick.
+    /// Makes a spare if there is none, so that the next [`take`](SegmentFiles::take) is fast.
     pub(super) fn prepare(&mut self) -> Result<(), LogError> {
         if self.ready.count() == 0 { self.make_spare() } else { Ok(()) }
     }
@@ -212,7 +221,7 @@ impl SegmentFiles {
         first_bytes(self.ready.segment_bytes)
     }
 
-    /// Removes the files that wait; the next segment is as short as the first.
+    /// Removes the spares. The next segment is as short as the first.
     pub(super) fn shorten(&mut self) -> Result<(), LogError> {
         self.ready.waiting.lock().next_bytes = self.short_bytes();
         if self.ready.count() == 0 {
@@ -225,10 +234,10 @@ impl SegmentFiles {
         Ok(self.files().sync_dir(&self.folder)?)
     }
 
-    /// A segment that is not part of the log any more: a spare, or removed.
+    /// Recycles a segment that is no longer part of the log, or removes it.
     pub(super) fn release(&mut self, number: u64, length: u64) -> Result<(), LogError> {
         let path = segment_path(&self.folder, number);
-        // One that is longer than usual was made for one record.
+        // A segment above the usual length was made for one long record.
         let is_usual = (self.ready.next_bytes()..=self.ready.segment_bytes).contains(&length);
         if self.ready.count() >= self.spares_max || !is_usual {
             self.files().remove(&path)?;
@@ -250,8 +259,8 @@ impl SegmentFiles {
             .open(&path, OpenMode::CreateOrOpen, Access::Buffered)
             .map_err(|error| self.no_space(length, error))?;
         if let Err(error) = file.allocate(0, length) {
-            // An empty file under the next number would be taken for a segment's beginning by nobody, but it would be
-            // in the way.
+            // An empty file under the next number would not be taken for a segment, but it would be in the
+            // way.
             drop(file);
             self.files().remove(&path)?;
             return Err(self.no_space(length, error));
@@ -261,7 +270,7 @@ impl SegmentFiles {
         Ok(())
     }
 
-    /// A file that was there before: whatever it holds, its header does not make it part of the log.
+    /// Opens an existing file as a spare. Whatever it holds, its header does not make it part of the log.
     fn open_spare(&self, number: u64) -> Result<Segment, LogError> {
         let file = self.open(number)?;
         let mut length = file.length()? / LENGTH_UNIT * LENGTH_UNIT;

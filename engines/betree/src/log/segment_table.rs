@@ -1,5 +1,7 @@
-//! Where each record lies: the live segments with a sparse index, to find a place for replay to begin and to know which
-//! segments a checkpoint has made superfluous.
+//! The live segments with a sparse index of their records.
+//!
+//! The index finds the position at which replay must begin, and the segments that a checkpoint has made
+//! unnecessary.
 
 use std::collections::VecDeque;
 
@@ -8,15 +10,15 @@ use pando_storage::Lsn;
 use super::segment::SEGMENT_HEADER_BYTES;
 use crate::base::LogPosition;
 
-/// Index entries are this many bytes of log apart, or more.
+/// The least distance between index entries, in bytes of log.
 const INDEX_DISTANCE: u64 = 256 * 1024;
 
-/// Whether a power cut can take the header of a segment.
+/// Whether a power cut can destroy the header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeaderState {
     /// It was read at recovery, or synced by itself.
     Durable,
-    /// It is durable as soon as a record of the segment is.
+    /// It becomes durable with the first durable record of the segment.
     WithRecords,
 }
 
@@ -26,9 +28,9 @@ struct LiveSegment {
     header: HeaderState,
     /// The length of its file.
     length: u64,
-    /// Places within it, ascending; never empty: the first is where its records begin (or where replay began).
+    /// Positions within it, ascending and never empty. The first is the start of its records, or of replay.
     index: Vec<LogPosition>,
-    /// Behind its last record.
+    /// The position after its last record.
     end: LogPosition,
 }
 
@@ -39,7 +41,7 @@ pub(super) struct SegmentTable {
 }
 
 impl SegmentTable {
-    /// A segment begins (or replay begins within it) at this position.
+    /// Adds a segment that begins at this position, or in which replay begins here.
     pub(super) fn begin_segment(&mut self, start: LogPosition, length: u64, header: HeaderState) {
         let live = LiveSegment { number: start.segment(), header, length, index: vec![start], end: start };
         assert!(
@@ -50,7 +52,7 @@ impl SegmentTable {
         self.segments.push_back(live);
     }
 
-    /// The last segment now ends here.
+    /// Sets the end of the last segment.
     pub(super) fn advance(&mut self, end: LogPosition) {
         let last = self.segments.back_mut().expect("records are written into a segment that has begun");
         let indexed = last.index.last().expect("the index of a segment is never empty");
@@ -60,8 +62,9 @@ impl SegmentTable {
         last.end = end;
     }
 
-    /// Where reading must begin to meet every record after `lsn`; `durable` says which records are. While the header of a
-    /// segment is not certain, the end of the segment before stands for its beginning.
+    /// The position at which reading must begin to meet every record after `lsn`; `durable` is the newest
+    /// durable record. While the header of a segment is not durable, the end of the segment before stands for
+    /// its start.
     pub(super) fn position_after(&self, lsn: Lsn, durable: Lsn) -> Option<LogPosition> {
         let next = lsn.next();
         let mut found = None;
@@ -83,9 +86,9 @@ impl SegmentTable {
         found
     }
 
-    /// Removes the segments before that of a position, unless they have records from `held` on; their numbers and lengths,
-    /// oldest first. The last one stays, and so does one that ends exactly before `held`: its end may stand for the beginning of
-    /// the next.
+    /// Removes the segments before that of a position, unless they have records from `held` on. Returns their
+    /// numbers and lengths, oldest first. The last segment stays. So does one that ends exactly before
+    /// `held`, because its end may stand for the start of the next.
     pub(super) fn release_before(&mut self, position: LogPosition, held: Option<Lsn>) -> Vec<(u64, u64)> {
         let mut released = Vec::new();
         while self.segments.len() > 1
@@ -104,12 +107,12 @@ impl SegmentTable {
         self.segments.iter().map(|segment| segment.end.offset().saturating_sub(SEGMENT_HEADER_BYTES)).sum()
     }
 
-    /// Whether there is more than the segment that is written.
+    /// Whether there are segments besides the active one.
     pub(super) fn has_older(&self) -> bool {
         self.segments.len() > 1
     }
 
-    /// The header of the last segment was synced by itself.
+    /// Records that the header of the last segment was synced by itself.
     pub(super) fn header_is_durable(&mut self, number: u64) {
         if let Some(last) = self.segments.back_mut().filter(|last| last.number == number) {
             last.header = HeaderState::Durable;

@@ -1,4 +1,5 @@
-//! Those who wait for a record to become logged or durable without a thread of their own.
+//! Wakers: callbacks for callers that wait for a record to become logged or durable, without blocking a
+//! thread.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use pando_storage::Lsn;
 
 use super::LogError;
 
-/// Called once, on any thread: the record is there, or never will be. It must be quick.
+/// A callback. It is called once, on any thread, when the record has arrived or never will. It must be fast.
 pub(crate) type LogWaker = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 
-/// Wakers by the record they wait for.
+/// The wakers, by the record that they wait for.
 #[derive(Default)]
 pub(super) struct Wakers {
     waiting: Mutex<Waiting>,
@@ -18,7 +19,7 @@ pub(super) struct Wakers {
 
 #[derive(Default)]
 struct Waiting {
-    /// The second part of the key keeps those of one record apart, in the order they came.
+    /// The second part of the key keeps wakers of the same record apart, in their order.
     wakers: BTreeMap<(Lsn, u64), LogWaker>,
     next: u64,
 }
@@ -35,7 +36,7 @@ impl Wakers {
         self.waiting.lock().wakers.is_empty()
     }
 
-    /// Calls those whose record has been reached.
+    /// Calls the wakers whose record has been reached.
     pub(super) fn serve(&self, reached: Lsn) {
         let served = {
             let mut waiting = self.waiting.lock();

@@ -1,9 +1,16 @@
 //! The log itself: append, write through, sync, wait.
 //!
-//! Locks, in the order they may be taken: `sync_turn` (never held during a call to the device), `writer` (held while
-//! batches are written), `appender` (for the copy of a record, and while a segment is begun), `files` (held during calls to the device:
-//! who appends takes it only where no segment is ready), `table`. The lock of the segments that are ready is taken within `appender` and
-//! `files`, and no other within it.
+//! Locks, in the order in which they may be taken:
+//!
+//! | lock | held |
+//! |---|---|
+//! | `sync_turn` | never during a device call |
+//! | `writer` | while batches are written |
+//! | `appender` | for the copy of a record, and while a segment is begun |
+//! | `files` | during device calls; an append takes it only if no segment is ready |
+//! | `table` | for look-ups and changes in memory |
+//!
+//! The lock of the ready segments is taken within `appender` and `files`, and no other lock within it.
 
 use pando_environment::sync::OnceLock;
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,24 +34,24 @@ use crate::base::LogPosition;
 use crate::base::RecordKind;
 use crate::base::{LockWaits, WaitFor};
 
-/// How the log is kept; the defaults suit everything but tests.
+/// Settings of the log. The defaults suit everything but tests.
 #[derive(Clone, Debug)]
 pub(crate) struct LogOptions {
-    /// Length of a segment's file, in bytes; the first ones are shorter, and a longer record gets a longer file.
+    /// Length of a segment's file, in bytes. The first ones are shorter. A longer record gets a longer file.
     pub(crate) segment_bytes: u64,
-    /// Nothing stays unsynced for longer.
+    /// The longest time that a record stays unsynced.
     pub(crate) flush_interval: Duration,
-    /// Released segments that are kept to be used again.
+    /// Released segments that are kept for recycling.
     pub(crate) spare_segments_max: usize,
-    /// Appending writes through by itself beyond this many unwritten bytes.
+    /// An append writes through by itself beyond this many unwritten bytes.
     pub(crate) unwritten_bytes_max: usize,
-    /// Into a new file zeros are written this far ahead of the records: a sync that only overwrites is 2.6 times as fast
-    /// as one that also changes the file's extents (1.1 against 2.9 ms on ext4).
+    /// In a new file zeros are written this far ahead of the records. A sync that only overwrites is 2.6
+    /// times as fast as one that also changes the file's extents (1.1 against 2.9 ms on ext4).
     pub(crate) zero_ahead_bytes: u64,
 }
 
 impl LogOptions {
-    /// For a log that is to stay within so many bytes: sixteen segments of it, 64 KiB to 64 MiB each.
+    /// A log that stays within this many bytes: sixteen segments, of 64 KiB to 64 MiB each.
     pub(crate) fn for_budget(bytes: u64) -> LogOptions {
         LogOptions { segment_bytes: (bytes / 16).clamp(64 << 10, 64 << 20), ..LogOptions::default() }
     }
@@ -70,7 +77,7 @@ pub(crate) struct LogStatistics {
     pub(crate) writes: u64,
     pub(crate) write_bytes: u64,
     pub(crate) live_bytes: u64,
-    /// Of all its files.
+    /// Bytes of all its files.
     pub(crate) file_bytes: u64,
 }
 
@@ -88,11 +95,11 @@ pub(crate) struct Appended {
     /// The LSN of the record before it.
     pub(crate) before: Lsn,
     pub(crate) lsn: Lsn,
-    /// Where it stands, once it is written.
+    /// Its position, once it is written.
     pub(crate) place: LogPosition,
 }
 
-/// The segment that was written last.
+/// The state of writing: the segment that was written last.
 struct Writer {
     segment: Arc<Segment>,
 }
@@ -111,13 +118,13 @@ pub(crate) struct Log {
     /// Whether a sync is in flight.
     sync_turn: Mutex<bool>,
     sync_ended: Condvar,
-    /// Records from which on somebody needs the log, each with how many do.
+    /// Records from which on the log is held, each with the number of holds.
     pub(super) holds: Mutex<BTreeMap<Lsn, usize>>,
     logged_wakers: Wakers,
     durable_wakers: Wakers,
     poison: OnceLock<Arc<LogError>>,
     is_closed: AtomicBool,
-    /// Something was appended since the flusher last looked.
+    /// Whether a record was appended since the flusher last looked.
     pub(super) is_dirty: AtomicBool,
     flusher: Mutex<Option<Task>>,
     flusher_waker: OnceLock<TaskWaker>,
@@ -126,7 +133,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A log that goes on in `segment`, whose header is durable, as everything before it is; with its flusher.
+    /// Starts a log in `segment`, with its flusher. The segment's header and everything before it are
+    /// durable.
     pub(super) fn begin(
         environment: &Environment,
         options: LogOptions,
@@ -163,14 +171,14 @@ impl Log {
         Ok(log)
     }
 
-    /// Appends a record, whose payload is the parts one behind the other, and returns its LSN. Only memory is touched,
-    /// unless a segment must be made or too much is unwritten.
+    /// Appends a record and returns its LSN. The payload is the concatenation of the parts. The call touches
+    /// only memory, unless a segment must be made or too many bytes are unwritten.
     pub(crate) fn append(&self, kind: RecordKind, payload: &[&[u8]]) -> Result<Lsn, LogError> {
         let record = Stored { kind, encoding: Encoding::Plain, payload, gap_to: None };
         Ok(self.append_stored(record)?.lsn)
     }
 
-    /// Appends a record whose LSN is not the next but one further on, behind the last that anybody was given.
+    /// Appends a record whose LSN follows a gap, after every LSN that was given out.
     pub(crate) fn append_after_gap(
         &self,
         kind: RecordKind,
@@ -181,7 +189,7 @@ impl Log {
         self.append_stored(Stored { kind, encoding: Encoding::Plain, payload: &payload, gap_to: Some(to) })
     }
 
-    /// Appends a record as [`append`](Log::append) does, its payload as it was packed.
+    /// Appends a record with a packed payload, as [`append`](Log::append) does.
     pub(crate) fn append_packed(&self, kind: RecordKind, packed: &Packed) -> Result<Appended, LogError> {
         let payload: [&[u8]; 1] = [&packed.bytes];
         self.append_stored(Stored { kind, encoding: packed.encoding, payload: &payload, gap_to: None })
@@ -225,12 +233,12 @@ impl Log {
         Ok(())
     }
 
-    /// Returns when every record up to `lsn` is in the kernel: it then survives the death of the process.
+    /// Returns when every record up to `lsn` is in the kernel, so that it survives a killed process.
     pub(crate) fn write_through(&self, lsn: Lsn) -> Result<(), LogError> {
         let lsn = lsn.min(self.appended_lsn());
         if self.logged_lsn() < lsn {
             let writer = self.waits.lock(WaitFor::LogWrite, &self.writer);
-            // Whoever held the lock may have written this record too.
+            // The thread that held the lock may have written this record too.
             if self.logged_lsn() < lsn {
                 self.write_batches(writer)?;
             }
@@ -244,7 +252,7 @@ impl Log {
         let batches = self.appender.lock().take_batches();
         for mut batch in batches {
             if batch.segment.number != writer.segment.number {
-                // What recovery relies on: a segment is durable before the next one begins.
+                // Recovery relies on this: a segment is durable before the next one begins.
                 self.waits.timed(WaitFor::LogSegment, || self.sync_segment(&writer.segment))?;
                 self.durable.fetch_max(self.logged.load(Ordering::SeqCst), Ordering::SeqCst);
                 writer.segment = Arc::clone(&batch.segment);
@@ -275,7 +283,8 @@ impl Log {
         Ok(())
     }
 
-    /// Returns when every record up to `lsn` is on the device: it then survives a power cut. Callers share syncs.
+    /// Returns when every record up to `lsn` is on the device, so that it survives a power cut. Callers share
+    /// syncs.
     pub(crate) fn sync(&self, lsn: Lsn) -> Result<(), LogError> {
         let lsn = lsn.min(self.appended_lsn());
         if self.durable_lsn() >= lsn {
@@ -306,7 +315,7 @@ impl Log {
         self.check_poison()
     }
 
-    /// Writes and syncs all that is appended at this moment.
+    /// Writes and syncs all records that are appended at this moment.
     fn sync_once(&self) -> Result<(), LogError> {
         self.write_through(self.appended_lsn())?;
         let (segment, target) = {
@@ -325,17 +334,18 @@ impl Log {
         let nanos = self.environment.clock().monotonic().since(start).as_nanos();
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         self.counters.sync_nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Relaxed);
-        // A sync that others declared failed meanwhile proves nothing.
+        // A sync that another thread declared failed meanwhile proves nothing.
         self.check_poison()
     }
 
-    /// Calls the waker when the record is in the kernel; at once where it is. Another thread's write is not waited for.
+    /// Calls the waker when the record is in the kernel, or at once if it is. It does not wait for another
+    /// thread's write.
     pub(crate) fn on_logged(&self, lsn: Lsn, waker: LogWaker) {
         let lsn = lsn.min(self.appended_lsn());
         if self.logged_lsn() < lsn
             && let Some(writer) = self.writer.try_lock()
         {
-            // A failure is remembered as poison, which the waker is told of below.
+            // A failure poisons the log. The waker is told below.
             let _poisoned = self.write_batches(writer);
         }
         self.logged_wakers.add(lsn, waker);
@@ -343,8 +353,8 @@ impl Log {
         self.after_registration(&self.logged_wakers);
     }
 
-    /// Calls the waker when the record is on the device; at once where it is. The flusher starts a sync that all waiters
-    /// share.
+    /// Calls the waker when the record is on the device, or at once if it is. The flusher starts a sync that
+    /// all waiters share.
     pub(crate) fn on_durable(&self, lsn: Lsn, waker: LogWaker) {
         let lsn = lsn.min(self.appended_lsn());
         self.durable_wakers.add(lsn, waker);
@@ -352,7 +362,7 @@ impl Log {
         self.after_registration(&self.durable_wakers);
     }
 
-    /// Sees to it that somebody serves a waker that was just added.
+    /// Makes sure that a waker that was just added is served.
     fn after_registration(&self, wakers: &Wakers) {
         if let Err(error) = self.check_open() {
             self.fail_wakers(&error);
@@ -376,44 +386,47 @@ impl Log {
         Lsn::new(self.durable.load(Ordering::SeqCst))
     }
 
-    /// Where replay must begin to meet every record after `lsn`; it may meet some before, too.
+    /// The position at which replay must begin to meet every record after `lsn`. It may meet earlier ones
+    /// too.
     pub(crate) fn position_of(&self, lsn: Lsn) -> LogPosition {
         let durable = self.durable_lsn();
         let table = self.table.lock();
         table.position_after(lsn, durable).expect("records are released only when no replay needs them")
     }
 
-    /// Bytes of records since the log's replay began, those that recovery read included; it only grows.
+    /// Bytes of records since the start of the log's replay, with those that recovery read. It only grows.
     pub(crate) fn appended_bytes(&self) -> u64 {
         self.appender.lock().appended_bytes()
     }
 
-    /// Bytes of records in segments that are not released.
+    /// Bytes of records in live segments.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.table.lock().live_bytes()
     }
 
-    /// No replay will begin in a segment before this position's any more: they are used again, or removed.
+    /// Releases the segments before that of this position, in which no replay will begin any more. They are
+    /// recycled or removed.
     pub(crate) fn release_before(&self, position: LogPosition) -> Result<(), LogError> {
         let held = self.holds.lock().keys().next().copied();
         let released = self.table.lock().release_before(position, held);
         let mut outcome = Ok(());
         for (number, length) in released {
-            // One by one, for whoever finds none ready waits for as long as `files` is held. One that cannot be removed keeps none of the
-            // others: the next opening tries again.
+            // One by one, because an append that finds no segment ready waits while `files` is held. A
+            // segment that cannot be removed does not keep the others. The next open tries again.
             let is_released = self.files.lock().release(number, length);
             outcome = outcome.and(is_released);
         }
         outcome
     }
 
-    /// Whether checkpoints could release a segment, if they contained all that has been appended.
+    /// Whether a checkpoint of everything appended could release a segment.
     pub(crate) fn has_older_segments(&self) -> bool {
         self.holds.lock().is_empty() && self.table.lock().has_older()
     }
 
-    /// Goes on in a short segment, if everything appended is durable and the files are longer than such a one; whether they were.
-    /// When checkpoints have released the long segments, the log takes little room.
+    /// Continues in a short segment, if everything appended is durable and the files are longer than a short
+    /// one. Returns whether it did. Once checkpoints have released the long segments, the log takes little
+    /// space.
     pub(crate) fn shorten(&self) -> Result<bool, LogError> {
         let writer = self.writer.lock();
         let segment = {
@@ -441,7 +454,7 @@ impl Log {
         self.ready.bytes() + self.table.lock().file_bytes()
     }
 
-    /// Who waited for what.
+    /// Statistics of lock waits.
     pub(crate) fn waits(&self) -> &LockWaits {
         &self.waits
     }
@@ -461,12 +474,12 @@ impl Log {
         }
     }
 
-    /// Syncs what is appended and ends the flusher. Later appends fail.
+    /// Syncs the appended records and ends the flusher. Later appends fail.
     pub(crate) fn close(&self) -> Result<(), LogError> {
         if self.is_closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        // Dropped outside the lock: the flusher may be about to take it.
+        // Dropped outside the lock, because the flusher may be about to take it.
         let flusher = self.flusher.lock().take();
         drop(flusher);
         let result = self.sync(self.appended_lsn());
@@ -476,7 +489,7 @@ impl Log {
     }
 
     pub(super) fn set_flusher(&self, task: Task) {
-        // Only the first one is kept, and there is only one.
+        // There is only one flusher, so this is the first call.
         let _first = self.flusher_waker.set(task.waker());
         *self.flusher.lock() = Some(task);
     }
@@ -505,13 +518,13 @@ impl Log {
         self.options.flush_interval
     }
 
-    /// Makes the next segment ready, where the active one is half full.
+    /// Makes the next segment ready if the active one is half full.
     pub(super) fn prepare_segment(&self) -> Result<(), LogError> {
         let is_half_full = self.appender.lock().is_half_full();
         if is_half_full { self.files.lock().prepare() } else { Ok(()) }
     }
 
-    /// Stops the log: what stands in it has to be carried out, and cannot be.
+    /// Stops the log, because a logged record cannot be applied.
     pub(crate) fn stop(&self, lsn: Lsn, source: StorageError) -> LogError {
         self.poison(LogError::Replay { lsn, source })
     }
