@@ -1,4 +1,11 @@
-//! What can go wrong in this engine. Callers see [`StorageError`]; the detail here is its source.
+//! The errors of the engine. Callers see a [`StorageError`]; the error of this module is its source.
+//!
+//! | cause | kind for the caller |
+//! |---|---|
+//! | the device or a file fails | `Io` |
+//! | a block or record fails its checks | `Corrupt`, as [`BetreeError::Range`] with the keys that cannot be read |
+//! | the page is not in memory | `WouldBlock` |
+//! | a wrong argument | `InvalidInput`, `NotFound`, `TooLarge` |
 
 use std::sync::Arc;
 
@@ -11,13 +18,14 @@ use crate::space::SpaceError;
 /// An error of the engine.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BetreeError {
-    /// The data file, the log, or a backup; [`SpaceError`], [`LogError`] or `BackupError` is the source.
+    /// The data file, the log or a backup failed. [`SpaceError`], [`LogError`] or `BackupError` is the
+    /// source.
     #[error("{0}")]
     Substrate(#[source] StorageError),
     /// A thread could not be started.
     #[error("background work cannot start: {0}")]
     Threads(#[source] std::sync::Arc<pando_environment::EnvironmentError>),
-    /// A block has its checksum, but its content makes no sense.
+    /// A block passes its checksum, but its content cannot be decoded.
     #[error("data.0000, block at byte {offset}: {source}")]
     Format {
         /// Where it begins.
@@ -25,7 +33,7 @@ pub enum BetreeError {
         /// What is wrong.
         source: FormatError,
     },
-    /// A log record has its checksum, but its content makes no sense.
+    /// A log record passes its checksum, but its content cannot be decoded.
     #[error("the log record {lsn}: {source}")]
     Record {
         /// Which one.
@@ -33,12 +41,12 @@ pub enum BetreeError {
         /// What is wrong.
         source: FormatError,
     },
-    /// Blocks are whole, but what lies higher in a tree is not newer than what lies below it.
+    /// Blocks pass their checks, but a tree holds a version above one of the same key that is newer.
     #[error(
         "a tree holds a version of a key above one that is newer: restore it from a backup, and report this"
     )]
     VersionOrder,
-    /// A block that part of a tree depends on cannot be read. The rest of the tree can.
+    /// A block of a tree cannot be read. Keys outside the range stay readable.
     #[error("{tree} ({name}) cannot be read from key {from} to key {to}: {source}")]
     Range {
         /// The tree.
@@ -52,7 +60,7 @@ pub enum BetreeError {
         /// What is wrong.
         source: Box<BetreeError>,
     },
-    /// The answer needs the device; with the read that is missing, where an event loop could make it.
+    /// The answer needs the device. The missed read is attached where an event loop could make it.
     #[error("the answer needs the device")]
     WouldBlock(Option<Arc<dyn MissedRead>>),
     /// The engine was closed.
@@ -64,7 +72,7 @@ pub enum BetreeError {
     /// A tree of that name exists.
     #[error("a tree named {0:?} exists")]
     NameTaken(String),
-    /// A name that a tree cannot have.
+    /// A tree cannot have this name.
     #[error("a tree's name has at most {limit} bytes, this one has {bytes}")]
     NameTooLong {
         /// Its length.
@@ -80,7 +88,7 @@ pub enum BetreeError {
         /// Those that exist.
         known: &'static str,
     },
-    /// A value that an option cannot have.
+    /// An option cannot have this value.
     #[error("option {name} cannot be {value:?}: {expected}")]
     BadOption {
         /// The option.
@@ -90,7 +98,7 @@ pub enum BetreeError {
         /// What it could be.
         expected: &'static str,
     },
-    /// There is no room for another version of the settings.
+    /// The settings have been changed too often since the store was opened.
     #[error(
         "settings have had {limit} different values since the store was opened: open it again to change them further"
     )]
@@ -98,7 +106,7 @@ pub enum BetreeError {
         /// How many there is room for.
         limit: usize,
     },
-    /// A snapshot that cannot be begun at.
+    /// A transaction cannot begin at this snapshot.
     #[error("the snapshot {asked} is not kept: from {oldest} to {newest} there are some")]
     NoSnapshot {
         /// The snapshot wanted.
@@ -108,10 +116,10 @@ pub enum BetreeError {
         /// The newest.
         newest: u64,
     },
-    /// A load of a tree that has something.
+    /// A bulk load of a tree that has entries.
     #[error("{0} has entries already and cannot be loaded")]
     LoadNotEmpty(TreeId),
-    /// A load whose keys do not ascend.
+    /// A bulk load whose keys do not ascend.
     #[error("entry {entry} of a load of {tree} does not ascend")]
     LoadOrder {
         /// The tree.
@@ -119,7 +127,7 @@ pub enum BetreeError {
         /// The number of the entry that does not come after the one before.
         entry: u64,
     },
-    /// More writes than a transaction can have.
+    /// A transaction writes more than the limit.
     #[error(
         "a transaction has written {bytes} bytes, and may write {limit}: commit in smaller steps, or raise transactionLimit"
     )]
@@ -129,7 +137,7 @@ pub enum BetreeError {
         /// The greatest.
         limit: usize,
     },
-    /// The merges of a large transaction are more than can be applied at once.
+    /// A large transaction has more merges than can be applied at once.
     #[error(
         "a transaction has more than {limit} bytes of merges beside its other writes: commit in smaller steps"
     )]
@@ -137,7 +145,7 @@ pub enum BetreeError {
         /// The greatest number of bytes, of keys and operands.
         limit: usize,
     },
-    /// What a transaction has put out of memory; the [`StorageError`] says what happened to it.
+    /// The spill files of a transaction failed. The [`StorageError`] says how.
     #[error("{0}")]
     Spill(#[source] StorageError),
     /// A large transaction whose writes the device has no room for.
@@ -156,7 +164,7 @@ pub enum BetreeError {
 }
 
 impl BetreeError {
-    /// What the caller must do.
+    /// The action that the caller must take.
     pub fn kind(&self) -> ErrorKind {
         match self {
             BetreeError::Substrate(error) => error.kind(),
@@ -187,7 +195,7 @@ impl BetreeError {
 }
 
 impl BetreeError {
-    /// Whether nothing is wrong but that the disk is full.
+    /// Whether the only problem is that the device is full.
     pub(crate) fn is_no_space(&self) -> bool {
         let BetreeError::Substrate(error) = self else { return false };
         let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<SpaceError>());
@@ -196,7 +204,7 @@ impl BetreeError {
 }
 
 impl BetreeError {
-    /// Whether nothing is wrong but that the log has no room.
+    /// Whether the only problem is that the log has no room.
     pub(crate) fn is_no_log_space(&self) -> bool {
         let BetreeError::Substrate(error) = self else { return false };
         let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<LogError>());
@@ -230,7 +238,7 @@ impl From<BetreeError> for StorageError {
     }
 }
 
-/// The start of a key in hexadecimal: enough to find the place, not to read the data.
+/// The start of a key in hexadecimal: enough to find the place, too little to read the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyText(String);
 

@@ -1,8 +1,10 @@
-//! A door for the fuzzer, which is there only when it is at work (feature `fuzzing`): every decoder of the engine's blocks and records,
-//! and what readers do with the result.
+//! The interface of the fuzz targets (feature `fuzzing`): every decoder of blocks and records, and replay of
+//! a log.
 //!
-//! None may panic or take more memory than a small multiple of what it was given, whatever the bytes; what is decoded and encoded
-//! again is the same.
+//! # Invariants, whatever the bytes
+//! - No decoder panics.
+//! - No decoder takes more memory than a small multiple of its input.
+//! - Decoding an encoded value gives the same value.
 
 use std::path::Path;
 
@@ -25,7 +27,7 @@ use crate::options::Options;
 use crate::space;
 use crate::tree::node::InnerNode;
 
-/// Decodes the bytes in every way that there is.
+/// Gives the bytes to every decoder.
 pub fn decode_all(bytes: &[u8]) {
     page(bytes);
     if let Ok(directory) = Directory::decode(bytes) {
@@ -70,8 +72,8 @@ pub fn decode_all(bytes: &[u8]) {
     crate::backup::decode_for_fuzzing(bytes);
 }
 
-/// Opens a store whose log holds records with these payloads, whole but for what they say. It is refused, or it opens; then it can
-/// be closed, and opens again with the same trees.
+/// Opens a store whose log holds records with these payloads. The records are intact but say anything. The
+/// open is refused or succeeds. If it succeeds, the store closes and opens again with the same trees.
 pub fn replay(bytes: &[u8]) {
     let folder = Path::new("/store");
     let simulation = Environment::simulated(1);
@@ -113,7 +115,8 @@ fn trees_of(engine: &Betree) -> Vec<(String, usize)> {
     trees
 }
 
-/// Inputs for [`decode_all`] and for [`replay`] that are sound: the payloads of all blocks of a small store, and its log.
+/// Valid inputs for [`decode_all`] and [`replay`]: the payloads of all blocks of a small store, and its log
+/// records.
 pub fn examples() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let folder = Path::new("/store");
     let simulation = Environment::simulated(1);
