@@ -1,10 +1,10 @@
-//! What filling an index writes for each entry: by commits of sorted chunks, as of documents that are read in the order of other
-//! keys, and by one load.
+//! Write amplification of filling an index: by commits of sorted chunks (documents read in the order of other
+//! keys), and by one bulk load.
 //!
 //! `cargo run --release -p pando-betree --example bulk_load -- FOLDER [ENTRIES] [CACHE_MB]`
 //!
-//! Entries have random keys of 22 bytes (8 random, 14 of a counter) and no value. What counts is written by the log and to the data
-//! file until the tree is on the device.
+//! Entries have random keys of 22 bytes (8 random, 14 of a counter) and no value. The result counts the bytes
+//! that are written to the log and to the data file until the tree is on the device.
 
 use std::path::{Path, PathBuf};
 

@@ -1,14 +1,16 @@
-//! How evenly a store takes documents with three secondary indexes, while its data grows to many times its cache.
+//! The evenness of inserts of documents with three secondary indexes, while the data grows to many times the
+//! cache.
 //!
-//! `cargo run --release -p pando-betree --example iibench_shape -- FOLDER [DOCUMENTS] [CACHE_MB] [THREADS] [BATCH] [NAME=VALUE …]`
+//! `cargo run --release -p pando-betree --example iibench_shape -- FOLDER [DOCUMENTS] [CACHE_MB] [THREADS]
+//! [BATCH] [NAME=VALUE …]`
 //!
-//! Documents of 300 bytes come under ascending keys, their index entries under random ones, BATCH documents a commit. NAME=VALUE
-//! are options of the engine. Printed are a line a second (documents, the slowest commit, what each thread did with the
-//! second) and at the end the measures: the rate of each tenth, the slowest second against the median, pauses, bytes and
-//! reads a document, and where the time of the slowest commits went.
+//! Documents of 300 bytes have ascending keys, their index entries random ones. A commit has BATCH documents.
+//! NAME=VALUE are options of the engine. The output is a line a second: documents, the slowest commit, and
+//! how each thread spent the second. At the end come the rate of each tenth, the slowest second against the
+//! median, pauses, bytes and reads a document, and the time of the slowest commits by cause.
 //!
-//! Where time goes is told by the kernel (`schedstat`): on a processor, waiting for one, or asleep. A machine that others use,
-//! too, shows in the waiting. The folder must not exist yet; it is removed.
+//! The kernel tells how time was spent (`schedstat`): on a processor, waiting for one, or asleep. A machine
+//! with other users shows in the waiting. The folder must not exist yet; it is removed.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

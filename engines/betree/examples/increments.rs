@@ -1,10 +1,12 @@
-//! What counting costs where nobody asks for the count: random increments of very many counters, blind or by a get and a put.
+//! The cost of random increments of very many counters, blind or by a get and a put.
 //!
-//! `cargo run --release -p pando-betree --example increments -- FOLDER [HOW] [INCREMENTS] [COUNTERS] [CACHE_MB] [THREADS]`
+//! `cargo run --release -p pando-betree --example increments -- FOLDER [HOW] [INCREMENTS] [COUNTERS]
+//! [CACHE_MB] [THREADS]`
 //!
-//! HOW is `blind` (merges) or `update` (get, put with an intent; what conflicts is done again). The counters are loaded first, of eight
-//! bytes under keys of 24. A transaction increments ten. At the end a checkpoint is made, which is counted along, and the sum of all
-//! counters must be what it was and the increments. The folder must not exist yet; it is left behind.
+//! HOW is `blind` (merges) or `update` (get, put with an intent; a conflict is retried). First the counters
+//! are loaded, of eight bytes under keys of 24. A transaction increments ten. A checkpoint at the end is part
+//! of the measurement. The sum of all counters must be the initial sum plus the increments. The folder must
+//! not exist yet; it is kept.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,10 +1,12 @@
-//! What one transaction takes that is larger than the cache: memory, bytes written for each byte, and what others wait meanwhile.
+//! The cost of one transaction that is larger than the cache: memory, write amplification, and waits of other
+//! commits.
 //!
-//! `cargo run --release -p pando-betree --example large_transaction -- FOLDER [MB] [CACHE_MB]`, and again with `replay` behind it:
-//! with `PANDO_STOP=1` the first run ends right after the commit, and the second replays its log.
+//! `cargo run --release -p pando-betree --example large_transaction -- FOLDER [MB] [CACHE_MB]`, and again
+//! with `replay` behind it: with `PANDO_STOP=1` the first run ends right after the commit, and the second
+//! replays its log.
 //!
-//! Entries have random keys of 16 bytes and values of 240, of which half are random. Beside the transaction another thread commits
-//! small ones, one a millisecond at most.
+//! Entries have random keys of 16 bytes and values of 240, of which half are random. Another thread makes
+//! small commits meanwhile, at most one a millisecond.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,8 +84,8 @@ fn write(engine: &Betree, tree: TreeId, entries: u64) -> Result<(), StorageError
     Ok(())
 }
 
-/// Commits until it is over; how long each took until it was visible, and how many were refused: what the large one claims is known by
-/// filters, which take two keys in a hundred for theirs.
+/// Commits until it is over; how long each took until it was visible, and how many were refused: what the
+/// large one claims is known by filters, which take two keys in a hundred for theirs.
 fn commit_small(
     engine: &Betree,
     tree: TreeId,

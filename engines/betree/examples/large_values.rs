@@ -1,11 +1,15 @@
-//! What documents of some kilobytes cost under random keys, in pages or out of line: bytes written for each, reads for each get, room.
+//! The cost of documents of some kilobytes under random keys, in pages or out of line: bytes written for
+//! each, reads for each get, space.
 //!
-//! `cargo run --release -p pando-betree --example large_values -- FOLDER LARGE_VALUE_SIZE [DOCUMENTS] [DOCUMENT_BYTES] [CACHE_MB]`
+//! `cargo run --release -p pando-betree --example large_values -- FOLDER LARGE_VALUE_SIZE [DOCUMENTS]
+//! [DOCUMENT_BYTES] [CACHE_MB]`
 //!
-//! Each document is inserted in a transaction of its own together with an entry of an index on another field; then as many random ones are
-//! updated, which writes the document anew and moves its index entry; then random ones are read, by key and by scans of ten.
-//! Documents compress to about two fifths, as text with random parts does. Counters only: nothing is timed. LARGE_VALUE_SIZE 32MB keeps
-//! everything in pages. The folder must not exist yet; it is left behind.
+//! 1. Each document is inserted in a transaction of its own, with an entry of an index on another field.
+//! 2. As many random ones are updated. An update writes the document anew and moves its index entry.
+//! 3. Random ones are read, by key and by scans of ten.
+//!
+//! Documents compress to about two fifths, as text with random parts does. The output has counters only, no
+//! times. LARGE_VALUE_SIZE 32MB keeps all values in pages. The folder must not exist yet; it is kept.
 
 use std::path::PathBuf;
 

@@ -1,11 +1,14 @@
 //! A small measurement of the engine alone: loads documents with one secondary index, then reads them back.
 //!
-//! `cargo run --release -p pando-betree --example load_and_get -- FOLDER [DOCUMENTS] [CACHE_MB] [LOG_BUDGET_MB]`
+//! `cargo run --release -p pando-betree --example load_and_get -- FOLDER [DOCUMENTS] [CACHE_MB]
+//! [LOG_BUDGET_MB]`
 //!
-//! In a folder that has the documents already (the process was killed, say) they are read only. So it also measures replay.
+//! A folder that has the documents already, of a killed process for example, is only read. So the example
+//! measures replay too.
 //!
-//! Documents have 217 bytes of which a third is random; keys ascend; the index is on a random number. Commits hold 1000
-//! documents and are `Logged`. What is printed: entries per second, time per cached get, bytes on disk, figures of the engine.
+//! Documents have 217 bytes, of which a third is random. Keys ascend; the index is on a random number.
+//! Commits have 1000 documents and are `Logged`. The output has entries per second, time per cached get,
+//! bytes on disk, and statistics of the engine.
 
 use std::path::PathBuf;
 use std::time::Instant;

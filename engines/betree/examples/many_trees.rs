@@ -1,10 +1,10 @@
-//! What many small trees cost: to open a store of them, in memory, and at a checkpoint.
+//! The cost of many small trees: to open their store, in memory, and at a checkpoint.
 //!
 //! `cargo run --release -p pando-betree --example many_trees -- FOLDER [TREES] [KEYS]`
 //!
-//! Makes a store of TREES trees of KEYS keys each, closes it, and opens it in a process of its own, which says how long that took
-//! and how much memory it has then, after every tree was read, and after a write to every tree; and how long checkpoints take.
-//! The folder must not exist yet; it is removed.
+//! Makes a store of TREES trees of KEYS keys each, closes it, and opens it in another process. The output has
+//! the time of the open, the memory after it, after a read of every tree and after a write to every tree, and
+//! the time of checkpoints. The folder must not exist yet; it is removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

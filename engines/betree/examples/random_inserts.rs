@@ -1,10 +1,13 @@
-//! What random inserts into a tree much larger than its buffers cost: bytes written for each entry, and reads for each get.
+//! The cost of random inserts into a tree much larger than its buffers: bytes written for each entry, and
+//! reads for each get.
 //!
-//! `cargo run --release -p pando-betree --example random_inserts -- FOLDER [WHAT] [ENTRIES] [CACHE_MB] [BUFFER_PERCENT]`
+//! `cargo run --release -p pando-betree --example random_inserts -- FOLDER [WHAT] [ENTRIES] [CACHE_MB]
+//! [BUFFER_PERCENT]`
 //!
-//! WHAT is `index` (keys of 30 bytes, of which 9 are random, without values) or `documents` (300 bytes under random keys of 12).
-//! After the load: gets of random keys that are there, and of keys that are not; then short scans. BUFFER_PERCENT 0 merges
-//! straight into leaves, as a B-tree would. The folder must not exist yet; it is left behind.
+//! WHAT is `index` (keys of 30 bytes, of which 9 are random, without values) or `documents` (300 bytes under
+//! random keys of 12). After the load come gets of present keys, gets of absent keys, and short scans. With
+//! BUFFER_PERCENT 0 flushes go straight into leaves, as in a B-tree. The folder must not exist yet; it is
+//! kept.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

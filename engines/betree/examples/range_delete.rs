@@ -1,10 +1,12 @@
-//! What it takes to delete half of a tree: by one range delete, and key by key, as every engine without one does it.
+//! The cost of deleting half of a tree: by one range delete, and key by key as in an engine without range
+//! deletes.
 //!
 //! `cargo run --release -p pando-betree --example range_delete -- FOLDER [ENTRIES] [CACHE_MB]`
 //!
-//! Both stores are filled alike, in order: keys of 16 bytes, values of 240 of which half are random. Then the middle half goes. Key by key a
-//! transaction takes 10,000 keys, scanned and deleted. Figures of the device are those of the engine's counters, up to the commit, and up to
-//! where all of it is worked in and checkpointed.
+//! Both stores are filled alike, in order: keys of 16 bytes, values of 240, of which half are random. Then
+//! the middle half is deleted. Key by key, a transaction scans and deletes 10,000 keys. Device figures are
+//! the engine's counters, first up to the commit, then up to the point where the delete is applied and
+//! checkpointed.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,12 @@
-//! Writes the store that shows later programs what this one's format was: once for each format that is frozen.
+//! Writes the sample store of a frozen format, which later programs are tested with. It runs once for each
+//! format.
 //!
 //! ```text
 //! cargo run -p pando-betree --example store_of_this_format -- engines/betree/tests/stores/version-2
 //! ```
 //!
-//! The store is copied while it is open: what was written last stands in its log. A store that is there is not written again, for it would show
-//! what a later program writes.
+//! The store is copied while it is open, so that its log holds the last writes. An existing store is not
+//! written again: it would show the writes of a later program.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

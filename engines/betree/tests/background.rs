@@ -1,4 +1,5 @@
-//! What background work does when, by figures: old writes leave the buffers, hot ones stay, reads have their way when it is quiet.
+//! The timing of background work, by counters: old writes leave the buffers, hot ones stay, reads go first
+//! when it is quiet.
 
 use std::path::Path;
 use std::sync::Arc;

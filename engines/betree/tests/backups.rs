@@ -1,4 +1,5 @@
-//! Hot backups: what each holds, whatever goes on meanwhile and wherever the power goes, and what is said of damaged ones.
+//! Hot backups: their content, whatever goes on meanwhile and wherever the power fails, and the errors for
+//! damaged ones.
 
 mod history;
 

@@ -1,10 +1,11 @@
-//! Short histories, cut off at every single call that changes the disk.
+//! Short histories, cut off at every call that changes the disk.
 
 mod history;
 
 use history::{Ending, shrinking};
 
-/// Runs a history with the power cut at a call (or not); how many calls it made, and how many slices were waiting in inner nodes.
+/// Runs a history with the power cut at a call (or not); how many calls it made, and how many slices were
+/// waiting in inner nodes.
 fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> (u64, u64) {
     shrinking::run(seed, |history| (history.live_twice(steps, call, ending), history.slices_seen))
 }

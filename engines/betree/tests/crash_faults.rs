@@ -1,4 +1,4 @@
-//! Disks that are full, that fail, and that lie: what was acknowledged stays, and nothing wrong is ever returned.
+//! Disks that are full, that fail, and that lie: acknowledged commits stay, and no wrong data is returned.
 
 mod history;
 
@@ -146,7 +146,8 @@ fn failing_reads_and_writes_are_errors_of_the_device_and_pass() {
                     FaultRule::new(Operation::Write, fault).on("data.0000").after(random.below(4)).times(2);
                 history.simulation.disk.inject(rule);
                 let kinds = history.run_through_errors(40);
-                // A superblock that could not be written leaves it open which of two the next open finds: that stops the engine.
+                // A superblock that could not be written leaves it open which of two the next open finds:
+                // that stops the engine.
                 if kinds.contains(&ErrorKind::Closed) {
                     break;
                 }

@@ -1,4 +1,5 @@
-//! A disk that is full, decays, or fails to sync: errors are clear, nothing wrong is returned, nothing acknowledged is lost.
+//! A disk that is full, decays, or fails to sync: errors are clear, no wrong data is returned, no
+//! acknowledged commit is lost.
 
 use std::path::Path;
 use std::sync::Arc;

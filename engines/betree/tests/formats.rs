@@ -1,7 +1,7 @@
-//! Stores of every frozen format are opened, read and written by this program: files as programs of that time left them, with a log to be replayed.
+//! Stores of every frozen format: this program opens, reads and writes them, and replays their logs.
 //!
-//! `examples/store_of_this_format.rs` made them. Never change what lies in `tests/stores/version-N`, nor `content.rs`, which says what they hold:
-//! another format gets another folder.
+//! `examples/store_of_this_format.rs` made the files. Never change the files in `tests/stores/version-N`, nor
+//! `content.rs`, which has their content. A new format gets a new folder.
 
 use std::collections::BTreeMap;
 use std::fs;

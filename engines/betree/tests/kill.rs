@@ -1,9 +1,10 @@
-//! A process that writes is killed again and again; what it was told is `Logged` must be there, whole, with its index.
+//! Repeated kills of a writing process: every commit that was acknowledged as `Logged` must be there, with
+//! its index entries.
 //!
-//! The child is this test binary itself, started with a folder in its environment. It runs three threads; each commits
-//! documents with an index entry in another tree, and writes the number of each acknowledged one to its own pipe-like file,
-//! one `write` call a number, which survives the kill as the log does. The parent kills it after a few dozen milliseconds,
-//! opens the store, and checks that
+//! The child is this test binary itself, started with a folder in its environment. It runs three threads;
+//! each commits documents with an index entry in another tree, and writes the number of each acknowledged one
+//! to its own pipe-like file, one `write` call a number, which survives the kill as the log does. The parent
+//! kills it after a few dozen milliseconds, opens the store, and checks that
 //! - every acknowledged number is there, with the value that belongs to it;
 //! - documents and index entries are exactly each other's;
 //! - the store goes on from there: the next child continues in the same folder.

@@ -1,8 +1,10 @@
-//! A process that makes large commits is killed again and again: each is there whole or not at all, and whole once it was told.
+//! Repeated kills of a process with large commits: each commit is there as a whole or not at all, and is
+//! there once acknowledged.
 //!
-//! The child is this test binary itself, started with a folder in its environment. It gives all documents the number of the round in
-//! one transaction, ten times larger than the memory for it, and writes the number down once the commit is `Logged`. Beside it a
-//! thread commits small ones. The parent kills it, opens the store, and finds all documents with one number, at least the last told.
+//! The child is this test binary itself, started with a folder in its environment. In one transaction, ten
+//! times larger than its memory limit, it gives all documents the number of the round. It writes the number
+//! down once the commit is `Logged`. Another thread makes small commits. The parent kills the child and opens
+//! the store. All documents must have one number, at least the last that was written down.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is one test")]
 

@@ -1,4 +1,4 @@
-//! Transactions that are larger than the memory for them: beside others, on a disk that is full, and given up.
+//! Transactions that are larger than their memory limit: beside others, on a full disk, and rolled back.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! Values in blocks of their own: written once, found by every kind of read, and gone with all of their room when nothing needs them.
+//! Values in blocks of their own: written once, found by every kind of read, and freed with all of their
+//! space.
 //!
-//! That they survive crashes, power cuts, backups and moves is for the histories to show (`tests/history`), in which a part of the
-//! values is large.
+//! The histories (`tests/history`) show that they survive crashes, power cuts, backups and relocation: a part
+//! of their values is large.
 
 use std::path::Path;
 use std::sync::Arc;

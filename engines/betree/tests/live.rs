@@ -1,4 +1,4 @@
-//! What can be asked of a store and changed while it is open: settings, layouts of trees, figures, waits, checks.
+//! Inspection and changes of an open store: settings, tree options, statistics, waits, checks.
 
 mod history;
 

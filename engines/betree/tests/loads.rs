@@ -1,4 +1,5 @@
-//! Loading an empty tree: full leaves, nothing or all after a crash, and room that comes back after a failure.
+//! Bulk loads of an empty tree: full leaves, all or none of the entries after a crash, and space that is
+//! freed after a failure.
 
 mod history;
 

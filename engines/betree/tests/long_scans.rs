@@ -1,5 +1,5 @@
-//! Long scans, beside which others read and decode what comes next: right in both directions, whoever is faster, whoever writes
-//! meanwhile, and whatever is damaged.
+//! Long scans with prefetch by other threads: correct in both directions, with any timing, with concurrent
+//! writes, and with damage.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -115,7 +115,8 @@ fn range(from: u64, to: u64) -> KeyRange {
     KeyRange { lower: Bound::Included(key(from)), upper: Bound::Excluded(key(to)) }
 }
 
-/// Scans of all and of parts, in both directions: each finds every entry once, in order, and of one commit all or nothing.
+/// Scans of all and of parts, in both directions: each finds every entry once, in order, and of one commit
+/// all or nothing.
 fn check_all(engine: &Betree, tree: TreeId, between: impl Fn() + Copy) {
     for (from, to) in [(0, ENTRIES), (3_000, 3_700), (5_001, 15_000), (ENTRIES - 5, ENTRIES)] {
         for direction in [Direction::Forward, Direction::Backward] {

@@ -1,4 +1,5 @@
-//! What merges, cursors and callers have in their hands counts against the limit of memory, and pages make room for it.
+//! Memory accounts: the memory of flushes, cursors and callers counts against the memory limit, and pages
+//! make room for it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -255,7 +256,8 @@ fn the_work_of_merges_counts_and_is_forgotten_some_seconds_after_they_end() {
     store.pass(1);
     assert!(store.figure("flushes.count") > 10);
     let work = store.figure("cache.working_bytes");
-    // A buffer, what waits in nodes for it, leaves: some times the size of a partition, less than all that was merged.
+    // A buffer, what waits in nodes for it, leaves: some times the size of a partition, less than all that
+    // was merged.
     assert!(work > (64 << 10) && work < LIMIT / 2, "{work} bytes");
     let counted = store.figure("cache.counted_bytes");
     assert!(counted <= LIMIT + LIMIT / 16, "{counted} bytes count");

@@ -1,6 +1,8 @@
-//! Merges on their way down: what they cost readers, what they do to large values, and that each counts once whoever else is at work.
+//! Merge operators on their way down a tree: their cost to readers, their effect on large values, and that
+//! each counts once.
 //!
-//! That they survive crashes and agree with a model is for the model test, the metamorphic test and the histories to show.
+//! The model test, the metamorphic test and the histories show that merges survive crashes and agree with a
+//! model.
 
 use std::path::Path;
 use std::sync::Arc;

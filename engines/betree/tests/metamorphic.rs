@@ -1,19 +1,21 @@
-//! One random stream of operations, many configurations, the same answers.
+//! Metamorphic test: one random stream of operations, many configurations, the same answers.
 //!
-//! The [stream](stream) is drawn from the seed alone and never looks at an answer. Each configuration [runs](run) it on a disk of its own,
-//! with background work at moments of its own; what it answers (every get, every scan, forwards and backwards, at the newest
-//! and at old snapshots, before and after reopening, and after the process has died) is written down line by line. All lines must
-//! be equal: whether writes wait in runs or go straight into leaves (always, or now and then as trees are laid out anew while they
-//! are open), with filters and without, in memory or out of it, must not be seen.
+//! The [stream](stream) is drawn from the seed alone and never depends on an answer. Each configuration
+//! [runs](run) it on a disk of its own, with its own timing of background work. Its answers are written down
+//! line by line: every get and scan, forwards and backwards, at the newest and at old snapshots, before and
+//! after reopening, and after a kill. All lines must be equal. Runs or no runs, filters or none, and changes
+//! of tree options must not show.
 //!
-//! Beside commits there are [writers](writers) that are under way for several steps, and go out of memory; trees that are [loaded](trees) and
-//! dropped, and go on being read by whoever began before; and [backups](backups), each of which is restored and read. A write or a load that
-//! is refused, and why, is an answer, too.
+//! Other activities: [writers](writers) whose transactions last several steps and spill; trees that are
+//! [loaded](trees) and dropped while readers that began before go on; and [backups](backups), each of which
+//! is restored and read. A refused write or load, and its reason, is an answer too.
 //!
-//! Every configuration but the usual one is tiny, so that leaves and nodes split, runs are written, united and flushed, and
-//! pages leave the cache, all within a few hundred operations. `verify` checks each store at the end.
+//! Every configuration but the usual one is tiny. So leaves and nodes split, runs are written, merged and
+//! flushed, and pages are evicted, all within a few hundred operations. `verify` checks each store at the
+//! end.
 //!
-//! A stream that fails is run again and again with fewer steps; what is left is printed, and `PANDO_SEED=3 PANDO_OPERATIONS=8,21` runs it.
+//! A stream that fails is shrunk: it is run with fewer steps as long as it fails. The rest is printed;
+//! `PANDO_SEED=3 PANDO_OPERATIONS=8,21` runs it.
 
 #[path = "metamorphic/backups.rs"]
 mod backups;

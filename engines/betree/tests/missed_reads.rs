@@ -1,4 +1,5 @@
-//! Reads that must not block: each refusal names the block that is missing, and once its bytes are there the same read is answered.
+//! Reads that must not block: each refusal names the missing block. Once its bytes are there, the same read
+//! is answered.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +42,8 @@ fn cold(folder: &Path) -> (Arc<Betree>, TreeId) {
     (open(folder), tree)
 }
 
-/// Reads a key from memory, and does the reads that are missing; how many those were. Nodes are loaded by a blocking read.
+/// Reads a key from memory, and does the reads that are missing; how many those were. Nodes are loaded by a
+/// blocking read.
 fn get(reader: &dyn Transaction, tree: TreeId, number: u32, reads: &mut u32) -> Option<Vec<u8>> {
     for _ in 0..10 {
         let error: StorageError = match reader.get(tree, &key(number), BlockingMode::CachedOnly) {

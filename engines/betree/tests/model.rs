@@ -1,12 +1,13 @@
-//! Random operations under random tiny configurations, against a plain map of versions.
+//! Model test: random operations under random tiny configurations, compared with a plain map of versions.
 //!
-//! Pages of 64 to 256 bytes, leaves of half a KB to 4 KB, fanout 4, caches of a few pages and buffers of a few entries: every
-//! split, merge, eviction, freeze and checkpoint happens within a few dozen operations. Background steps run one at a time,
-//! where the seed says, on the simulated disk; so a run is replayed by its seed, which every failure names:
-//! `PANDO_SEED=123 cargo test -p pando-betree --test model`. `PANDO_RUNS=1000` runs so many seeds of each test.
-//! A run that fails is run again and again with fewer operations; `PANDO_OPERATIONS=3,17,40`, which the failure names, runs just those.
+//! Pages have 64 to 256 bytes, leaves half a KB to 4 KB, nodes four children, caches a few pages and buffers
+//! a few entries. So every split, merge, eviction, freeze and checkpoint happens within a few dozen
+//! operations. Background steps run one at a time, when the seed says so, on the simulated disk. A failure
+//! names its seed, which repeats the run: `PANDO_SEED=123 cargo test -p pando-betree --test model`.
+//! `PANDO_RUNS=1000` runs that many seeds of each test. A failing run is shrunk to fewer operations. The
+//! failure names them, and `PANDO_OPERATIONS=3,17,40` runs only those.
 //!
-//! After each end of the store, clean or by a killed process, `verify` must find nothing.
+//! After each end of the store, clean or by a kill, `verify` must find no damage.
 
 #[path = "model/history.rs"]
 mod history;
@@ -33,8 +34,8 @@ fn operations(count: usize) -> Vec<usize> {
     std::env::var("PANDO_OPERATIONS").map_or((0..count).collect(), |numbers| shrink::parse(&numbers))
 }
 
-/// One run from beginning to end, having planted a failure behind the last of `planted`, where all of them are among the operations;
-/// the slices that it met.
+/// One run from beginning to end, having planted a failure behind the last of `planted`, where all of them
+/// are among the operations; the slices that it met.
 fn live(seed: u64, operations: &[usize], planted: &[usize]) -> u64 {
     let mut run = Run::new(seed);
     for operation in operations {

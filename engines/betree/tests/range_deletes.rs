@@ -1,4 +1,5 @@
-//! Range deletes by messages: what goes unread, what is given back, who still sees what was there, and where a restart finds them.
+//! Range deletes: leaves that are not read, space that is freed, snapshots that still see the keys, and
+//! restarts.
 
 use std::ops::Bound;
 use std::path::Path;

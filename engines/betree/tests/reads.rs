@@ -1,4 +1,5 @@
-//! What reads cost, by figures: long scans read with few calls and leave the cache to others, filters of leaves spare lookups.
+//! The cost of reads, by counters: long scans use few device calls and spare the cache; leaf filters spare
+//! lookups.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Processes that are killed again and again: each opening replays what its predecessor wrote, not what all of them wrote.
+//! Repeated kills: each open replays the log of the process before it, not of all of them.
 
 use std::path::Path;
 use std::sync::Arc;

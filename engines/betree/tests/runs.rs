@@ -1,4 +1,5 @@
-//! What runs are for, by figures: random inserts write little, ascending ones write everything once, reads stay short.
+//! The benefit of runs, by counters: random inserts write little, ascending ones write each entry once, reads
+//! stay short.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -170,7 +171,8 @@ fn keys_that_are_overwritten_again_and_again_stay_in_the_buffers_if_there_is_roo
     store.put((0..120_000).map(|_| random.below(450) << 55), &[b'w'; 100]);
     let merged = store.figure("flushes.entries") - merged_before;
     assert!(merged < 24_000, "{merged} of 120,000 writes were merged");
-    // Commits drop what those before them have left: two versions of all keys would be 203,000 bytes, and swept again and again.
+    // Commits drop what those before them have left: two versions of all keys would be 203,000 bytes, and
+    // swept again and again.
     let (buffered, swept) = (store.figure("buffers.bytes"), store.figure("buffers.swept_bytes"));
     assert!(
         buffered < 175_000 && swept < 100_000,

@@ -1,8 +1,8 @@
 //! Writers, readers and background work at the same time, in real threads, over nodes that hold runs.
 //!
-//! Keys form groups of four that lie far apart. A commit writes one value to all of a group, or deletes all of it; so whatever
-//! snapshot a reader has, by gets or by a scan through everything, the four must agree. Flushes, splits, checkpoints and
-//! evictions go on meanwhile: leaves have a kilobyte, nodes four children.
+//! Keys form groups of four that lie far apart. A commit writes one value to all keys of a group, or deletes
+//! all of them. So the four must agree in every snapshot, by gets or by a scan. Flushes, splits, checkpoints
+//! and evictions go on meanwhile: leaves have a kilobyte, nodes four children.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Backups that are made while a history goes on, and the question whether each holds what its moment had.
+//! Backups that are made while a history goes on. Each must hold the state of its moment.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The question itself: what an engine shows after a crash, or now, beside what every commit has made.
+//! The comparison of an engine's content, after a crash or now, with the effects of the commits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -107,8 +107,8 @@ impl History {
         self.compare(&mut image, self.commits());
     }
 
-    /// Reads every tree and every key, and checks that what is read without an error is right. How many errors there were:
-    /// all must be of this kind.
+    /// Reads every tree and every key, and checks that what is read without an error is right. How many
+    /// errors there were: all must be of this kind.
     pub fn count_unreadable(&self, kind: ErrorKind) -> usize {
         let reader = self.engine().begin(Begin::READ).expect("a reader begins");
         let image = &self.images[self.commits()];

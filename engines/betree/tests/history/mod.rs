@@ -1,16 +1,17 @@
-//! A history of transactions on the simulated disk, and the question what of it must, may and must not be there afterwards.
+//! A history of transactions on the simulated disk, and the check of the state after a crash.
 //!
-//! Every commit also writes its own number into the tree `anchor`. What an engine shows after a crash is therefore known to be
-//! the state after exactly so many commits, or it is wrong: one entry too many or too few is a hole in the order of commits. And every
-//! commit adds one to a counter there, without reading it: a merge that is lost or applied twice shows.
+//! Every commit also writes its own number into the tree `anchor`. So the content after a crash must be the
+//! state after exactly that many commits. One entry too many or too few is a hole in the order of commits.
+//! Every commit also adds one to a counter there by a merge. A merge that is lost or applied twice shows.
 //!
 //! - *Least*: the number of the last commit that was acknowledged at the durability that the crash respects.
 //! - *Most*: the number of the last commit that was attempted.
 //!
-//! Trees come and go between commits. One whose creation (or drop) came after the last surviving commit may be there or not.
+//! Trees are created and dropped between commits. A tree whose creation (or drop) came after the last
+//! surviving commit may exist or not.
 //!
-//! Steps are numbered, and what each does follows from the seed and its own number alone: a history that fails is
-//! [shrunk](shrinking::run) to the steps that it takes.
+//! Steps are numbered. Each follows from the seed and its own number alone. A failing history is therefore
+//! [shrunk](shrinking::run) to the steps that it needs.
 
 #![allow(dead_code, reason = "each test file uses its part of the history")]
 
@@ -50,8 +51,8 @@ type Image = BTreeMap<String, Content>;
 pub enum Ending {
     /// The power goes: only what is synced is sure.
     PowerCut { seed: u64 },
-    /// The power goes, and the medium then loses the newest superblock, both copies: the one before must lead to all that is
-    /// sure, by way of the log. (Where there is only one superblock, it is left alone.)
+    /// The power goes, and the medium then loses the newest superblock, both copies: the one before must lead
+    /// to all that is sure, by way of the log. (Where there is only one superblock, it is left alone.)
     LostSuperblock { seed: u64 },
     /// The process dies: what is logged is sure as well.
     Kill,
@@ -70,7 +71,8 @@ pub struct History {
     label: String,
     seed: u64,
     random: SeededRandom,
-    /// Steps so far, those included that were left out. Whoever shrinks the history asks for it after a panic.
+    /// Steps so far, those included that were left out. Whoever shrinks the history asks for it after a
+    /// panic.
     steps: Rc<Cell<usize>>,
     /// The steps that are to be run; the others do nothing.
     kept: Option<Vec<usize>>,
@@ -97,7 +99,8 @@ pub struct History {
     pub backups: Option<backups::Backups>,
     /// Whether steps change the layouts of trees, too, and check the open store.
     pub changes_layouts: bool,
-    /// Whether transactions go out of memory after a write or two; then many are larger, and committed in parts.
+    /// Whether transactions go out of memory after a write or two; then many are larger, and committed in
+    /// parts.
     pub spills: bool,
     /// Slices that were waiting in inner nodes when the store was looked at after its end.
     pub slices_seen: u64,
@@ -129,7 +132,8 @@ impl History {
         History::of_steps(seed, None, Rc::default())
     }
 
-    /// A history of which only some steps are run, by their numbers; all for `None`. It counts its steps in `steps`.
+    /// A history of which only some steps are run, by their numbers; all for `None`. It counts its steps in
+    /// `steps`.
     fn of_steps(seed: u64, kept: Option<Vec<usize>>, steps: Rc<Cell<usize>>) -> History {
         History {
             simulation: Environment::simulated(seed),
@@ -165,8 +169,8 @@ impl History {
         self.label = label;
     }
 
-    /// Goes on until a call at which the power goes (or to the last step), ends so, recovers, and has a second life, whose clean end is
-    /// a clean end. How many calls the first life made.
+    /// Goes on until a call at which the power goes (or to the last step), ends so, recovers, and has a
+    /// second life, whose clean end is a clean end. How many calls the first life made.
     pub fn live_twice(&mut self, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
         if let Some(call) = call {
             self.set_label(format!("{}, call {call}, {ending:?}", self.label));
@@ -219,8 +223,8 @@ impl History {
         (0..steps).try_for_each(|_| self.step())
     }
 
-    /// Steps, and goes on after errors; how many there were, and the kinds they were of. A commit that fails has not happened,
-    /// which the next comparison shows.
+    /// Steps, and goes on after errors; how many there were, and the kinds they were of. A commit that fails
+    /// has not happened, which the next comparison shows.
     pub fn run_through_errors(&mut self, steps: u64) -> Vec<ErrorKind> {
         let mut kinds = Vec::new();
         for _ in 0..steps {
@@ -231,7 +235,8 @@ impl History {
         kinds
     }
 
-    /// One thing that happens: mostly a commit, now and then a checkpoint, a tree that comes or goes, background work.
+    /// One thing that happens: mostly a commit, now and then a checkpoint, a tree that comes or goes,
+    /// background work.
     pub fn step(&mut self) -> Result<(), StorageError> {
         let number = self.steps.get();
         self.steps.set(number + 1);
@@ -264,7 +269,8 @@ impl History {
             }
             9 | 10 => self.turn_reader(),
             11 => {
-                // Long enough for a checkpoint in the background, which leaves to the log what is still buffered.
+                // Long enough for a checkpoint in the background, which leaves to the log what is still
+                // buffered.
                 self.simulation.clock.advance(std::time::Duration::from_secs(61));
                 self.simulation.tasks.run_until_idle();
                 Ok(())
@@ -410,7 +416,8 @@ impl History {
     /// A reader keeps its snapshot whatever happens meanwhile.
     fn turn_reader(&mut self) -> Result<(), StorageError> {
         match self.reader.take() {
-            // Where the log's device has refused a commit that was visible already, a new reader sees it; then there are no further ones.
+            // Where the log's device has refused a commit that was visible already, a new reader sees it;
+            // then there are no further ones.
             None if self.attempted.is_some() => {}
             None => {
                 let transaction = self.engine().begin(Begin::READ)?;

@@ -1,4 +1,4 @@
-//! Runs a test of a history, and makes a history that fails small: steps are left out as long as it fails.
+//! Shrinking of failing histories: steps are left out as long as the test fails.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,8 +7,9 @@ use pando_conformance::shrink::{failure_of, parse, print, shrink};
 
 use super::History;
 
-/// Runs a test on the history of a seed. If it panics it is run again and again with fewer steps, and the panic at last names the fewest that
-/// do. `PANDO_SEED=7 PANDO_STEPS=3,17` runs only these steps of the history of seed 7.
+/// Runs a test on the history of a seed. If it panics it is run again and again with fewer steps, and the
+/// panic at last names the fewest that do. `PANDO_SEED=7 PANDO_STEPS=3,17` runs only these steps of the
+/// history of seed 7.
 ///
 /// The test may count what it sees: the counts of a test that fails are of no use.
 pub fn run<T>(seed: u64, mut test: impl FnMut(&mut History) -> T) -> T {

@@ -1,4 +1,4 @@
-//! Backups of a run: they are begun in one step and finished in a later one, and hold what there was when they were begun.
+//! Backups of a run: they begin in one step, end in a later one, and hold the state at their moment.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,7 +58,8 @@ impl Backups {
         self.under_way = None;
     }
 
-    /// Copies what is left of the one that is under way, and restores it with those that it adds to; what is in it.
+    /// Copies what is left of the one that is under way, and restores it with those that it adds to; what is
+    /// in it.
     pub fn finish(&mut self, environment: &Environment, options: &Options) -> Vec<String> {
         let Some(mut under_way) = self.under_way.take() else { return Vec::new() };
         let extent = loop {

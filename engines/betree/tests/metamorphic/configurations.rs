@@ -1,16 +1,17 @@
-//! The configurations that must not be told apart by their answers.
+//! The configurations, whose answers must be equal.
 
 use pando_betree::Options;
 
 /// As the engine comes. All others are tiny.
 pub const USUAL: &str = "usual";
-/// The configuration that deletes ranges key by key, as the usual one does where they are small; all others do by messages.
+/// The configuration that deletes ranges key by key, as the usual one does where they are small; all others
+/// do by messages.
 const KEY_BY_KEY: &str = "no codec";
 /// The configuration whose trees are laid out anew on the way.
 pub const CHANGING: &str = "laid out anew";
 
-/// How much memory transactions have in the tiny configurations, in turn: with the least every commit is a large one, with the most only
-/// those of several steps.
+/// How much memory transactions have in the tiny configurations, in turn: with the least every commit is a
+/// large one, with the most only those of several steps.
 const TRANSACTION_MEMORY: [u64; 4] = [4_000, 256, 1_000, 2_000];
 
 /// The first three have no runs.

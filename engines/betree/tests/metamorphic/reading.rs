@@ -1,4 +1,4 @@
-//! What is read, as a line of text that can be compared.
+//! The result of a read, as a line of text that can be compared.
 
 use pando_storage::{Batch, BatchLimits, BlockingMode, Direction, KeyRange, ScanEnd, Transaction, TreeId};
 

@@ -1,4 +1,4 @@
-//! A configuration on its way through the stream.
+//! The run of one configuration through the stream.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +68,8 @@ impl Run {
         self.engine.as_ref().expect("the store is open between steps")
     }
 
-    /// The step of this number. What goes on in the background follows from the seed and the number, whatever was before.
+    /// The step of this number. What goes on in the background follows from the seed and the number, whatever
+    /// was before.
     pub fn step(&mut self, number: usize, step: &Step) {
         self.chance = SeededRandom::new(self.seed ^ 0x6d65_7461 ^ ((number as u64 + 1) << 32));
         self.work_in_background();

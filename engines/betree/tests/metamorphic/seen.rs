@@ -1,4 +1,4 @@
-//! What a configuration met on the way through the streams: one that met nothing of something has not tested it.
+//! Coverage: the features that a configuration exercised. A feature that it never met was not tested.
 
 use std::ops::AddAssign;
 

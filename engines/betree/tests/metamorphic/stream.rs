@@ -1,11 +1,12 @@
-//! The stream: what one step of it can be, and how a seed draws them.
+//! The stream: the kinds of steps, and how a seed draws them.
 //!
-//! A step says by numbers which tree, which kept snapshot and which writer it is about. They are taken modulo what there is (and where
-//! there is none nothing is done), so that any part of a stream is a stream, too. The tree 0 is the one that is there from the beginning.
+//! A step names its tree, snapshot and writer by numbers, which are taken modulo the existing ones; without
+//! any, the step does nothing. So any part of a stream is a stream too. Tree 0 exists from the beginning.
 //!
 //! # Keys
-//! Commits write [common keys](key), and keys beyond all others in ascending order. Each writer has a region of its own before those
-//! ([`own_key`]), and meets commits and the other writer in common keys alone, and there seldom: else nothing would ever be committed.
+//! Commits write [common keys](key), and ascending keys beyond all others. Each writer has a region of its
+//! own before those ([`own_key`]). It meets commits and the other writer seldom, in common keys only, else no
+//! commit would succeed.
 
 use std::ops::Bound;
 

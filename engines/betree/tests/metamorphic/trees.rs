@@ -1,5 +1,5 @@
-//! The trees of a run: the one that is there from the beginning, those that were loaded, and those that were dropped, which whoever began
-//! before may go on reading.
+//! The trees of a run: the initial one, loaded ones, and dropped ones, which readers that began before may go
+//! on reading.
 
 use pando_betree::Betree;
 use pando_storage::{
@@ -69,8 +69,8 @@ impl Trees {
         &self.dropped[begun.drops_before..]
     }
 
-    /// Makes a tree and fills it, or drops it again where that is refused; what is said of it. Of the empty tree no more than `deletable` is
-    /// deleted.
+    /// Makes a tree and fills it, or drops it again where that is refused; what is said of it. Of the empty
+    /// tree no more than `deletable` is deleted.
     pub fn load(&mut self, engine: &Betree, name: &str, load: &Load, deletable: &KeyRange) -> Vec<String> {
         let mut answers = Vec::new();
         if self.live.len() == TREES_MAX {
@@ -112,7 +112,8 @@ impl Trees {
     }
 }
 
-/// Which of so many trees a number stands for: 0 for the first, all others for one of the others, if there are any.
+/// Which of so many trees a number stands for: 0 for the first, all others for one of the others, if there
+/// are any.
 fn number_of(number: usize, trees: usize) -> usize {
     match (number, trees) {
         (0, _) | (_, 1) => 0,

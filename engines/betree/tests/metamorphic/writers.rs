@@ -1,9 +1,10 @@
-//! Writers that are under way for several steps, while others commit: with little memory for transactions they go out of memory, and their
-//! commits are large ones.
+//! Writers whose transactions last several steps while others commit. With little memory for transactions
+//! they spill, and their commits are large ones.
 //!
-//! Conflicts follow from keys and the order of steps alone, so that they are answers as all else is. But a range delete claims the whole range
-//! in some configurations, and in others the keys that it sees. So a writer deletes ranges of its own region only, and a commit beside a writer
-//! only ranges of what no writer writes to.
+//! Conflicts follow from keys and the order of steps alone, so they are answers like all others. But a range
+//! delete claims the whole range in some configurations, and only the existing keys in others. So a writer
+//! deletes ranges of its own region only. A commit beside a writer deletes only ranges that no writer writes
+//! to.
 
 use std::ops::Bound;
 

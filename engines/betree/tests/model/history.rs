@@ -101,7 +101,8 @@ impl History {
         ranges.map(|(_, _, time)| *time)
     }
 
-    /// All entries of a tree that a snapshot sees, with a transaction's own writes over its own ranges over them.
+    /// All entries of a tree that a snapshot sees, with a transaction's own writes over its own ranges over
+    /// them.
     pub fn entries(
         &self,
         tree: u32,

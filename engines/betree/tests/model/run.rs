@@ -1,4 +1,5 @@
-//! One run of the model test: a store on a simulated disk, a history that says what it must hold, and a source of chance.
+//! One run of the model test: a store on a simulated disk, the history of its content, and a source of
+//! randomness.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -78,8 +79,8 @@ impl Run {
         panic!("seed {}: {what}; options {:?}", self.seed, self.options)
     }
 
-    /// The operation of this number, and some background work. What it does follows from the seed and its number, whatever was
-    /// before.
+    /// The operation of this number, and some background work. What it does follows from the seed and its
+    /// number, whatever was before.
     pub fn step(&mut self, number: usize) {
         self.random = SeededRandom::new(self.seed ^ ((number as u64 + 1) << 32));
         match self.random.pick(1000) {
@@ -215,7 +216,8 @@ impl Run {
                 };
                 let is_held =
                     self.open.iter().any(own) || self.history.is_erased_since(open.snapshot, tree, &key);
-                // An intent is kept after a rollback to a savepoint, and table entries may be evicted: neither happens here.
+                // An intent is kept after a rollback to a savepoint, and table entries may be evicted:
+                // neither happens here.
                 if !is_held && self.history.last_write(tree, &key) <= open.snapshot {
                     self.fail(&format!("a conflict on {key:?} of tree {tree} that nobody else wrote"));
                 }
@@ -243,7 +245,8 @@ impl Run {
                 true
             }
             Err(error) if error.is_conflict() => {
-                // Of long keys only the first bytes are compared: whoever wrote to the tree may be in the way.
+                // Of long keys only the first bytes are compared: whoever wrote to the tree may be in the
+                // way.
                 let wrote = |other: &Open| {
                     other.writes.keys().any(|(of, _)| *of == tree)
                         || other.ranges.iter().any(|(of, _)| *of == tree)
@@ -412,7 +415,8 @@ impl Run {
             self.verify();
         }
         if self.random.pick(2) == 0 {
-            // What stands on disk was laid out otherwise: it is read all the same, and rewritten as it is touched.
+            // What stands on disk was laid out otherwise: it is read all the same, and rewritten as it is
+            // touched.
             self.options = random_options(&self.random);
         }
         self.engine = Some(open_store(&self.simulation, &self.folder, &self.options));

@@ -1,5 +1,5 @@
-//! What the stores of frozen formats hold: some of everything that a format has. What is here stays as it is, for stores that were written by it
-//! are checked by it.
+//! The content of the stores of frozen formats: a sample of each feature of a format. Never change it,
+//! because stores that were written by it are checked by it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use pando_storage::{
 /// Entries of each tree, by the tree's name.
 pub type Expected = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 
-/// Small nodes, so that little data makes trees of some height; ranges are deleted by messages however little they hold.
+/// Small nodes, so that little data makes trees of some height; ranges are deleted by messages however little
+/// they hold.
 pub const OPTIONS: [(&str, &str); 9] = [
     ("cache", "8MB"),
     ("logBudget", "64MB"),
