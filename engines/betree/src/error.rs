@@ -3,7 +3,7 @@
 //! | cause | kind for the caller |
 //! |---|---|
 //! | the device or a file fails | `Io` |
-//! | a block or record fails its checks | `Corrupt`, as [`BetreeError::Range`] with the keys that cannot be read |
+//! | a block or record fails its checks | `Corrupt`; of a block with the keys that cannot be read |
 //! | the page is not in memory | `WouldBlock` |
 //! | a wrong argument | `InvalidInput`, `NotFound`, `TooLarge` |
 
@@ -30,7 +30,7 @@ pub enum BetreeError {
     Format {
         /// Where it begins.
         offset: u64,
-        /// What is wrong.
+        /// The defect.
         source: FormatError,
     },
     /// A log record passes its checksum, but its content cannot be decoded.
@@ -38,7 +38,7 @@ pub enum BetreeError {
     Record {
         /// Which one.
         lsn: pando_storage::Lsn,
-        /// What is wrong.
+        /// The defect.
         source: FormatError,
     },
     /// Blocks pass their checks, but a tree holds a version above one of the same key that is newer.
@@ -57,7 +57,7 @@ pub enum BetreeError {
         from: KeyText,
         /// The key before which readable keys begin again, in hexadecimal.
         to: KeyText,
-        /// What is wrong.
+        /// The defect.
         source: Box<BetreeError>,
     },
     /// The answer needs the device. The missed read is attached where an event loop could make it.
@@ -95,7 +95,7 @@ pub enum BetreeError {
         name: &'static str,
         /// As it was given.
         value: String,
-        /// What it could be.
+        /// The valid values.
         expected: &'static str,
     },
     /// The settings have been changed too often since the store was opened.

@@ -2,8 +2,8 @@
 //!
 //! | block | module |
 //! |---|---|
-//! | page of a leaf or run, its builder, its columns | [`page`], [`page_builder`], [`page_columns`], [`content`] |
-//! | leaf directory, inner node, slice index with filter | [`directory`], [`inner_node`], [`slice_index`], [`filter`] |
+//! | page of a leaf or run | [`page`], [`page_builder`], [`page_columns`], [`content`] |
+//! | directory, inner node, slice index | [`directory`], [`inner_node`], [`slice_index`], [`filter`] |
 //! | tree catalog | [`catalog`] |
 //! | payload of a log record | [`record`] |
 //!

@@ -1,10 +1,7 @@
 //! The interface of the fuzz targets (feature `fuzzing`): every decoder of blocks and records, and replay of
 //! a log.
 //!
-//! # Invariants, whatever the bytes
-//! - No decoder panics.
-//! - No decoder takes more memory than a small multiple of its input.
-//! - Decoding an encoded value gives the same value.
+//! # Invariants for any input
 
 use std::path::Path;
 

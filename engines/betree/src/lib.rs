@@ -1,41 +1,109 @@
-//! The default engine: copy-on-write buffered trees with a write-ahead log.
+//! The default engine: copy-on-write Bε-trees with a write-ahead log.
+//!
+//! ```text
+//!  commit --> log record --> active buffer             read: view of the tree, newest version first
+//!                                | freeze                 1. active buffer
+//!                                v                        2. frozen buffer
+//!                           frozen buffer                 3. slices of each node on the way down
+//!                                | flush                  4. one page of a leaf
+//!                                v
+//!             inner nodes, with runs pending in slices    memory, then blocks
+//!                                | flush
+//!                                v
+//!                      leaves (directory + pages)         blocks of data.0000
+//! ```
 //!
 //! # The life of a write
-//! 1. A transaction keeps it to itself; an intent keeps other writers of the key away ([`transaction`]).
-//! 2. The commit appends one record to the log and puts the writes into the *buffers* of the trees' root partitions
-//!    ([`commit`], [`core`]). From then on new snapshots see it. One that is larger than memory does both in parts
-//!    ([`large_commit`]).
-//! 3. A full buffer is frozen and flushed, in the background: large values into blocks of their own
-//!    ([`tree::large_values`]), all else into *runs*, which wait in inner nodes until there is enough for
-//!    a child, and from there into leaves, each of which is written anew elsewhere ([`merging`], [`tree::flush`]). A new
-//!    version of the tree takes the place of the old. What is late or wanted by reads goes down in steps between ([`digesting`]),
-//!    all of it where somebody asks for the smallest trees ([`compacting`]).
-//!    Commits keep to the pace of all that ([`pressure`]).
-//! 4. A checkpoint writes the inner nodes that are new, the catalog, the space map and the superblock, and lets go of the log
-//!    before it ([`checkpoint`]).
-//! 5. After a crash the superblock leads to the trees, and the log is replayed from where the superblock says ([`recovery`]).
+//! 1. A transaction keeps its writes private ([`transaction`]). Each update first claims an *intent* on its
+//!    key (`pando_storage::Intents`), which keeps other writers away.
+//! 2. The commit appends one record to the log, puts the writes into the active *buffers* of the trees, and
+//!    publishes them ([`commit`], [`commit_order`]). From then on new snapshots see it. A commit that is too
+//!    large for one record does this in parts ([`commit::large_commit`]).
+//! 3. A full buffer is frozen and flushed in the background ([`background::buffer_flush`], [`tree::flush`]).
+//!    Its messages become *runs*, which are pending in inner nodes, or rewrite leaves elsewhere. Large values
+//!    get blocks of their own. A new version of the tree takes the place of the old one.
+//! 4. Later flushes take pending messages further down, where a child has enough of them. Messages that a
+//!    step leaves over go down in steps of their own ([`background::partial_flush`]). Commits are slowed down
+//!    if flushes fall behind ([`background::back_pressure`]).
+//! 5. A checkpoint writes new inner nodes, the catalog, the space map and the superblock, and releases the
+//!    log before them ([`background::checkpoint`], [`space`]).
+//! 6. After a crash, the superblock leads to the trees, and the log is replayed from the superblock's
+//!    position ([`recovery`]).
 //!
 //! # The life of a read
-//! Take the tree's view (no lock), look into the active buffer, into the frozen one, and go down to a page ([`tree::lookup`]),
-//! past the filters of what waits on the way: one device read as a rule, since inner nodes, filters and leaf directories are
-//! in memory ([`cache`]), as long as there is room for them ([`skeleton`]).
+//! 1. Take the tree's view, which is one consistent set of buffers and version. No lock is held afterwards.
+//! 2. Look into the active buffer, then into the frozen buffer. The first version that the snapshot sees is
+//!    the answer.
+//! 3. Go down the nodes. At each node the filters of the child's slices tell which slices may have the key.
+//! 4. Read one page of the leaf ([`tree::lookup`]). Inner nodes, filters and leaf directories are usually in
+//!    memory, so a read costs one device read as a rule, and none if the page is cached ([`cache`]).
+//! 5. If the reader must not block and a block is missing, the read returns `WouldBlock` with the block to
+//!    read. The event loop reads it and asks again.
+//!
+//! # A page whose checksum is wrong, step by step
+//! 1. `space/block_reader.rs` compares the bytes with the checksum in the pointer. On a mismatch it reports
+//!    which block it found there. It returns no bytes.
+//! 2. The cache keeps nothing of the block ([`cache`]).
+//! 3. `tree/lookup.rs` and `tree/scan.rs` add the tree and the range of keys that need the block
+//!    ([`BetreeError::Range`]). The caller gets `ErrorKind::Corrupt`.
+//! 4. All other keys stay readable. A flush that needs the block fails and is tried again. Commits go on
+//!    until the write buffers are full; then they fail with [`BetreeError::Stalled`].
+//! 5. A read that must not block drops the bad bytes. The request then reads again on a thread that may
+//!    block, which reports the error.
+//! 6. There is no repair and no quarantine. [`verify()`] lists the damage; a backup restores the store
+//!    ([`restore`]).
+//!
+//! # Conflicts
+//! The first updater of a key wins. A conflict is noticed at the update, in
+//! `transaction/transaction_state.rs`, where the claim of an intent fails. The table of intents is
+//! `pando_storage::Intents` (crates/storage/src/intents.rs). A blind write claims no intent. A commit does
+//! not fail because of conflicts.
+//!
+//! # Where memory is limited
+//! The limit is [`Options::cache_bytes`]. `background/memory_sharing.rs` has the table of everything that
+//! counts against it, and shares it out once a second:
+//!
+//! | consumer | limited in |
+//! |---|---|
+//! | write buffers | `background/back_pressure.rs` and `flush_scheduler.rs`, by flushes and waits |
+//! | write sets of transactions | `pando_storage::spill`: they go to files |
+//! | resident inner nodes and filters | `memory/resident_limit.rs` |
+//! | working memory, waiting cursors, lent memory | `memory/accounts.rs` |
+//! | pages and directories | `cache/page_cache.rs`: they get the rest |
 //!
 //! # Invariants
-//! - Nothing on disk is ever changed in place, but the two superblock slots: a version once written stays whole until nobody
-//!   can reach it.
-//! - For any key, timestamps descend from active buffer to frozen buffer, through the nodes from the root down, to the leaf.
-//! - A commit's timestamp is the LSN of its log record; of a large one, the LSN of the last.
-//! - The only things that change in memory while readers look on: a buffer (under its lock), a view (replaced as a whole),
-//!   and the cache.
+//! - Blocks are immutable. On disk only the two superblock slots are overwritten while they count, and log
+//!   segments are recycled after their release. A version, once written, stays whole until no reader and no
+//!   superblock reaches it.
+//! - For any key, timestamps descend from the active buffer to the frozen buffer, through the nodes from the
+//!   root down, to the leaf.
+//! - A commit's timestamp is the LSN of its log record; of a large commit, the LSN of its last record.
+//! - Only three things change in memory while readers look on: a buffer (under its lock), a view (replaced as
+//!   a whole), and the cache.
+//! - A range delete is kept in the view's list until all nodes and leaves have it ([`range_deletes`]).
 //!
 //! # Map
-//! `format` every byte of the tree's blocks · `tree` views, buffers, runs, flushes · `cache` pages in memory · `transaction`
-//! snapshots and order of commits · `core` what all share · `space` extents, pointers, superblocks · `log` the write-ahead
-//! log · `verify` the offline check · `backup` hot backups and their restore.
+//! A room uses only rooms below it.
 //!
-//! # Range deletes
-//! stand in a list beside the buffers and the nodes ([`tree::ranges`]): reads hide what they deleted, and background work takes it out
-//! (`range_deletes`, [`tree::work_in`]).
+//! | room | content |
+//! |---|---|
+//! | [`engine`] | the storage contract's engine; bulk loads |
+//! | [`transaction`], [`recovery`], [`backup`] | transactions; opening a store; hot backups and their restore |
+//! | [`verify`](mod@verify), [`statistics`] | the check of a whole store; its statistics |
+//! | [`store`] | an open store: its parts, put together |
+//! | [`commit`] | commits, small and large |
+//! | [`background`] | flush scheduling, back-pressure, checkpoints, relocation, sharing of memory |
+//! | [`commit_order`] | the commit gate, publication, snapshots |
+//! | [`tree`] | views, buffers, nodes, runs, lookups, scans, flushes of one tree |
+//! | [`cache`] | blocks by pointer, from memory or from the device |
+//! | [`options`], [`counters`] | options and settings; counters of an open store |
+//! | [`error`] | the engine's errors |
+//! | [`format`](mod@format) | every block of a tree and every log record, byte by byte |
+//! | [`range_deletes`] | lists of range deletes |
+//! | [`space`] | the data file: blocks, extents, space map, superblock |
+//! | [`log`] | the write-ahead log |
+//! | [`memory`] | accounts, object pool, memory of pages, limit on resident nodes |
+//! | [`base`] | ids, addresses, pointers, field encoding |
 #![warn(missing_docs)]
 
 mod background;

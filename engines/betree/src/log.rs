@@ -1,37 +1,52 @@
 //! The write-ahead log: records in order, in the kernel when asked, on the device when asked.
 //!
+//! ```text
+//!  append              write_through               sync
+//!  batch in memory --> kernel's page cache ------> device
+//!  appended LSN        logged LSN                  durable LSN
+//!                      survives a killed process   survives a power cut
+//! ```
+//!
 //! # Terms
-//! - A *record* is a payload of the engine's with its LSN; LSNs are consecutive, but for *leaps* ([`leap`]), which say so.
-//! - A *segment* is a file of the log. Its header holds a random *salt* and the LSN of its first record.
-//! - A record's *chain* is the checksum of the record before it.
-//! - *Appended* is what has an LSN, *logged* what is in the kernel (it survives a killed process), *durable* what a sync
-//!   has covered (it survives a power cut).
+//! - *Record*: a payload of the engine with its LSN. LSNs are consecutive but for *gaps*, which are marked
+//!   ([`lsn_gap`]).
+//! - *Segment*: a file of the log. Its header holds a random *salt* and the LSN of its first record.
+//!   PostgreSQL uses the same word.
+//! - *Chain* of a record: the checksum of the record before it.
+//! - *Appended*: has an LSN. *Logged*: is in the kernel. *Durable*: a sync has covered it.
+//! - *Flusher*: the thread that syncs the log. It has no part in the flushes of trees.
 //!
 //! # The life of a record
-//! 1. Its payload is compressed where that is worth it ([`Packed`]). [`Log::append`] gives it the next LSN and copies it into the
-//!    active batch, under a mutex held for the copy.
-//! 2. [`Log::write_through`]: one thread at a time takes all batches and writes them, each up to the end of a page of the kernel's, so that
-//!    it reads nothing for it; those who waited for it find theirs written.
-//! 3. [`Log::sync`]: one sync is in flight at a time; what is appended meanwhile is covered by the next one. Callers wait,
-//!    or leave a waker ([`Log::on_durable`]) that the flusher serves. Nothing stays unsynced for longer than the flush
-//!    interval.
-//! 4. After a checkpoint [`Log::release_before`] gives segments free, to be used again under a new salt.
-//! 5. After a crash [`Log::open`] reads from a position on, hands every record over, and continues in a new segment.
+//! 1. Its payload is compressed if that is worth it ([`Packed`]). [`Log::append`] assigns the next LSN and
+//!    copies it into the active batch, under a mutex held for the copy.
+//! 2. [`Log::write_through`]: one thread at a time takes all batches and writes them. Each write ends at the
+//!    end of a page of the kernel, which therefore reads nothing. Threads that waited find their records
+//!    written.
+//! 3. [`Log::sync`]: one sync is in flight at a time, and the next one covers all records appended meanwhile
+//!    (group commit). Callers wait, or leave a waker ([`Log::on_durable`]) that the flusher serves. No record
+//!    stays unsynced longer than the flush interval.
+//! 4. After a checkpoint, [`Log::release_before`] releases segments. They are recycled under a new salt.
+//! 5. After a crash, [`Log::open`] reads from a position on, gives every record to replay, and continues in a
+//!    new segment.
 //!
-//! # What makes the end of the log certain
-//! - The checksum of a record is seeded with its segment's salt, so what an earlier use of the file left is no record.
-//! - LSN and chain must continue, so what an earlier end of the log left behind it is not taken up again.
-//! - A segment is synced before the next one is written. A bad record with a later segment behind it is therefore damage.
-//! - A record says how many records before it were not yet durable when it was appended. A bad record with a good one
-//!   behind it that says the bad one was durable is damage too. Damage is refused; a torn tail is the end of the log.
+//! # How the end of the log is found
+//! - The checksum of a record is seeded with the salt of its segment. So bytes of an earlier use of the file
+//!   are no record.
+//! - LSN and chain must continue. So records behind an earlier end of the log are not taken up again.
+//! - A segment is synced before the next one is written. So a bad record with a later segment behind it is
+//!   damage.
+//! - A record says how many records before it were not durable yet when it was appended. So a bad record is
+//!   damage, too, if a later good record says that it was durable. Damage is refused; a torn tail is the end
+//!   of the log.
 //!
 //! # Invariants
-//! - appended ≥ logged ≥ durable; none of them goes back.
-//! - After a failed write or sync every call fails ([`LogError::Poisoned`]); neither is ever tried again.
-//! - An append that finds no room has no LSN, and nothing has changed.
+//! - appended ≥ logged ≥ durable, and none of them decreases.
+//! - After a failed write or sync every call fails ([`LogError::Poisoned`]). Neither is ever retried.
+//! - An append that finds no room has no LSN, and has changed nothing.
 //!
 //! # Not here
-//! What payloads mean (`format::record`), which position a checkpoint records (the engine).
+//! The content of payloads (`format::record`), and the position that a checkpoint records
+//! (`background::checkpoint`).
 
 mod appender;
 mod copy;

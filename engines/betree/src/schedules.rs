@@ -1,8 +1,8 @@
-//! Schedules of the whole engine on a disk in memory: commits, readers, the flush tasks and the checkpoint task,
+//! Interleavings of the whole engine on a disk in memory: commits, readers, flushes and the checkpointer,
 //! each a thread.
 //!
-//! Run by `make test-schedules`; nothing else of the crate's tests works in that build. Beside this module
-//! those named `schedules` look at the parts: the log, the order of commits, the freeze, the cache.
+//! Run by `make test-schedules`. No other tests of the crate run in that build. Other modules named
+//! `schedules` test single parts: the log, the order of commits, the freeze, the cache.
 
 use std::path::Path;
 use std::sync::Arc;

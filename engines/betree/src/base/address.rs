@@ -1,8 +1,8 @@
 //! Numbers of the data file: block addresses in grains, extents of units, generations, and the id of a store.
 //!
 //! ```text
-//!  file    |            unit 0 (4,096 bytes)            |  unit 1  | ...     allocation is in units
-//!  grains  | 0 | 1 | 2 | ...                      | 127 | 128 ...           addresses are in grains of 32 bytes
+//!  file    |        unit 0 (4,096 bytes)          |  unit 1  | ...  allocation is in units
+//!  grains  | 0 | 1 | 2 | ...                | 127 | 128 ...      addresses are in grains of 32 bytes
 //! ```
 
 use std::fmt;

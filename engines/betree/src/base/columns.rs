@@ -46,7 +46,7 @@ pub(crate) struct Columns {
     pub(crate) rows: usize,
     /// Bytes of a row in the first table.
     pub(crate) first: usize,
-    /// What the rows of the second are.
+    /// The type of the rows of the second table.
     pub(crate) second: Rows,
 }
 

@@ -25,7 +25,7 @@ pub enum FormatError {
         block: &'static str,
         /// The field.
         field: &'static str,
-        /// What stands there.
+        /// The value found.
         found: u64,
         /// The largest number that could.
         limit: u64,
@@ -45,7 +45,7 @@ pub enum FormatError {
         block: &'static str,
         /// The field.
         field: &'static str,
-        /// What stands there.
+        /// The value found.
         found: u64,
     },
     /// Keys, offsets or timestamps are out of order.
@@ -73,7 +73,7 @@ pub enum FormatError {
         block: &'static str,
         /// Which of them.
         at: usize,
-        /// What is wrong with it.
+        /// The reason.
         reason: PointerError,
     },
 }

@@ -45,7 +45,7 @@ impl KeySpan {
         *self.start <= *key && self.end.as_ref().is_none_or(|end| *key < **end)
     }
 
-    /// Whether all keys from `lower` up to before `upper` lie within; `None` stands for the end of the tree.
+    /// Whether all keys from `lower` up to before `upper` lie within. `None` stands for the end of the tree.
     pub(crate) fn covers(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
         let ends_within = match (&self.end, upper) {
             (None, _) => true,
@@ -55,7 +55,8 @@ impl KeySpan {
         *self.start <= *lower && ends_within
     }
 
-    /// Whether some key from `lower` up to before `upper` may lie within; `None` stands for the end of the tree.
+    /// Whether some key from `lower` up to before `upper` may lie within. `None` stands for the end of the
+    /// tree.
     pub(crate) fn overlaps(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
         upper.is_none_or(|upper| *self.start < *upper) && self.end.as_ref().is_none_or(|end| *lower < **end)
     }

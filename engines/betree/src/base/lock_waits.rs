@@ -19,8 +19,8 @@ pub(crate) enum WaitFor {
     LogWrite,
     /// A sync of the log.
     LogSync,
-    /// The next log segment: the creation of its file where none is ready, and the sync of the segment before.
-    /// It may be part of a wait for a sync.
+    /// The next log segment: the creation of its file where none is ready, and the sync of the one before. It
+    /// may be part of a wait for a sync.
     LogSegment,
     /// The commit gate, which a freeze or a checkpoint closes for an instant.
     Gate,

@@ -48,7 +48,7 @@ pub(crate) enum BlockKind {
     SpaceRoot = 9,
     /// A part of a whole space map.
     SpaceSnapshot = 10,
-    /// What one generation changed of the space map.
+    /// The changes of the space map in one generation.
     SpaceDelta = 11,
 }
 
@@ -83,31 +83,31 @@ pub enum PointerError {
     /// No kind of block has this number.
     #[error("there is no block kind {found}")]
     Kind {
-        /// What stands there.
+        /// The value found.
         found: u8,
     },
     /// No codec has this number.
     #[error("there is no codec {found}")]
     Codec {
-        /// What stands there.
+        /// The value found.
         found: u8,
     },
     /// A length that no block has.
     #[error("a block cannot have {found} bytes")]
     Length {
-        /// What stands there.
+        /// The value found.
         found: u32,
     },
     /// An address beyond every file.
     #[error("grain {found} lies beyond every file")]
     Address {
-        /// What stands there.
+        /// The value found.
         found: u64,
     },
     /// Reserved bytes are not zero: a newer program wrote them.
     #[error("the reserved bytes hold {found}")]
     Reserved {
-        /// What stands there.
+        /// The value found.
         found: u32,
     },
 }

@@ -1,6 +1,6 @@
 //! The kind of a log record. The log treats it as a number; `format` gives it a meaning.
 
-/// What a record is; the engine numbers its kinds from 1.
+/// The kind of a record. The engine numbers its kinds from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RecordKind(u8);
 

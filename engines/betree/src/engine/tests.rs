@@ -1,4 +1,4 @@
-//! How failures of background work reach commits, seen from inside.
+//! Failures of background work, as commits see them.
 
 use std::path::Path;
 

@@ -188,7 +188,7 @@ pub(crate) mod tests {
         pointer.unwrap()
     }
 
-    /// The reference to a value of so many bytes, which is nowhere.
+    /// A reference to a value of this length that is stored nowhere.
     pub(crate) fn large(bytes: usize) -> LargeReference<Bytes> {
         LargeReference::of_pieces(&[piece(BlockKind::LargeValue, bytes, 800)])
     }

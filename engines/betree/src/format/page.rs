@@ -530,7 +530,8 @@ impl Page {
         })
     }
 
-    /// The first entry that is not before the target; of those with the same key, the first for which `skip` is false.
+    /// The first entry that is not before the target. Of those with the same key, the first for which `skip`
+    /// is false.
     fn partition_point(&self, target: Target<'_>, skip: impl Fn(&Page, usize) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {

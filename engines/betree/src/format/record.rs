@@ -12,8 +12,8 @@
 //!                          (texts with their length before them)
 //! kind 3, drop tree:       varint number
 //! kind 4, lay out tree:    varint number, varint options; per option: name, value: these from now on
-//! kind 5, commit that deletes ranges: the ranges (see `range_deletes::encoding`), then groups as of a commit;
-//!                          the ranges do not delete these writes
+//! kind 5, commit that deletes ranges: the ranges (see `range_deletes::encoding`), then groups as of a
+//!                          commit; the ranges do not delete these writes
 //!
 //! A large commit (`commit::large_commit`) is identified by the LSN of its first part:
 //! kind 16, part:           varint first part (0: it is this one), then groups as of a commit
@@ -21,8 +21,8 @@
 //!                          varint 1 if the last part is merges, else 0; then the ranges that it deletes.
 //!                          From this record on the commit counts
 //! kind 18, applied:        varint first part, varint part: this part goes into the buffers
-//! kind 19, whole:          varint first part: all parts are applied, but for the part of merges, which is applied
-//!                          now; the LSN of this record is the timestamp
+//! kind 19, whole:          varint first part: all parts are applied, but for the part of merges, which is
+//!                          applied now; the LSN of this record is the timestamp
 //! ```
 //!
 //! A commit of two writes, `put "k1" = "v"` and `delete "k2"` in tree 7:

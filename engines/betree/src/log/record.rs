@@ -5,7 +5,7 @@
 //!   | payload length | checksum | chain | not durable | lsn | kind | flags | reserved | payload | zeros |
 //!   | u32            | u32      | u32   | u32         | u64 | u8   | u8    | u16      |
 //!
-//!  chain of records:   [checksum 0x51 | chain 0x07]  [checksum 0xa3 | chain 0x51]  [checksum .. | chain 0xa3]
+//!  chain:  [checksum 51 | chain 07]  [checksum a3 | chain 51]  [checksum .. | chain a3]
 //! ```
 //!
 //! - *Checksum*: crc32c of the segment's salt (8 bytes), the header without the checksum, and the payload.

@@ -132,9 +132,9 @@ fn write_header(segment: &Segment, header: SegmentHeader) -> Result<(), LogError
     Ok(segment.file.sync_data()?)
 }
 
-/// Continues in the last segment, in two cases. On a full disk there is no room for a new one, reads go on,
-/// and deletes may make room. And a short segment without records is used further. The torn tail behind the
-/// end is overwritten, since the salt stays the same.
+/// Continues in the last segment. That happens on a full disk, which has no room for a new one; reads go on,
+/// and deletes may make room. It also happens if the segment is short and has no record. A torn tail behind
+/// the end is overwritten, since the salt stays the same.
 fn continue_segment(
     files: &mut SegmentFiles,
     file: Arc<dyn File>,

@@ -1,4 +1,5 @@
-//! Schedules of the log's writers, of those who wait for them, and of the flusher. The power fails at some moment of each.
+//! Interleavings of the log's writers, of threads that wait for them, and of the flusher. The power fails at
+//! some moment of each.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ const FOLDER: &str = "/store";
 const STORE: StoreId = StoreId::new(*b"the log's store!");
 
 fn options() -> LogOptions {
-    // A segment is full after a few records, and an append writes through by itself, also while another syncs.
+    // A few records fill a segment, and an append writes through by itself, also while another thread syncs.
     LogOptions {
         segment_bytes: 1 << 10,
         zero_ahead_bytes: 512,
@@ -35,7 +36,7 @@ fn last_on_disk(simulation: &Simulation) -> u64 {
     Log::check(&simulation.environment, Path::new(FOLDER), STORE, from, must_reach).expect("the log is sound")
 }
 
-/// What the log has said to be on the device. Not a place to switch at: it is the truth about the moment.
+/// The LSN that the log has reported as durable. It is no point where threads switch, so that it is exact.
 #[derive(Default)]
 struct Told(AtomicU64);
 
@@ -84,7 +85,7 @@ fn what_a_sync_has_acknowledged_survives_a_power_cut_at_any_moment() {
     });
 }
 
-/// What a waker says, and somebody who waits for it without a limit of time.
+/// The answer of a waker, and a wait for it without a time limit.
 #[derive(Default)]
 struct Answer {
     said: Mutex<Option<bool>>,

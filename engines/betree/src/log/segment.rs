@@ -1,12 +1,12 @@
 //! A segment of the log: a file with a header of 512 bytes, and records after it. Little-endian.
 //!
 //! ```text
-//!   0            8         12     16      32       40     48          56      60     64                     72
-//!   | "PANDOLOG" | version | zero | store | number | salt | first LSN | chain | zero | xxh3-64 of 0 to 63   | zeros |
-//!   | 8 B        | u32     | u32  | 16 B  | u64    | u64  | u64       | u32   | u32  | u64                  |
+//!   0            8         12     16      32       40     48          56      60     64         72
+//!   | "PANDOLOG" | version | zero | store | number | salt | first LSN | chain | zero | checksum | zeros |
+//!   | 8 B        | u32     | u32  | 16 B  | u64    | u64  | u64       | u32   | u32  | u64      |
 //!
 //!   512
-//!   | record 41 | record 42 | record 43 | zeros, or records of an earlier use of the file under another salt ...
+//!   | record 41 | record 42 | record 43 | zeros, or old records under another salt ...
 //! ```
 //!
 //! A file with an invalid header, or with the number of another file, is not part of the log: it is a spare.

@@ -1,4 +1,4 @@
-//! Tests of the log: what comes back after each way of ending, and what is refused.
+//! Tests of the log: the records that come back after each way of ending, and the damage that is refused.
 
 mod crashes;
 mod damage;
@@ -63,7 +63,7 @@ fn segment_path(number: u64) -> PathBuf {
     Path::new(FOLDER).join("wal").join(segment::file_name(number))
 }
 
-/// What the record of this number contains: its length varies, and so does every byte.
+/// The payload of the record of this number. Its length varies, and so does every byte.
 fn payload(number: u64) -> Vec<u8> {
     let random = SeededRandom::new(number);
     let length = random.below(900);

@@ -3,10 +3,10 @@
 //!
 //! | account | content | held for |
 //! |---|---|---|
-//! | *work* of flushes | messages with their pages, leaf pages that are rewritten, blocks about to be written | one step |
+//! | *work* of flushes | messages with their pages, rewritten leaf pages, blocks to be written | one step |
 //! | *work* of loads | the open leaf, the list of leaves | the load |
-//! | *batches* of cursors | entries that were fetched and not delivered yet | as long as the client lets the cursor wait |
-//! | *lent* to callers | sort buffers of index builds, the server's part of a waiting cursor | as long as the caller holds it |
+//! | *batches* of cursors | entries that were fetched and not delivered yet | until the client fetches them |
+//! | *lent* to callers | sort buffers of index builds, the server's part of a waiting cursor | until returned |
 //!
 //! Work comes and goes many times a second. If its present size counted, pages would be evicted and read
 //! again as often. Its recent peak counts instead.

@@ -278,7 +278,8 @@ impl BlockStore {
         self.allocator.lock().free_now(units_of(extent));
     }
 
-    /// Ends the building of the present generation and begins the next. Call it *after* the trees are captured.
+    /// Ends the building of the present generation and begins the next. Call it *after* the capture of the
+    /// trees.
     ///
     /// # Panics
     /// If a checkpoint is under way.

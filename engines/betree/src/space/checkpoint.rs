@@ -310,7 +310,7 @@ impl<'a> Checkpoint<'a> {
             .expect("the change was checked against this very map before it was written");
         let mut allocator = self.store.allocator().lock();
         for units in removed_own.into_iter().flat_map(|extent| durable.used.gaps(units_of(extent))) {
-            // This generation does not reach them, whatever generation is being built now.
+            // The new generation does not reach them, even if the next one is being built by now.
             allocator.defer(units, self.generation);
         }
         drop(allocator);
@@ -332,7 +332,7 @@ impl Drop for Checkpoint<'_> {
 struct WrittenMap {
     root: Pointer,
     map: MapBlocks,
-    /// What the generation adds and removes, the map's own blocks included.
+    /// The units that the generation adds and removes, the map's own blocks included.
     change: SpaceChange,
 }
 

@@ -117,7 +117,7 @@ pub enum SpaceError {
         /// The file.
         path: PathBuf,
     },
-    /// The space map contradicts itself or the change that is applied to it. Nothing of the change is
+    /// The space map contradicts itself or the change that is applied to it. No part of the change is
     /// durable.
     #[error("space map: {rule} is broken at unit {start}, {units} units")]
     Inconsistent {

@@ -148,7 +148,7 @@ impl<'a> ExtentWriter<'a> {
         self.place_lengths(lengths)
     }
 
-    /// Allocates room for the blocks and one more behind them, of at most so many raw bytes.
+    /// Allocates room for the blocks and one more behind them, of at most this raw length.
     pub(crate) fn place_with_directory(
         self,
         directory_raw_bytes_max: usize,

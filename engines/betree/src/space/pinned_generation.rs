@@ -67,7 +67,7 @@ impl PinnedGeneration {
         &self.store
     }
 
-    /// Reads so many units of the file as they stand, from `unit` on.
+    /// Reads units of the file as they are stored, from `unit` on, into the buffer.
     pub(crate) fn read_units(&self, unit: u64, buffer: &mut [u8]) -> Result<(), SpaceError> {
         self.store.read(buffer, unit * UNIT_BYTES)
     }

@@ -1,7 +1,8 @@
 //! Tests of blocks, space and checkpoints on the simulated disk.
 //!
-//! [`toy`] is the smallest user of the store that keeps all of its rules: numbered leaves of random content, replaced and
-//! dropped at random, with a catalog that names them all. Crashing it at every call shows whether the store keeps *its* rules.
+//! [`toy`] is the smallest user of the store that keeps all of its rules: numbered leaves of random content,
+//! replaced and dropped at random, with a catalog that names them all. A crash at every call shows whether
+//! the store keeps *its* rules.
 
 mod blocks;
 mod checkpoints;
@@ -95,7 +96,8 @@ impl Extent {
     }
 }
 
-/// The payloads of blocks that are read together, decompressed: one call after the other, and all calls at once.
+/// The decompressed payloads of blocks that are read together: one call after the other, then all calls at
+/// once.
 fn neighbours(store: &BlockStore, pointers: &[Pointer]) -> Result<Vec<bytes::Bytes>, SpaceError> {
     let mut payloads = Vec::new();
     store.read_neighbours(pointers, |pointer, payload| payloads.push(store.decompress(pointer, payload)))?;

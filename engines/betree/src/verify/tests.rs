@@ -1,4 +1,4 @@
-//! Trees that a correct engine never writes, written by hand: the check must say what is wrong with each.
+//! Trees that a correct engine never writes, written by hand. The check must name the damage of each.
 
 use bytes::Bytes;
 use pando_environment::Simulation;

@@ -1,4 +1,4 @@
-//! Pages: what is built is found again, and bytes that are no page are refused.
+//! Pages: entries are found again, and bytes that are no page are refused.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,8 @@ fn random_model(random: &SeededRandom, entries: usize) -> Model {
     let prefix = vec![b'p'; random.next_u64() as usize % 6];
     for _ in 0..entries {
         let mut key = prefix.clone();
-        // Few letters and lengths around that of a head, zero bytes among them: the cases that padding could confuse.
+        // Few letters, with zero bytes among them, and lengths around that of a head: padding could confuse
+        // these.
         for _ in 0..random.next_u64() % 8 {
             key.push([0, 1, b'a', 0xFF][random.next_u64() as usize % 4]);
         }

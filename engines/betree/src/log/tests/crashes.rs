@@ -1,11 +1,11 @@
-//! Power cuts at every call: the log that comes back is a prefix, and contains all that was acknowledged.
+//! Power cuts at every call: the log that comes back is a prefix with all acknowledged records.
 
 use pando_environment::Random;
 
 use super::*;
 use crate::base::LogPosition;
 
-/// What a run was told before the power went.
+/// The promises of a run before the power failed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     durable: u64,

@@ -1,4 +1,4 @@
-//! Logged and durable: who waits for what, and what failures do.
+//! Logged and durable: waits, and the effect of failures.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -123,7 +123,7 @@ fn a_failed_sync_poisons_the_log_for_good_and_tells_every_waiter() {
         log.on_durable(lsn, outcome(&told));
         log.on_logged(lsn, outcome(&told));
     }
-    // The record did reach the kernel, so those who asked for no more than that are told the truth.
+    // The record has reached the kernel, so callers that asked for no more get a true answer.
     assert_eq!(told.load(Ordering::SeqCst), 4_003);
     assert_eq!(simulation.disk.calls(), calls, "nothing is tried again");
     simulation.disk.crash(9);

@@ -1,4 +1,4 @@
-//! Records whose LSN is further on than the next.
+//! Records whose LSN follows a gap.
 
 use super::*;
 use crate::base::LogPosition;

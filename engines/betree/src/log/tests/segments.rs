@@ -305,7 +305,7 @@ fn who_appends_takes_a_segment_that_is_ready_while_others_are_at_the_folder() {
     });
     assert!(log.end().segment() > before.0);
     assert_eq!(waited(), before.1);
-    // What is made now bears the number behind those that wait, though some were taken.
+    // A new spare gets the number after the other spares, though some were taken.
     for _ in 0..4 {
         let last = append(&log, 60);
         log.sync(last).unwrap();

@@ -2,7 +2,7 @@
 //! again.
 //!
 //! ```text
-//!  region of 1 MiB     [ slot | gap |   slot   | slot |      gap      ]      gap: free, a multiple of 512 bytes
+//!  region of 1 MiB     [ slot | gap |   slot   | slot |      gap      ]      gap: free steps of 512 bytes
 //! ```
 //!
 //! # Terms

@@ -1,4 +1,4 @@
-//! The list of range deletes against a plain list of all of them.
+//! The list of range deletes, compared with a plain list of all ranges.
 
 use std::ops::Bound;
 

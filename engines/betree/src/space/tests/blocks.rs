@@ -141,7 +141,8 @@ fn a_fragmented_full_disk_takes_a_leaf_in_fragments() {
         }
     };
     assert!(matches!(error, SpaceError::NoSpace { .. }), "{error}");
-    // Every second one of ten is freed: five holes of two units, and the reserve. Fill the reserve's place first.
+    // Every second one of ten is freed: five holes of two units, and the reserve. The reserve's place is
+    // filled first.
     let reserve = store.begin_checkpoint();
     let mut kept = Vec::new();
     while let Ok(pointer) = reserve.write_block(TREE, BlockKind::Page, Compression::None, &content(9, 7_000))

@@ -1,4 +1,4 @@
-//! Generations: what is kept, what is reused when, and what happens when a checkpoint fails.
+//! Generations: the lifetime of their units, and failing checkpoints.
 
 use pando_environment::Operation;
 use pando_environment::simulated::{Fault, FaultRule};

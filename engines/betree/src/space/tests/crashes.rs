@@ -1,10 +1,10 @@
-//! Power cuts at every call: what was acknowledged is there, what is there is whole, and no unit is lost.
+//! Power cuts at every call: acknowledged states survive, blocks are whole, and no unit leaks.
 
 use super::toy::{Image, Toy};
 use super::*;
 
-/// Runs a fixed history until it ends or the power goes. Returns the image that was last acknowledged as durable, and the
-/// one that was being made durable.
+/// Runs a fixed history until it ends or the power goes. Returns the image that was last acknowledged as
+/// durable, and the one that was being made durable.
 fn history(simulation: &Simulation, seed: u64, rounds: u64) -> (Option<Image>, Option<Image>) {
     let random = SeededRandom::new(seed);
     let Ok(mut toy) = Toy::create(simulation) else { return (None, None) };

@@ -1,4 +1,4 @@
-//! Whatever the disk does behind the store's back is detected and named, and nothing wrong is returned.
+//! Detection of disk faults: each is named, and no wrong bytes are returned.
 
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Access, OpenMode, Operation};
@@ -14,8 +14,8 @@ fn problem(error: SpaceError) -> BlockProblem {
     }
 }
 
-/// Writes an old block, frees its place, and writes a new one there with a fault on the way. The old block is of the same
-/// length, so that only the checksum in the pointer tells the two apart.
+/// Writes an old block, frees its place, and writes a new one there with a fault on the way. The old block is
+/// of the same length, so that only the checksum in the pointer tells the two apart.
 fn rewritten_under(fault: Fault) -> (BlockStore, Pointer, Simulation) {
     let simulation = simulation(1);
     let store = create(&simulation);

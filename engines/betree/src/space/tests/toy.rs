@@ -1,4 +1,4 @@
-//! A store user in thirty lines of rules: leaves of two pages and a directory, and a catalog that names the directories.
+//! A small user of the store: leaves of two pages and a directory, and a catalog that names the directories.
 
 use std::collections::BTreeMap;
 use std::path::Path;
