@@ -16,7 +16,7 @@ mod object_pool;
 pub(crate) mod page_memory;
 mod resident_limit;
 
-pub(crate) use accounts::{LENT_LEAST, MemoryAccounts};
+pub(crate) use accounts::{LENT_BYTES_MIN, MemoryAccounts};
 pub(crate) use object_pool::ObjectPool;
 #[cfg(test)]
 pub(crate) use resident_limit::RESIDENT_PERCENT;

@@ -74,7 +74,7 @@ pub(crate) use interval_set::IntervalSet;
 pub(crate) use pinned_generation::PinnedGeneration;
 pub(crate) use space_change::{SpaceChange, units_of};
 pub(crate) use space_map::{read_list as read_intervals, write_list as write_intervals};
-pub(crate) use superblock::{Copy as SuperblockCopy, SUPERBLOCK_BYTES, Shutdown, Superblock};
+pub(crate) use superblock::{SUPERBLOCK_BYTES, Shutdown, Superblock, SuperblockCopy};
 pub(crate) use superblock_slots::{HEAD_UNITS, Slot, write_slot};
 
 pub(crate) use traffic::{Cause, Flow};
@@ -87,7 +87,7 @@ pub(crate) use superblock::whole as whole_superblock;
 pub(crate) fn decode_all(bytes: &[u8]) {
     use crate::base::{Codec, Columns, Pointer};
 
-    let _copy = superblock::Copy::read(&superblock::whole(bytes));
+    let _copy = SuperblockCopy::read(&superblock::whole(bytes));
     let _root = space_map::decode_root(bytes);
     if let Ok(used) = space_map::decode_snapshot(bytes) {
         let again = space_map::decode_snapshot(&space_map::encode_snapshot(&used));

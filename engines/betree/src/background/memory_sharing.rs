@@ -22,7 +22,7 @@ use pando_storage::{HeldMemory, SpillSpace};
 
 use super::write_buffers::WriteBuffers;
 use crate::commit_order::Visibility;
-use crate::memory::{LENT_LEAST, ResidentLimit, page_memory};
+use crate::memory::{LENT_BYTES_MIN, ResidentLimit, page_memory};
 use crate::options::live_options::LiveOptions;
 use crate::tree::blocks::Blocks;
 use crate::tree::registry::TreeRegistry;
@@ -43,7 +43,7 @@ impl MemorySharing {
     /// Shares the limit out anew. Background work calls it once a second.
     pub(crate) fn share_out(&self) {
         page_memory::settle();
-        self.blocks.accounts.look();
+        self.blocks.accounts.update_peak();
         self.resident.enforce(self.trees.in_order(), self.options.cache_bytes);
         self.blocks.cache().rebalance(self.bytes_beside_pages() as u64);
     }
@@ -63,7 +63,7 @@ impl MemorySharing {
             self.blocks.index_memory.bytes(),
             self.resident.node_bytes(),
             self.visibility.intents.memory(),
-            page_memory::between_bytes(
+            page_memory::unused_bytes_of_store(
                 self.blocks.cache().decoded_bytes() + self.blocks.cache().compressed_bytes(),
             ),
             self.blocks.scan_prefetch.memory_bytes(),
@@ -77,7 +77,7 @@ impl MemorySharing {
     /// at once for much.
     pub(crate) fn lend(&self, wanted: usize) -> HeldMemory {
         let lent = self.blocks.accounts.lend(wanted, self.options.cache_bytes as usize);
-        if lent.bytes() >= LENT_LEAST {
+        if lent.bytes() >= LENT_BYTES_MIN {
             self.note_change();
         }
         lent

@@ -97,7 +97,7 @@ struct Moved {
 }
 
 impl Mover<'_> {
-    fn is_far_out(&self, pointer: &Pointer) -> bool {
+    fn reaches_beyond_ceiling(&self, pointer: &Pointer) -> bool {
         pointer.extent().end() > self.limits.ceiling && self.goes_on()
     }
 
@@ -114,7 +114,9 @@ impl Mover<'_> {
     /// A subtree in its new place; `None` where nothing of it has moved.
     fn child(&mut self, child: &Child) -> Result<Option<Child>, BetreeError> {
         match child {
-            Child::Leaf(leaf) if self.is_far_out(&leaf.directory) || self.reaches_out(leaf.reach) => {
+            Child::Leaf(leaf)
+                if self.reaches_beyond_ceiling(&leaf.directory) || self.reaches_out(leaf.reach) =>
+            {
                 self.unless_damaged(&leaf.directory, |mover| mover.leaf(leaf))
             }
             Child::Leaf(_) => Ok(None),
@@ -125,7 +127,7 @@ impl Mover<'_> {
     fn inner(&mut self, slot: &Arc<NodeSlot>) -> Result<Option<Child>, BetreeError> {
         let blocks = self.blocks;
         let node = blocks.node(slot, BlockingMode::MayBlock)?;
-        let mut has_moved = slot.stored().is_some_and(|pointer| self.is_far_out(&pointer));
+        let mut has_moved = slot.stored().is_some_and(|pointer| self.reaches_beyond_ceiling(&pointer));
         let mut parts = Vec::with_capacity(node.children().len());
         for at in 0..node.children().len() {
             let mut part = node.part(at, b"");
@@ -133,7 +135,7 @@ impl Mover<'_> {
                 (part.child, has_moved) = (moved, true);
             }
             for slice in &mut part.slices {
-                if (self.is_far_out(&slice.stored().index) || self.reaches_out(slice.reach()))
+                if (self.reaches_beyond_ceiling(&slice.stored().index) || self.reaches_out(slice.reach()))
                     && let Some(moved) =
                         self.unless_damaged(&slice.stored().index, |mover| mover.slice(slice))?
                 {
@@ -219,7 +221,7 @@ impl Mover<'_> {
             BlockKind::RunPage => settings.run_compression,
             _ => settings.compression,
         };
-        let mut writer = store.inward_writer(self.tree.id);
+        let mut writer = store.relocation_writer(self.tree.id);
         let (mut indexes, mut reach, mut moved_values) = (Vec::with_capacity(directory.pages().len()), 0, 0);
         let (first_written, first_replaced) = (self.written.len(), self.replaced.len());
         for page in directory.pages() {

@@ -25,13 +25,13 @@ pub(crate) enum WaitFor {
     /// The commit gate, which a freeze or a checkpoint closes for an instant.
     Gate,
     /// The allocator of the data file.
-    Room,
+    Allocator,
     /// A checkpoint that is being made durable.
     SpaceMap,
     /// A checkpoint from its beginning to its end.
     Checkpoint,
     /// The creation or the end of another tree.
-    Naming,
+    TreeNames,
 }
 
 impl WaitFor {
@@ -41,10 +41,10 @@ impl WaitFor {
         WaitFor::LogSync,
         WaitFor::LogSegment,
         WaitFor::Gate,
-        WaitFor::Room,
+        WaitFor::Allocator,
         WaitFor::SpaceMap,
         WaitFor::Checkpoint,
-        WaitFor::Naming,
+        WaitFor::TreeNames,
     ];
 
     const fn name(self) -> &'static str {
@@ -54,10 +54,10 @@ impl WaitFor {
             WaitFor::LogSync => "log.sync",
             WaitFor::LogSegment => "log.segment",
             WaitFor::Gate => "commit.gate",
-            WaitFor::Room => "space.allocator",
+            WaitFor::Allocator => "space.allocator",
             WaitFor::SpaceMap => "space.map",
             WaitFor::Checkpoint => "checkpoint",
-            WaitFor::Naming => "trees.naming",
+            WaitFor::TreeNames => "trees.naming",
         }
     }
 }
@@ -121,7 +121,7 @@ mod tests {
         let clock = Arc::new(MockClock::new());
         let waits = LockWaits::new(&(Arc::clone(&clock) as Arc<dyn Clock>));
         let (mutex, lock) = (Mutex::new(1), RwLock::new(2));
-        assert_eq!((*waits.lock(WaitFor::Room, &mutex), *waits.read(WaitFor::Gate, &lock)), (1, 2));
+        assert_eq!((*waits.lock(WaitFor::Allocator, &mutex), *waits.read(WaitFor::Gate, &lock)), (1, 2));
         assert_eq!(waits.all().count(), 0);
         waits.timed(WaitFor::LogSync, || clock.advance(std::time::Duration::from_millis(3)));
         let sync = waits.all().find(|wait| wait.name == "log.sync").unwrap();

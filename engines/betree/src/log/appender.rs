@@ -129,7 +129,7 @@ impl Appender {
     /// Appends a record that fits. `durable` is the newest LSN known to be durable.
     pub(super) fn append(&mut self, record: Stored<'_>, durable: Lsn) -> Lsn {
         let lsn = record.gap_to.unwrap_or(self.end.lsn());
-        assert!(lsn >= self.end.lsn(), "the log leaps forward only");
+        assert!(lsn >= self.end.lsn(), "LSNs only increase");
         let offset = self.end.offset();
         let is_continued =
             self.batches.back().is_some_and(|batch| batch.segment.number == self.segment.number);

@@ -30,7 +30,7 @@ pub(super) const ALIGNMENT: usize = 8;
 pub(crate) const RECORD_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// The flag of a record whose LSN follows a gap.
-const LEAP: u8 = 0x80;
+const GAP: u8 = 0x80;
 
 /// Bytes of a record with this payload length.
 pub(super) const fn record_bytes(payload_length: usize) -> usize {
@@ -55,7 +55,7 @@ pub(super) enum Advance {
     /// The next LSN.
     Next,
     /// A later LSN, after a gap.
-    Leap,
+    Gap,
 }
 
 impl RecordHeader {
@@ -65,8 +65,8 @@ impl RecordHeader {
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let is_plausible =
             bytes[24] != 0 && bytes[26..28] == [0; 2] && u32_at(0) as usize <= RECORD_BYTES_MAX;
-        let encoding = Encoding::from_flags(bytes[25] & !LEAP)?;
-        let advance = if bytes[25] & LEAP == 0 { Advance::Next } else { Advance::Leap };
+        let encoding = Encoding::from_flags(bytes[25] & !GAP)?;
+        let advance = if bytes[25] & GAP == 0 { Advance::Next } else { Advance::Gap };
         is_plausible.then(|| RecordHeader {
             length: u32_at(0),
             checksum: u32_at(4),
@@ -83,7 +83,7 @@ impl RecordHeader {
     pub(super) fn follows(&self, expected: Lsn) -> bool {
         match self.advance {
             Advance::Next => self.lsn == expected,
-            Advance::Leap => self.lsn > expected,
+            Advance::Gap => self.lsn > expected,
         }
     }
 
@@ -95,7 +95,7 @@ impl RecordHeader {
         bytes[12..16].copy_from_slice(&self.not_durable.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.lsn.get().to_le_bytes());
         bytes[24] = self.kind.number();
-        bytes[25] = self.encoding as u8 | if self.advance == Advance::Leap { LEAP } else { 0 };
+        bytes[25] = self.encoding as u8 | if self.advance == Advance::Gap { GAP } else { 0 };
         bytes
     }
 
@@ -142,7 +142,7 @@ pub(super) fn write_record(
     record: Stored<'_>,
 ) -> u32 {
     let Stored { kind, encoding, payload, gap_to } = record;
-    let advance = if gap_to.is_some() { Advance::Leap } else { Advance::Next };
+    let advance = if gap_to.is_some() { Advance::Gap } else { Advance::Next };
     let length: usize = payload.iter().map(|part| part.len()).sum();
     let not_durable = (lsn.get() - 1).saturating_sub(durable.get());
     let mut header = RecordHeader {

@@ -3,7 +3,8 @@
 mod crashes;
 mod damage;
 mod durability;
-mod leaps;
+mod gaps;
+
 mod segments;
 
 use std::path::{Path, PathBuf};

@@ -33,19 +33,19 @@ const BATCHES_LEAST: usize = BatchLimits::LARGEST.bytes_max;
 const NARROW_ENTRIES: usize = 256;
 /// Every caller is lent this much, else sorting would end in tiny runs. Requests of up to this size are
 /// frequent and come at any moment. Pages make room for them at the next check.
-pub(crate) const LENT_LEAST: usize = 1 << 20;
+pub(crate) const LENT_BYTES_MIN: usize = 1 << 20;
 
 /// The accounts; see the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryAccounts {
     work: MemoryAccount,
     /// The peak of work since the last check, and the bytes that count since then.
-    most: AtomicUsize,
+    peak: AtomicUsize,
     counted: AtomicUsize,
     pub(crate) batches: MemoryAccount,
     /// Lent to callers that can make do with less.
     lent: MemoryAccount,
-    /// Lent to callers that want no more than [`LENT_LEAST`] and always get it.
+    /// Lent to callers that want no more than [`LENT_BYTES_MIN`] and always get it.
     lent_little: MemoryAccount,
 }
 
@@ -53,23 +53,23 @@ impl MemoryAccounts {
     /// Counts these bytes as work until the result is dropped.
     pub(crate) fn hold(&self, bytes: usize) -> HeldMemory {
         let held = self.work.hold(bytes);
-        self.most.fetch_max(self.work.bytes(), Ordering::Relaxed);
+        self.peak.fetch_max(self.work.bytes(), Ordering::Relaxed);
         held
     }
 
     /// Sets the bytes of a holder of work.
     pub(crate) fn set(&self, held: &mut HeldMemory, bytes: usize) {
         held.set(bytes);
-        self.most.fetch_max(self.work.bytes(), Ordering::Relaxed);
+        self.peak.fetch_max(self.work.bytes(), Ordering::Relaxed);
     }
 
     /// Lends the wanted bytes, or as many as the bounds leave.
     pub(crate) fn lend(&self, wanted: usize, limit: usize) -> HeldMemory {
-        if wanted <= LENT_LEAST {
+        if wanted <= LENT_BYTES_MIN {
             return self.lent_little.hold(wanted);
         }
-        let wanted = wanted.min(limit / LENT_SHARE_OF_ONE).max(LENT_LEAST);
-        self.lent.hold_within(LENT_LEAST, wanted, limit / LENT_SHARE)
+        let wanted = wanted.min(limit / LENT_SHARE_OF_ONE).max(LENT_BYTES_MIN);
+        self.lent.hold_within(LENT_BYTES_MIN, wanted, limit / LENT_SHARE)
     }
 
     /// The limits of the next batch. Beyond the bound of all batches, this batch gives back the memory that
@@ -92,7 +92,7 @@ impl MemoryAccounts {
 
     /// The recent peak of work.
     pub(crate) fn working_bytes(&self) -> usize {
-        self.counted.load(Ordering::Relaxed).max(self.most.load(Ordering::Relaxed))
+        self.counted.load(Ordering::Relaxed).max(self.peak.load(Ordering::Relaxed))
     }
 
     /// Lent to callers.
@@ -102,10 +102,10 @@ impl MemoryAccounts {
 
     /// Updates the peak, once a second: the highest work since the last check counts, but at least half of
     /// the count before.
-    pub(crate) fn look(&self) {
-        let most = self.most.swap(self.work.bytes(), Ordering::Relaxed);
+    pub(crate) fn update_peak(&self) {
+        let peak = self.peak.swap(self.work.bytes(), Ordering::Relaxed);
         let before = self.counted.load(Ordering::Relaxed);
-        self.counted.store(most.max(before / 2), Ordering::Relaxed);
+        self.counted.store(peak.max(before / 2), Ordering::Relaxed);
     }
 }
 
@@ -120,12 +120,12 @@ mod tests {
         accounts.set(&mut held, 4_000);
         accounts.set(&mut held, 200);
         assert_eq!(accounts.bytes(), 4_000);
-        accounts.look();
+        accounts.update_peak();
         assert_eq!(accounts.bytes(), 4_000);
         drop(held);
-        accounts.look();
+        accounts.update_peak();
         assert_eq!(accounts.bytes(), 2_000);
-        (0..40).for_each(|_| accounts.look());
+        (0..40).for_each(|_| accounts.update_peak());
         assert_eq!(accounts.bytes(), 0);
     }
 

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn golden_a_list_of_ranges() {
         let expected = [
-            &[0xAC, 0x02, 4][..],                           // the last one's record, stretches
+            &[0xAC, 0x02, 4][..],                           // the last one's record, fragments
             &[0, 2, b'a', 1, 5],                            // from the first key up to "a", one time
             &[1, b'c', 2, b'e', 1, 3],                      // from "c" up to "e"
             &[1, b'e', 2, b'g', 2, 0xAC, 0x02, 0xA9, 0x02], // from "e" up to "g", two times

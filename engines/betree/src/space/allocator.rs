@@ -32,7 +32,7 @@ pub(super) enum Purpose {
     Checkpoint,
     /// Data that moves so that the end of the file becomes free. It goes before the ceiling, and the file
     /// does not grow for it.
-    Inward,
+    Relocation,
 }
 
 /// The length of a block in bytes, and whether it must begin a unit.
@@ -122,7 +122,7 @@ impl Allocator {
         let for_fit =
             if self.by_length.range((units, 0)..).next().is_some() { 0 } else { units - self.free_tail() };
         let kept = match purpose {
-            Purpose::Data | Purpose::Inward => self.reserve_units,
+            Purpose::Data | Purpose::Relocation => self.reserve_units,
             Purpose::Checkpoint => 0,
         };
         for_fit.max((units + kept).saturating_sub(self.free.total()))
@@ -139,7 +139,7 @@ impl Allocator {
             None => fitting.next()?.1,
             Some(ceiling) => match fitting.clone().find(|(_, start)| start + units <= ceiling) {
                 Some((_, start)) => *start,
-                None if purpose == Purpose::Inward => return None,
+                None if purpose == Purpose::Relocation => return None,
                 None => fitting.next()?.1,
             },
         };
@@ -151,7 +151,7 @@ impl Allocator {
     /// Takes a run of units that have space on the device, wherever it is: the last resort on a full device.
     pub(super) fn allocate_backed(&mut self, units: u64, purpose: Purpose) -> Option<Range<u64>> {
         let kept = match purpose {
-            Purpose::Inward => return None,
+            Purpose::Relocation => return None,
             Purpose::Data => self.reserve_units,
             Purpose::Checkpoint => 0,
         };
@@ -273,12 +273,12 @@ impl Allocator {
     }
 
     /// Whether one of the extents reaches beyond the ceiling.
-    pub(super) fn is_far_out(&self, extents: &[Extent]) -> bool {
+    pub(super) fn reaches_beyond_ceiling(&self, extents: &[Extent]) -> bool {
         self.ceiling.is_some_and(|ceiling| extents.iter().any(|extent| extent.end() > ceiling))
     }
 
     /// Whether units beyond the ceiling are pending.
-    pub(super) fn is_pending_far_out(&self) -> bool {
+    pub(super) fn has_pending_beyond_ceiling(&self) -> bool {
         let mut pending = self.pending.values().flatten();
         self.ceiling.is_some_and(|ceiling| pending.any(|units| units.end > ceiling))
     }

@@ -118,13 +118,13 @@ impl BlockStore {
             })?;
             return Ok(());
         }
-        let (mut stretches, mut ranges) = (Vec::new(), Vec::new());
+        let (mut groups, mut ranges) = (Vec::new(), Vec::new());
         let mut first = 0;
         while let Some(pointer) = pointers.get(first) {
             let (count, range) = neighbours(pointer, &pointers[first..]);
             let Sectors { start, length, within } = self.widen(pointer, range)?;
             ranges.push(ReadRange { offset: start, length });
-            stretches.push((first..first + count, within));
+            groups.push((first..first + count, within));
             first += count;
         }
         let mut outcome = Ok(());
@@ -133,7 +133,7 @@ impl BlockStore {
             if outcome.is_err() {
                 return;
             }
-            let (places, within) = &stretches[at];
+            let (places, within) = &groups[at];
             let start = ranges[at].offset + within.start as u64;
             outcome = self.check_blocks(
                 &pointers[places.clone()],

@@ -257,15 +257,15 @@ impl BlockStore {
 
     /// A writer of blocks that move before the [ceiling](BlockStore::plan_ceiling). It finds no room
     /// elsewhere.
-    pub(crate) fn inward_writer(&self, tree: TreeId) -> ExtentWriter<'_> {
-        ExtentWriter::new(self, tree, self.generation(), Purpose::Inward)
+    pub(crate) fn relocation_writer(&self, tree: TreeId) -> ExtentWriter<'_> {
+        ExtentWriter::new(self, tree, self.generation(), Purpose::Relocation)
     }
 
     /// Frees an extent that no reader in memory reaches any more and no later capture contains. It is reused
     /// as soon as no superblock leads to it. `birth` is the generation in which its blocks were born.
     pub(crate) fn free(&self, extent: Extent, birth: Generation) {
         let building = self.generation();
-        let mut allocator = self.waits.lock(WaitFor::Room, &self.allocator);
+        let mut allocator = self.waits.lock(WaitFor::Allocator, &self.allocator);
         if birth == building {
             allocator.free_now(units_of(extent));
         } else {
@@ -339,9 +339,9 @@ impl BlockStore {
         if units == 0 {
             return Ok(Vec::new());
         }
-        let mut allocator = self.waits.lock(WaitFor::Room, &self.allocator);
+        let mut allocator = self.waits.lock(WaitFor::Allocator, &self.allocator);
         let grown = match purpose {
-            Purpose::Inward => Ok(()),
+            Purpose::Relocation => Ok(()),
             Purpose::Data | Purpose::Checkpoint => self.grow(&mut allocator, units, purpose),
         };
         let mut refused = match self.allocate_with_room(&mut allocator, units, purpose) {
@@ -349,7 +349,7 @@ impl BlockStore {
             Err(refused) => refused,
         };
         let fragments = match purpose {
-            Purpose::Inward => None,
+            Purpose::Relocation => None,
             Purpose::Data | Purpose::Checkpoint => allocator.allocate_fragments(blocks, purpose),
         };
         if let Some(fragments) = fragments {

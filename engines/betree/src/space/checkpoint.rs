@@ -167,7 +167,7 @@ impl<'a> Checkpoint<'a> {
         self.check_change(durable, trees)?;
         let delta_bytes = space_map::delta_bytes_max(trees.added(), trees.removed(), 4);
         let mut written = Vec::new();
-        let is_in_the_way = self.store.allocator().lock().is_far_out(&durable.map_extents());
+        let is_in_the_way = self.store.allocator().lock().reaches_beyond_ceiling(&durable.map_extents());
         let result = if durable.map.wants_snapshot(delta_bytes) || is_in_the_way {
             self.write_snapshot(durable, trees, &mut written)
         } else {

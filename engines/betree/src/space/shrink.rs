@@ -126,7 +126,7 @@ impl BlockStore {
         let mut extents = durable.map_extents();
         extents.extend(extents_of(durable.superblock().catalog().as_ref()));
         let allocator = self.allocator().lock();
-        allocator.is_far_out(&extents) || allocator.is_pending_far_out()
+        allocator.reaches_beyond_ceiling(&extents) || allocator.has_pending_beyond_ceiling()
     }
 
     /// Punches one long free run. Returns the bytes given back, 0 if there is none.

@@ -189,7 +189,7 @@ impl Superblock {
 
 /// One of the four copies, as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Copy {
+pub(crate) enum SuperblockCopy {
     /// A valid superblock.
     Valid(Box<Superblock>),
     /// Never written.
@@ -202,25 +202,27 @@ pub(crate) enum Copy {
     Damaged,
 }
 
-impl Copy {
+impl SuperblockCopy {
     /// Decodes the copy in these [`SUPERBLOCK_BYTES`] bytes.
-    pub(crate) fn read(bytes: &[u8]) -> Copy {
-        let Some((body, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else { return Copy::NotOurs };
+    pub(crate) fn read(bytes: &[u8]) -> SuperblockCopy {
+        let Some((body, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
+            return SuperblockCopy::NotOurs;
+        };
         if bytes.iter().all(|byte| *byte == 0) {
-            return Copy::Blank;
+            return SuperblockCopy::Blank;
         }
-        let Some(body) = body.strip_prefix(&MAGIC) else { return Copy::NotOurs };
+        let Some(body) = body.strip_prefix(&MAGIC) else { return SuperblockCopy::NotOurs };
         if xxh3_128(&bytes[..BODY_BYTES]) != u128::from_le_bytes(*checksum) {
-            return Copy::Damaged;
+            return SuperblockCopy::Damaged;
         }
         let mut fields = Fields::new(BLOCK, body);
         match fields.u32("version") {
             Ok(DATA_FORMAT_VERSION) => match Superblock::decode_body(fields) {
-                Ok(superblock) => Copy::Valid(Box::new(superblock)),
-                Err(_) => Copy::Damaged,
+                Ok(superblock) => SuperblockCopy::Valid(Box::new(superblock)),
+                Err(_) => SuperblockCopy::Damaged,
             },
-            Ok(version) => Copy::OtherVersion(version),
-            Err(_) => Copy::Damaged,
+            Ok(version) => SuperblockCopy::OtherVersion(version),
+            Err(_) => SuperblockCopy::Damaged,
         }
     }
 }
@@ -297,7 +299,7 @@ mod tests {
         assert_eq!(hex[..front.len()], *front);
         assert_eq!(hex[hex.len() - 32..], *checksum);
         assert!(bytes[front.len() / 2..BODY_BYTES].iter().all(|byte| *byte == 0));
-        assert_eq!(Copy::read(&bytes), Copy::Valid(Box::new(example())));
+        assert_eq!(SuperblockCopy::read(&bytes), SuperblockCopy::Valid(Box::new(example())));
     }
 
     #[test]
@@ -306,7 +308,10 @@ mod tests {
         for bit in (0..64 * 8).chain(SUPERBLOCK_BYTES * 8 - 64..SUPERBLOCK_BYTES * 8) {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(matches!(Copy::read(&flipped), Copy::Damaged | Copy::NotOurs), "bit {bit}");
+            assert!(
+                matches!(SuperblockCopy::read(&flipped), SuperblockCopy::Damaged | SuperblockCopy::NotOurs),
+                "bit {bit}"
+            );
         }
     }
 
@@ -317,12 +322,12 @@ mod tests {
             change(&mut bytes);
             let checksum = xxh3_128(&bytes[..BODY_BYTES]).to_le_bytes();
             bytes[BODY_BYTES..].copy_from_slice(&checksum);
-            Copy::read(&bytes)
+            SuperblockCopy::read(&bytes)
         };
-        assert_eq!(resealed(&|bytes| bytes[8] = 7), Copy::OtherVersion(7));
-        assert_eq!(resealed(&|bytes| bytes[0] = b'X'), Copy::NotOurs);
-        assert_eq!(resealed(&|bytes| bytes[12] = 1), Copy::Damaged);
-        assert_eq!(Copy::read(&[0; SUPERBLOCK_BYTES]), Copy::Blank);
+        assert_eq!(resealed(&|bytes| bytes[8] = 7), SuperblockCopy::OtherVersion(7));
+        assert_eq!(resealed(&|bytes| bytes[0] = b'X'), SuperblockCopy::NotOurs);
+        assert_eq!(resealed(&|bytes| bytes[12] = 1), SuperblockCopy::Damaged);
+        assert_eq!(SuperblockCopy::read(&[0; SUPERBLOCK_BYTES]), SuperblockCopy::Blank);
         let mut features = example();
         features.features.incompatible = 8;
         assert!(matches!(
@@ -341,7 +346,10 @@ mod tests {
             }
             let checksum = xxh3_128(&bytes[..BODY_BYTES]).to_le_bytes();
             bytes[BODY_BYTES..].copy_from_slice(&checksum);
-            assert!(matches!(Copy::read(&bytes), Copy::Valid(_) | Copy::Damaged));
+            assert!(matches!(
+                SuperblockCopy::read(&bytes),
+                SuperblockCopy::Valid(_) | SuperblockCopy::Damaged
+            ));
         }
     }
 }

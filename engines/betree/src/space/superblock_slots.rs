@@ -20,7 +20,7 @@ use std::path::Path;
 use pando_environment::{AlignedBuffer, EnvironmentError, File};
 
 use super::SpaceError;
-use super::superblock::{Copy, DATA_FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock, check_features};
+use super::superblock::{DATA_FORMAT_VERSION, SUPERBLOCK_BYTES, Superblock, SuperblockCopy, check_features};
 
 /// Units at the head of the file that are not allocated: the slots, and room for additions of a later format.
 pub(crate) const HEAD_UNITS: u64 = 32;
@@ -81,7 +81,7 @@ pub(super) fn read_slots(file: &dyn File, path: &Path) -> Result<FoundSuperblock
         let mut best: Option<Superblock> = None;
         for offset in slot.offsets() {
             match read_copy(file, offset)? {
-                Copy::Valid(superblock) => {
+                SuperblockCopy::Valid(superblock) => {
                     if best.as_ref().is_none_or(|best| best.generation < superblock.generation) {
                         best = Some(*superblock);
                     }
@@ -104,25 +104,25 @@ pub(super) fn read_slots(file: &dyn File, path: &Path) -> Result<FoundSuperblock
     Ok(found)
 }
 
-fn read_copy(file: &dyn File, offset: u64) -> Result<Copy, SpaceError> {
+fn read_copy(file: &dyn File, offset: u64) -> Result<SuperblockCopy, SpaceError> {
     let mut buffer = AlignedBuffer::zeroed(SUPERBLOCK_BYTES);
     match file.read_exact_at(&mut buffer, offset) {
-        Ok(()) => Ok(Copy::read(&buffer)),
+        Ok(()) => Ok(SuperblockCopy::read(&buffer)),
         // A file too short for the copy is not a store, or was truncated.
-        Err(error) if error.is_past_end() => Ok(Copy::NotOurs),
+        Err(error) if error.is_past_end() => Ok(SuperblockCopy::NotOurs),
         Err(error) => Err(error.into()),
     }
 }
 
-fn why_none(seen: &[Copy], path: &Path) -> SpaceError {
+fn why_none(seen: &[SuperblockCopy], path: &Path) -> SpaceError {
     let path = path.to_owned();
     let version = seen.iter().find_map(|copy| match copy {
-        Copy::OtherVersion(version) => Some(*version),
+        SuperblockCopy::OtherVersion(version) => Some(*version),
         _ => None,
     });
     match version {
         Some(found) => SpaceError::Version { path, found, supported: DATA_FORMAT_VERSION },
-        None if seen.contains(&Copy::Damaged) => SpaceError::Superblock { path },
+        None if seen.contains(&SuperblockCopy::Damaged) => SpaceError::Superblock { path },
         None => SpaceError::NotOurs { path },
     }
 }

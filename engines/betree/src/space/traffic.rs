@@ -59,19 +59,19 @@ pub(super) enum Passage {
     /// The first block of its call.
     First,
     /// A later block of its call.
-    Along,
+    Later,
 }
 
 impl Passage {
     /// The passage of the block at this place of a call.
     pub(super) const fn of(place_in_call: usize) -> Passage {
-        if place_in_call == 0 { Passage::First } else { Passage::Along }
+        if place_in_call == 0 { Passage::First } else { Passage::Later }
     }
 
     const fn calls(self) -> u64 {
         match self {
             Passage::First => 1,
-            Passage::Along => 0,
+            Passage::Later => 0,
         }
     }
 }

@@ -102,7 +102,7 @@ impl TreeRegistry {
 
     /// Locks the names. Whoever creates, drops or lays out a tree holds the lock.
     pub(crate) fn lock_naming(&self) -> MutexGuard<'_, Naming> {
-        self.waits.lock(WaitFor::Naming, &self.naming)
+        self.waits.lock(WaitFor::TreeNames, &self.naming)
     }
 
     /// Adds a tree. The guard shows that the caller has the names.

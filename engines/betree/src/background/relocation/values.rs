@@ -58,7 +58,7 @@ impl Mover<'_> {
         let first_written = self.written.len();
         // Piece by piece, as it was written: a long value needs no long stretch.
         for piece in &before {
-            let mut writer = store.inward_writer(self.tree.id);
+            let mut writer = store.relocation_writer(self.tree.id);
             let raw = store.read_block(piece)?;
             writer.append(BlockKind::LargeValue, self.tree.settings().compression, &raw)?;
             let placed = match writer.place() {

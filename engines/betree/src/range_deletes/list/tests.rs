@@ -22,7 +22,7 @@ fn added(list: &DeletedRanges, start: &str, end: Option<&str>, at: u64) -> Delet
     list.with_all([span(start, end)].iter(), time(at), Lsn::new(at))
 }
 
-/// The stretches as text: `a-c 5 3`.
+/// The fragments as text: `a-c 5 3`.
 fn shown(list: &DeletedRanges) -> Vec<String> {
     let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
     let show = |fragment: &RangeFragment| {

@@ -5,7 +5,7 @@ use crate::base::LogPosition;
 use crate::log::lsn_after_gap;
 
 #[test]
-fn a_log_that_leaps_is_read_as_it_was_written_across_segments_and_lives() {
+fn a_log_with_gaps_is_read_as_it_was_written_across_segments_and_lives() {
     let simulation = Environment::simulated(1);
     let log = create(&simulation);
     let mut written = Vec::new();
@@ -40,13 +40,13 @@ fn a_log_that_leaps_is_read_as_it_was_written_across_segments_and_lives() {
 }
 
 #[test]
-fn a_record_that_is_damaged_before_a_leap_is_no_end_of_the_log() {
+fn a_record_that_is_damaged_before_a_gap_is_no_end_of_the_log() {
     let simulation = Environment::simulated(2);
     let log = create(&simulation);
     let first = log.append(KIND, &[b"one that is to be damaged"]).unwrap();
     log.sync(first).unwrap();
     let to = lsn_after_gap(first);
-    log.append_after_gap(KIND, b"the leap", to).unwrap();
+    log.append_after_gap(KIND, b"gap rec.", to).unwrap();
     log.sync(to).unwrap();
     let last = log.append(KIND, &[b"behind"]).unwrap();
     log.sync(last).unwrap();
