@@ -85,7 +85,7 @@ pub enum BetreeError {
     UnknownOption {
         /// As it was given.
         name: String,
-        /// Those that exist.
+        /// The known options.
         known: &'static str,
     },
     /// An option cannot have this value.
@@ -103,7 +103,7 @@ pub enum BetreeError {
         "settings have had {limit} different values since the store was opened: open it again to change them further"
     )]
     TooManyChanges {
-        /// How many there is room for.
+        /// The limit.
         limit: usize,
     },
     /// A transaction cannot begin at this snapshot.
@@ -148,7 +148,7 @@ pub enum BetreeError {
     /// The spill files of a transaction failed. The [`StorageError`] says how.
     #[error("{0}")]
     Spill(#[source] StorageError),
-    /// A large transaction whose writes the device has no room for.
+    /// The device has no room for the writes of a large transaction.
     #[error(
         "the device has {free} bytes free, and a transaction writes {wanted}: make room and commit again"
     )]

@@ -31,12 +31,13 @@
 //!    position ([`recovery`]).
 //!
 //! # The life of a read
-//! 1. Take the tree's view, which is one consistent set of buffers and version. No lock is held afterwards.
+//! 1. Take the tree's view without a lock: one consistent set of buffers, range deletes and nodes.
 //! 2. Look into the active buffer, then into the frozen buffer. The first version that the snapshot sees is
-//!    the answer.
+//!    the answer. Versions older than a range delete that the snapshot sees are deleted. A merge operator is
+//!    kept until the value below it is found.
 //! 3. Go down the nodes. At each node the filters of the child's slices tell which slices may have the key.
 //! 4. Read one page of the leaf ([`tree::lookup`]). Inner nodes, filters and leaf directories are usually in
-//!    memory, so a read costs one device read as a rule, and none if the page is cached ([`cache`]).
+//!    memory ([`cache`]). So a lookup costs one device read as a rule, and none if the page is cached.
 //! 5. If the reader must not block and a block is missing, the read returns `WouldBlock` with the block to
 //!    read. The event loop reads it and asks again.
 //!

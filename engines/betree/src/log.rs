@@ -14,7 +14,7 @@
 //!   PostgreSQL uses the same word.
 //! - *Chain* of a record: the checksum of the record before it.
 //! - *Appended*: has an LSN. *Logged*: is in the kernel. *Durable*: a sync has covered it.
-//! - *Flusher*: the thread that syncs the log. It has no part in the flushes of trees.
+//! - *Sync task*: the thread that syncs the log. It has no part in the flushes of trees.
 //!
 //! # The life of a record
 //! 1. Its payload is compressed if that is worth it ([`Packed`]). [`Log::append`] assigns the next LSN and
@@ -23,8 +23,8 @@
 //!    end of a page of the kernel, which therefore reads nothing. Threads that waited find their records
 //!    written.
 //! 3. [`Log::sync`]: one sync is in flight at a time, and the next one covers all records appended meanwhile
-//!    (group commit). Callers wait, or leave a waker ([`Log::on_durable`]) that the flusher serves. No record
-//!    stays unsynced longer than the flush interval.
+//!    (group commit). Callers wait, or leave a waker ([`Log::on_durable`]) that the sync task serves. No record
+//!    stays unsynced longer than the sync interval.
 //! 4. After a checkpoint, [`Log::release_before`] releases segments. They are recycled under a new salt.
 //! 5. After a crash, [`Log::open`] reads from a position on, gives every record to replay, and continues in a
 //!    new segment.
@@ -51,7 +51,7 @@
 mod appender;
 mod copy;
 mod error;
-mod flusher;
+
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod lsn_gap;
@@ -63,6 +63,7 @@ mod recovery;
 mod segment;
 mod segment_files;
 mod segment_table;
+mod sync_task;
 mod wakers;
 mod writer;
 

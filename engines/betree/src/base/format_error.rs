@@ -1,4 +1,4 @@
-//! The version of the on-disk format, and the error of a block or record whose bytes make no sense.
+//! The version of the on-disk format, and the error of a block or record that cannot be decoded.
 
 use super::PointerError;
 
@@ -35,7 +35,7 @@ pub enum FormatError {
     Version {
         /// The block.
         block: &'static str,
-        /// The version that stands there.
+        /// The version found.
         found: u8,
     },
     /// A field has a value that this program does not know.
@@ -55,7 +55,7 @@ pub enum FormatError {
         block: &'static str,
         /// The field.
         field: &'static str,
-        /// Which of them.
+        /// The index of the wrong one.
         at: usize,
     },
     /// Bytes remain after the last field.
@@ -63,7 +63,7 @@ pub enum FormatError {
     Trailing {
         /// The block.
         block: &'static str,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
     /// Bytes within the block that should be a pointer are none.
@@ -71,7 +71,7 @@ pub enum FormatError {
     Pointer {
         /// The block.
         block: &'static str,
-        /// Which of them.
+        /// The index of the wrong one.
         at: usize,
         /// The reason.
         reason: PointerError,

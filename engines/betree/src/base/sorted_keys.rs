@@ -99,7 +99,7 @@ impl SortedKeys {
     }
 }
 
-/// How many bytes two keys share at their start.
+/// Length of the common prefix of two keys.
 fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }

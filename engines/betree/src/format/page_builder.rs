@@ -295,7 +295,7 @@ fn write_varint_of(out: &mut Vec<u8>, value: u64, length: usize) {
     }
 }
 
-/// How many bytes two keys share at their start.
+/// Length of the common prefix of two keys.
 pub(crate) fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }

@@ -42,7 +42,7 @@ pub enum RecordProblem {
     /// Another version of the program wrote the segment.
     #[error("the segment has format version {found}")]
     Version {
-        /// The version that stands there.
+        /// The version found.
         found: u32,
     },
 }
@@ -56,7 +56,7 @@ pub enum LogError {
     /// The device is full. The record has not been appended; appending succeeds once there is room.
     #[error("no room for {wanted_bytes} bytes of log in {}: free space on its device", folder.display())]
     NoSpace {
-        /// How much was asked for.
+        /// The requested bytes.
         wanted_bytes: u64,
         /// The log's folder.
         folder: PathBuf,

@@ -1,4 +1,4 @@
-//! Interleavings of the log's writers, of threads that wait for them, and of the flusher. The power fails at
+//! Interleavings of the log's writers, of threads that wait for them, and of the sync task. The power fails at
 //! some moment of each.
 
 use std::path::Path;

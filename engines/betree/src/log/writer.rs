@@ -29,7 +29,7 @@ use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment};
 use super::segment_files::{ReadySegments, SegmentFiles};
 use super::segment_table::{HeaderState, SegmentTable};
 use super::wakers::{LogWaker, Wakers};
-use super::{LogError, flusher};
+use super::{LogError, sync_task};
 use crate::base::LogPosition;
 use crate::base::RecordKind;
 use crate::base::{LockWaits, WaitFor};
@@ -40,7 +40,7 @@ pub(crate) struct LogOptions {
     /// Length of a segment's file, in bytes. The first ones are shorter. A longer record gets a longer file.
     pub(crate) segment_bytes: u64,
     /// The longest time that a record stays unsynced.
-    pub(crate) flush_interval: Duration,
+    pub(crate) sync_interval: Duration,
     /// Released segments that are kept for recycling.
     pub(crate) spare_segments_max: usize,
     /// An append writes through by itself beyond this many unwritten bytes.
@@ -61,7 +61,7 @@ impl Default for LogOptions {
     fn default() -> Self {
         LogOptions {
             segment_bytes: 64 << 20,
-            flush_interval: Duration::from_millis(100),
+            sync_interval: Duration::from_millis(100),
             spare_segments_max: 2,
             unwritten_bytes_max: 4 << 20,
             zero_ahead_bytes: 1 << 20,
@@ -124,16 +124,16 @@ pub(crate) struct Log {
     durable_wakers: Wakers,
     poison: OnceLock<Arc<LogError>>,
     is_closed: AtomicBool,
-    /// Whether a record was appended since the flusher last looked.
+    /// Whether a record was appended since the sync task last looked.
     pub(super) is_dirty: AtomicBool,
-    flusher: Mutex<Option<Task>>,
-    flusher_waker: OnceLock<TaskWaker>,
+    sync_task: Mutex<Option<Task>>,
+    sync_task_waker: OnceLock<TaskWaker>,
     counters: Counters,
     waits: LockWaits,
 }
 
 impl Log {
-    /// Starts a log in `segment`, with its flusher. The segment's header and everything before it are
+    /// Starts a log in `segment`, with its sync task. The segment's header and everything before it are
     /// durable.
     pub(super) fn begin(
         environment: &Environment,
@@ -162,12 +162,12 @@ impl Log {
             poison: OnceLock::new(),
             is_closed: AtomicBool::new(false),
             is_dirty: AtomicBool::new(false),
-            flusher: Mutex::new(None),
-            flusher_waker: OnceLock::new(),
+            sync_task: Mutex::new(None),
+            sync_task_waker: OnceLock::new(),
             counters: Counters::default(),
             waits: LockWaits::new(environment.clock()),
         });
-        flusher::start(&log)?;
+        sync_task::start(&log)?;
         Ok(log)
     }
 
@@ -213,7 +213,7 @@ impl Log {
             (Appended { before, lsn, place }, appender.unwritten_bytes())
         };
         if !self.is_dirty.swap(true, Ordering::SeqCst) {
-            self.wake_flusher();
+            self.wake_sync_task();
         }
         if unwritten > self.options.unwritten_bytes_max {
             self.write_through(appended.lsn)?;
@@ -353,7 +353,7 @@ impl Log {
         self.after_registration(&self.logged_wakers);
     }
 
-    /// Calls the waker when the record is on the device, or at once if it is. The flusher starts a sync that
+    /// Calls the waker when the record is on the device, or at once if it is. The sync task starts a sync that
     /// all waiters share.
     pub(crate) fn on_durable(&self, lsn: Lsn, waker: LogWaker) {
         let lsn = lsn.min(self.appended_lsn());
@@ -367,7 +367,7 @@ impl Log {
         if let Err(error) = self.check_open() {
             self.fail_wakers(&error);
         } else if !wakers.is_empty() {
-            self.wake_flusher();
+            self.wake_sync_task();
         }
     }
 
@@ -474,28 +474,28 @@ impl Log {
         }
     }
 
-    /// Syncs the appended records and ends the flusher. Later appends fail.
+    /// Syncs the appended records and ends the sync task. Later appends fail.
     pub(crate) fn close(&self) -> Result<(), LogError> {
         if self.is_closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        // Dropped outside the lock, because the flusher may be about to take it.
-        let flusher = self.flusher.lock().take();
-        drop(flusher);
+        // Dropped outside the lock, because the sync task may be about to take it.
+        let sync_task = self.sync_task.lock().take();
+        drop(sync_task);
         let result = self.sync(self.appended_lsn());
         self.logged_wakers.fail(|| LogError::Closed);
         self.durable_wakers.fail(|| LogError::Closed);
         result
     }
 
-    pub(super) fn set_flusher(&self, task: Task) {
-        // There is only one flusher, so this is the first call.
-        let _first = self.flusher_waker.set(task.waker());
-        *self.flusher.lock() = Some(task);
+    pub(super) fn set_sync_task(&self, task: Task) {
+        // There is only one sync task, so this is the first call.
+        let _first = self.sync_task_waker.set(task.waker());
+        *self.sync_task.lock() = Some(task);
     }
 
-    fn wake_flusher(&self) {
-        if let Some(waker) = self.flusher_waker.get() {
+    fn wake_sync_task(&self) {
+        if let Some(waker) = self.sync_task_waker.get() {
             waker.wake();
         }
     }
@@ -514,8 +514,8 @@ impl Log {
         &self.environment
     }
 
-    pub(super) const fn flush_interval(&self) -> Duration {
-        self.options.flush_interval
+    pub(super) const fn sync_interval(&self) -> Duration {
+        self.options.sync_interval
     }
 
     /// Makes the next segment ready if the active one is half full.

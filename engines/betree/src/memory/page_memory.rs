@@ -1,9 +1,9 @@
 //! The memory of cached pages: pages lie side by side in regions that all threads of the process share.
 //!
 //! One thread allocates a page (a reader, a flush) and another drops it (the one that evicts it), tens of
-//! thousands of times a second, and hardly two pages have the same size. An allocator with a heap for each
-//! thread keeps spans of every size in each heap. 64 threads that read through a cache of 201 MB had a
-//! resident set of 369 MB, with 197 MB in use.
+//! thousands of times a second. Hardly two pages have the same size. An allocator with a heap for each thread
+//! keeps spans of every size in each heap. 64 threads that read through a cache of 201 MB had a resident set
+//! of 369 MB, with 197 MB in use.
 //!
 //! # Terms
 //! - *Region*: a piece of memory that pages share ([`regions`]).

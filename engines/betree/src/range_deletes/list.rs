@@ -182,7 +182,7 @@ impl DeletedRanges {
         change: impl Fn(&[CommitTimestamp]) -> Vec<CommitTimestamp>,
     ) -> Vec<RangeFragment> {
         let mut out = FragmentCollector::default();
-        // The start of the rest of the span; `None` once it is used up.
+        // The start of the rest of the span; `None` once the rest is empty.
         let mut rest = Some(span.start.clone());
         for fragment in &self.fragments {
             let before = KeySpan { start: fragment.span.start.clone(), end: Some(span.start.clone()) };

@@ -110,7 +110,7 @@ impl BlockStore {
         if let Some(first) = pointers.first()
             && neighbours(first, pointers).0 == pointers.len()
         {
-            // One block is read into a pooled buffer.
+            // One call suffices: it uses a pooled buffer.
             let mut place = 0;
             let _one_call = self.read_neighbours(pointers, |pointer, payload| {
                 use_payload(place, pointer, payload);

@@ -9,8 +9,8 @@
 //!    occupy. The data file is synced again. From this moment the new generation counts.
 //! 4. Units that neither slot reaches any more become free.
 //!
-//! A failure before step 3 changes nothing. A failure in step 3 poisons the store: it is unknown which of the
-//! two generations the next open will find.
+//! A failure before step 3 changes nothing, but a map that contradicts itself poisons the store. A failure in
+//! step 3 poisons the store, too: it is unknown which of the two generations the next open will find.
 
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 

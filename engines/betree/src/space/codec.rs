@@ -118,7 +118,7 @@ impl Compression {
 const SAVED_BYTES_MIN: usize = 512;
 
 /// The shortest match of the fast levels of Zstandard, in bytes. Their own choice for a page is 5. In 16 KB
-/// of digits or hexadecimal text that finds many matches that save a bit or two each, and every read has to
+/// of digits or hexadecimal text that finds many matches that save a bit or two each. Every read has to
 /// follow all of them. With 6 the pages of such documents are 3 % smaller and are read in two thirds of the
 /// time. Text is up to 3 % larger.
 const QUICK_MATCH_BYTES: u32 = 6;

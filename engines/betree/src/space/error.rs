@@ -50,7 +50,7 @@ pub enum SpaceError {
     /// The device is full. The failed call has changed nothing; it succeeds once there is room.
     #[error("no room for {wanted_bytes} bytes in {}: free space on its device", folder.display())]
     NoSpace {
-        /// How much was asked for.
+        /// The requested bytes.
         wanted_bytes: u64,
         /// The store's folder.
         folder: PathBuf,
@@ -98,7 +98,7 @@ pub enum SpaceError {
     Version {
         /// The file.
         path: PathBuf,
-        /// The version that stands there.
+        /// The version found.
         found: u32,
         /// The version of this program.
         supported: u32,

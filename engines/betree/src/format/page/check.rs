@@ -13,8 +13,8 @@ use crate::format::content::LargeReference;
 const QUICK_TIME_BYTES: usize = 8;
 
 impl Page {
-    /// Checks that every slot points behind the one before it, that every entry fits between its slot and the
-    /// next, and that entries of one length fill the page. Returns whether there are merges.
+    /// Checks the entries: every slot points behind the one before it, every entry fits between its slot and
+    /// the next, and entries of one length fill the page. Returns whether there are merges.
     pub(super) fn check_entries(&self) -> Result<bool, FormatError> {
         if self.entry_bytes > 0 {
             return self.check_even();

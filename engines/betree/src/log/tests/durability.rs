@@ -59,7 +59,7 @@ fn what_a_kill_left_in_the_kernel_is_durable_after_the_next_open() {
 }
 
 #[test]
-fn the_flusher_serves_wakers_without_anyone_waiting() {
+fn the_sync_task_serves_wakers_without_anyone_waiting() {
     let simulation = Environment::simulated(2);
     let log = create(&simulation);
     simulation.tasks.run_until_idle();
@@ -81,7 +81,7 @@ fn the_flusher_serves_wakers_without_anyone_waiting() {
 }
 
 #[test]
-fn nothing_stays_unsynced_longer_than_the_flush_interval() {
+fn nothing_stays_unsynced_longer_than_the_sync_interval() {
     let simulation = Environment::simulated(3);
     let log = create(&simulation);
     simulation.tasks.run_until_idle();

@@ -9,13 +9,13 @@ use pando_environment::{Monotonic, Step};
 
 use super::{Log, LogError};
 
-/// Starts the flusher. It ends with the log.
+/// Starts the sync task. It ends with the log.
 pub(super) fn start(log: &Arc<Log>) -> Result<(), LogError> {
     let weak = Arc::downgrade(log);
     let mut dirty_since = None;
     let step = Box::new(move || step(&weak, &mut dirty_since));
     let task = log.environment().spawner().spawn("pando-log", step)?;
-    log.set_flusher(task);
+    log.set_sync_task(task);
     Ok(())
 }
 
@@ -25,20 +25,20 @@ fn step(log: &Weak<Log>, dirty_since: &mut Option<Monotonic>) -> Step {
     let _no_room = log.prepare_segment();
     let now = log.environment().clock().monotonic();
     if log.has_wakers() {
-        return flush(&log, dirty_since);
+        return sync_and_serve(&log, dirty_since);
     }
     if !log.is_dirty.load(Ordering::SeqCst) {
         *dirty_since = None;
         return Step::Sleep;
     }
     let waited = now.since(*dirty_since.get_or_insert(now));
-    if waited >= log.flush_interval() {
-        return flush(&log, dirty_since);
+    if waited >= log.sync_interval() {
+        return sync_and_serve(&log, dirty_since);
     }
-    Step::Wait(log.flush_interval() - waited)
+    Step::Wait(log.sync_interval() - waited)
 }
 
-fn flush(log: &Log, dirty_since: &mut Option<Monotonic>) -> Step {
+fn sync_and_serve(log: &Log, dirty_since: &mut Option<Monotonic>) -> Step {
     *dirty_since = None;
     // Before the sync: a record that is appended during it sets the flag again.
     log.is_dirty.store(false, Ordering::SeqCst);
@@ -49,7 +49,7 @@ fn flush(log: &Log, dirty_since: &mut Option<Monotonic>) -> Step {
             log.serve_wakers();
             Step::Again
         }
-        // The log is poisoned and all wakers are called. The flusher has no more work.
+        // The log is poisoned and all wakers are called. The sync task has no more work.
         Err(_) => Step::Sleep,
     }
 }
