@@ -14,8 +14,9 @@
 //! ```
 //!
 //! # The life of a write
-//! 1. A transaction keeps its writes private ([`transaction`]). Each update first claims an *intent* on its
-//!    key (`pando_storage::Intents`), which keeps other writers away.
+//! 1. A transaction keeps its writes private (`pando_storage::SnapshotTransaction`, over the engine's half in
+//!    [`transaction`]). Each update first claims an *intent* on its key (`pando_storage::Intents`), which
+//!    keeps other writers away.
 //! 2. The commit appends one record to the log, puts the writes into the active *buffers* of the trees, and
 //!    publishes them ([`commit`], [`commit_order`]). From then on new snapshots see it. A commit that is too
 //!    large for one record does this in parts ([`commit::large_commit`]).
@@ -56,9 +57,9 @@
 //!
 //! # Conflicts
 //! The first updater of a key wins. A conflict is noticed at the update, in
-//! `transaction/transaction_state.rs`, where the claim of an intent fails. The table of intents is
-//! `pando_storage::Intents` (crates/storage/src/intents.rs). A blind write claims no intent. A commit does
-//! not fail because of conflicts.
+//! `pando_storage::SnapshotTransaction` (crates/storage/src/snapshot_transaction.rs), where the claim of an
+//! intent fails. The table of intents is crates/storage/src/intents.rs. A blind write claims no intent. A
+//! commit does not fail because of conflicts.
 //!
 //! # Where memory is limited
 //! The limit is [`Options::cache_bytes`]. `background/memory_sharing.rs` has the table of everything that
@@ -89,7 +90,7 @@
 //! | room | content |
 //! |---|---|
 //! | [`engine`] | the storage contract's engine; bulk loads |
-//! | [`transaction`], [`recovery`], [`backup`] | transactions; opening a store; hot backups and their restore |
+//! | [`transaction`], [`recovery`], [`backup`] | snapshots; opening a store; hot backups and restore |
 //! | [`verify`](mod@verify), [`statistics`] | the check of a whole store; its statistics |
 //! | [`store`] | an open store: its parts, put together |
 //! | [`commit`] | commits, small and large |

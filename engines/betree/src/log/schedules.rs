@@ -1,5 +1,5 @@
-//! Interleavings of the log's writers, of threads that wait for them, and of the sync task. The power fails at
-//! some moment of each.
+//! Interleavings of the log's writers, of threads that wait for them, and of the sync task. The power fails
+//! at some moment of each.
 
 use std::path::Path;
 use std::sync::Arc;

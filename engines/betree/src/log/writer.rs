@@ -353,8 +353,8 @@ impl Log {
         self.after_registration(&self.logged_wakers);
     }
 
-    /// Calls the waker when the record is on the device, or at once if it is. The sync task starts a sync that
-    /// all waiters share.
+    /// Calls the waker when the record is on the device, or at once if it is. The sync task starts a sync
+    /// that all waiters share.
     pub(crate) fn on_durable(&self, lsn: Lsn, waker: LogWaker) {
         let lsn = lsn.min(self.appended_lsn());
         self.durable_wakers.add(lsn, waker);
