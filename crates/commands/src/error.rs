@@ -10,9 +10,9 @@ use pando_catalog::{CatalogError, ErrorKind, NameError, StorageError, WriteError
 use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf};
 use pando_environment::MissedRead;
 use pando_query::QueryError;
+use pando_query::sort::SortFault;
 
 use crate::error_code::ErrorCode;
-use crate::query_codes::code_of_query;
 
 /// Why a command did not answer.
 #[derive(Debug)]
@@ -125,10 +125,10 @@ impl From<CatalogError> for CommandError {
 
 impl From<QueryError> for CommandError {
     fn from(error: QueryError) -> CommandError {
-        if let Some(storage) = error.storage() {
-            return storage.clone().into();
+        match error {
+            QueryError::Refused { code, message } => CommandError::failed(code, message),
+            QueryError::Storage(error) => error.into(),
         }
-        CommandError::failed(code_of_query(&error.kind), error.to_string())
     }
 }
 
@@ -143,7 +143,7 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
             format!("cannot index parallel arrays [{second}] [{first}]"),
         ),
         WriteError::AmbiguousField(error) => {
-            CommandError::failed(ErrorCode::Location(16_746), error.to_string())
+            CommandError::failed(SortFault::AmbiguousField.code(), error.to_string())
         }
         WriteError::NoId => {
             CommandError::failed(ErrorCode::InternalError, "a document without _id reached the catalog")

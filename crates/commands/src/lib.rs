@@ -1,9 +1,9 @@
 //! MongoDB's commands, one file each, with requests and replies, cursors, sessions and MongoDB's error codes.
 //!
 //! A [`Request`] is a command document with its document sequences. The answer is one BSON document, written
-//! into the caller's buffer. This crate does not know sockets (crate `server`), and the crates below do not
-//! know MongoDB's error codes: they stand in [`error_code`], and [`error`] maps every error of the layers
-//! below to one.
+//! into the caller's buffer. This crate does not know sockets (crate `server`). Every error ends as an
+//! [`ErrorCode`] and a sentence: an error of a query brings its own, and [`error`] chooses one for the errors
+//! of the catalog and the engine, which know none.
 //!
 //! # The life of a request
 //! 1. [`Commands::handle`] reads the fields that every command may have (`generic_arguments.rs`), takes the
@@ -49,7 +49,6 @@
 //! shared_state -> connection, cursors
 //! connection -> suspended_find
 //! suspended_find -> point_lookup
-//! error -> query_codes
 //! leaves: arguments, command_name, error, error_code, identity, operation_counters, request
 //! ```
 
@@ -69,7 +68,6 @@ mod generic_arguments;
 mod identity;
 mod operation_counters;
 mod point_lookup;
-mod query_codes;
 mod registry;
 mod request;
 mod session;

@@ -1,232 +1,167 @@
-//! Errors of the query crate: a kind for the layer above, and MongoDB's words for people.
+//! Errors of the query crate: MongoDB's code and MongoDB's words, or an error of the engine.
 //!
-//! `commands/error_code.rs` maps each [`QueryErrorKind`] to exactly one MongoDB error code by an exhaustive match. No code is
-//! spelled in this crate; the number in a variant's comment is the fact that the match has to agree with. A new cause with a
-//! code of its own gets a variant of its own, in the group that it belongs to.
+//! # Terms
+//! - *Named code*: a code that MongoDB gives a name, such as `BadValue`, because many causes share it: a row of
+//!   [`ErrorCode`].
+//! - *Fault*: a cause of an error that has a code of its own, without a name. Each room of the crate declares its faults
+//!   in its file `fault.rs` by [`faults!`], a row each: what is wrong, the name, the number.
 //!
-//! Message texts follow MongoDB's wording where drivers, ODMs or their users read them.
+//! # Invariants
+//! - Every number stands once in the crate: in the table of names, or in the row of its fault.
+//! - Message texts follow MongoDB's wording where drivers, object mappers or their users read them.
+//!
+//! # Not here
+//! The code of an error of the engine: `commands` chooses it by what the client must do.
+
+mod code;
 
 use std::fmt;
 
 use pando_catalog::StorageError;
 use pando_document::DocumentError;
 
-use crate::expression::ExpressionFault;
-use crate::pipeline::PipelineFault;
-use crate::projection::ProjectionFault;
+pub use self::code::ErrorCode;
 
-/// What went wrong, as finely as MongoDB's error codes tell causes apart.
-#[derive(Clone, Debug)]
-pub enum QueryErrorKind {
-    // ---- named codes
-    /// A value that makes no sense where it stands. Code 2 (BadValue).
-    BadValue,
-    /// An operator, option or document that does not parse. Code 9 (FailedToParse).
-    FailedToParse,
-    /// A value of the wrong type. Code 14 (TypeMismatch).
-    TypeMismatch,
-    /// A number left the range of its type. Code 15 (Overflow).
-    Overflow,
-    /// A length out of range. Code 16 (InvalidLength).
-    InvalidLength,
-    /// Bytes that are no BSON. Code 22 (InvalidBSON).
-    InvalidBson,
-    /// A path leads through a value that has no fields. Code 28 (PathNotViable).
-    PathNotViable,
-    /// Two update operators meet on one path. Code 40 (ConflictingUpdateOperators).
-    ConflictingUpdateOperators,
-    /// A stored field name begins with `$`. Code 52 (DollarPrefixedFieldName).
-    DollarPrefixedFieldName,
-    /// An `_id` of a type that may not be one. Code 53 (InvalidIdField).
-    InvalidIdField,
-    /// An equality matched several values where one was needed. Code 54 (NotSingleValueField).
-    NotSingleValueField,
-    /// A path with an empty component. Code 56 (EmptyFieldName).
-    EmptyFieldName,
-    /// A stored field name holds a dot. Code 57 (DottedFieldName).
-    DottedFieldName,
-    /// `_id` would change. Code 66 (ImmutableField).
-    ImmutableField,
-    /// A stage or an accumulator used more memory than it may. Code 146 (ExceededMemoryLimit).
-    ExceededMemoryLimit,
-    /// An expression names an operator that there is not. Code 168 (InvalidPipelineOperator).
-    InvalidPipelineOperator,
-    /// Options that exclude each other. Code 72 (InvalidOptions).
-    InvalidOptions,
-    /// Pipelines nest too deeply. Code 232 (MaxSubPipelineDepthExceeded).
-    MaxSubPipelineDepthExceeded,
-    /// Known to MongoDB, not to Pando yet. Code 238 (NotImplemented).
-    NotImplemented,
-    /// `$convert` and its kin cannot convert a value. Code 241 (ConversionFailure).
-    ConversionFailure,
-    /// No index can answer what needs one. Code 291 (NoQueryExecutionPlans).
-    NoQueryExecutionPlans,
-    /// A sort or group used more memory than it may without disk. Code 292 (QueryExceededMemoryLimitNoDiskUseAllowed).
-    ExceededMemoryLimitNoDiskUse,
-    /// A document would grow beyond 16 MB. Code 10334 (BSONObjectTooLarge).
-    DocumentTooLarge,
+/// Declares the faults of one room as an enum whose discriminants are MongoDB's codes.
+///
+/// The compiler refuses a number that stands twice in one enum, and a number that has a name.
+macro_rules! faults {
+    (
+        $(#[$attribute:meta])*
+        $Fault:ident {
+            $($(#[$doc:meta])+ $name:ident = $number:literal,)+
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(i32)]
+        pub enum $Fault {
+            $($(#[$doc])+ $name = $number,)+
+        }
 
-    // ---- filters
-    /// A regular expression does not compile. Code 51091.
-    InvalidRegex,
-    /// A flag that regular expressions do not have. Code 51108.
-    InvalidRegexFlag,
-    /// `$options` stands before a `$regex` that has options of its own. Code 51074.
-    RegexOptionsBeforeRegex,
-    /// `$options` stands behind a `$regex` that has options of its own. Code 51075.
-    RegexOptionsAfterRegex,
+        impl $Fault {
+            /// MongoDB's code.
+            pub const fn code(self) -> $crate::ErrorCode {
+                $crate::ErrorCode::Location(self as i32)
+            }
 
-    // ---- sorts, hints, min and max
-    /// A sort direction that is neither 1 nor -1. Code 15975.
-    BadSortDirection,
-    /// A value that is neither number nor object stands for a direction. Code 15974.
-    BadSortValue,
-    /// An object that is no `$meta` stands for a direction. Code 17312.
-    SortNotMeta,
-    /// A `$meta` that there is not. Code 31138.
-    UnknownSortMeta,
-    /// A number in a sorted path is both an index into an array and a field of one of its documents. Code 16746.
-    AmbiguousField,
-    /// A sort pattern with more than 32 parts. Code 13103.
-    SortTooWide,
-    /// `min` and `max` without `hint`. Code 51173.
-    MinMaxWithoutHint,
-    /// The hint does not fit `min` or `max`. Code 51174.
-    HintDoesNotFitMinMax,
-    /// `min` is not below `max`. Code 51175.
-    MinNotBelowMax,
-    /// `min` and `max` name different fields. Code 51176.
-    MinMaxDiffer,
+            /// An error of this cause, in MongoDB's words.
+            pub fn error(self, message: impl Into<String>) -> $crate::QueryError {
+                $crate::QueryError::new(self.code(), message)
+            }
+        }
 
-    // ---- updates
-    /// An update's result is above 16 MB. Code 17419.
-    UpdatedDocumentTooLarge,
-    /// An array would need too many nulls before a new element. Code 34 (CannotBackfillArray).
-    CannotBackfillArray,
-    /// A field of `_id` where all of it is needed. Code 111 (NotExactValueField).
-    NotExactValueField,
-    /// An operator of filters where it may not stand. Code 224 (QueryFeatureNotAllowed).
-    QueryFeatureNotAllowed,
+        $(const _: () = assert!(!$crate::ErrorCode::is_named($number), "a named code is no fault: see ErrorCode");)+
+    };
+}
+pub(crate) use faults;
 
-    // ---- expressions
-    /// A cause that only expressions have; see there.
-    Expression(ExpressionFault),
-    /// An operator got the wrong number of arguments. Code 16020.
-    WrongArgumentCount,
-    /// An object with an operator and other fields. Code 15983.
-    OperatorAmongFields,
-    /// A variable that is not defined. Code 17276.
-    UndefinedVariable,
-    /// A field path that is only `$`. Code 16872.
-    EmptyFieldPath,
-
-    // ---- projections
-    /// A cause that only projections have; see there.
-    Projection(ProjectionFault),
-    /// A projection names an operator that there is not. Code 31325.
-    UnknownProjectionOperator,
-    /// Paths of a projection collide. Code 31249.
-    ProjectionPathCollision,
-    /// An exclusion in an inclusion. Code 31254.
-    ExclusionInInclusion,
-    /// An inclusion in an exclusion. Code 31253.
-    InclusionInExclusion,
-
-    // ---- pipelines
-    /// A cause that only pipelines have; see there.
-    Pipeline(PipelineFault),
-    /// A stage that there is not. Code 40324.
-    UnknownStage,
-    /// A stage that is not an object with exactly one field. Code 40323.
-    StageNotOneField,
-
-    // ---- below
+/// An error of parsing, planning or executing.
+#[derive(Clone)]
+pub enum QueryError {
+    /// The request is wrong, or cannot be carried out.
+    Refused {
+        /// MongoDB's code of the cause.
+        code: ErrorCode,
+        /// A sentence for people.
+        message: String,
+    },
     /// The engine said no, or `WouldBlock`.
     Storage(StorageError),
 }
 
-/// An error of parsing, planning or executing.
-#[derive(Clone)]
-pub struct QueryError {
-    /// The cause, for the error code.
-    pub kind: QueryErrorKind,
-    /// A sentence for people; empty for [`Storage`](QueryErrorKind::Storage), whose error brings its own.
-    pub message: String,
-}
-
 impl QueryError {
-    /// An error of this kind, in MongoDB's words.
-    pub fn new(kind: QueryErrorKind, message: impl Into<String>) -> QueryError {
-        QueryError { kind, message: message.into() }
+    /// An error with this code, in MongoDB's words. A fault makes its own errors.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> QueryError {
+        QueryError::Refused { code, message: message.into() }
     }
 
-    /// [`QueryErrorKind::BadValue`], by far the commonest.
+    /// [`ErrorCode::BadValue`], by far the commonest.
     pub fn bad_value(message: impl Into<String>) -> QueryError {
-        QueryError::new(QueryErrorKind::BadValue, message)
+        QueryError::new(ErrorCode::BadValue, message)
     }
 
-    /// [`QueryErrorKind::TypeMismatch`].
+    /// [`ErrorCode::TypeMismatch`].
     pub fn type_mismatch(message: impl Into<String>) -> QueryError {
-        QueryError::new(QueryErrorKind::TypeMismatch, message)
+        QueryError::new(ErrorCode::TypeMismatch, message)
     }
 
-    /// [`QueryErrorKind::FailedToParse`].
+    /// [`ErrorCode::FailedToParse`].
     pub fn failed_to_parse(message: impl Into<String>) -> QueryError {
-        QueryError::new(QueryErrorKind::FailedToParse, message)
+        QueryError::new(ErrorCode::FailedToParse, message)
     }
 
-    /// [`QueryErrorKind::NotImplemented`]: MongoDB knows `what`, Pando does not yet.
+    /// [`ErrorCode::NotImplemented`]: MongoDB knows `what`, Pando does not yet.
     pub fn not_implemented(what: &str) -> QueryError {
-        QueryError::new(QueryErrorKind::NotImplemented, format!("{what} is not implemented yet"))
+        QueryError::new(ErrorCode::NotImplemented, format!("{what} is not implemented yet"))
+    }
+
+    /// MongoDB's code; none of an error of the engine.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            QueryError::Refused { code, .. } => Some(*code),
+            QueryError::Storage(_) => None,
+        }
+    }
+
+    /// The sentence for people; empty for an error of the engine, which prints itself.
+    pub fn message(&self) -> &str {
+        match self {
+            QueryError::Refused { message, .. } => message,
+            QueryError::Storage(_) => "",
+        }
+    }
+
+    /// The same error with these words before its message. An error of the engine stays as it is.
+    pub(crate) fn prefixed(self, words: impl fmt::Display) -> QueryError {
+        match self {
+            QueryError::Refused { code, message } => QueryError::new(code, format!("{words}{message}")),
+            QueryError::Storage(_) => self,
+        }
     }
 
     /// Whether the call may be repeated where waiting for the device is allowed.
     pub fn is_would_block(&self) -> bool {
-        matches!(&self.kind, QueryErrorKind::Storage(error) if error.is_would_block())
-    }
-
-    /// The storage error, where it is one.
-    pub fn storage(&self) -> Option<&StorageError> {
-        match &self.kind {
-            QueryErrorKind::Storage(error) => Some(error),
-            _ => None,
-        }
+        matches!(self, QueryError::Storage(error) if error.is_would_block())
     }
 }
 
 impl From<StorageError> for QueryError {
     fn from(error: StorageError) -> QueryError {
         // No allocation: `WouldBlock` is an answer, and comes often.
-        QueryError { kind: QueryErrorKind::Storage(error), message: String::new() }
+        QueryError::Storage(error)
     }
 }
 
 impl From<DocumentError> for QueryError {
     fn from(error: DocumentError) -> QueryError {
-        QueryError::new(QueryErrorKind::InvalidBson, error.to_string())
+        QueryError::new(ErrorCode::InvalidBson, error.to_string())
     }
 }
 
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            QueryErrorKind::Storage(error) => error.fmt(f),
-            _ => f.write_str(&self.message),
+        match self {
+            QueryError::Refused { message, .. } => f.write_str(message),
+            QueryError::Storage(error) => error.fmt(f),
         }
     }
 }
 
 impl fmt::Debug for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {self}", self.kind)
+        match self {
+            QueryError::Refused { code, message } => write!(f, "{}: {message}", code.name()),
+            QueryError::Storage(error) => write!(f, "{error:?}"),
+        }
     }
 }
 
 impl std::error::Error for QueryError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
-            QueryErrorKind::Storage(error) => Some(error),
-            _ => None,
+        match self {
+            QueryError::Refused { .. } => None,
+            QueryError::Storage(error) => Some(error),
         }
     }
 }

@@ -12,7 +12,7 @@
 //! Invariants: an expression is immutable, `Send` and `Sync`; evaluating it changes nothing but its own frame. The tree
 //! is no deeper than the BSON that it was parsed from, so recursion is bounded by the document limits.
 //!
-//! Not here: filters (`crate::filter`), accumulators (`crate::pipeline`), and error codes (`commands`).
+//! Not here: filters (`crate::filter`), accumulators (`crate::pipeline`).
 
 mod call;
 mod evaluated;
@@ -39,7 +39,7 @@ pub use self::scope::ParseScope;
 pub(crate) use self::scope::{Conditions, check_user_name};
 
 use self::call::Call;
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::QueryError;
 use crate::filter::Literal;
 
 /// A parsed expression.
@@ -153,10 +153,7 @@ fn parse_string(text: &str, scope: &ParseScope) -> Result<Expression, QueryError
         parse_variable(variable, scope)?
     } else if let Some(path) = text.strip_prefix('$') {
         if path.is_empty() {
-            return Err(QueryError::new(
-                QueryErrorKind::EmptyFieldPath,
-                "'$' by itself is not a valid FieldPath",
-            ));
+            return Err(ExpressionFault::EmptyFieldPath.error("'$' by itself is not a valid FieldPath"));
         }
         Node::Path(FieldPath::parse(path)?)
     } else {
@@ -201,9 +198,7 @@ fn parse_document(document: &RawDocument, scope: &ParseScope) -> Result<Expressi
             ));
         }
         if document.iter().count() > 1 {
-            return Err(QueryError::new(
-                QueryErrorKind::OperatorAmongFields,
-                format!(
+            return Err(ExpressionFault::OperatorAmongFields.error(format!(
                     "an expression specification must contain exactly one field, the name of the expression. Found {} \
                      fields in {}",
                     document.iter().count(),

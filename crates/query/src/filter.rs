@@ -25,6 +25,7 @@ mod comparison;
 mod elem_match;
 mod exists;
 mod expression;
+mod fault;
 mod in_list;
 mod literal;
 mod logical;
@@ -33,6 +34,7 @@ mod node;
 mod number_argument;
 mod parse;
 mod regex;
+mod regex_fault;
 mod regex_syntax;
 mod size;
 mod to_document;
@@ -42,11 +44,13 @@ pub use bits::{BitsTest, BitsWanted};
 pub(crate) use comparison::is_nan;
 pub use comparison::{Comparison, Operator};
 pub use elem_match::ElementTest;
+pub use fault::FilterFault;
 pub use in_list::InList;
 pub use literal::Literal;
 pub use modulo::Modulo;
 pub use node::{FieldTest, Node, Test};
 pub use regex::{RegexMatch, RegexTest};
+pub use regex_fault::RegexFault;
 pub use type_set::TypeSet;
 
 use pando_document::{Document, RawDocument};
@@ -64,7 +68,7 @@ impl Filter {
     /// Parses a filter document. `scope` knows the variables that `$expr` may use.
     ///
     /// # Errors
-    /// In MongoDB's words; mostly [`BadValue`](crate::QueryErrorKind::BadValue).
+    /// In MongoDB's words; mostly [`BadValue`](crate::ErrorCode::BadValue).
     pub fn parse(document: &RawDocument, scope: &ParseScope) -> Result<Filter, QueryError> {
         parse::filter(document, scope).map(|root| Filter { root })
     }

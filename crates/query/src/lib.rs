@@ -12,7 +12,7 @@
 //! updates, projections and pipelines share. [`path`] follows dotted paths through raw documents.
 //!
 //! # Invariants
-//! - No error code of MongoDB stands in this crate: [`QueryErrorKind`] names causes, `commands` maps them.
+//! - Every error has MongoDB's code where it is defined: an [`ErrorCode`] with a name, or a fault with a number.
 //! - Hostile input gives an error: no parser recurses deeper than a valid document can nest.
 //! - What a plan leaves out (a sort, a filter) is implied by its index bounds, never by luck.
 //!
@@ -36,4 +36,4 @@ pub mod sort;
 mod time_zone;
 pub mod update;
 
-pub use error::{QueryError, QueryErrorKind};
+pub use error::{ErrorCode, QueryError};

@@ -32,7 +32,7 @@ use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue};
 pub use self::fault::PipelineFault;
 
 use self::stage::{Definition, Stage};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::sort::DiskUse;
@@ -110,10 +110,8 @@ impl Pipeline {
             };
             let mut fields = text.iter();
             let (Some(field), None) = (fields.next(), fields.next()) else {
-                return Err(QueryError::new(
-                    QueryErrorKind::StageNotOneField,
-                    "A pipeline stage specification object must contain exactly one field.",
-                ));
+                return Err(PipelineFault::StageNotOneField
+                    .error("A pipeline stage specification object must contain exactly one field."));
             };
             let (name, argument) = field?;
             for definition in stage::parse(name, argument, scope)? {

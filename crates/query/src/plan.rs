@@ -28,6 +28,7 @@ mod candidate;
 mod cost;
 mod explain;
 mod explain_scan;
+mod fault;
 mod forced;
 mod from_index;
 mod index_bounds;
@@ -45,6 +46,7 @@ pub use explain::{
     Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, execution_stats, query_planner,
     winning_plan,
 };
+pub use fault::PlanFault;
 pub use interval::{Cut, Interval, Intervals, Side};
 pub use point_lookup::{plan_by_primary_key, point_lookup};
 pub use specification::{FindSpecification, Hint, ProjectionNeeds};

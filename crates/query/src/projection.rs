@@ -24,7 +24,7 @@ pub use self::fault::ProjectionFault;
 
 use self::finish::{Cut, Finish};
 use self::tree::{Child, Fallback, Fields};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::QueryError;
 use crate::expression::{FAILED_TO_FOLD, FieldPath, ParseScope};
 
 /// A parsed projection.
@@ -213,10 +213,9 @@ fn collect_paths(fields: &Fields, prefix: &str, paths: &mut Vec<String>) -> Opti
 
 /// Puts the name of a stage before the message of an error of its projection.
 pub(crate) fn in_stage(stage: &str, error: QueryError) -> QueryError {
-    match error.kind {
-        QueryErrorKind::Storage(_) => error,
-        // This is found out when the stages are put together.
-        _ if error.message.starts_with(FAILED_TO_FOLD) => error,
-        kind => QueryError::new(kind, format!("Invalid {stage} :: caused by :: {}", error.message)),
+    // MongoDB folds when it puts the stages together, not when it parses one.
+    if error.message().starts_with(FAILED_TO_FOLD) {
+        return error;
     }
+    error.prefixed(format_args!("Invalid {stage} :: caused by :: "))
 }

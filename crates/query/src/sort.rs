@@ -8,12 +8,14 @@
 //! # Not here
 //! When a sort is needed at all (`plan`), the `$sort` of `$push` (`update`).
 
+mod fault;
 mod key;
 mod pattern;
 mod sorter;
 #[cfg(test)]
 mod tests;
 
+pub use fault::SortFault;
 pub(crate) use pattern::natural_direction;
 pub use pattern::{Sort, SortPart, SortPattern};
 pub use sorter::{DiskUse, MEMORY_BYTES_MAX, Sorter};

@@ -20,6 +20,7 @@
 mod apply;
 mod array_filter;
 mod array_sort;
+mod fault;
 mod immutable_id;
 mod operator;
 mod operators;
@@ -37,12 +38,13 @@ use pando_document::{
 };
 
 pub(crate) use self::array_sort::ArraySort;
+pub use self::fault::UpdateFault;
 
 use self::immutable_id::UpdateStyle;
 use self::operators::Operators;
 use self::pipeline_update::{PipelineUpdate, refuse_array_filters};
 use self::replacement::Replacement;
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 
 /// A parsed update.
@@ -172,7 +174,7 @@ impl Update {
         self.check_id(&seed, &document)?;
         if matches!(&self.style, Style::Operators(operators) if operators.appends_to_id()) {
             return Err(QueryError::new(
-                QueryErrorKind::NotSingleValueField,
+                ErrorCode::NotSingleValueField,
                 "After applying the update to the document, the field '_id' was found to be an array or array descendant.",
             ));
         }
@@ -186,7 +188,7 @@ impl Update {
         let is_whole = !matches!(self.style, Style::Operators(_));
         if is_whole && matches!(document.get("_id")?, Some(RawValue::Array(_))) {
             return Err(QueryError::new(
-                QueryErrorKind::NotSingleValueField,
+                ErrorCode::NotSingleValueField,
                 "After applying the update to the document, the (immutable) field '_id' was found to be an array or array \
                  descendant.",
             ));
@@ -230,8 +232,6 @@ fn check_size(document: &RawDocument) -> Result<(), QueryError> {
     if document.as_bytes().len() <= DOCUMENT_BYTES_MAX {
         return Ok(());
     }
-    Err(QueryError::new(
-        QueryErrorKind::UpdatedDocumentTooLarge,
-        format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}"),
-    ))
+    Err(UpdateFault::DocumentTooLarge
+        .error(format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}")))
 }

@@ -15,7 +15,7 @@ use pando_query::filter::Filter;
 fn answer(documents: &[RawDocumentBuf], filter: &str) -> String {
     let parsed = match Filter::parse(&extended_json::document(filter), &ParseScope::default()) {
         Ok(parsed) => parsed,
-        Err(error) => return format!("error {}", error.message.replace('\0', "\\0")),
+        Err(error) => return format!("error {}", error.message().replace('\0', "\\0")),
     };
     let mut line = "ids".to_owned();
     for document in documents {
@@ -27,7 +27,7 @@ fn answer(documents: &[RawDocumentBuf], filter: &str) -> String {
                 write!(line, " {id}").expect("writing to a string");
             }
             Ok(false) => {}
-            Err(error) => return format!("error {}", error.message),
+            Err(error) => return format!("error {}", error.message()),
         }
     }
     line
@@ -107,7 +107,7 @@ fn nested(operator: &str, depth: usize) -> Result<Filter, pando_query::QueryErro
 fn filters_that_nest_without_end_are_refused() {
     for operator in ["$and", "$not", "$elemMatch"] {
         assert!(nested(operator, 20).is_ok(), "{operator}");
-        assert!(nested(operator, 150).is_err_and(|error| error.message.contains("depth")), "{operator}");
+        assert!(nested(operator, 150).is_err_and(|error| error.message().contains("depth")), "{operator}");
     }
 }
 

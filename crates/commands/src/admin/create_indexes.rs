@@ -166,7 +166,10 @@ impl Build<'_> {
                 return Err(self.twice(name));
             }
             if key.iter().count() > index_key_pattern::FIELDS_MAX {
-                return Err(CommandError::failed(ErrorCode::Location(13_103), "too many compound keys"));
+                return Err(CommandError::failed(
+                    pando_query::sort::SortFault::TooWide.code(),
+                    "too many compound keys",
+                ));
             }
             if have + at >= INDEXES_MAX {
                 let (namespace, key) = (self.namespace, document_text(key));

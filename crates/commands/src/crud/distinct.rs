@@ -40,7 +40,7 @@ pub(crate) fn run(
     let key = key.ok_or_else(|| missing("distinct", "key"))?;
     if key.is_empty() {
         return Err(CommandError::failed(
-            ErrorCode::Location(40_352),
+            pando_query::expression::ExpressionFault::EmptyPath.code(),
             "FieldPath cannot be constructed with empty string",
         ));
     }

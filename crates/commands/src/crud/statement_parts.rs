@@ -1,8 +1,8 @@
 //! Fields that the statements of `update`, `delete` and `findAndModify` share, checked in MongoDB's words.
 
 use pando_document::{RawArray, RawValue};
-use pando_query::QueryErrorKind;
 use pando_query::expression::ParseScope;
+use pando_query::pipeline::PipelineFault;
 use pando_query::update::Update;
 
 use crate::arguments::Argument;
@@ -44,6 +44,10 @@ pub(super) fn checked_modification(value: RawValue<'_>) -> Result<RawValue<'_>, 
     }
 }
 
+/// The errors of a stage that is none.
+const STAGE_CODES: [ErrorCode; 2] =
+    [PipelineFault::UnknownStage.code(), PipelineFault::StageNotOneField.code()];
+
 /// Refuses the whole request for a pipeline with an unknown stage. Any other fault fails its own statement
 /// only.
 pub(super) fn check_stages(modification: RawValue<'_>) -> Result<(), CommandError> {
@@ -51,11 +55,7 @@ pub(super) fn check_stages(modification: RawValue<'_>) -> Result<(), CommandErro
         return Ok(());
     }
     match Update::parse(modification, None, &ParseScope::default()) {
-        Err(error)
-            if matches!(error.kind, QueryErrorKind::UnknownStage | QueryErrorKind::StageNotOneField) =>
-        {
-            Err(error.into())
-        }
+        Err(error) if error.code().is_some_and(|code| STAGE_CODES.contains(&code)) => Err(error.into()),
         _ => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use super::fault::ExpressionFault;
 use super::frame::Frame;
 use super::scope::ParseScope;
 use super::{Expression, parse_each};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::QueryError;
 use crate::filter::RegexTest;
 
 /// How many arguments an operator takes in its list.
@@ -82,9 +82,7 @@ impl Call {
         };
         let (name, count) = (definition.name, arguments.len());
         match definition.arity {
-            Arity::Exactly(wanted) if count != wanted => Err(QueryError::new(
-                QueryErrorKind::WrongArgumentCount,
-                format!("Expression {name} takes exactly {wanted} arguments. {count} were passed in."),
+            Arity::Exactly(wanted) if count != wanted => Err(ExpressionFault::WrongArgumentCount.error(format!("Expression {name} takes exactly {wanted} arguments. {count} were passed in."),
             )),
             Arity::Between(least, most) if !(least..=most).contains(&count) => {
                 Err(ExpressionFault::ArgumentCountOutOfRange.error(format!(

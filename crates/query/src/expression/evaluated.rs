@@ -7,7 +7,7 @@ use pando_document::{
     compare_values,
 };
 
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::filter::Literal;
 
 /// A value or nothing. Computed values are bytes already, so every variant can be seen as a [`RawValue`].
@@ -172,7 +172,7 @@ pub(crate) fn check_computed_bytes(bytes: usize) -> Result<(), QueryError> {
         return Ok(());
     }
     Err(QueryError::new(
-        QueryErrorKind::ExceededMemoryLimit,
+        ErrorCode::ExceededMemoryLimit,
         format!("a computed value would have more than {COMPUTED_BYTES_MAX} bytes"),
     ))
 }

@@ -1,529 +1,533 @@
-//! The causes of errors that only expressions have. `commands` gives each its MongoDB code; the comment names it.
+//! Faults of expressions: the causes of errors that MongoDB gives a code without a name, a row each.
 
-use crate::error::{QueryError, QueryErrorKind};
-
-macro_rules! faults {
-    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// Why an expression does not parse or cannot be evaluated.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum ExpressionFault {
-            $($(#[doc = $doc])+ $name,)+
-        }
-    };
-}
+use crate::error::faults;
 
 faults! {
-    /// A field path with an empty part. Code 15998.
-    EmptyPathPart,
-    /// A field path that ends with a dot. Code 40353.
-    PathEndsWithDot,
-    /// A part of a field path begins with `$`. Code 16410.
-    DollarInPath,
-    /// A part of a field path has a NUL. Code 16411.
-    NulInPath,
-    /// A field path of no characters. Code 40352.
-    EmptyPath,
-    /// A member of an object literal with a dot in its name. Code 16412.
-    DottedMember,
-    /// A number of arguments outside an operator's range. Code 28667.
-    ArgumentCountOutOfRange,
-    /// `$add` met two dates. Code 16612.
-    TwoDatesInAdd,
-    /// `$mod` by zero. Code 16610.
-    ModByZero,
-    /// `$mod` of decimals by zero. Code 5733415.
-    DecimalModByZero,
-    /// `$mod` of something that is no number. Code 16611.
-    ModNotNumeric,
-    /// `$abs` of the least int64. Code 28680.
-    AbsOfLeastInt64,
-    /// An operator of one number met something else. Code 28765.
-    NotNumeric,
-    /// `$round` or `$trunc` of something that is no number. Code 51081.
-    RoundNotNumeric,
-    /// A precision that is no integer. Code 51082.
-    PrecisionNotInteger,
-    /// A precision outside -20 to 100. Code 51083.
-    PrecisionOutOfRange,
-    /// `$round` leaves the range of int64. Code 51080.
-    RoundOverflow,
-    /// A value that cannot become an int32 or int64 where one is needed. Code 16004.
-    NotConvertibleToLong,
-    /// The root of a negative number. Code 28714.
-    NegativeRoot,
-    /// `$pow` of a base that is no number. Code 28762.
-    PowBaseNotNumeric,
-    /// `$pow` to an exponent that is no number. Code 28763.
-    PowExponentNotNumeric,
-    /// 0 to a negative power. Code 28764.
-    ZeroToNegativePower,
-    /// `$ln` of a number that is not positive. Code 28766.
-    LnNotPositive,
-    /// `$log10` of a number that is not positive. Code 28761.
-    Log10NotPositive,
-    /// `$log` of something that is no number. Code 28756.
-    LogNotNumeric,
-    /// `$log` to a base that is no number. Code 28757.
-    LogBaseNotNumeric,
-    /// `$log` of a number that is not positive. Code 28758.
-    LogNotPositive,
-    /// `$log` to a base that is 1 or not positive. Code 28759.
-    LogBadBase,
-    /// `$cond` with an unknown argument. Code 17083.
-    CondUnknownArgument,
-    /// `$cond` without `if`. Code 17080.
-    CondWithoutIf,
-    /// `$cond` without `then`. Code 17081.
-    CondWithoutThen,
-    /// `$cond` without `else`. Code 17082.
-    CondWithoutElse,
-    /// `$ifNull` with fewer than two arguments. Code 1257300.
-    IfNullTooFew,
-    /// `$switch` whose argument is no object. Code 40060.
-    SwitchNotObject,
-    /// `$switch` whose branches are no array. Code 40061.
-    SwitchBranchesNotArray,
-    /// A branch that is no object. Code 40062.
-    SwitchBranchNotObject,
-    /// A branch with an unknown field. Code 40063.
-    SwitchBranchUnknownField,
-    /// A branch without `case`. Code 40064.
-    SwitchBranchWithoutCase,
-    /// A branch without `then`. Code 40065.
-    SwitchBranchWithoutThen,
-    /// No branch applies and there is no default. Code 40066.
-    SwitchNoMatch,
-    /// All branches are false whatever the document, and there is no default. Code 40069.
-    SwitchNeverMatches,
-    /// `$switch` with an unknown argument. Code 40067.
-    SwitchUnknownArgument,
-    /// `$switch` without a branch. Code 40068.
-    SwitchNoBranches,
-    /// `$arrayElemAt` of something that is no array. Code 28689.
-    ElementOfNonArray,
-    /// An index that is no number. Code 28690.
-    IndexNotNumeric,
-    /// An index that is no int32. Code 28691.
-    IndexNotInt32,
-    /// `$concatArrays` of something that is no array. Code 28664.
-    ConcatArraysNotArray,
-    /// `$filter` whose argument is no object. Code 28646.
-    FilterNotObject,
-    /// `$filter` with an unknown argument. Code 28647.
-    FilterUnknownArgument,
-    /// `$filter` without input. Code 28648.
-    FilterWithoutInput,
-    /// `$filter` without cond. Code 28650.
-    FilterWithoutCond,
-    /// `$filter` over something that is no array. Code 28651.
-    FilterInputNotArray,
-    /// `$filter` with a limit that is no int32. Code 327391.
-    FilterLimitNotInt32,
-    /// `$filter` with a limit below 1. Code 327392.
-    FilterLimitNotPositive,
-    /// `$map` whose argument is no object. Code 16878.
-    MapNotObject,
-    /// `$map` with an unknown argument. Code 16879.
-    MapUnknownArgument,
-    /// `$map` without input. Code 16880.
-    MapWithoutInput,
-    /// `$map` without in. Code 16882.
-    MapWithoutIn,
-    /// `$map` over something that is no array. Code 16883.
-    MapInputNotArray,
-    /// `$reduce` whose argument is no object. Code 40075.
-    ReduceNotObject,
-    /// `$reduce` with an unknown argument. Code 40076.
-    ReduceUnknownArgument,
-    /// `$reduce` without input. Code 40077.
-    ReduceWithoutInput,
-    /// `$reduce` without initialValue. Code 40078.
-    ReduceWithoutInitialValue,
-    /// `$reduce` without in. Code 40079.
-    ReduceWithoutIn,
-    /// `$reduce` over something that is no array. Code 40080.
-    ReduceInputNotArray,
-    /// `$in` with a second argument that is no array. Code 40081.
-    InNotArray,
-    /// `$indexOfArray` of something that is no array. Code 40090.
-    IndexOfArrayNotArray,
-    /// A start or end index that is no integer. Code 40096.
-    SearchIndexNotInteger,
-    /// A start or end index below zero. Code 40097.
-    SearchIndexNegative,
-    /// `$indexOfBytes` in something that is no string. Code 40091.
-    IndexOfBytesNotString,
-    /// The text sought by `$indexOfBytes` is no string. Code 40092.
-    IndexOfBytesSoughtNotString,
-    /// `$indexOfCP` in something that is no string. Code 40093.
-    IndexOfCpNotString,
-    /// The text sought by `$indexOfCP` is no string. Code 40094.
-    IndexOfCpSoughtNotString,
-    /// `$size` of something that is no array. Code 17124.
-    SizeNotArray,
-    /// `$slice` of something that is no array. Code 28724.
-    SliceNotArray,
-    /// `$slice` with a second argument that is no number. Code 28725.
-    SliceSecondNotNumeric,
-    /// `$slice` with a second argument that is no int32. Code 28726.
-    SliceSecondNotInt32,
-    /// `$slice` with a third argument that is no number. Code 28727.
-    SliceThirdNotNumeric,
-    /// `$slice` with a third argument that is no int32. Code 28728.
-    SliceThirdNotInt32,
-    /// `$slice` with a third argument that is not positive. Code 28729.
-    SliceThirdNotPositive,
-    /// `$reverseArray` of something that is no array. Code 34435.
-    ReverseNotArray,
-    /// `$range` with a start that is no number. Code 34443.
-    RangeStartNotNumeric,
-    /// `$range` with a start that is no int32. Code 34444.
-    RangeStartNotInt32,
-    /// `$range` with an end that is no number. Code 34445.
-    RangeEndNotNumeric,
-    /// `$range` with an end that is no int32. Code 34446.
-    RangeEndNotInt32,
-    /// `$range` with a step that is no number. Code 34447.
-    RangeStepNotNumeric,
-    /// `$range` with a step that is no int32. Code 34448.
-    RangeStepNotInt32,
-    /// `$range` with a step of zero. Code 34449.
-    RangeStepZero,
-    /// `$arrayToObject` of something that is no array. Code 40386.
-    ToObjectNotArray,
-    /// A pair that has not two elements. Code 40397.
-    ToObjectPairLength,
-    /// A pair whose key is no string. Code 40395.
-    ToObjectPairKeyNotString,
-    /// An element that is neither pair nor object, first form. Code 40398.
-    ToObjectBadFirstElement,
-    /// An element that is no object. Code 40391.
-    ToObjectElementNotObject,
-    /// An object that has not two fields. Code 40392.
-    ToObjectFieldCount,
-    /// An object without `k` and `v`. Code 40393.
-    ToObjectWithoutKeyValue,
-    /// `k` is no string. Code 40394.
-    ToObjectKeyNotString,
-    /// An element that is no pair. Code 40396.
-    ToObjectElementNotPair,
-    /// The key of a pair has a NUL. Code 4940400.
-    ToObjectPairKeyWithNul,
-    /// `k` has a NUL. Code 4940401.
-    ToObjectKeyWithNul,
-    /// `$objectToArray` of something that is no object. Code 40390.
-    ToArrayNotObject,
-    /// `$zip` whose argument is no object. Code 34460.
-    ZipNotObject,
-    /// `$zip` whose inputs are no array. Code 34461.
-    ZipInputsNotArray,
-    /// `$zip` whose defaults are no array. Code 34462.
-    ZipDefaultsNotArray,
-    /// `$zip` whose useLongestLength is no boolean. Code 34463.
-    ZipLongestNotBoolean,
-    /// `$zip` with an unknown argument. Code 34464.
-    ZipUnknownArgument,
-    /// `$zip` without inputs. Code 34465.
-    ZipWithoutInputs,
-    /// `$zip` with defaults and without useLongestLength. Code 34466.
-    ZipDefaultsWithoutLongest,
-    /// `$zip` whose defaults are not as many as its inputs. Code 34467.
-    ZipDefaultsCount,
-    /// `$zip` of something that is no array. Code 34468.
-    ZipInputNotArray,
-    /// `$sortArray` whose argument is wrong. Code 2942500.
-    SortArrayNotObject,
-    /// `$sortArray` with an unknown argument. Code 2942501.
-    SortArrayUnknownArgument,
-    /// `$sortArray` without input. Code 2942502.
-    SortArrayWithoutInput,
-    /// `$sortArray` without sortBy. Code 2942503.
-    SortArrayWithoutSortBy,
-    /// `$sortArray` by a malformed pattern. Code 2942505.
-    SortArrayBadPattern,
-    /// `$sortArray` by a number that is neither 1 nor -1. Code 2942506.
-    SortArrayBadDirection,
-    /// `$sortArray` by something that is neither number nor object. Code 2942507.
-    SortArrayBadSortBy,
-    /// `$sortArray` over something that is no array. Code 2942504.
-    SortArrayInputNotArray,
-    /// `$concat` of something that is no string. Code 16702.
-    ConcatNotString,
-    /// A value that cannot be a string where one is needed. Code 16007.
-    NotConvertibleToString,
-    /// `$substrBytes` with a start that is no number. Code 16034.
-    SubstrStartNotNumeric,
-    /// `$substrBytes` with a length that is no number. Code 16035.
-    SubstrLengthNotNumeric,
-    /// `$substrBytes` starts within a character. Code 28656.
-    SubstrStartsInCharacter,
-    /// `$substrBytes` ends within a character. Code 28657.
-    SubstrEndsInCharacter,
-    /// `$substrBytes` with a negative start. Code 50752.
-    SubstrNegativeStart,
-    /// `$substrCP` with a start that is no number. Code 34450.
-    SubstrCpStartNotNumeric,
-    /// `$substrCP` with a start that is no int32. Code 34451.
-    SubstrCpStartNotInt32,
-    /// `$substrCP` with a length that is no number. Code 34452.
-    SubstrCpLengthNotNumeric,
-    /// `$substrCP` with a length that is no int32. Code 34453.
-    SubstrCpLengthNotInt32,
-    /// `$substrCP` with a negative length. Code 34454.
-    SubstrCpNegativeLength,
-    /// `$substrCP` with a negative start. Code 34455.
-    SubstrCpNegativeStart,
-    /// `$split` of something that is no string. Code 40085.
-    SplitNotString,
-    /// `$split` at something that is no string. Code 40086.
-    SplitSeparatorNotString,
-    /// `$split` at an empty string. Code 40087.
-    SplitSeparatorEmpty,
-    /// `$strLenBytes` of something that is no string. Code 34473.
-    StrLenBytesNotString,
-    /// `$strLenCP` of something that is no string. Code 34471.
-    StrLenCpNotString,
-    /// `$trim` with an unknown argument. Code 50694.
-    TrimUnknownArgument,
-    /// `$trim` without input. Code 50695.
-    TrimWithoutInput,
-    /// `$trim` whose argument is no object. Code 50696.
-    TrimNotObject,
-    /// `$trim` of something that is no string. Code 50699.
-    TrimInputNotString,
-    /// `$trim` with chars that are no string. Code 50700.
-    TrimCharsNotString,
-    /// `$replaceOne`/`$replaceAll` whose argument is no object. Code 51751.
-    ReplaceNotObject,
-    /// `$replaceOne`/`$replaceAll` with an unknown argument. Code 51750.
-    ReplaceUnknownArgument,
-    /// `$replaceOne`/`$replaceAll` without input. Code 51749.
-    ReplaceWithoutInput,
-    /// `$replaceOne`/`$replaceAll` without find. Code 51748.
-    ReplaceWithoutFind,
-    /// `$replaceOne`/`$replaceAll` without replacement. Code 51747.
-    ReplaceWithoutReplacement,
-    /// An input that is no string. Code 51746.
-    ReplaceInputNotString,
-    /// A find that is no string. Code 51745.
-    ReplaceFindNotString,
-    /// A replacement that is no string. Code 51744.
-    ReplaceReplacementNotString,
-    /// A regular expression operator whose argument is no object. Code 51103.
-    RegexNotObject,
-    /// A regular expression operator with an unknown argument. Code 31024.
-    RegexUnknownArgument,
-    /// A regular expression operator without input. Code 31022.
-    RegexWithoutInput,
-    /// A regular expression operator without regex. Code 31023.
-    RegexWithoutRegex,
-    /// An input that is no string. Code 51104.
-    RegexInputNotString,
-    /// A regex that is neither string nor regular expression. Code 51105.
-    RegexNotRegex,
-    /// Options that are no string. Code 51106.
-    RegexOptionsNotString,
-    /// Options both in the regular expression and beside it. Code 51107.
-    RegexOptionsTwice,
-    /// A flag that regular expressions do not have. Code 51108.
-    RegexBadFlag,
-    /// A pattern with a NUL. Code 51109.
-    RegexWithNul,
-    /// Options with a NUL. Code 51110.
-    RegexOptionsWithNul,
-    /// A pattern that does not compile. Code 51111.
-    RegexDoesNotCompile,
-    /// `$mergeObjects` of something that is no object. Code 40400.
-    MergeNotObject,
-    /// `$getField` without field. Code 3041702.
-    GetFieldWithoutField,
-    /// `$getField` without input. Code 3041703.
-    GetFieldWithoutInput,
-    /// `$getField` with an unknown argument. Code 3041701.
-    GetFieldUnknownArgument,
-    /// `$getField` with a field that looks like a path. Code 5654600.
-    GetFieldIsPath,
-    /// `$getField` with a field that is no constant. Code 5654601.
-    GetFieldNotConstant,
-    /// `$getField` with a field that is no string. Code 5654602.
-    GetFieldNotString,
-    /// `$setField` whose argument is no object. Code 4161100.
-    SetFieldNotObject,
-    /// `$setField` with an unknown argument. Code 4161101.
-    SetFieldUnknownArgument,
-    /// `$setField` without field. Code 4161102.
-    SetFieldWithoutField,
-    /// `$setField` without value. Code 4161103.
-    SetFieldWithoutValue,
-    /// `$setField` whose field is no constant. Code 4161106.
-    SetFieldNotConstant,
-    /// `$setField` whose field is no string. Code 4161107.
-    SetFieldNotString,
-    /// `$setField` whose field looks like a path. Code 4161108.
-    SetFieldIsPath,
-    /// `$setField` without input. Code 4161109.
-    SetFieldWithoutInput,
-    /// `$setField` into something that is no object. Code 4161105.
-    SetFieldInputNotObject,
-    /// `$let` whose argument is no object. Code 16874.
-    LetNotObject,
-    /// `$let` with an unknown argument. Code 16875.
-    LetUnknownArgument,
-    /// `$let` without vars. Code 16876.
-    LetWithoutVars,
-    /// `$let` without in. Code 16877.
-    LetWithoutIn,
-    /// `$setEquals` of something that is no array. Code 17044.
-    SetEqualsNotArray,
-    /// A constant argument of `$setEquals` that is no array. Code 5887502.
-    SetEqualsConstantNotArray,
-    /// `$setEquals` with fewer than two arguments. Code 17045.
-    SetEqualsTooFew,
-    /// `$setIntersection` of something that is no array. Code 17047.
-    SetIntersectionNotArray,
-    /// `$setUnion` of something that is no array. Code 17043.
-    SetUnionNotArray,
-    /// `$setDifference` from something that is no array. Code 17048.
-    SetDifferenceFirstNotArray,
-    /// `$setDifference` of something that is no array. Code 17049.
-    SetDifferenceSecondNotArray,
-    /// `$setIsSubset` of something that is no array. Code 17046.
-    SetIsSubsetFirstNotArray,
-    /// The same where the second argument is constant. Code 17310.
-    SetIsSubsetOfConstantNotArray,
-    /// A constant second argument of `$setIsSubset` that is no array. Code 17311.
-    SetIsSubsetConstantNotArray,
-    /// `$setIsSubset` in something that is no array. Code 17042.
-    SetIsSubsetSecondNotArray,
-    /// `$anyElementTrue` of something that is no array. Code 17041.
-    AnyElementNotArray,
-    /// `$allElementsTrue` of something that is no array. Code 17040.
-    AllElementsNotArray,
-    /// A value where a date is needed. Code 16006.
-    NotConvertibleToDate,
-    /// A part of a date without `date`. Code 40539.
-    DateArgumentMissing,
-    /// A part of a date with an unknown argument. Code 40535.
-    DateUnknownArgument,
-    /// A part of a date of an array that has not one element. Code 40536.
-    DateArgumentCount,
-    /// A time zone that is no string, for a part of a date. Code 40533.
-    TimeZoneNotString,
-    /// A time zone that is no string, elsewhere. Code 40517.
-    TimeZoneIsNoString,
-    /// A time zone that there is not. Code 40485.
-    UnknownTimeZone,
-    /// `$dateToString` whose argument is no object. Code 18629.
-    DateToStringNotObject,
-    /// `$dateToString` with an unknown argument. Code 18534.
-    DateToStringUnknownArgument,
-    /// `$dateToString` without date. Code 18628.
-    DateToStringWithoutDate,
-    /// `$dateToString` with a format that is no string. Code 18533.
-    FormatNotString,
-    /// A format that ends within a specifier. Code 18535.
-    FormatEndsEarly,
-    /// `$toInt` and its kin with another number of arguments than one. Code 50723.
-    ConversionNotUnary,
-    /// A year that has not four digits. Code 18537.
-    DateOutOfRange,
-    /// A specifier that there is not. Code 18536.
-    UnknownFormatSpecifier,
-    /// `$dateFromString` whose argument is no object. Code 40540.
-    DateFromStringNotObject,
-    /// `$dateFromString` with an unknown argument. Code 40541.
-    DateFromStringUnknownArgument,
-    /// `$dateFromString` without dateString. Code 40542.
-    DateFromStringWithoutText,
-    /// `$dateFromString` with a format that is no string. Code 40684.
-    DateFromStringFormatNotString,
-    /// `$dateAdd` and its kin: the argument is no object. Code 5166400.
-    DateArithmeticNotObject,
-    /// `$dateAdd` and its kin: unknown argument. Code 5166401.
-    DateArithmeticUnknownArgument,
-    /// `$dateAdd` and its kin: an argument is missing. Code 5166402.
-    DateArithmeticArgumentMissing,
-    /// `$dateAdd` and its kin: the date is none. Code 5166403.
-    DateArithmeticNotDate,
-    /// `$dateAdd` and its kin: the unit is no string. Code 5166404.
-    DateArithmeticUnitNotString,
-    /// `$dateAdd` and its kin: the amount is no integer. Code 5166405.
-    DateArithmeticAmountNotInteger,
-    /// `$dateAdd` and its kin: the result is out of range. Code 5166406.
-    DateArithmeticOverflow,
-    /// `$dateAdd` and its kin: an amount beyond all dates. Code 5976500.
-    DateArithmeticAmountTooLarge,
-    /// `$dateDiff`: the argument is no object. Code 5166301.
-    DateDiffNotObject,
-    /// `$dateDiff`: unknown argument. Code 5166302.
-    DateDiffUnknownArgument,
-    /// `$dateDiff`: startDate is missing. Code 5166303.
-    DateDiffWithoutStart,
-    /// `$dateDiff`: endDate is missing. Code 5166304.
-    DateDiffWithoutEnd,
-    /// `$dateDiff`: unit is missing. Code 5166305.
-    DateDiffWithoutUnit,
-    /// `$dateDiff`: a date is none. Code 5166307.
-    DateDiffNotDate,
-    /// A unit that is no string. Code 5439013.
-    UnitNotString,
-    /// A unit that there is not. Code 5439014.
-    UnknownUnit,
-    /// A start of the week that is no string. Code 5439015.
-    WeekStartNotString,
-    /// A start of the week that is no day. Code 5439016.
-    UnknownWeekStart,
-    /// `$dateTrunc`: the argument is no object. Code 5439007.
-    DateTruncNotObject,
-    /// `$dateTrunc`: unknown argument. Code 5439008.
-    DateTruncUnknownArgument,
-    /// `$dateTrunc`: date is missing. Code 5439009.
-    DateTruncWithoutDate,
-    /// `$dateTrunc`: unit is missing. Code 5439010.
-    DateTruncWithoutUnit,
-    /// `$dateTrunc`: the date is none. Code 5439012.
-    DateTruncNotDate,
-    /// `$dateTrunc`: bin size is no integer. Code 5439017.
-    DateTruncBinNotInteger,
-    /// `$dateTrunc`: bin size is not positive. Code 5439018.
-    DateTruncBinNotPositive,
-    /// `$dateFromParts`: the argument is no object. Code 40519.
-    DateFromPartsNotObject,
-    /// `$dateFromParts`: unknown argument. Code 40518.
-    DateFromPartsUnknownArgument,
-    /// `$dateFromParts`: neither year nor isoWeekYear. Code 40516.
-    DateFromPartsWithoutYear,
-    /// `$dateFromParts`: calendar and ISO parts mixed. Code 40489.
-    DateFromPartsMixed,
-    /// `$dateFromParts`: a part that is no integer. Code 40515.
-    DatePartNotInteger,
-    /// `$dateFromParts`: a year outside 1 to 9999. Code 40523.
-    DatePartYearOutOfRange,
-    /// `$dateFromParts`: another part out of range. Code 31034.
-    DatePartOutOfRange,
-    /// `$dateToParts`: the argument is no object. Code 40524.
-    DateToPartsNotObject,
-    /// `$dateToParts`: unknown argument. Code 40520.
-    DateToPartsUnknownArgument,
-    /// `$dateToParts`: date is missing. Code 40522.
-    DateToPartsWithoutDate,
-    /// `$dateToParts`: iso8601 is no boolean. Code 40521.
-    DateToPartsIsoNotBoolean,
-    /// `$bsonSize` of something that is no object. Code 31393.
-    BsonSizeNotObject,
-    /// `$binarySize` of something that is neither string nor binary. Code 51276.
-    BinarySizeNotBinary,
-    /// `$firstN` and its kin over something that is no array. Code 5788200.
-    NInputNotArray,
-    /// `$tsSecond` of something that is no timestamp. Code 5687301.
-    TsSecondNotTimestamp,
-    /// `$tsIncrement` of something that is no timestamp. Code 5687302.
-    TsIncrementNotTimestamp,
-}
-
-impl ExpressionFault {
-    /// An error of this cause.
-    pub fn error(self, message: impl Into<String>) -> QueryError {
-        QueryError::new(QueryErrorKind::Expression(self), message)
+    /// Why an expression does not parse or cannot be evaluated.
+    ExpressionFault {
+        /// An operator got the wrong number of arguments.
+        WrongArgumentCount = 16_020,
+        /// An object with an operator and other fields.
+        OperatorAmongFields = 15_983,
+        /// A variable that is not defined.
+        UndefinedVariable = 17_276,
+        /// A field path that is only `$`.
+        EmptyFieldPath = 16_872,
+        /// A field path with an empty part.
+        EmptyPathPart = 15_998,
+        /// A field path that ends with a dot.
+        PathEndsWithDot = 40_353,
+        /// A part of a field path begins with `$`.
+        DollarInPath = 16_410,
+        /// A part of a field path has a NUL.
+        NulInPath = 16_411,
+        /// A field path of no characters.
+        EmptyPath = 40_352,
+        /// A member of an object literal with a dot in its name.
+        DottedMember = 16_412,
+        /// A number of arguments outside an operator's range.
+        ArgumentCountOutOfRange = 28_667,
+        /// `$add` met two dates.
+        TwoDatesInAdd = 16_612,
+        /// `$mod` by zero.
+        ModByZero = 16_610,
+        /// `$mod` of decimals by zero.
+        DecimalModByZero = 5_733_415,
+        /// `$mod` of something that is no number.
+        ModNotNumeric = 16_611,
+        /// `$abs` of the least int64.
+        AbsOfLeastInt64 = 28_680,
+        /// An operator of one number met something else.
+        NotNumeric = 28_765,
+        /// `$round` or `$trunc` of something that is no number.
+        RoundNotNumeric = 51_081,
+        /// A precision that is no integer.
+        PrecisionNotInteger = 51_082,
+        /// A precision outside -20 to 100.
+        PrecisionOutOfRange = 51_083,
+        /// `$round` leaves the range of int64.
+        RoundOverflow = 51_080,
+        /// A value that cannot become an int32 or int64 where one is needed.
+        NotConvertibleToLong = 16_004,
+        /// The root of a negative number.
+        NegativeRoot = 28_714,
+        /// `$pow` of a base that is no number.
+        PowBaseNotNumeric = 28_762,
+        /// `$pow` to an exponent that is no number.
+        PowExponentNotNumeric = 28_763,
+        /// 0 to a negative power.
+        ZeroToNegativePower = 28_764,
+        /// `$ln` of a number that is not positive.
+        LnNotPositive = 28_766,
+        /// `$log10` of a number that is not positive.
+        Log10NotPositive = 28_761,
+        /// `$log` of something that is no number.
+        LogNotNumeric = 28_756,
+        /// `$log` to a base that is no number.
+        LogBaseNotNumeric = 28_757,
+        /// `$log` of a number that is not positive.
+        LogNotPositive = 28_758,
+        /// `$log` to a base that is 1 or not positive.
+        LogBadBase = 28_759,
+        /// `$cond` with an unknown argument.
+        CondUnknownArgument = 17_083,
+        /// `$cond` without `if`.
+        CondWithoutIf = 17_080,
+        /// `$cond` without `then`.
+        CondWithoutThen = 17_081,
+        /// `$cond` without `else`.
+        CondWithoutElse = 17_082,
+        /// `$ifNull` with fewer than two arguments.
+        IfNullTooFew = 1_257_300,
+        /// `$switch` whose argument is no object.
+        SwitchNotObject = 40_060,
+        /// `$switch` whose branches are no array.
+        SwitchBranchesNotArray = 40_061,
+        /// A branch that is no object.
+        SwitchBranchNotObject = 40_062,
+        /// A branch with an unknown field.
+        SwitchBranchUnknownField = 40_063,
+        /// A branch without `case`.
+        SwitchBranchWithoutCase = 40_064,
+        /// A branch without `then`.
+        SwitchBranchWithoutThen = 40_065,
+        /// No branch applies and there is no default: of `$switch`, or of `$bucket`, which is one.
+        SwitchNoMatch = 40_066,
+        /// All branches are false whatever the document, and there is no default.
+        SwitchNeverMatches = 40_069,
+        /// `$switch` with an unknown argument.
+        SwitchUnknownArgument = 40_067,
+        /// `$switch` without a branch.
+        SwitchNoBranches = 40_068,
+        /// `$arrayElemAt` of something that is no array.
+        ElementOfNonArray = 28_689,
+        /// An index that is no number.
+        IndexNotNumeric = 28_690,
+        /// An index that is no int32.
+        IndexNotInt32 = 28_691,
+        /// `$concatArrays` of something that is no array.
+        ConcatArraysNotArray = 28_664,
+        /// `$filter` whose argument is no object.
+        FilterNotObject = 28_646,
+        /// `$filter` with an unknown argument.
+        FilterUnknownArgument = 28_647,
+        /// `$filter` without input.
+        FilterWithoutInput = 28_648,
+        /// `$filter` without cond.
+        FilterWithoutCond = 28_650,
+        /// `$filter` over something that is no array.
+        FilterInputNotArray = 28_651,
+        /// `$filter` with a limit that is no int32.
+        FilterLimitNotInt32 = 327_391,
+        /// `$filter` with a limit below 1.
+        FilterLimitNotPositive = 327_392,
+        /// `$map` whose argument is no object.
+        MapNotObject = 16_878,
+        /// `$map` with an unknown argument.
+        MapUnknownArgument = 16_879,
+        /// `$map` without input.
+        MapWithoutInput = 16_880,
+        /// `$map` without in.
+        MapWithoutIn = 16_882,
+        /// `$map` over something that is no array.
+        MapInputNotArray = 16_883,
+        /// `$reduce` whose argument is no object.
+        ReduceNotObject = 40_075,
+        /// `$reduce` with an unknown argument.
+        ReduceUnknownArgument = 40_076,
+        /// `$reduce` without input.
+        ReduceWithoutInput = 40_077,
+        /// `$reduce` without initialValue.
+        ReduceWithoutInitialValue = 40_078,
+        /// `$reduce` without in.
+        ReduceWithoutIn = 40_079,
+        /// `$reduce` over something that is no array.
+        ReduceInputNotArray = 40_080,
+        /// `$in` with a second argument that is no array.
+        InNotArray = 40_081,
+        /// `$indexOfArray` of something that is no array.
+        IndexOfArrayNotArray = 40_090,
+        /// A start or end index that is no integer.
+        SearchIndexNotInteger = 40_096,
+        /// A start or end index below zero.
+        SearchIndexNegative = 40_097,
+        /// `$indexOfBytes` in something that is no string.
+        IndexOfBytesNotString = 40_091,
+        /// The text sought by `$indexOfBytes` is no string.
+        IndexOfBytesSoughtNotString = 40_092,
+        /// `$indexOfCP` in something that is no string.
+        IndexOfCpNotString = 40_093,
+        /// The text sought by `$indexOfCP` is no string.
+        IndexOfCpSoughtNotString = 40_094,
+        /// `$size` of something that is no array.
+        SizeNotArray = 17_124,
+        /// `$slice` of something that is no array.
+        SliceNotArray = 28_724,
+        /// `$slice` with a second argument that is no number.
+        SliceSecondNotNumeric = 28_725,
+        /// `$slice` with a second argument that is no int32.
+        SliceSecondNotInt32 = 28_726,
+        /// `$slice` with a third argument that is no number.
+        SliceThirdNotNumeric = 28_727,
+        /// `$slice` with a third argument that is no int32.
+        SliceThirdNotInt32 = 28_728,
+        /// `$slice` with a third argument that is not positive.
+        SliceThirdNotPositive = 28_729,
+        /// `$reverseArray` of something that is no array.
+        ReverseNotArray = 34_435,
+        /// `$range` with a start that is no number.
+        RangeStartNotNumeric = 34_443,
+        /// `$range` with a start that is no int32.
+        RangeStartNotInt32 = 34_444,
+        /// `$range` with an end that is no number.
+        RangeEndNotNumeric = 34_445,
+        /// `$range` with an end that is no int32.
+        RangeEndNotInt32 = 34_446,
+        /// `$range` with a step that is no number.
+        RangeStepNotNumeric = 34_447,
+        /// `$range` with a step that is no int32.
+        RangeStepNotInt32 = 34_448,
+        /// `$range` with a step of zero.
+        RangeStepZero = 34_449,
+        /// `$arrayToObject` of something that is no array.
+        ToObjectNotArray = 40_386,
+        /// A pair that has not two elements.
+        ToObjectPairLength = 40_397,
+        /// A pair whose key is no string.
+        ToObjectPairKeyNotString = 40_395,
+        /// An element that is neither pair nor object, first form.
+        ToObjectBadFirstElement = 40_398,
+        /// An element that is no object.
+        ToObjectElementNotObject = 40_391,
+        /// An object that has not two fields.
+        ToObjectFieldCount = 40_392,
+        /// An object without `k` and `v`.
+        ToObjectWithoutKeyValue = 40_393,
+        /// `k` is no string.
+        ToObjectKeyNotString = 40_394,
+        /// An element that is no pair.
+        ToObjectElementNotPair = 40_396,
+        /// The key of a pair has a NUL.
+        ToObjectPairKeyWithNul = 4_940_400,
+        /// `k` has a NUL.
+        ToObjectKeyWithNul = 4_940_401,
+        /// `$objectToArray` of something that is no object.
+        ToArrayNotObject = 40_390,
+        /// `$zip` whose argument is no object.
+        ZipNotObject = 34_460,
+        /// `$zip` whose inputs are no array.
+        ZipInputsNotArray = 34_461,
+        /// `$zip` whose defaults are no array.
+        ZipDefaultsNotArray = 34_462,
+        /// `$zip` whose useLongestLength is no boolean.
+        ZipLongestNotBoolean = 34_463,
+        /// `$zip` with an unknown argument.
+        ZipUnknownArgument = 34_464,
+        /// `$zip` without inputs.
+        ZipWithoutInputs = 34_465,
+        /// `$zip` with defaults and without useLongestLength.
+        ZipDefaultsWithoutLongest = 34_466,
+        /// `$zip` whose defaults are not as many as its inputs.
+        ZipDefaultsCount = 34_467,
+        /// `$zip` of something that is no array.
+        ZipInputNotArray = 34_468,
+        /// `$sortArray` whose argument is wrong.
+        SortArrayNotObject = 2_942_500,
+        /// `$sortArray` with an unknown argument.
+        SortArrayUnknownArgument = 2_942_501,
+        /// `$sortArray` without input.
+        SortArrayWithoutInput = 2_942_502,
+        /// `$sortArray` without sortBy.
+        SortArrayWithoutSortBy = 2_942_503,
+        /// `$sortArray` by a malformed pattern.
+        SortArrayBadPattern = 2_942_505,
+        /// `$sortArray` by a number that is neither 1 nor -1.
+        SortArrayBadDirection = 2_942_506,
+        /// `$sortArray` by something that is neither number nor object.
+        SortArrayBadSortBy = 2_942_507,
+        /// `$sortArray` over something that is no array.
+        SortArrayInputNotArray = 2_942_504,
+        /// `$concat` of something that is no string.
+        ConcatNotString = 16_702,
+        /// A value that cannot be a string where one is needed.
+        NotConvertibleToString = 16_007,
+        /// `$substrBytes` with a start that is no number.
+        SubstrStartNotNumeric = 16_034,
+        /// `$substrBytes` with a length that is no number.
+        SubstrLengthNotNumeric = 16_035,
+        /// `$substrBytes` starts within a character.
+        SubstrStartsInCharacter = 28_656,
+        /// `$substrBytes` ends within a character.
+        SubstrEndsInCharacter = 28_657,
+        /// `$substrBytes` with a negative start.
+        SubstrNegativeStart = 50_752,
+        /// `$substrCP` with a start that is no number.
+        SubstrCpStartNotNumeric = 34_450,
+        /// `$substrCP` with a start that is no int32.
+        SubstrCpStartNotInt32 = 34_451,
+        /// `$substrCP` with a length that is no number.
+        SubstrCpLengthNotNumeric = 34_452,
+        /// `$substrCP` with a length that is no int32.
+        SubstrCpLengthNotInt32 = 34_453,
+        /// `$substrCP` with a negative length.
+        SubstrCpNegativeLength = 34_454,
+        /// `$substrCP` with a negative start.
+        SubstrCpNegativeStart = 34_455,
+        /// `$split` of something that is no string.
+        SplitNotString = 40_085,
+        /// `$split` at something that is no string.
+        SplitSeparatorNotString = 40_086,
+        /// `$split` at an empty string.
+        SplitSeparatorEmpty = 40_087,
+        /// `$strLenBytes` of something that is no string.
+        StrLenBytesNotString = 34_473,
+        /// `$strLenCP` of something that is no string.
+        StrLenCpNotString = 34_471,
+        /// `$trim` with an unknown argument.
+        TrimUnknownArgument = 50_694,
+        /// `$trim` without input.
+        TrimWithoutInput = 50_695,
+        /// `$trim` whose argument is no object.
+        TrimNotObject = 50_696,
+        /// `$trim` of something that is no string.
+        TrimInputNotString = 50_699,
+        /// `$trim` with chars that are no string.
+        TrimCharsNotString = 50_700,
+        /// `$replaceOne`/`$replaceAll` whose argument is no object.
+        ReplaceNotObject = 51_751,
+        /// `$replaceOne`/`$replaceAll` with an unknown argument.
+        ReplaceUnknownArgument = 51_750,
+        /// `$replaceOne`/`$replaceAll` without input.
+        ReplaceWithoutInput = 51_749,
+        /// `$replaceOne`/`$replaceAll` without find.
+        ReplaceWithoutFind = 51_748,
+        /// `$replaceOne`/`$replaceAll` without replacement.
+        ReplaceWithoutReplacement = 51_747,
+        /// An input that is no string.
+        ReplaceInputNotString = 51_746,
+        /// A find that is no string.
+        ReplaceFindNotString = 51_745,
+        /// A replacement that is no string.
+        ReplaceReplacementNotString = 51_744,
+        /// A regular expression operator whose argument is no object.
+        RegexNotObject = 51_103,
+        /// A regular expression operator with an unknown argument.
+        RegexUnknownArgument = 31_024,
+        /// A regular expression operator without input.
+        RegexWithoutInput = 31_022,
+        /// A regular expression operator without regex.
+        RegexWithoutRegex = 31_023,
+        /// An input that is no string.
+        RegexInputNotString = 51_104,
+        /// A regex that is neither string nor regular expression.
+        RegexNotRegex = 51_105,
+        /// Options that are no string.
+        RegexOptionsNotString = 51_106,
+        /// Options both in the regular expression and beside it.
+        RegexOptionsTwice = 51_107,
+        /// A pattern with a NUL.
+        RegexWithNul = 51_109,
+        /// Options with a NUL.
+        RegexOptionsWithNul = 51_110,
+        /// A pattern that does not compile.
+        RegexDoesNotCompile = 51_111,
+        /// `$mergeObjects` of something that is no object.
+        MergeNotObject = 40_400,
+        /// `$getField` without field.
+        GetFieldWithoutField = 3_041_702,
+        /// `$getField` without input.
+        GetFieldWithoutInput = 3_041_703,
+        /// `$getField` with an unknown argument.
+        GetFieldUnknownArgument = 3_041_701,
+        /// `$getField` with a field that looks like a path.
+        GetFieldIsPath = 5_654_600,
+        /// `$getField` with a field that is no constant.
+        GetFieldNotConstant = 5_654_601,
+        /// `$getField` with a field that is no string.
+        GetFieldNotString = 5_654_602,
+        /// `$setField` whose argument is no object.
+        SetFieldNotObject = 4_161_100,
+        /// `$setField` with an unknown argument.
+        SetFieldUnknownArgument = 4_161_101,
+        /// `$setField` without field.
+        SetFieldWithoutField = 4_161_102,
+        /// `$setField` without value.
+        SetFieldWithoutValue = 4_161_103,
+        /// `$setField` whose field is no constant.
+        SetFieldNotConstant = 4_161_106,
+        /// `$setField` whose field is no string.
+        SetFieldNotString = 4_161_107,
+        /// `$setField` whose field looks like a path.
+        SetFieldIsPath = 4_161_108,
+        /// `$setField` without input.
+        SetFieldWithoutInput = 4_161_109,
+        /// `$setField` into something that is no object.
+        SetFieldInputNotObject = 4_161_105,
+        /// `$let` whose argument is no object.
+        LetNotObject = 16_874,
+        /// `$let` with an unknown argument.
+        LetUnknownArgument = 16_875,
+        /// `$let` without vars.
+        LetWithoutVars = 16_876,
+        /// `$let` without in.
+        LetWithoutIn = 16_877,
+        /// `$setEquals` of something that is no array.
+        SetEqualsNotArray = 17_044,
+        /// A constant argument of `$setEquals` that is no array.
+        SetEqualsConstantNotArray = 5_887_502,
+        /// `$setEquals` with fewer than two arguments.
+        SetEqualsTooFew = 17_045,
+        /// `$setIntersection` of something that is no array.
+        SetIntersectionNotArray = 17_047,
+        /// `$setUnion` of something that is no array.
+        SetUnionNotArray = 17_043,
+        /// `$setDifference` from something that is no array.
+        SetDifferenceFirstNotArray = 17_048,
+        /// `$setDifference` of something that is no array.
+        SetDifferenceSecondNotArray = 17_049,
+        /// `$setIsSubset` of something that is no array.
+        SetIsSubsetFirstNotArray = 17_046,
+        /// The same where the second argument is constant.
+        SetIsSubsetOfConstantNotArray = 17_310,
+        /// A constant second argument of `$setIsSubset` that is no array.
+        SetIsSubsetConstantNotArray = 17_311,
+        /// `$setIsSubset` in something that is no array.
+        SetIsSubsetSecondNotArray = 17_042,
+        /// `$anyElementTrue` of something that is no array.
+        AnyElementNotArray = 17_041,
+        /// `$allElementsTrue` of something that is no array.
+        AllElementsNotArray = 17_040,
+        /// A value where a date is needed.
+        NotConvertibleToDate = 16_006,
+        /// A part of a date without `date`.
+        DateArgumentMissing = 40_539,
+        /// A part of a date with an unknown argument.
+        DateUnknownArgument = 40_535,
+        /// A part of a date of an array that has not one element.
+        DateArgumentCount = 40_536,
+        /// A time zone that is no string, for a part of a date.
+        TimeZoneNotString = 40_533,
+        /// A time zone that is no string, elsewhere.
+        TimeZoneIsNoString = 40_517,
+        /// A time zone that there is not.
+        UnknownTimeZone = 40_485,
+        /// `$dateToString` whose argument is no object.
+        DateToStringNotObject = 18_629,
+        /// `$dateToString` with an unknown argument.
+        DateToStringUnknownArgument = 18_534,
+        /// `$dateToString` without date.
+        DateToStringWithoutDate = 18_628,
+        /// `$dateToString` with a format that is no string.
+        FormatNotString = 18_533,
+        /// A format that ends within a specifier.
+        FormatEndsEarly = 18_535,
+        /// `$toInt` and its kin with another number of arguments than one.
+        ConversionNotUnary = 50_723,
+        /// A year that has not four digits.
+        DateOutOfRange = 18_537,
+        /// A specifier that there is not.
+        UnknownFormatSpecifier = 18_536,
+        /// `$dateFromString` whose argument is no object.
+        DateFromStringNotObject = 40_540,
+        /// `$dateFromString` with an unknown argument.
+        DateFromStringUnknownArgument = 40_541,
+        /// `$dateFromString` without dateString.
+        DateFromStringWithoutText = 40_542,
+        /// `$dateFromString` with a format that is no string.
+        DateFromStringFormatNotString = 40_684,
+        /// `$dateAdd` and its kin: the argument is no object.
+        DateArithmeticNotObject = 5_166_400,
+        /// `$dateAdd` and its kin: unknown argument.
+        DateArithmeticUnknownArgument = 5_166_401,
+        /// `$dateAdd` and its kin: an argument is missing.
+        DateArithmeticArgumentMissing = 5_166_402,
+        /// `$dateAdd` and its kin: the date is none.
+        DateArithmeticNotDate = 5_166_403,
+        /// `$dateAdd` and its kin: the unit is no string.
+        DateArithmeticUnitNotString = 5_166_404,
+        /// `$dateAdd` and its kin: the amount is no integer.
+        DateArithmeticAmountNotInteger = 5_166_405,
+        /// `$dateAdd` and its kin: the result is out of range.
+        DateArithmeticOverflow = 5_166_406,
+        /// `$dateAdd` and its kin: an amount beyond all dates.
+        DateArithmeticAmountTooLarge = 5_976_500,
+        /// `$dateDiff`: the argument is no object.
+        DateDiffNotObject = 5_166_301,
+        /// `$dateDiff`: unknown argument.
+        DateDiffUnknownArgument = 5_166_302,
+        /// `$dateDiff`: startDate is missing.
+        DateDiffWithoutStart = 5_166_303,
+        /// `$dateDiff`: endDate is missing.
+        DateDiffWithoutEnd = 5_166_304,
+        /// `$dateDiff`: unit is missing.
+        DateDiffWithoutUnit = 5_166_305,
+        /// `$dateDiff`: a date is none.
+        DateDiffNotDate = 5_166_307,
+        /// A unit that is no string.
+        UnitNotString = 5_439_013,
+        /// A unit that there is not.
+        UnknownUnit = 5_439_014,
+        /// A start of the week that is no string.
+        WeekStartNotString = 5_439_015,
+        /// A start of the week that is no day.
+        UnknownWeekStart = 5_439_016,
+        /// `$dateTrunc`: the argument is no object.
+        DateTruncNotObject = 5_439_007,
+        /// `$dateTrunc`: unknown argument.
+        DateTruncUnknownArgument = 5_439_008,
+        /// `$dateTrunc`: date is missing.
+        DateTruncWithoutDate = 5_439_009,
+        /// `$dateTrunc`: unit is missing.
+        DateTruncWithoutUnit = 5_439_010,
+        /// `$dateTrunc`: the date is none.
+        DateTruncNotDate = 5_439_012,
+        /// `$dateTrunc`: bin size is no integer.
+        DateTruncBinNotInteger = 5_439_017,
+        /// `$dateTrunc`: bin size is not positive.
+        DateTruncBinNotPositive = 5_439_018,
+        /// `$dateFromParts`: the argument is no object.
+        DateFromPartsNotObject = 40_519,
+        /// `$dateFromParts`: unknown argument.
+        DateFromPartsUnknownArgument = 40_518,
+        /// `$dateFromParts`: neither year nor isoWeekYear.
+        DateFromPartsWithoutYear = 40_516,
+        /// `$dateFromParts`: calendar and ISO parts mixed.
+        DateFromPartsMixed = 40_489,
+        /// `$dateFromParts`: a part that is no integer.
+        DatePartNotInteger = 40_515,
+        /// `$dateFromParts`: a year outside 1 to 9999.
+        DatePartYearOutOfRange = 40_523,
+        /// `$dateFromParts`: another part out of range.
+        DatePartOutOfRange = 31_034,
+        /// `$dateToParts`: the argument is no object.
+        DateToPartsNotObject = 40_524,
+        /// `$dateToParts`: unknown argument.
+        DateToPartsUnknownArgument = 40_520,
+        /// `$dateToParts`: date is missing.
+        DateToPartsWithoutDate = 40_522,
+        /// `$dateToParts`: iso8601 is no boolean.
+        DateToPartsIsoNotBoolean = 40_521,
+        /// `$bsonSize` of something that is no object.
+        BsonSizeNotObject = 31_393,
+        /// `$binarySize` of something that is neither string nor binary.
+        BinarySizeNotBinary = 51_276,
+        /// `$firstN` and its kin: its argument is no object.
+        NNotObject = 5_787_801,
+        /// `$firstN` and its kin: n is missing.
+        NWithoutN = 5_787_906,
+        /// `$firstN` and its kin: input is missing.
+        NWithoutInput = 5_787_907,
+        /// `$firstN` and its kin: n is no integer.
+        NNotInteger = 5_787_903,
+        /// `$firstN` and its kin: n is not positive.
+        NNotPositive = 5_787_908,
+        /// `$firstN` and its kin: an unknown argument.
+        NUnknownArgument = 5_787_901,
+        /// `$firstN` and its kin over something that is no array.
+        NInputNotArray = 5_788_200,
+        /// `$tsSecond` of something that is no timestamp.
+        TsSecondNotTimestamp = 5_687_301,
+        /// `$tsIncrement` of something that is no timestamp.
+        TsIncrementNotTimestamp = 5_687_302,
     }
 }

@@ -46,7 +46,7 @@ impl FieldPath {
         }
         if names.len() > NAMES_MAX {
             return Err(QueryError::new(
-                crate::error::QueryErrorKind::Overflow,
+                crate::error::ErrorCode::Overflow,
                 "FieldPath is too long".to_owned(),
             ));
         }

@@ -58,10 +58,7 @@ impl Expression {
         if scope.folding() == Folding::AsWritten {
             return Ok(self);
         }
-        self.folded().map_err(|error| {
-            let message = format!("{FAILED_TO_FOLD}{}", error.message);
-            QueryError { message, ..error }
-        })
+        self.folded().map_err(|error| error.prefixed(FAILED_TO_FOLD))
     }
 
     /// The expression with everything computed that needs no document.
@@ -315,7 +312,10 @@ mod tests {
     fn folded(value: pando_document::Value) -> Result<Expression, String> {
         let document = doc! { "e": value }.to_raw();
         let value = document.get("e").unwrap().unwrap();
-        Expression::parse(value, &ParseScope::default()).unwrap().folded().map_err(|error| error.message)
+        Expression::parse(value, &ParseScope::default())
+            .unwrap()
+            .folded()
+            .map_err(|error| error.message().to_owned())
     }
 
     fn constant(value: pando_document::Value) -> Option<String> {

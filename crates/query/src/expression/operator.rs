@@ -74,7 +74,7 @@ use super::fault::ExpressionFault;
 use super::frame::Frame;
 use super::integer::{narrowed, truncated};
 use super::scope::{ParseScope, check_user_name};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 
 pub(crate) use self::interval::interval_of;
 pub(in crate::expression) use self::regex_match::with_compiled_pattern;
@@ -106,7 +106,7 @@ pub(super) fn parse(
             Err(QueryError::not_implemented(&format!("the expression {name}")))
         }
         None => Err(QueryError::new(
-            QueryErrorKind::InvalidPipelineOperator,
+            ErrorCode::InvalidPipelineOperator,
             format!("Unrecognized expression '{name}'"),
         )),
     }

@@ -2,9 +2,10 @@
 
 use pando_document::{RawDocument, RawValue};
 
+use super::fault::ExpressionFault;
 use super::field_path::FieldPath;
 use super::{Expression, Node};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::QueryError;
 use crate::filter::Literal;
 
 /// Variables by name, inner ones before outer ones, and the moment that `$$NOW` stands for.
@@ -118,10 +119,9 @@ impl ParseScope {
     pub(super) fn resolve(&self, name: &str, path: Option<FieldPath>) -> Result<Node, QueryError> {
         let Some((_, binding)) = self.variables.iter().rev().find(|(known, _)| known == name) else {
             check_name(name)?;
-            return Err(QueryError::new(
-                QueryErrorKind::UndefinedVariable,
-                format!("Use of undefined variable: {name}"),
-            ));
+            return Err(
+                ExpressionFault::UndefinedVariable.error(format!("Use of undefined variable: {name}"))
+            );
         };
         match (binding, path) {
             (Binding::Slot(slot), path) => Ok(Node::Variable { slot: *slot, path }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_document::{RawDocument, RawValue};
 
 use super::Node;
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Conditions, Expression, ParseScope};
 
 /// Parses `$expr`.
@@ -16,12 +16,11 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, 
         Conditions::BesidePositional => Some("$expr is not allowed in this context"),
     };
     if let Some(refusal) = refusal {
-        return Err(QueryError::new(QueryErrorKind::QueryFeatureNotAllowed, refusal));
+        return Err(QueryError::new(ErrorCode::QueryFeatureNotAllowed, refusal));
     }
-    let expression = Expression::parse(argument, scope)?.folded().map_err(|error| {
-        let message = format!("Failed to optimize expression :: caused by :: {}", error.message);
-        QueryError { message, ..error }
-    })?;
+    let expression = Expression::parse(argument, scope)?
+        .folded()
+        .map_err(|error| error.prefixed("Failed to optimize expression :: caused by :: "))?;
     Ok(Node::Expression(Arc::new(expression)))
 }
 

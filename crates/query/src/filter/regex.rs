@@ -6,10 +6,12 @@
 
 use pando_document::{RawDocument, RawValue};
 
+use super::fault::FilterFault;
+use super::regex_fault::RegexFault;
 use super::regex_syntax::{self, Flags, Translation};
 use super::{Node, Test};
 use crate::path::Path;
-use crate::{QueryError, QueryErrorKind};
+use crate::{ErrorCode, QueryError};
 
 /// A compiled regular expression. Cloning shares the compiled form.
 #[derive(Clone, Debug)]
@@ -57,7 +59,7 @@ pub(super) fn parse(path: &Path, operators: &RawDocument) -> Result<Node, QueryE
                 pattern = Some(regex.pattern);
                 if !regex.options.is_empty() {
                     if options.is_some() {
-                        return Err(options_twice(QueryErrorKind::RegexOptionsBeforeRegex));
+                        return Err(options_twice(FilterFault::RegexOptionsBeforeRegex.code()));
                     }
                     options = Some(regex.options);
                 }
@@ -65,7 +67,7 @@ pub(super) fn parse(path: &Path, operators: &RawDocument) -> Result<Node, QueryE
             ("$regex", _) => return Err(QueryError::bad_value("$regex has to be a string")),
             ("$options", RawValue::String(text)) => {
                 if options.is_some() {
-                    return Err(options_twice(QueryErrorKind::RegexOptionsAfterRegex));
+                    return Err(options_twice(FilterFault::RegexOptionsAfterRegex.code()));
                 }
                 options = Some(text);
             }
@@ -77,7 +79,7 @@ pub(super) fn parse(path: &Path, operators: &RawDocument) -> Result<Node, QueryE
     Ok(Node::field(path, Test::Regex(RegexTest::new(pattern, options.unwrap_or(""))?)))
 }
 
-fn options_twice(kind: QueryErrorKind) -> QueryError {
+fn options_twice(kind: ErrorCode) -> QueryError {
     QueryError::new(kind, "options set in both $regex and $options")
 }
 
@@ -88,10 +90,7 @@ impl RegexTest {
             return Err(QueryError::bad_value("Regular expression cannot contain an embedded null byte"));
         }
         let flags = Flags::parse(options).map_err(|flag| {
-            QueryError::new(
-                QueryErrorKind::InvalidRegexFlag,
-                format!(" invalid flag in regex options: {flag}"),
-            )
+            RegexFault::UnknownFlag.error(format!(" invalid flag in regex options: {flag}"))
         })?;
         let matcher = compile(&regex_syntax::translate(pattern, flags), flags)?;
         Ok(RegexTest { pattern: pattern.into(), options: options.into(), matcher })
@@ -119,9 +118,9 @@ impl RegexTest {
     pub fn is_match(&self, text: &str) -> Result<bool, QueryError> {
         match &self.matcher {
             Matcher::Linear(regex) => Ok(regex.is_match(text)),
-            Matcher::Backtracking(regex) => regex.is_match(text).map_err(|error| {
-                QueryError::new(QueryErrorKind::InvalidRegex, format!("Regular expression gives up: {error}"))
-            }),
+            Matcher::Backtracking(regex) => regex
+                .is_match(text)
+                .map_err(|error| RegexFault::Invalid.error(format!("Regular expression gives up: {error}"))),
         }
     }
 
@@ -140,10 +139,7 @@ impl RegexTest {
                     let span = |at| captures.get(at).map(|group| (group.start(), group.end()));
                     RegexMatch::new((0..captures.len()).map(span))
                 })),
-                Err(error) => Err(QueryError::new(
-                    QueryErrorKind::InvalidRegex,
-                    format!("Regular expression gives up: {error}"),
-                )),
+                Err(error) => Err(RegexFault::Invalid.error(format!("Regular expression gives up: {error}"))),
             },
         }
     }
@@ -195,5 +191,5 @@ fn invalid(cause: &str) -> QueryError {
     let known = words.iter().find(|(ours, _)| cause.contains(ours)).map(|(_, theirs)| *theirs);
     let last_line = cause.lines().last().unwrap_or_default().trim_start_matches("error: ");
     let text = format!("Regular expression is invalid: {}", known.unwrap_or(last_line));
-    QueryError::new(QueryErrorKind::InvalidRegex, text)
+    RegexFault::Invalid.error(text)
 }

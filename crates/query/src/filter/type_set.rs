@@ -5,7 +5,7 @@ use pando_document::{ElementType, RawValue};
 use super::{Node, Test};
 use crate::path::Path;
 use crate::shell_text::value_text;
-use crate::{QueryError, QueryErrorKind};
+use crate::{ErrorCode, QueryError};
 
 /// A set of types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,10 +76,9 @@ fn add(types: &mut TypeSet, value: RawValue<'_>) -> Result<(), QueryError> {
             types.add(by_number(value)?);
             Ok(())
         }
-        _ => Err(QueryError::new(
-            QueryErrorKind::TypeMismatch,
-            "type must be represented as a number or a string",
-        )),
+        _ => {
+            Err(QueryError::new(ErrorCode::TypeMismatch, "type must be represented as a number or a string"))
+        }
     }
 }
 

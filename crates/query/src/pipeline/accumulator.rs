@@ -20,7 +20,7 @@ use pando_document::{RawDocument, RawValue};
 
 use super::PipelineFault;
 use crate::error::QueryError;
-use crate::expression::{Evaluated, Expression, ParseScope};
+use crate::expression::{Evaluated, Expression, ExpressionFault, ParseScope};
 use crate::filter::Literal;
 use crate::shell_text;
 
@@ -166,7 +166,7 @@ fn parse_count(argument: RawValue<'_>) -> Result<AccumulatorCall, QueryError> {
 /// `{input: expression, n: constant}`.
 fn parse_n(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<AccumulatorCall, QueryError> {
     let RawValue::Document(options) = argument else {
-        return Err(PipelineFault::NotObjectOfN.error(format!(
+        return Err(ExpressionFault::NNotObject.error(format!(
             "specification must be an object; found {name} :{}",
             shell_text::value_text(argument)
         )));
@@ -177,13 +177,13 @@ fn parse_n(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<Acc
             ("input", value) => input = Some(Expression::of_pipeline(value, scope)?),
             ("n", value) => n = Some(parse_count_of_n(value, scope)?),
             (other, _) => {
-                return Err(PipelineFault::UnknownArgumentOfN
+                return Err(ExpressionFault::NUnknownArgument
                     .error(format!("Unknown argument for 'n' operator: {other}")));
             }
         }
     }
-    let n = n.ok_or_else(|| PipelineFault::WithoutN.error("Missing value for 'n'"))?;
-    let argument = input.ok_or_else(|| PipelineFault::WithoutInput.error("Missing value for 'input'"))?;
+    let n = n.ok_or_else(|| ExpressionFault::NWithoutN.error("Missing value for 'n'"))?;
+    let argument = input.ok_or_else(|| ExpressionFault::NWithoutInput.error("Missing value for 'input'"))?;
     let kind = match name {
         "$firstN" => Kind::FirstN(n),
         "$lastN" => Kind::LastN(n),
@@ -197,14 +197,14 @@ fn parse_count_of_n(value: RawValue<'_>, scope: &ParseScope) -> Result<usize, Qu
     let expression = Expression::of_pipeline(value, scope)?;
     let value = expression.evaluate(RawDocument::empty())?;
     let Some(n) = value.raw().and_then(|value| value.as_i64_exact()) else {
-        return Err(PipelineFault::NNotInteger.error(format!(
+        return Err(ExpressionFault::NNotInteger.error(format!(
             "Value for 'n' must be of integral type, but found {}",
             value.raw().map_or_else(|| "missing".to_owned(), shell_text::value_text)
         )));
     };
     match usize::try_from(n) {
         Ok(n) if n > 0 => Ok(n),
-        _ => Err(PipelineFault::NNotPositive.error(format!("'n' must be greater than 0, found {n}"))),
+        _ => Err(ExpressionFault::NNotPositive.error(format!("'n' must be greater than 0, found {n}"))),
     }
 }
 

@@ -24,8 +24,8 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::{RawDocument, RawValue};
 
-use super::{RunOptions, Source};
-use crate::error::{QueryError, QueryErrorKind};
+use super::{PipelineFault, RunOptions, Source};
+use crate::error::QueryError;
 use crate::expression::ParseScope;
 
 /// A parsed stage.
@@ -98,10 +98,9 @@ pub(super) fn parse(
             return Err(QueryError::not_implemented(&format!("the stage {name}")));
         }
         _ => {
-            return Err(QueryError::new(
-                QueryErrorKind::UnknownStage,
-                format!("Unrecognized pipeline stage name: '{name}'"),
-            ));
+            return Err(
+                PipelineFault::UnknownStage.error(format!("Unrecognized pipeline stage name: '{name}'"))
+            );
         }
     };
     Ok(vec![definition])

@@ -4,9 +4,10 @@ use pando_catalog::{IndexDescription, Visibility};
 use pando_document::{RawDocument, RawValue};
 use pando_keyorder::{TypeBits, encode};
 
+use super::fault::PlanFault;
 use super::{Access, FindSpecification, Hint, Plan, ScanBounds, candidate, index_bounds, predicates};
 use crate::sort::Sort;
-use crate::{QueryError, QueryErrorKind};
+use crate::{ErrorCode, QueryError};
 
 /// The plan that the request asks for, where it does.
 pub(super) fn plan(
@@ -16,7 +17,7 @@ pub(super) fn plan(
     let bounded_by_keys = find.min.is_some() || find.max.is_some();
     match find.hint {
         None if bounded_by_keys => Err(planner_error(
-            QueryErrorKind::MinMaxWithoutHint,
+            PlanFault::MinMaxWithoutHint.code(),
             "When using min()/max() a hint of which index to use must be provided",
         )),
         None => Ok(match find.sort {
@@ -24,10 +25,9 @@ pub(super) fn plan(
             Sort::Natural(_) => Some(candidate::of_collection(find).plan),
             Sort::Unordered | Sort::By(_) => None,
         }),
-        Some(Hint::Natural(_)) if bounded_by_keys => Err(planner_error(
-            QueryErrorKind::NoQueryExecutionPlans,
-            "min and max are incompatible with $natural",
-        )),
+        Some(Hint::Natural(_)) if bounded_by_keys => {
+            Err(planner_error(ErrorCode::NoQueryExecutionPlans, "min and max are incompatible with $natural"))
+        }
         Some(Hint::Natural(direction)) => {
             let mut plan = candidate::of_collection(find).plan;
             if let (Access::Collection(way), Sort::Unordered | Sort::By(_)) = (&mut plan.access, find.sort) {
@@ -46,7 +46,7 @@ pub(super) fn plan(
     }
 }
 
-fn planner_error(kind: QueryErrorKind, message: &str) -> QueryError {
+fn planner_error(kind: ErrorCode, message: &str) -> QueryError {
     QueryError::new(kind, format!("error processing query: planner returned error :: caused by :: {message}"))
 }
 
@@ -58,7 +58,7 @@ fn hinted<'i>(hint: &Hint, indexes: &'i [IndexDescription]) -> Result<&'i IndexD
         Hint::Natural(_) => false,
     };
     indexes.iter().filter(|index| index.hidden == Visibility::Visible).find(fits).ok_or_else(|| {
-        planner_error(QueryErrorKind::BadValue, "hint provided does not correspond to an existing index")
+        planner_error(ErrorCode::BadValue, "hint provided does not correspond to an existing index")
     })
 }
 
@@ -86,10 +86,7 @@ fn bound_by_keys(
         && !max.is_empty()
         && !same_names(min, max)?
     {
-        return Err(QueryError::new(
-            QueryErrorKind::MinMaxDiffer,
-            "min and max must have the same field names",
-        ));
+        return Err(PlanFault::MinMaxDiffer.error("min and max must have the same field names"));
     }
     let min = find.min.map(|min| key_of(min, index)).transpose()?.flatten();
     let max = find.max.map(|max| key_of(max, index)).transpose()?.flatten();
@@ -97,7 +94,7 @@ fn bound_by_keys(
         && min >= max
     {
         return Err(planner_error(
-            QueryErrorKind::MinNotBelowMax,
+            PlanFault::MinNotBelowMax.code(),
             "The value provided for min() does not come before the value provided for max() in the hinted index",
         ));
     }
@@ -137,5 +134,5 @@ fn key_of(key: &RawDocument, index: &IndexDescription) -> Result<Option<Vec<u8>>
 }
 
 fn does_not_fit() -> QueryError {
-    planner_error(QueryErrorKind::HintDoesNotFitMinMax, "The index chosen is not compatible with min/max")
+    planner_error(PlanFault::HintDoesNotFitMinMax.code(), "The index chosen is not compatible with min/max")
 }

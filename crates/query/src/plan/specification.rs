@@ -5,7 +5,7 @@ use pando_keyorder::Direction;
 
 use crate::filter::Filter;
 use crate::sort::{Sort, SortPattern};
-use crate::{QueryError, QueryErrorKind};
+use crate::{ErrorCode, QueryError};
 
 /// A find, parsed.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl Hint {
                 Some(natural) => crate::sort::natural_direction(natural).map(|way| Some(Hint::Natural(way))),
                 None => Ok(Some(Hint::Pattern(document.to_owned()))),
             },
-            _ => Err(QueryError::new(QueryErrorKind::FailedToParse, "Hint must be a string or an object")),
+            _ => Err(QueryError::new(ErrorCode::FailedToParse, "Hint must be a string or an object")),
         }
     }
 }

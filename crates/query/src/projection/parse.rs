@@ -12,7 +12,7 @@ use super::fault::ProjectionFault;
 use super::finish::{Cut, Finish};
 use super::tree::{Child, Computed, ElementFilter, Fallback, Fields};
 use super::{Flavour, Projection};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::{self, Expression, FieldPath, ParseScope};
 use crate::filter::Filter;
 use crate::shell_text;
@@ -154,14 +154,10 @@ impl Parser<'_> {
     fn decide(&mut self, kind: Kind) -> Result<(), QueryError> {
         let shown = &self.name;
         match (self.kind, kind) {
-            (Some(Kind::Inclusion), Kind::Exclusion) => Err(QueryError::new(
-                QueryErrorKind::ExclusionInInclusion,
-                format!("Cannot do exclusion on field {shown} in inclusion projection"),
-            )),
-            (Some(Kind::Exclusion), Kind::Inclusion) => Err(QueryError::new(
-                QueryErrorKind::InclusionInExclusion,
-                format!("Cannot do inclusion on field {shown} in exclusion projection"),
-            )),
+            (Some(Kind::Inclusion), Kind::Exclusion) => Err(ProjectionFault::ExclusionInInclusion
+                .error(format!("Cannot do exclusion on field {shown} in inclusion projection"))),
+            (Some(Kind::Exclusion), Kind::Inclusion) => Err(ProjectionFault::InclusionInExclusion
+                .error(format!("Cannot do inclusion on field {shown} in exclusion projection"))),
             _ => {
                 self.kind = Some(kind);
                 Ok(())
@@ -203,14 +199,13 @@ impl Parser<'_> {
             ("$slice", Flavour::Find) => self.slice(path, argument, whole),
             ("$elemMatch", Flavour::Find) => self.element_match(path, argument, depth),
             ("$elemMatch", Flavour::Stage) => Err(QueryError::new(
-                QueryErrorKind::InvalidPipelineOperator,
+                ErrorCode::InvalidPipelineOperator,
                 "Cannot use $elemMatch in this context",
             )),
             ("$meta", _) => meta(argument),
-            _ if !expression::is_known(operator) => Err(QueryError::new(
-                QueryErrorKind::UnknownProjectionOperator,
-                format!("Unknown expression {operator}"),
-            )),
+            _ if !expression::is_known(operator) => {
+                Err(ProjectionFault::UnknownOperator.error(format!("Unknown expression {operator}")))
+            }
             _ => self.compute(path, RawValue::Document(whole)),
         }
     }
@@ -220,14 +215,10 @@ impl Parser<'_> {
             Some(cut) => cut,
             None => {
                 return self.compute(path, RawValue::Document(whole)).map_err(|error| {
-                    QueryError::new(
-                        error.kind,
-                        format!(
-                            "Invalid $slice syntax. The given syntax {} did not match the find() syntax :: caused by :: {}",
-                            shell_text::document_text(whole),
-                            error.message
-                        ),
-                    )
+                    error.prefixed(format_args!(
+                        "Invalid $slice syntax. The given syntax {} did not match the find() syntax :: caused by :: ",
+                        shell_text::document_text(whole)
+                    ))
                 });
             }
         };
@@ -341,10 +332,11 @@ fn insert(fields: &mut Fields, path: &FieldPath, depth: usize, child: Child) -> 
 }
 
 fn collision_below(path: &FieldPath, depth: usize) -> QueryError {
-    QueryError::new(
-        QueryErrorKind::ProjectionPathCollision,
-        format!("Path collision at {} remaining portion {}", path.text(), path.names()[depth..].join(".")),
-    )
+    ProjectionFault::PathCollision.error(format!(
+        "Path collision at {} remaining portion {}",
+        path.text(),
+        path.names()[depth..].join(".")
+    ))
 }
 
 /// The name under which a condition on values knows the element.

@@ -16,7 +16,8 @@ use pando_document::{RawDocument, RawValue};
 use pando_keyorder::{TypeBits, encode, encode_empty_array};
 
 use super::SortPart;
-use crate::error::{QueryError, QueryErrorKind};
+use super::fault::SortFault;
+use crate::error::QueryError;
 
 /// Appends the sort key of a document.
 pub(super) fn append(
@@ -76,9 +77,7 @@ impl From<ExpansionError> for QueryError {
             ExpansionError::ParallelArrays { .. } => {
                 QueryError::bad_value("cannot sort with keys that are parallel arrays")
             }
-            ExpansionError::AmbiguousField { .. } => {
-                QueryError::new(QueryErrorKind::AmbiguousField, error.to_string())
-            }
+            ExpansionError::AmbiguousField { .. } => SortFault::AmbiguousField.error(error.to_string()),
             ExpansionError::Document(error) => error.into(),
         }
     }

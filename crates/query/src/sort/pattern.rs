@@ -3,10 +3,11 @@
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_keyorder::Direction;
 
+use super::fault::SortFault;
+use crate::QueryError;
 use crate::expression::FieldPath;
 use crate::path::Path;
 use crate::shell_text::{document_text, value_text};
-use crate::{QueryError, QueryErrorKind};
 
 /// Most parts of a pattern.
 const PARTS_MAX: usize = 32;
@@ -78,14 +79,14 @@ impl SortPattern {
     /// Parses a pattern that is not empty.
     ///
     /// # Errors
-    /// [`BadSortDirection`](QueryErrorKind::BadSortDirection), [`BadSortValue`](QueryErrorKind::BadSortValue),
-    /// [`SortTooWide`](QueryErrorKind::SortTooWide), and those of field paths.
+    /// [`BadSortDirection`](SortFault::BadDirection.code()), [`BadSortValue`](SortFault::BadValue.code()),
+    /// [`SortTooWide`](SortFault::TooWide.code()), and those of field paths.
     pub fn parse(document: &RawDocument) -> Result<SortPattern, QueryError> {
         let mut parts = Vec::new();
         for field in document {
             let (name, value) = field?;
             if parts.len() == PARTS_MAX {
-                return Err(QueryError::new(QueryErrorKind::SortTooWide, "too many compound keys"));
+                return Err(SortFault::TooWide.error("too many compound keys"));
             }
             let direction = direction(name, value)?;
             // Sorts are stricter about paths than filters are, as expressions are.
@@ -128,16 +129,12 @@ fn direction(name: &str, value: RawValue<'_>) -> Result<Direction, QueryError> {
         number if number.is_number() => match whole_direction(number) {
             Some(1) => Ok(Direction::Ascending),
             Some(-1) => Ok(Direction::Descending),
-            _ => Err(QueryError::new(
-                QueryErrorKind::BadSortDirection,
-                "$sort key ordering must be 1 (for ascending) or -1 (for descending)",
-            )),
+            _ => Err(SortFault::BadDirection
+                .error("$sort key ordering must be 1 (for ascending) or -1 (for descending)")),
         },
         RawValue::Document(meta) => meta_direction(meta),
-        other => Err(QueryError::new(
-            QueryErrorKind::BadSortValue,
-            format!("Illegal key in $sort specification: {name}: {}", value_text(other)),
-        )),
+        other => Err(SortFault::BadValue
+            .error(format!("Illegal key in $sort specification: {name}: {}", value_text(other)))),
     }
 }
 
@@ -151,18 +148,12 @@ fn whole_direction(number: RawValue<'_>) -> Option<i64> {
 
 fn meta_direction(meta: &RawDocument) -> Result<Direction, QueryError> {
     let Some(RawValue::String(what)) = meta.get("$meta")? else {
-        return Err(QueryError::new(
-            QueryErrorKind::SortNotMeta,
-            "$meta is the only expression supported by $sort right now",
-        ));
+        return Err(SortFault::NotMeta.error("$meta is the only expression supported by $sort right now"));
     };
     match what {
         "textScore" | "randVal" | "searchScore" | "geoNearDistance" | "indexKey" => {
             Err(QueryError::not_implemented(&format!("a sort by {{ $meta: \"{what}\" }}")))
         }
-        _ => Err(QueryError::new(
-            QueryErrorKind::UnknownSortMeta,
-            format!("Illegal $meta sort: $meta: \"{what}\""),
-        )),
+        _ => Err(SortFault::UnknownMeta.error(format!("Illegal $meta sort: $meta: \"{what}\""))),
     }
 }

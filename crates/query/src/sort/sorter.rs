@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 
 use pando_catalog::Bytes;
 
-use crate::{QueryError, QueryErrorKind};
+use crate::{ErrorCode, QueryError};
 
 /// Bytes of documents and keys that a sort may hold, as MongoDB's `internalQueryMaxBlockingSortMemoryUsageBytes`.
 pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -85,7 +85,7 @@ impl Sorter {
     /// Takes a document in.
     ///
     /// # Errors
-    /// [`ExceededMemoryLimitNoDiskUse`](QueryErrorKind::ExceededMemoryLimitNoDiskUse).
+    /// [`ExceededMemoryLimitNoDiskUse`](ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed).
     pub fn push(&mut self, key: &[u8], primary_key: &[u8], document: Bytes) -> Result<(), QueryError> {
         let arrival = self.arrivals;
         self.arrivals += 1;
@@ -116,7 +116,7 @@ impl Sorter {
             return Ok(());
         }
         Err(QueryError::new(
-            QueryErrorKind::ExceededMemoryLimitNoDiskUse,
+            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
             format!(
                 "Executor error during find command :: caused by :: Sort exceeded memory limit of {} bytes, but did \
                  not opt in to external sorting.",

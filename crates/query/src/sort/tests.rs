@@ -4,7 +4,7 @@ use pando_catalog::Bytes;
 use pando_document::{Document, Value, doc};
 
 use super::*;
-use crate::QueryErrorKind;
+use crate::ErrorCode;
 
 fn pattern(document: Document) -> SortPattern {
     SortPattern::parse(&document.to_raw()).unwrap()
@@ -65,7 +65,7 @@ fn paths_through_one_array_go_through_it_together() {
 fn two_arrays_in_one_pattern_are_refused() {
     let document = doc! { "a": [1], "b": [2] }.to_raw();
     let error = pattern(doc! { "a": 1, "b": 1 }).append_key(&document, &mut Vec::new()).unwrap_err();
-    assert_eq!(error.message, "cannot sort with keys that are parallel arrays");
+    assert_eq!(error.message(), "cannot sort with keys that are parallel arrays");
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn too_much_for_memory_is_an_error_unless_only_few_are_wanted() {
     let document = Bytes::from(vec![0; 1000]);
     let mut all = Sorter::new(None, DiskUse::Forbidden).with_memory(10_000);
     let error = (0..100u8).find_map(|key| all.push(&[key], b"", document.clone()).err()).unwrap();
-    assert!(matches!(error.kind, QueryErrorKind::ExceededMemoryLimitNoDiskUse));
+    assert_eq!(error.code(), Some(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed));
     let mut few = Sorter::new(Some(2), DiskUse::Forbidden).with_memory(10_000);
     assert!((0..100u8).all(|key| few.push(&[key], b"", document.clone()).is_ok()));
 }
 
 #[test]
 fn malformed_patterns_are_refused_in_the_words_of_mongodb() {
-    let message = |document: Document| Sort::parse(&document.to_raw()).unwrap_err().message;
+    let message = |document: Document| Sort::parse(&document.to_raw()).unwrap_err().message().to_owned();
     let direction = "$sort key ordering must be 1 (for ascending) or -1 (for descending)";
     assert_eq!(message(doc! { "a": 2 }), direction);
     assert_eq!(message(doc! { "a": (f64::NAN) }), direction);

@@ -18,12 +18,13 @@ use pando_document::{ArrayWriter, DOCUMENT_BYTES_MAX, DocumentWriter, RawArray, 
 
 use super::UpdateContext;
 use super::array_filter::ArrayFilters;
+use super::fault::UpdateFault;
 use super::operator::{Effect, OnBlockedPath, Surroundings};
 use super::path::NESTING_MAX;
 use super::slot::Slot;
 use super::trail::Trail;
 use super::tree::{ElementsNode, FieldsNode, Leaf, Node, compare_names};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 
 /// MongoDB fills at most so many missing elements of an array with null.
 const PADDING_MAX: usize = 1_500_000;
@@ -109,7 +110,7 @@ impl<'a> Application<'a> {
         for positional in nodes.iter().filter_map(|node| node.positional.as_deref()) {
             let Some(index) = self.surroundings.context.matched_index else {
                 return Err(QueryError::new(
-                    QueryErrorKind::BadValue,
+                    ErrorCode::BadValue,
                     "The positional operator did not find the match needed from the query.".to_owned(),
                 ));
             };
@@ -455,7 +456,7 @@ fn step<'s>(trail: Option<&'s Trail<'s>>, name: &'s str) -> Trail<'s> {
 fn pad(writer: &mut ArrayWriter<'_>, length: usize, index: usize) -> Result<usize, QueryError> {
     if index.saturating_sub(length) > PADDING_MAX {
         return Err(QueryError::new(
-            QueryErrorKind::CannotBackfillArray,
+            ErrorCode::CannotBackfillArray,
             format!("can't backfill more than {PADDING_MAX} elements"),
         ));
     }
@@ -492,23 +493,21 @@ fn check_nesting(trail: &Trail<'_>, below: usize) -> Result<(), QueryError> {
         return Ok(());
     }
     Err(QueryError::new(
-        QueryErrorKind::Overflow,
+        ErrorCode::Overflow,
         format!("Document exceeds maximum nesting depth of {NESTING_MAX}"),
     ))
 }
 
 fn conflict(trail: &Trail<'_>) -> QueryError {
     QueryError::new(
-        QueryErrorKind::ConflictingUpdateOperators,
+        ErrorCode::ConflictingUpdateOperators,
         format!("Update created a conflict at '{}'", trail.path()),
     )
 }
 
 fn too_large() -> QueryError {
-    QueryError::new(
-        QueryErrorKind::UpdatedDocumentTooLarge,
-        format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}"),
-    )
+    UpdateFault::DocumentTooLarge
+        .error(format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}"))
 }
 
 fn no_array_at(trail: &Trail<'_>) -> QueryError {
@@ -519,9 +518,9 @@ fn no_array_at(trail: &Trail<'_>) -> QueryError {
 }
 
 fn bad_value(message: String) -> QueryError {
-    QueryError::new(QueryErrorKind::BadValue, message)
+    QueryError::new(ErrorCode::BadValue, message)
 }
 
 fn path_not_viable(message: String) -> QueryError {
-    QueryError::new(QueryErrorKind::PathNotViable, message)
+    QueryError::new(ErrorCode::PathNotViable, message)
 }

@@ -7,7 +7,7 @@ use pando_document::{RawArray, RawDocument, RawValue};
 
 use super::path::{Step, UpdatePath};
 use super::value_match::ValueMatch;
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::shell_text;
@@ -116,7 +116,7 @@ fn collect_names(filter: &RawDocument, names: &mut Vec<String>) -> Result<(), Qu
             }
             ("$expr", _) => {
                 return Err(QueryError::new(
-                    QueryErrorKind::QueryFeatureNotAllowed,
+                    ErrorCode::QueryFeatureNotAllowed,
                     "Error parsing array filter :: caused by :: $expr is not allowed in this context",
                 ));
             }
@@ -128,5 +128,5 @@ fn collect_names(filter: &RawDocument, names: &mut Vec<String>) -> Result<(), Qu
 }
 
 fn in_array_filter(error: QueryError) -> QueryError {
-    QueryError::new(error.kind, format!("Error parsing array filter :: caused by :: {}", error.message))
+    error.prefixed("Error parsing array filter :: caused by :: ")
 }

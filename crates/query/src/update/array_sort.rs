@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use pando_document::{RawValue, compare_values};
 
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -101,5 +101,5 @@ fn value_at<'v>(value: RawValue<'v>, path: &[String]) -> RawValue<'v> {
 }
 
 fn bad_value(message: String) -> QueryError {
-    QueryError::new(QueryErrorKind::BadValue, message)
+    QueryError::new(ErrorCode::BadValue, message)
 }

@@ -2,7 +2,7 @@
 
 use pando_document::{RawDocument, RawValue, compare_values};
 
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::identity::is_identical;
 use crate::shell_text;
 
@@ -51,7 +51,7 @@ pub(super) fn check(
             path.unwrap_or("_id")
         ),
     };
-    Err(QueryError::new(QueryErrorKind::ImmutableField, message))
+    Err(QueryError::new(ErrorCode::ImmutableField, message))
 }
 
 /// Whether a path below `_id` leads to a field that the old `_id` did not have.

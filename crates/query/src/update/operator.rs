@@ -25,7 +25,7 @@ use super::UpdateContext;
 use super::path::UpdatePath;
 use super::trail::Trail;
 use super::tree::FieldsNode;
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::shell_text;
 
@@ -150,7 +150,7 @@ pub(in crate::update) fn is_known(operator: &str) -> bool {
 /// The error for a name that no operator has.
 pub(in crate::update) fn unknown(operator: &str) -> QueryError {
     QueryError::new(
-        QueryErrorKind::FailedToParse,
+        ErrorCode::FailedToParse,
         format!(
             "Unknown modifier: {operator}. Expected a valid update modifier or pipeline-style update specified as an \
              array"
@@ -159,11 +159,11 @@ pub(in crate::update) fn unknown(operator: &str) -> QueryError {
 }
 
 fn bad_value(message: String) -> QueryError {
-    QueryError::new(QueryErrorKind::BadValue, message)
+    QueryError::new(ErrorCode::BadValue, message)
 }
 
 fn type_mismatch(message: String) -> QueryError {
-    QueryError::new(QueryErrorKind::TypeMismatch, message)
+    QueryError::new(ErrorCode::TypeMismatch, message)
 }
 
 /// `{a: 1}`, as messages show an operator's argument.

@@ -2,7 +2,7 @@
 //!
 //! A path is cut at its dots once, when the update is parsed; applying an update never looks at dots again.
 
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 
 /// How deep an update may nest a document.
 pub(super) const NESTING_MAX: usize = 180;
@@ -33,7 +33,7 @@ impl UpdatePath {
     pub(super) fn parse(text: &str) -> Result<UpdatePath, QueryError> {
         if text.is_empty() {
             return Err(QueryError::new(
-                QueryErrorKind::EmptyFieldName,
+                ErrorCode::EmptyFieldName,
                 "An empty update path is not valid.".to_owned(),
             ));
         }
@@ -41,7 +41,7 @@ impl UpdatePath {
         for part in text.split('.') {
             if part.is_empty() {
                 return Err(QueryError::new(
-                    QueryErrorKind::EmptyFieldName,
+                    ErrorCode::EmptyFieldName,
                     format!("The update path '{text}' contains an empty field name, which is not allowed."),
                 ));
             }
@@ -49,7 +49,7 @@ impl UpdatePath {
         }
         if steps.len() > STEPS_MAX {
             return Err(QueryError::new(
-                QueryErrorKind::Overflow,
+                ErrorCode::Overflow,
                 format!("Document exceeds maximum nesting depth of {NESTING_MAX}"),
             ));
         }
@@ -64,7 +64,7 @@ impl UpdatePath {
         match &self.steps[0] {
             Step::Field(name) if name.starts_with('$') => {
                 return Err(QueryError::new(
-                    QueryErrorKind::DollarPrefixedFieldName,
+                    ErrorCode::DollarPrefixedFieldName,
                     format!(
                         "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an \
                          update's replacement document. Consider using an aggregation pipeline with $replaceWith."
@@ -127,5 +127,5 @@ fn step_of(part: &str) -> Step {
 }
 
 fn bad_value(message: String) -> QueryError {
-    QueryError::new(QueryErrorKind::BadValue, message)
+    QueryError::new(ErrorCode::BadValue, message)
 }

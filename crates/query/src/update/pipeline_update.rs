@@ -7,7 +7,7 @@ use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf};
 
 use super::Applied;
 use super::replacement::with_own_id_first;
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::pipeline::{Pipeline, RunOptions, Source};
@@ -33,7 +33,7 @@ impl PipelineUpdate {
                 let (name, _) = field?;
                 if !ALLOWED.contains(&name) {
                     return Err(QueryError::new(
-                        QueryErrorKind::InvalidOptions,
+                        ErrorCode::InvalidOptions,
                         format!("{name} is not allowed to be used within an update"),
                     ));
                 }

@@ -5,7 +5,7 @@
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Timestamp};
 
 use super::Applied;
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 
 #[derive(Debug)]
 pub(super) struct Replacement {
@@ -110,7 +110,7 @@ pub(super) fn with_own_id_first(document: &RawDocument) -> Result<RawDocumentBuf
 
 fn dollar_prefixed(name: &str, path: &str) -> QueryError {
     QueryError::new(
-        QueryErrorKind::DollarPrefixedFieldName,
+        ErrorCode::DollarPrefixedFieldName,
         format!(
             "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context of an update's replacement \
              document. Consider using an aggregation pipeline with $replaceWith."

@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 
 use super::operator::Operator;
 use super::path::{Step, UpdatePath};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 
 /// One place of the update.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ fn fresh(path: &UpdatePath, depth: usize, operator: Box<dyn Operator>) -> Node {
 /// `steps` is how many steps of the path lead to the place of the collision.
 fn conflict(path: &UpdatePath, steps: usize) -> QueryError {
     QueryError::new(
-        QueryErrorKind::ConflictingUpdateOperators,
+        ErrorCode::ConflictingUpdateOperators,
         format!(
             "Updating the path '{}' would create a conflict at '{}'",
             path.text(),

@@ -13,7 +13,7 @@ use pando_document::{
     compare_values,
 };
 
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 
 /// Equalities by path.
 struct Equalities<'f> {
@@ -43,7 +43,7 @@ pub(super) fn seed_id(filter: &RawDocument) -> Result<RawDocumentBuf, QueryError
     }
     if let Some((path, _)) = equalities.found.iter().find(|(path, _)| path.starts_with("_id.")) {
         return Err(QueryError::new(
-            QueryErrorKind::NotExactValueField,
+            ErrorCode::NotExactValueField,
             format!("field at '_id' must be exactly specified, field at sub-path '{path}'found"),
         ));
     }
@@ -80,7 +80,7 @@ pub(super) fn check_id_type(id: RawValue<'_>) -> Result<(), QueryError> {
         RawValue::Undefined => "undefined",
         _ => return Ok(()),
     };
-    Err(QueryError::new(QueryErrorKind::InvalidIdField, format!("The '_id' value cannot be of type {kind}")))
+    Err(QueryError::new(ErrorCode::InvalidIdField, format!("The '_id' value cannot be of type {kind}")))
 }
 
 /// What is known of a filter before any document is read.
@@ -176,7 +176,7 @@ impl<'f> Equalities<'f> {
                 }
                 ("$expr", _) => {
                     return Err(QueryError::new(
-                        QueryErrorKind::QueryFeatureNotAllowed,
+                        ErrorCode::QueryFeatureNotAllowed,
                         "$expr is not allowed in the query predicate for an upsert",
                     ));
                 }
@@ -239,7 +239,7 @@ impl<'f> Equalities<'f> {
                 } else {
                     continue;
                 };
-                return Err(QueryError::new(QueryErrorKind::NotSingleValueField, message));
+                return Err(QueryError::new(ErrorCode::NotSingleValueField, message));
             }
         }
         Ok(())

@@ -7,10 +7,8 @@ use pando_document::{RawValue, compare_values};
 
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, array_of,
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
 };
-use crate::pipeline::PipelineFault;
 use crate::pipeline::accumulator::{Accumulator, Avg, Deviation, Extreme, StdDev, Sum, Wanted};
 use crate::shell_text;
 
@@ -68,12 +66,9 @@ static MAX_N: Definition = Definition { name: "$maxN", arity: Arity::Any, run: r
 static NAMES: Names = Names {
     operator: "'n' operator",
     names: &["n", "input"],
-    required: &[
-        ("n", QueryErrorKind::Pipeline(PipelineFault::WithoutN)),
-        ("input", QueryErrorKind::Pipeline(PipelineFault::WithoutInput)),
-    ],
-    not_object: QueryErrorKind::Pipeline(PipelineFault::NotObjectOfN),
-    unknown: QueryErrorKind::Pipeline(PipelineFault::UnknownArgumentOfN),
+    required: &[("n", ExpressionFault::NWithoutN.code()), ("input", ExpressionFault::NWithoutInput.code())],
+    not_object: ExpressionFault::NNotObject.code(),
+    unknown: ExpressionFault::NUnknownArgument.code(),
 };
 
 pub(super) fn parse_first_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
@@ -136,13 +131,13 @@ fn run_n<'a>(
 
 fn count(value: &Evaluated<'_>) -> Result<usize, QueryError> {
     let Some(n) = value.as_number().and_then(|number| number.to_i64_exact()) else {
-        return Err(PipelineFault::NNotInteger.error(format!(
+        return Err(ExpressionFault::NNotInteger.error(format!(
             "Value for 'n' must be of integral type, but found {}",
             shell_text::value_text(value.raw_or_null())
         )));
     };
     match usize::try_from(n) {
         Ok(n) if n > 0 => Ok(n),
-        _ => Err(PipelineFault::NNotPositive.error(format!("'n' must be greater than 0, found {n}"))),
+        _ => Err(ExpressionFault::NNotPositive.error(format!("'n' must be greater than 0, found {n}"))),
     }
 }

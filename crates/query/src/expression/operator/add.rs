@@ -2,9 +2,7 @@
 
 use pando_document::{Number, Overflow, RawValue, Rounding};
 
-use super::{
-    Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, QueryErrorKind, truncated,
-};
+use super::{Arity, Call, Definition, ErrorCode, Evaluated, ExpressionFault, Frame, QueryError, truncated};
 
 pub(super) static ADD: Definition = Definition { name: "$add", arity: Arity::Any, run };
 
@@ -45,5 +43,5 @@ pub(super) fn shift_date(millis: i64, amount: Number) -> Result<i64, QueryError>
     };
     whole
         .and_then(|whole| millis.checked_add(whole))
-        .ok_or_else(|| QueryError::new(QueryErrorKind::Overflow, "date overflow"))
+        .ok_or_else(|| QueryError::new(ErrorCode::Overflow, "date overflow"))
 }

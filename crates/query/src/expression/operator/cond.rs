@@ -3,10 +3,7 @@
 use pando_document::RawValue;
 
 use super::named::Names;
-use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
-};
+use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 
 static COND: Definition = Definition { name: "$cond", arity: Arity::Exactly(3), run };
 
@@ -14,12 +11,12 @@ static NAMES: Names = Names {
     operator: "$cond",
     names: &["if", "then", "else"],
     required: &[
-        ("if", QueryErrorKind::Expression(ExpressionFault::CondWithoutIf)),
-        ("then", QueryErrorKind::Expression(ExpressionFault::CondWithoutThen)),
-        ("else", QueryErrorKind::Expression(ExpressionFault::CondWithoutElse)),
+        ("if", ExpressionFault::CondWithoutIf.code()),
+        ("then", ExpressionFault::CondWithoutThen.code()),
+        ("else", ExpressionFault::CondWithoutElse.code()),
     ],
-    not_object: QueryErrorKind::WrongArgumentCount,
-    unknown: QueryErrorKind::Expression(ExpressionFault::CondUnknownArgument),
+    not_object: ExpressionFault::WrongArgumentCount.code(),
+    unknown: ExpressionFault::CondUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

@@ -7,8 +7,8 @@ use pando_document::{Decimal128, DoubleDigits, ElementType, Number, ObjectId, Ra
 use super::named::Names;
 use super::text::double_text;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, truncated,
+    Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope,
+    QueryError, truncated,
 };
 use crate::calendar;
 
@@ -18,9 +18,9 @@ static CONVERT: Definition = Definition { name: "$convert", arity: Arity::Any, r
 static NAMES: Names = Names {
     operator: "$convert",
     names: &["input", "to", "onError", "onNull"],
-    required: &[("to", QueryErrorKind::FailedToParse), ("input", QueryErrorKind::FailedToParse)],
-    not_object: QueryErrorKind::FailedToParse,
-    unknown: QueryErrorKind::FailedToParse,
+    required: &[("to", ErrorCode::FailedToParse), ("input", ErrorCode::FailedToParse)],
+    not_object: ErrorCode::FailedToParse,
+    unknown: ErrorCode::FailedToParse,
 };
 
 macro_rules! short_forms {
@@ -65,7 +65,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     }
     let Some(target) = target else { return Ok(Evaluated::NULL) };
     match convert(value, target) {
-        Err(error) if matches!(error.kind, QueryErrorKind::ConversionFailure) && call.has(2) => {
+        Err(error) if error.code() == Some(ErrorCode::ConversionFailure) && call.has(2) => {
             call.argument(2, frame)
         }
         converted => converted,
@@ -135,7 +135,7 @@ fn is_target(target: ElementType) -> bool {
 }
 
 fn failure(message: String) -> QueryError {
-    QueryError::new(QueryErrorKind::ConversionFailure, message)
+    QueryError::new(ErrorCode::ConversionFailure, message)
 }
 
 fn unsupported(value: RawValue<'_>, target: ElementType) -> QueryError {

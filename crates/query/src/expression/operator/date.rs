@@ -2,7 +2,7 @@
 
 use pando_document::RawValue;
 
-use super::{Evaluated, ExpressionFault, QueryError, QueryErrorKind};
+use super::{ErrorCode, Evaluated, ExpressionFault, QueryError};
 use crate::shell_text;
 use crate::time_zone::Zone;
 
@@ -136,8 +136,5 @@ pub(super) fn zone_of(
 
 /// The error of a computed date that no date can be.
 pub(super) fn out_of_range(operator: &str) -> QueryError {
-    QueryError::new(
-        QueryErrorKind::Overflow,
-        format!("the result of {operator} is out of the range of dates"),
-    )
+    QueryError::new(ErrorCode::Overflow, format!("the result of {operator} is out of the range of dates"))
 }

@@ -8,8 +8,7 @@ use pando_document::RawValue;
 use super::date::{Span, Unit, moment_of, zone_of};
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
+    Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
 };
 use crate::calendar::{MILLIS_PER_DAY, Moment, days_in_month};
 use crate::time_zone::Zone;
@@ -19,14 +18,13 @@ static DATE_ADD: Definition = Definition { name: "$dateAdd", arity: Arity::Any, 
 static DATE_SUBTRACT: Definition = Definition { name: "$dateSubtract", arity: Arity::Any, run: run_subtract };
 
 const fn names(operator: &'static str) -> Names {
-    const MISSING: QueryErrorKind =
-        QueryErrorKind::Expression(ExpressionFault::DateArithmeticArgumentMissing);
+    const MISSING: ErrorCode = ExpressionFault::DateArithmeticArgumentMissing.code();
     Names {
         operator,
         names: &["startDate", "unit", "amount", "timezone"],
         required: &[("startDate", MISSING), ("unit", MISSING), ("amount", MISSING)],
-        not_object: QueryErrorKind::Expression(ExpressionFault::DateArithmeticNotObject),
-        unknown: QueryErrorKind::Expression(ExpressionFault::DateArithmeticUnknownArgument),
+        not_object: ExpressionFault::DateArithmeticNotObject.code(),
+        unknown: ExpressionFault::DateArithmeticUnknownArgument.code(),
     }
 }
 

@@ -4,10 +4,7 @@ use pando_document::RawValue;
 
 use super::date::{Span, Unit, moment_of, unit_of, week_start_of, zone_of};
 use super::named::Names;
-use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
-};
+use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::calendar::{MILLIS_PER_DAY, Moment, weekday};
 use crate::time_zone::Zone;
 
@@ -18,12 +15,12 @@ static NAMES: Names = Names {
     operator: "$dateDiff",
     names: &["startDate", "endDate", "unit", "timezone", "startOfWeek"],
     required: &[
-        ("startDate", QueryErrorKind::Expression(ExpressionFault::DateDiffWithoutStart)),
-        ("endDate", QueryErrorKind::Expression(ExpressionFault::DateDiffWithoutEnd)),
-        ("unit", QueryErrorKind::Expression(ExpressionFault::DateDiffWithoutUnit)),
+        ("startDate", ExpressionFault::DateDiffWithoutStart.code()),
+        ("endDate", ExpressionFault::DateDiffWithoutEnd.code()),
+        ("unit", ExpressionFault::DateDiffWithoutUnit.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::DateDiffNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::DateDiffUnknownArgument),
+    not_object: ExpressionFault::DateDiffNotObject.code(),
+    unknown: ExpressionFault::DateDiffUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

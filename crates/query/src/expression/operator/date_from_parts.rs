@@ -5,10 +5,7 @@ use pando_document::RawValue;
 
 use super::date::{out_of_range, zone_of};
 use super::named::Names;
-use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
-};
+use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::calendar::{Moment, date_of, days_of_iso_week};
 use crate::shell_text;
 use crate::time_zone::Zone;
@@ -36,8 +33,8 @@ static NAMES: Names = Names {
     operator: "$dateFromParts",
     names: &PARTS,
     required: &[],
-    not_object: QueryErrorKind::Expression(ExpressionFault::DateFromPartsNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::DateFromPartsUnknownArgument),
+    not_object: ExpressionFault::DateFromPartsNotObject.code(),
+    unknown: ExpressionFault::DateFromPartsUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

@@ -5,8 +5,7 @@ use pando_document::RawValue;
 use super::date::zone_of;
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
+    Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
 };
 use crate::calendar::{Moment, date_of, days_in_month, days_of, days_of_iso_week};
 use crate::date_text;
@@ -19,9 +18,9 @@ static DATE_FROM_STRING: Definition = Definition { name: "$dateFromString", arit
 static NAMES: Names = Names {
     operator: "$dateFromString",
     names: &["dateString", "format", "timezone", "onError", "onNull"],
-    required: &[("dateString", QueryErrorKind::Expression(ExpressionFault::DateFromStringWithoutText))],
-    not_object: QueryErrorKind::Expression(ExpressionFault::DateFromStringNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::DateFromStringUnknownArgument),
+    required: &[("dateString", ExpressionFault::DateFromStringWithoutText.code())],
+    not_object: ExpressionFault::DateFromStringNotObject.code(),
+    unknown: ExpressionFault::DateFromStringUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
@@ -49,7 +48,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     };
     match moment(&text, format.as_str(), zone.as_ref()) {
         Ok(millis) => Ok(Evaluated::Raw(RawValue::DateTime(millis))),
-        Err(error) if matches!(error.kind, QueryErrorKind::ConversionFailure) && call.has(3) => {
+        Err(error) if error.code() == Some(ErrorCode::ConversionFailure) && call.has(3) => {
             call.argument(3, frame)
         }
         Err(error) => Err(error),
@@ -57,7 +56,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
 }
 
 fn failure(message: String) -> QueryError {
-    QueryError::new(QueryErrorKind::ConversionFailure, message)
+    QueryError::new(ErrorCode::ConversionFailure, message)
 }
 
 fn moment(text: &Evaluated<'_>, format: Option<&str>, zone: Option<&Zone>) -> Result<i64, QueryError> {

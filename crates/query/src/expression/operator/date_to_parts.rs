@@ -6,7 +6,7 @@ use super::date::{required_moment, zone_of};
 use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, document_of, narrowed,
+    document_of, narrowed,
 };
 use crate::calendar::{MILLIS_PER_DAY, Moment, iso_week, weekday};
 use crate::time_zone::Zone;
@@ -17,9 +17,9 @@ static DATE_TO_PARTS: Definition = Definition { name: "$dateToParts", arity: Ari
 static NAMES: Names = Names {
     operator: "$dateToParts",
     names: &["date", "timezone", "iso8601"],
-    required: &[("date", QueryErrorKind::Expression(ExpressionFault::DateToPartsWithoutDate))],
-    not_object: QueryErrorKind::Expression(ExpressionFault::DateToPartsNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::DateToPartsUnknownArgument),
+    required: &[("date", ExpressionFault::DateToPartsWithoutDate.code())],
+    not_object: ExpressionFault::DateToPartsNotObject.code(),
+    unknown: ExpressionFault::DateToPartsUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

@@ -4,10 +4,7 @@ use pando_document::RawValue;
 
 use super::date::{required_moment, zone_of};
 use super::named::Names;
-use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
-};
+use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
 use crate::shell_text;
 use crate::time_zone::Zone;
@@ -18,9 +15,9 @@ static DATE_TO_STRING: Definition = Definition { name: "$dateToString", arity: A
 static NAMES: Names = Names {
     operator: "$dateToString",
     names: &["date", "format", "timezone", "onNull"],
-    required: &[("date", QueryErrorKind::Expression(ExpressionFault::DateToStringWithoutDate))],
-    not_object: QueryErrorKind::Expression(ExpressionFault::DateToStringNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::DateToStringUnknownArgument),
+    required: &[("date", ExpressionFault::DateToStringWithoutDate.code())],
+    not_object: ExpressionFault::DateToStringNotObject.code(),
+    unknown: ExpressionFault::DateToStringUnknownArgument.code(),
 };
 
 /// The format without `format`; the `Z` is there in every zone, as in MongoDB 6.0.

@@ -5,10 +5,7 @@ use pando_document::RawValue;
 
 use super::date::{Span, Unit, moment_of, out_of_range, unit_of, week_start_of, zone_of};
 use super::named::Names;
-use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
-};
+use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::calendar::{MILLIS_PER_DAY, Moment, days_of, weekday};
 use crate::shell_text;
 use crate::time_zone::Zone;
@@ -20,11 +17,11 @@ static NAMES: Names = Names {
     operator: "$dateTrunc",
     names: &["date", "unit", "binSize", "timezone", "startOfWeek"],
     required: &[
-        ("date", QueryErrorKind::Expression(ExpressionFault::DateTruncWithoutDate)),
-        ("unit", QueryErrorKind::Expression(ExpressionFault::DateTruncWithoutUnit)),
+        ("date", ExpressionFault::DateTruncWithoutDate.code()),
+        ("unit", ExpressionFault::DateTruncWithoutUnit.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::DateTruncNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::DateTruncUnknownArgument),
+    not_object: ExpressionFault::DateTruncNotObject.code(),
+    unknown: ExpressionFault::DateTruncUnknownArgument.code(),
 };
 
 /// 2000-01-01, in days since 1970-01-01.

@@ -4,8 +4,8 @@ use pando_document::RawValue;
 
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, array_of, check_user_name,
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
+    check_user_name,
 };
 use crate::shell_text;
 
@@ -16,11 +16,11 @@ static NAMES: Names = Names {
     operator: "$filter",
     names: &["input", "cond", "limit", "as"],
     required: &[
-        ("input", QueryErrorKind::Expression(ExpressionFault::FilterWithoutInput)),
-        ("cond", QueryErrorKind::Expression(ExpressionFault::FilterWithoutCond)),
+        ("input", ExpressionFault::FilterWithoutInput.code()),
+        ("cond", ExpressionFault::FilterWithoutCond.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::FilterNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::FilterUnknownArgument),
+    not_object: ExpressionFault::FilterNotObject.code(),
+    unknown: ExpressionFault::FilterUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

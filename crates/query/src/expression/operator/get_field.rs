@@ -3,10 +3,7 @@
 use pando_document::RawValue;
 
 use super::named::Names;
-use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
-};
+use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 
 /// Arguments: field (a constant), input.
 static GET_FIELD: Definition = Definition { name: "$getField", arity: Arity::Any, run };
@@ -15,11 +12,11 @@ static NAMES: Names = Names {
     operator: "$getField",
     names: &["field", "input"],
     required: &[
-        ("field", QueryErrorKind::Expression(ExpressionFault::GetFieldWithoutField)),
-        ("input", QueryErrorKind::Expression(ExpressionFault::GetFieldWithoutInput)),
+        ("field", ExpressionFault::GetFieldWithoutField.code()),
+        ("input", ExpressionFault::GetFieldWithoutInput.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::GetFieldNotString),
-    unknown: QueryErrorKind::Expression(ExpressionFault::GetFieldUnknownArgument),
+    not_object: ExpressionFault::GetFieldNotString.code(),
+    unknown: ExpressionFault::GetFieldUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

@@ -7,10 +7,10 @@ use pando_document::compare_values;
 use super::super::Expression;
 use super::super::call::{Arity, Call, Definition};
 use super::super::evaluated::Evaluated;
+use super::super::fault::ExpressionFault;
 use super::super::frame::Frame;
 use crate::error::QueryError;
 use crate::filter::Literal;
-use crate::pipeline::PipelineFault;
 
 static INTERVAL: Definition = Definition { name: "$bucket", arity: Arity::Any, run };
 
@@ -39,7 +39,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         }
     }
     if !call.has(1) {
-        return Err(PipelineFault::BucketNoMatch
+        return Err(ExpressionFault::SwitchNoMatch
             .error("$switch could not find a matching branch for an input, and no default was specified."));
     }
     call.argument(1, frame)

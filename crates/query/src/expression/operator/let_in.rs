@@ -4,8 +4,8 @@ use pando_document::RawValue;
 
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, check_user_name,
+    Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope,
+    QueryError, check_user_name,
 };
 
 /// Arguments: the values of the variables, then the expression.
@@ -15,11 +15,11 @@ static NAMES: Names = Names {
     operator: "$let",
     names: &["vars", "in"],
     required: &[
-        ("vars", QueryErrorKind::Expression(ExpressionFault::LetWithoutVars)),
-        ("in", QueryErrorKind::Expression(ExpressionFault::LetWithoutIn)),
+        ("vars", ExpressionFault::LetWithoutVars.code()),
+        ("in", ExpressionFault::LetWithoutIn.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::LetNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::LetUnknownArgument),
+    not_object: ExpressionFault::LetNotObject.code(),
+    unknown: ExpressionFault::LetUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
@@ -28,10 +28,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
         unreachable!("required arguments were checked")
     };
     let RawValue::Document(variables) = variables else {
-        return Err(QueryError::new(
-            QueryErrorKind::InvalidBson,
-            "invalid parameter: expected an object (vars)",
-        ));
+        return Err(QueryError::new(ErrorCode::InvalidBson, "invalid parameter: expected an object (vars)"));
     };
     let mut names = Vec::new();
     let mut arguments = Vec::new();

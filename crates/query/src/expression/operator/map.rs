@@ -5,8 +5,8 @@ use pando_document::RawValue;
 use super::filter::element_name;
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, array_of, check_computed_bytes,
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
+    check_computed_bytes,
 };
 
 /// Arguments: input, in.
@@ -16,11 +16,11 @@ static NAMES: Names = Names {
     operator: "$map",
     names: &["input", "in", "as"],
     required: &[
-        ("input", QueryErrorKind::Expression(ExpressionFault::MapWithoutInput)),
-        ("in", QueryErrorKind::Expression(ExpressionFault::MapWithoutIn)),
+        ("input", ExpressionFault::MapWithoutInput.code()),
+        ("in", ExpressionFault::MapWithoutIn.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::MapNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::MapUnknownArgument),
+    not_object: ExpressionFault::MapNotObject.code(),
+    unknown: ExpressionFault::MapUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

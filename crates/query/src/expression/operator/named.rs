@@ -2,7 +2,7 @@
 
 use pando_document::RawValue;
 
-use super::{Expression, ParseScope, QueryError, QueryErrorKind};
+use super::{ErrorCode, Expression, ParseScope, QueryError};
 
 /// The named arguments of an operator.
 pub(super) struct Names {
@@ -11,11 +11,11 @@ pub(super) struct Names {
     /// All names, in the order of the call's arguments.
     pub(super) names: &'static [&'static str],
     /// Which must be given, in the order in which they are missed, each with its error.
-    pub(super) required: &'static [(&'static str, QueryErrorKind)],
+    pub(super) required: &'static [(&'static str, ErrorCode)],
     /// The argument is no object.
-    pub(super) not_object: QueryErrorKind,
+    pub(super) not_object: ErrorCode,
     /// A name that there is not.
-    pub(super) unknown: QueryErrorKind,
+    pub(super) unknown: ErrorCode,
 }
 
 impl Names {
@@ -38,7 +38,7 @@ impl Names {
         let operator = self.operator;
         let RawValue::Document(given) = argument else {
             return Err(QueryError::new(
-                self.not_object.clone(),
+                self.not_object,
                 format!(
                     "{operator} only supports an object as its argument, found: {}",
                     argument.element_type().alias()
@@ -52,20 +52,17 @@ impl Names {
                 Some(at) => values[at] = Some(value),
                 None => {
                     return Err(QueryError::new(
-                        self.unknown.clone(),
+                        self.unknown,
                         format!("{operator} found an unknown argument: {name}"),
                     ));
                 }
             }
         }
-        for (name, kind) in self.required {
+        for (name, code) in self.required {
             let is_given =
                 self.names.iter().zip(&values).any(|(known, value)| known == name && value.is_some());
             if !is_given {
-                return Err(QueryError::new(
-                    kind.clone(),
-                    format!("{operator} requires '{name}' to be specified"),
-                ));
+                return Err(QueryError::new(*code, format!("{operator} requires '{name}' to be specified")));
             }
         }
         Ok(values)

@@ -2,9 +2,7 @@
 
 use pando_document::RawValue;
 
-use super::{
-    Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, QueryErrorKind, array_of,
-};
+use super::{Arity, Call, Definition, ErrorCode, Evaluated, ExpressionFault, Frame, QueryError, array_of};
 use crate::shell_text;
 
 pub(super) static RANGE: Definition = Definition { name: "$range", arity: Arity::Between(2, 3), run };
@@ -41,7 +39,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     let (start, end, step) = (i64::from(start), i64::from(end), i64::from(step));
     if (end - start) / step * ELEMENT_BYTES > BYTES_MAX {
         return Err(QueryError::new(
-            QueryErrorKind::ExceededMemoryLimit,
+            ErrorCode::ExceededMemoryLimit,
             format!("$range would use too much memory, at most {BYTES_MAX} bytes are allowed"),
         ));
     }

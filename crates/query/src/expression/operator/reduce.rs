@@ -3,10 +3,7 @@
 use pando_document::RawValue;
 
 use super::named::Names;
-use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
-};
+use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 
 /// Arguments: input, initialValue, in.
 static REDUCE: Definition = Definition { name: "$reduce", arity: Arity::Any, run };
@@ -15,12 +12,12 @@ static NAMES: Names = Names {
     operator: "$reduce",
     names: &["input", "initialValue", "in"],
     required: &[
-        ("input", QueryErrorKind::Expression(ExpressionFault::ReduceWithoutInput)),
-        ("initialValue", QueryErrorKind::Expression(ExpressionFault::ReduceWithoutInitialValue)),
-        ("in", QueryErrorKind::Expression(ExpressionFault::ReduceWithoutIn)),
+        ("input", ExpressionFault::ReduceWithoutInput.code()),
+        ("initialValue", ExpressionFault::ReduceWithoutInitialValue.code()),
+        ("in", ExpressionFault::ReduceWithoutIn.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::ReduceNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::ReduceUnknownArgument),
+    not_object: ExpressionFault::ReduceNotObject.code(),
+    unknown: ExpressionFault::ReduceUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

@@ -6,10 +6,10 @@ use pando_document::{DocumentWriter, RawValue};
 
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, array_of, document_of,
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
+    document_of,
 };
-use crate::filter::{RegexMatch, RegexTest};
+use crate::filter::{RegexFault, RegexMatch, RegexTest};
 
 /// Arguments: input, regex, options.
 static REGEX_MATCH: Definition = Definition { name: "$regexMatch", arity: Arity::Any, run: run_match };
@@ -21,12 +21,14 @@ const fn names(operator: &'static str) -> Names {
     Names {
         operator,
         names: &["input", "regex", "options"],
-        required: &[
-            ("input", QueryErrorKind::Expression(ExpressionFault::RegexWithoutInput)),
-            ("regex", QueryErrorKind::Expression(ExpressionFault::RegexWithoutRegex)),
-        ],
-        not_object: QueryErrorKind::Expression(ExpressionFault::RegexNotObject),
-        unknown: QueryErrorKind::Expression(ExpressionFault::RegexUnknownArgument),
+        required: const {
+            &[
+                ("input", ExpressionFault::RegexWithoutInput.code()),
+                ("regex", ExpressionFault::RegexWithoutRegex.code()),
+            ]
+        },
+        not_object: ExpressionFault::RegexNotObject.code(),
+        unknown: ExpressionFault::RegexUnknownArgument.code(),
     }
 }
 
@@ -102,12 +104,10 @@ fn compile(
             .error(format!("{name}: regular expression options cannot contain an embedded null byte")));
     }
     if let Some(flag) = options.chars().find(|flag| !"imsxu".contains(*flag)) {
-        return Err(
-            ExpressionFault::RegexBadFlag.error(format!("{name} invalid flag in regex options: {flag}"))
-        );
+        return Err(RegexFault::UnknownFlag.error(format!("{name} invalid flag in regex options: {flag}")));
     }
     RegexTest::new(pattern, options).map(Some).map_err(|error| {
-        ExpressionFault::RegexDoesNotCompile.error(format!("Invalid Regex in {name}: {}", error.message))
+        ExpressionFault::RegexDoesNotCompile.error(format!("Invalid Regex in {name}: {}", error.message()))
     })
 }
 

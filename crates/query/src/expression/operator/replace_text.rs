@@ -5,7 +5,7 @@ use pando_document::RawValue;
 use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, check_computed_bytes,
+    check_computed_bytes,
 };
 use crate::shell_text;
 
@@ -16,13 +16,15 @@ const fn names(operator: &'static str) -> Names {
     Names {
         operator,
         names: &["input", "find", "replacement"],
-        required: &[
-            ("input", QueryErrorKind::Expression(ExpressionFault::ReplaceWithoutInput)),
-            ("find", QueryErrorKind::Expression(ExpressionFault::ReplaceWithoutFind)),
-            ("replacement", QueryErrorKind::Expression(ExpressionFault::ReplaceWithoutReplacement)),
-        ],
-        not_object: QueryErrorKind::Expression(ExpressionFault::ReplaceNotObject),
-        unknown: QueryErrorKind::Expression(ExpressionFault::ReplaceUnknownArgument),
+        required: const {
+            &[
+                ("input", ExpressionFault::ReplaceWithoutInput.code()),
+                ("find", ExpressionFault::ReplaceWithoutFind.code()),
+                ("replacement", ExpressionFault::ReplaceWithoutReplacement.code()),
+            ]
+        },
+        not_object: ExpressionFault::ReplaceNotObject.code(),
+        unknown: ExpressionFault::ReplaceUnknownArgument.code(),
     }
 }
 

@@ -5,7 +5,7 @@ use pando_document::RawValue;
 use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, document_of,
+    document_of,
 };
 
 /// Arguments: field (a constant), input, value.
@@ -15,23 +15,23 @@ static NAMES: Names = Names {
     operator: "$setField",
     names: &["field", "input", "value"],
     required: &[
-        ("field", QueryErrorKind::Expression(ExpressionFault::SetFieldWithoutField)),
-        ("value", QueryErrorKind::Expression(ExpressionFault::SetFieldWithoutValue)),
-        ("input", QueryErrorKind::Expression(ExpressionFault::SetFieldWithoutInput)),
+        ("field", ExpressionFault::SetFieldWithoutField.code()),
+        ("value", ExpressionFault::SetFieldWithoutValue.code()),
+        ("input", ExpressionFault::SetFieldWithoutInput.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::SetFieldNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::SetFieldUnknownArgument),
+    not_object: ExpressionFault::SetFieldNotObject.code(),
+    unknown: ExpressionFault::SetFieldUnknownArgument.code(),
 };
 
 static UNSET_NAMES: Names = Names {
     operator: "$unsetField",
     names: &["field", "input"],
     required: &[
-        ("field", QueryErrorKind::Expression(ExpressionFault::SetFieldWithoutField)),
-        ("input", QueryErrorKind::Expression(ExpressionFault::SetFieldWithoutInput)),
+        ("field", ExpressionFault::SetFieldWithoutField.code()),
+        ("input", ExpressionFault::SetFieldWithoutInput.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::SetFieldNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::SetFieldUnknownArgument),
+    not_object: ExpressionFault::SetFieldNotObject.code(),
+    unknown: ExpressionFault::SetFieldUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

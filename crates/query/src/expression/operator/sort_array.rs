@@ -4,8 +4,7 @@ use pando_document::RawValue;
 
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind, array_of,
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
 };
 use crate::update::ArraySort;
 
@@ -16,11 +15,11 @@ static NAMES: Names = Names {
     operator: "$sortArray",
     names: &["input", "sortBy"],
     required: &[
-        ("input", QueryErrorKind::Expression(ExpressionFault::SortArrayWithoutInput)),
-        ("sortBy", QueryErrorKind::Expression(ExpressionFault::SortArrayWithoutSortBy)),
+        ("input", ExpressionFault::SortArrayWithoutInput.code()),
+        ("sortBy", ExpressionFault::SortArrayWithoutSortBy.code()),
     ],
-    not_object: QueryErrorKind::Expression(ExpressionFault::SortArrayNotObject),
-    unknown: QueryErrorKind::Expression(ExpressionFault::SortArrayUnknownArgument),
+    not_object: ExpressionFault::SortArrayNotObject.code(),
+    unknown: ExpressionFault::SortArrayUnknownArgument.code(),
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
@@ -39,7 +38,7 @@ fn parse_pattern(pattern: RawValue<'_>) -> Result<ArraySort, QueryError> {
         number if number.is_number() => ExpressionFault::SortArrayBadDirection,
         _ => ExpressionFault::SortArrayBadSortBy,
     };
-    ArraySort::parse(pattern).map_err(|error| fault.error(error.message))
+    ArraySort::parse(pattern).map_err(|error| fault.error(error.message()))
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {

@@ -2,7 +2,7 @@
 
 use pando_document::{Number, Overflow, RawValue};
 
-use super::{Arity, Call, Definition, Evaluated, Frame, QueryError, QueryErrorKind, add};
+use super::{Arity, Call, Definition, ErrorCode, Evaluated, Frame, QueryError, add};
 
 pub(super) static SUBTRACT: Definition = Definition { name: "$subtract", arity: Arity::Exactly(2), run };
 
@@ -18,12 +18,12 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     match (left.raw(), right.raw(), right.as_number()) {
         (Some(RawValue::DateTime(a)), Some(RawValue::DateTime(b)), _) => match a.checked_sub(b) {
             Some(millis) => Ok(Evaluated::Raw(RawValue::Int64(millis))),
-            None => Err(QueryError::new(QueryErrorKind::Overflow, "date overflow in $subtract")),
+            None => Err(QueryError::new(ErrorCode::Overflow, "date overflow in $subtract")),
         },
         (Some(RawValue::DateTime(millis)), _, Some(Number::Int64(amount))) => millis
             .checked_sub(amount)
             .map(|earlier| Evaluated::Raw(RawValue::DateTime(earlier)))
-            .ok_or_else(|| QueryError::new(QueryErrorKind::Overflow, "date overflow")),
+            .ok_or_else(|| QueryError::new(ErrorCode::Overflow, "date overflow")),
         (Some(RawValue::DateTime(millis)), _, Some(amount)) => {
             let negated =
                 Number::Int32(0).subtract(amount, Overflow::Double).expect("overflow gives a double");

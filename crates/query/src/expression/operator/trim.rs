@@ -3,10 +3,7 @@
 use pando_document::RawValue;
 
 use super::named::Names;
-use super::{
-    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
-    QueryErrorKind,
-};
+use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::shell_text;
 
 static TRIM: Definition = Definition { name: "$trim", arity: Arity::Any, run: run_both };
@@ -23,9 +20,9 @@ const fn names(operator: &'static str) -> Names {
     Names {
         operator,
         names: &["input", "chars"],
-        required: &[("input", QueryErrorKind::Expression(ExpressionFault::TrimWithoutInput))],
-        not_object: QueryErrorKind::Expression(ExpressionFault::TrimNotObject),
-        unknown: QueryErrorKind::Expression(ExpressionFault::TrimUnknownArgument),
+        required: const { &[("input", ExpressionFault::TrimWithoutInput.code())] },
+        not_object: ExpressionFault::TrimNotObject.code(),
+        unknown: ExpressionFault::TrimUnknownArgument.code(),
     }
 }
 

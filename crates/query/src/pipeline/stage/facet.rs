@@ -8,7 +8,7 @@ use pando_catalog::Bytes;
 use pando_document::{DocumentWriter, RawValue};
 
 use super::{Definition, RunOptions, Source, Stage};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::pipeline::{Pipeline, PipelineFault, PipelineRun};
@@ -136,7 +136,7 @@ impl Run {
             self.held.push(bytes);
             if self.bytes > MEMORY_BYTES_MAX && self.disk_use == DiskUse::Forbidden {
                 return Err(QueryError::new(
-                    QueryErrorKind::ExceededMemoryLimit,
+                    ErrorCode::ExceededMemoryLimit,
                     format!("$facet holds more than {MEMORY_BYTES_MAX} bytes"),
                 ));
             }
@@ -155,7 +155,7 @@ impl Run {
         writer.finish();
         if bytes.len() > pando_document::DOCUMENT_BYTES_MAX {
             return Err(QueryError::new(
-                QueryErrorKind::DocumentTooLarge,
+                ErrorCode::BsonObjectTooLarge,
                 "the result of $facet is larger than a document may be",
             ));
         }

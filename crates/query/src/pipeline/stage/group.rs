@@ -17,7 +17,7 @@ use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_keyorder::{Direction, TypeBits, encode};
 
 use super::{Definition, RunOptions, Source, Stage, document_in};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Evaluated, Expression, ParseScope, document_of};
 use crate::filter::Literal;
 use crate::pipeline::PipelineFault;
@@ -258,7 +258,7 @@ impl Run {
             return Ok(());
         }
         Err(QueryError::new(
-            QueryErrorKind::ExceededMemoryLimitNoDiskUse,
+            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
             "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
         ))
     }

@@ -6,7 +6,7 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 
 use super::{Definition, RunOptions, Source, Stage, document_in};
-use crate::error::QueryError;
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Expression, ParseScope};
 use crate::pipeline::PipelineFault;
 use crate::shell_text;
@@ -28,13 +28,17 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     for option in options.iter() {
         let (name, _) = option?;
         if name != "newRoot" {
-            return Err(PipelineFault::UnknownOption
-                .error(format!("BSON field '$replaceRoot.{name}' is an unknown field.")));
+            return Err(QueryError::new(
+                ErrorCode::IdlUnknownField,
+                format!("BSON field '$replaceRoot.{name}' is an unknown field."),
+            ));
         }
     }
     let Some(new_root) = options.get("newRoot")? else {
-        return Err(PipelineFault::MissingOption
-            .error("BSON field '$replaceRoot.newRoot' is missing but a required field"));
+        return Err(QueryError::new(
+            ErrorCode::IdlFailedToParse,
+            "BSON field '$replaceRoot.newRoot' is missing but a required field",
+        ));
     };
     definition(new_root, "'newRoot' expression ", scope)
 }

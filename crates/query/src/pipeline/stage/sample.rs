@@ -9,7 +9,7 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 
 use super::{Definition, RunOptions, Source, Stage};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::pipeline::PipelineFault;
 use crate::sort::{DiskUse, MEMORY_BYTES_MAX};
 
@@ -111,7 +111,7 @@ impl Run {
             return Ok(());
         }
         Err(QueryError::new(
-            QueryErrorKind::ExceededMemoryLimitNoDiskUse,
+            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
             format!("$sample holds more than {MEMORY_BYTES_MAX} bytes"),
         ))
     }

@@ -7,11 +7,11 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 
 use super::{Definition, RunOptions, Source, Stage, document_in};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::QueryError;
 use crate::expression::FieldPath;
 use crate::pipeline::PipelineFault;
 use crate::shell_text;
-use crate::sort::{SortPattern, Sorter};
+use crate::sort::{SortFault, SortPattern, Sorter};
 
 #[derive(Debug)]
 pub(super) struct Sort {
@@ -42,10 +42,10 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
         let (path, direction) = part?;
         FieldPath::parse(path)?;
         if !direction.is_number() && direction.as_document().is_none() {
-            return Err(QueryError::new(
-                QueryErrorKind::BadSortValue,
-                format!("Illegal key in $sort specification: {path}: {}", shell_text::value_text(direction)),
-            ));
+            return Err(SortFault::BadValue.error(format!(
+                "Illegal key in $sort specification: {path}: {}",
+                shell_text::value_text(direction)
+            )));
         }
     }
     Ok(Arc::new(Sort { pattern: Arc::new(SortPattern::parse(pattern)?) }))

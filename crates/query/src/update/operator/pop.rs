@@ -4,7 +4,7 @@ use pando_document::{RawArray, RawValue};
 
 use super::{Effect, OnBlockedPath, Operator, Surroundings, type_mismatch};
 use crate::array_build::build_array;
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::shell_text;
 use crate::update::trail::Trail;
 
@@ -15,7 +15,7 @@ enum Pop {
 }
 
 pub(super) fn parse(path: &str, argument: RawValue<'_>) -> Result<Box<dyn Operator>, QueryError> {
-    let failed = |message: String| QueryError::new(QueryErrorKind::FailedToParse, message);
+    let failed = |message: String| QueryError::new(ErrorCode::FailedToParse, message);
     let shown = || format!("{path}: {}", shell_text::value_text(argument));
     if !argument.is_number() {
         return Err(failed(format!("Expected a number in: {}", shown())));

@@ -6,7 +6,7 @@
 use pando_document::{RawDocument, RawValue};
 
 use super::{Effect, OnBlockedPath, Operator, Surroundings, bad_value};
-use crate::error::{QueryError, QueryErrorKind};
+use crate::error::{ErrorCode, QueryError};
 use crate::identity::is_identical;
 use crate::shell_text;
 use crate::update::path::{Step, UpdatePath};
@@ -92,7 +92,7 @@ impl MoveHere {
 
     fn blocked(&self, name: &str, blocking: RawValue<'_>) -> QueryError {
         QueryError::new(
-            QueryErrorKind::PathNotViable,
+            ErrorCode::PathNotViable,
             format!(
                 "cannot use the part ({name} of {}) to traverse the element ({{{name}: {}}})",
                 self.source.text(),
@@ -149,7 +149,7 @@ impl Operator for MoveHere {
         if self.destination.text() == "_id" {
             // Refused even where the value is the same.
             return Err(QueryError::new(
-                QueryErrorKind::ImmutableField,
+                ErrorCode::ImmutableField,
                 "Performing an update on the path '_id' would modify the immutable field '_id'",
             ));
         }

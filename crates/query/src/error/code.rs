@@ -1,0 +1,133 @@
+//! MongoDB's error codes: the one table of the codes that have a name, by number.
+//!
+//! `codeName` shows the name. A code without a name stands beside its fault (see [`faults!`](super::faults)) and shows as
+//! `LocationNNNNN`. The crate `commands` has its codes from this table, too; the crates below `query` know none.
+
+use std::borrow::Cow;
+
+/// Declares the codes that have names.
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $name:literal;)*) => {
+        /// An error code of MongoDB.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorCode {
+            $($(#[$doc])* #[doc = concat!("`", $name, "`, ", $code, ".")] $variant,)*
+            /// A code that has no name: shown as `LocationNNNNN`.
+            Location(i32),
+            /// No code: some old commands tell only a sentence.
+            Untold,
+        }
+
+        impl ErrorCode {
+            /// The number.
+            pub const fn code(self) -> i32 {
+                match self {
+                    $(ErrorCode::$variant => $code,)*
+                    ErrorCode::Location(code) => code,
+                    ErrorCode::Untold => 0,
+                }
+            }
+
+            /// Whether the table has this number, so that the code has a name.
+            pub const fn is_named(code: i32) -> bool {
+                matches!(code, $($code)|*)
+            }
+
+            /// The text that `codeName` shows.
+            pub fn name(self) -> Cow<'static, str> {
+                match self {
+                    $(ErrorCode::$variant => Cow::Borrowed($name),)*
+                    ErrorCode::Location(code) => Cow::Owned(format!("Location{code}")),
+                    ErrorCode::Untold => Cow::Borrowed(""),
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    InternalError = 1, "InternalError";
+    BadValue = 2, "BadValue";
+    NoSuchKey = 4, "NoSuchKey";
+    FailedToParse = 9, "FailedToParse";
+    Unauthorized = 13, "Unauthorized";
+    TypeMismatch = 14, "TypeMismatch";
+    Overflow = 15, "Overflow";
+    InvalidLength = 16, "InvalidLength";
+    IllegalOperation = 20, "IllegalOperation";
+    InvalidBson = 22, "InvalidBSON";
+    LockTimeout = 24, "LockTimeout";
+    NamespaceNotFound = 26, "NamespaceNotFound";
+    IndexNotFound = 27, "IndexNotFound";
+    PathNotViable = 28, "PathNotViable";
+    CannotBackfillArray = 34, "CannotBackfillArray";
+    ConflictingUpdateOperators = 40, "ConflictingUpdateOperators";
+    CursorNotFound = 43, "CursorNotFound";
+    NamespaceExists = 48, "NamespaceExists";
+    MaxTimeMsExpired = 50, "MaxTimeMSExpired";
+    DollarPrefixedFieldName = 52, "DollarPrefixedFieldName";
+    InvalidIdField = 53, "InvalidIdField";
+    NotSingleValueField = 54, "NotSingleValueField";
+    EmptyFieldName = 56, "EmptyFieldName";
+    DottedFieldName = 57, "DottedFieldName";
+    CommandNotFound = 59, "CommandNotFound";
+    ImmutableField = 66, "ImmutableField";
+    CannotCreateIndex = 67, "CannotCreateIndex";
+    IndexAlreadyExists = 68, "IndexAlreadyExists";
+    InvalidOptions = 72, "InvalidOptions";
+    InvalidNamespace = 73, "InvalidNamespace";
+    NoReplicationEnabled = 76, "NoReplicationEnabled";
+    IndexOptionsConflict = 85, "IndexOptionsConflict";
+    IndexKeySpecsConflict = 86, "IndexKeySpecsConflict";
+    NetworkTimeout = 89, "NetworkTimeout";
+    ShutdownInProgress = 91, "ShutdownInProgress";
+    OperationFailed = 96, "OperationFailed";
+    NotExactValueField = 111, "NotExactValueField";
+    WriteConflict = 112, "WriteConflict";
+    CommandNotSupported = 115, "CommandNotSupported";
+    DocumentValidationFailure = 121, "DocumentValidationFailure";
+    NotAReplicaSet = 123, "NotAReplicaSet";
+    CommandFailed = 125, "CommandFailed";
+    ExceededMemoryLimit = 146, "ExceededMemoryLimit";
+    CommandNotSupportedOnView = 166, "CommandNotSupportedOnView";
+    InvalidPipelineOperator = 168, "InvalidPipelineOperator";
+    CannotIndexParallelArrays = 171, "CannotIndexParallelArrays";
+    QueryPlanKilled = 175, "QueryPlanKilled";
+    AmbiguousIndexKeyPattern = 181, "AmbiguousIndexKeyPattern";
+    InvalidIndexSpecificationOption = 197, "InvalidIndexSpecificationOption";
+    InvalidUuid = 207, "InvalidUUID";
+    QueryFeatureNotAllowed = 224, "QueryFeatureNotAllowed";
+    MaxSubPipelineDepthExceeded = 232, "MaxSubPipelineDepthExceeded";
+    NotImplemented = 238, "NotImplemented";
+    ConversionFailure = 241, "ConversionFailure";
+    NoSuchTransaction = 251, "NoSuchTransaction";
+    TransactionTooLarge = 257, "TransactionTooLarge";
+    IndexBuildAborted = 276, "IndexBuildAborted";
+    NoQueryExecutionPlans = 291, "NoQueryExecutionPlans";
+    QueryExceededMemoryLimitNoDiskUseAllowed = 292, "QueryExceededMemoryLimitNoDiskUseAllowed";
+    DataCorruptionDetected = 300, "DataCorruptionDetected";
+    ApiVersionError = 322, "APIVersionError";
+    UnsupportedOpQueryCommand = 352, "UnsupportedOpQueryCommand";
+    BsonObjectTooLarge = 10334, "BSONObjectTooLarge";
+    DuplicateKey = 11000, "DuplicateKey";
+    InterruptedAtShutdown = 11600, "InterruptedAtShutdown";
+    BackgroundOperationInProgressForNamespace = 12587, "BackgroundOperationInProgressForNamespace";
+    DatabaseDifferCase = 13297, "DatabaseDifferCase";
+    OutOfDiskSpace = 14031, "OutOfDiskSpace";
+    IdlDuplicateField = 40413, "IDLDuplicateField";
+    IdlFailedToParse = 40414, "IDLFailedToParse";
+    IdlUnknownField = 40415, "IDLUnknownField";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_without_a_name_are_locations() {
+        assert_eq!(ErrorCode::Location(51024).name(), "Location51024");
+        assert_eq!(ErrorCode::DuplicateKey.code(), 11000);
+        assert_eq!(ErrorCode::IdlUnknownField.name(), "IDLUnknownField");
+    }
+}
