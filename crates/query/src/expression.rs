@@ -14,6 +14,7 @@
 //!
 //! Not here: filters (`crate::filter`), accumulators (`crate::pipeline`).
 
+pub(crate) mod accumulator;
 mod call;
 mod evaluated;
 mod fault;
@@ -40,7 +41,7 @@ pub(crate) use self::scope::{Conditions, check_user_name};
 
 use self::call::Call;
 use crate::error::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]

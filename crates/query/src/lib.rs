@@ -2,38 +2,55 @@
 //!
 //! # The life of a find
 //! 1. [`filter`] parses the filter document into a tree of tests; [`sort`] and [`projection`] parse theirs.
-//! 2. [`plan`] is a pure function: from the parsed request and the *descriptions* of the collection's indexes to a
-//!    [`Plan`](plan::Plan). It reads no data, so golden files test it, and `explain` prints it.
-//! 3. [`execute`] carries the plan out step by step against a transaction: scan → fetch → filter → sort → skip → limit →
-//!    project. It owns all that it needs, can move between threads, and can be asked again with `MayBlock` after
-//!    `WouldBlock`.
+//! 2. [`plan`] is a pure function: it makes a [`Plan`](plan::Plan) of the parsed request and the *descriptions* of the
+//!    collection's indexes. It reads no data, so golden files test it, and [`explain`] prints it.
+//! 3. [`execute`] carries the plan out against a transaction: scan → fetch → filter → sort → skip → limit. It owns all
+//!    that it needs, and can be asked again with `MayBlock` after `WouldBlock`. The caller projects the documents.
 //!
-//! [`update`] changes one document; [`pipeline`] carries out aggregations; [`expression`] is the one evaluator that `$expr`,
-//! updates, projections and pipelines share. [`path`] follows dotted paths through raw documents.
+//! [`update`] changes one document; [`pipeline`] carries out aggregations; [`expression`] is the one evaluator that
+//! `$expr`, updates, projections and pipelines share. [`path`] follows dotted paths through raw documents.
+//!
+//! # Rooms
+//! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
+//!
+//! ```arrows
+//! expression -> array_sort, date, regular_expression
+//! filter -> expression, regular_expression
+//! sort -> expression
+//! projection -> expression, filter
+//! pipeline -> expression, filter, projection, sort
+//! update -> array_sort, expression, filter, pipeline, sort
+//! plan -> filter, regular_expression, sort
+//! execute -> filter, plan, sort
+//! explain -> execute, filter, plan, sort
+//! leaves: array_build, error, identity, literal, path, shell_text
+//! ```
 //!
 //! # Invariants
 //! - Every error has MongoDB's code where it is defined: an [`ErrorCode`] with a name, or a fault with a number.
 //! - Hostile input gives an error: no parser recurses deeper than a valid document can nest.
-//! - What a plan leaves out (a sort, a filter) is implied by its index bounds, never by luck.
+//! - A plan leaves out a sort or a test only if its index bounds imply it.
 //!
 //! # Not here
 //! Key layout and index maintenance (crate `catalog`), cursors and sessions (crate `commands`).
 
 mod array_build;
-mod calendar;
-mod date_text;
+mod array_sort;
+mod date;
 mod error;
 pub mod execute;
+pub mod explain;
 pub mod expression;
 pub mod filter;
 mod identity;
+pub mod literal;
 pub mod path;
 pub mod pipeline;
 pub mod plan;
 pub mod projection;
+pub mod regular_expression;
 pub mod shell_text;
 pub mod sort;
-mod time_zone;
 pub mod update;
 
 pub use error::{ErrorCode, QueryError};

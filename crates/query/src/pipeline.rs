@@ -20,7 +20,7 @@
 //! Not here: expressions and accumulators' arguments (`expression`), where documents come from (`execute`), `$out` and
 //! `$merge`, which write (`commands`).
 
-pub(crate) mod accumulator;
+mod accumulator;
 mod fault;
 mod stage;
 

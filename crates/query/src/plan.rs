@@ -21,13 +21,11 @@
 //! - Hidden, sparse, partial and truncated indexes, and those that met arrays, are used only as far as that holds.
 //!
 //! # Not here
-//! Carrying a plan out: [`execute`](crate::execute).
+//! Carrying a plan out (`execute`), printing one (`explain`).
 
 mod brackets;
 mod candidate;
 mod cost;
-mod explain;
-mod explain_scan;
 mod fault;
 mod forced;
 mod from_index;
@@ -42,17 +40,14 @@ mod union;
 use pando_catalog::{IndexDescription, Truncation};
 use pando_keyorder::Direction;
 
-pub use explain::{
-    Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, execution_stats, query_planner,
-    winning_plan,
-};
 pub use fault::PlanFault;
 pub use interval::{Cut, Interval, Intervals, Side};
 pub use point_lookup::{plan_by_primary_key, point_lookup};
 pub use specification::{FindSpecification, Hint, ProjectionNeeds};
 
 use crate::QueryError;
-use crate::filter::{Filter, Literal};
+use crate::filter::Filter;
+use crate::literal::Literal;
 use crate::sort::{Sort, SortPattern};
 
 /// The name of the index that the documents themselves are.

@@ -19,7 +19,6 @@
 
 mod apply;
 mod array_filter;
-mod array_sort;
 mod fault;
 mod immutable_id;
 mod operator;
@@ -37,7 +36,6 @@ use pando_document::{
     DOCUMENT_BYTES_MAX, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp,
 };
 
-pub(crate) use self::array_sort::ArraySort;
 pub use self::fault::UpdateFault;
 
 use self::immutable_id::UpdateStyle;

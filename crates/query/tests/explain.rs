@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use pando_catalog::{IndexDescription, Multikey};
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::plan::{ExplainedProjection, FindSpecification, Hint, ProjectionNeeds, plan, winning_plan};
+use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, plan};
 use pando_query::projection::Projection;
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;

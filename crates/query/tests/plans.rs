@@ -17,11 +17,10 @@ use pando_environment::{Environment, SeededRandom};
 use pando_keyorder::Direction;
 use pando_memory::MemoryEngine;
 use pando_query::execute::{Executor, Revisits};
+use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::plan::{
-    ExplainedProjection, FindSpecification, Hint, Plan, ProjectionNeeds, plan, winning_plan,
-};
+use pando_query::plan::{FindSpecification, Hint, Plan, ProjectionNeeds, plan};
 use pando_query::shell_text::document_text;
 use pando_query::sort::{DiskUse, Sort};
 

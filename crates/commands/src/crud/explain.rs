@@ -7,13 +7,13 @@ use std::sync::Arc;
 use pando_catalog::{Collection, SnapshotTimestamp};
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::execute::{Executor, Revisits};
+use pando_query::explain::{
+    Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, execution_stats, query_planner,
+};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::pipeline::Pipeline;
-use pando_query::plan::{
-    Access, Choice, Coverage, Display, ExecutionStatistics, ExplainedProjection, FindSpecification, Hint,
-    Plan, ProjectionNeeds, Purpose, execution_stats, plan, query_planner,
-};
+use pando_query::plan::{Access, Coverage, FindSpecification, Hint, Plan, ProjectionNeeds, plan};
 use pando_query::sort::{DiskUse, Sort};
 
 use super::aggregate::{AggregateRequest, CursorField, PlannedPipeline, stage_texts};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pando_catalog::{BlockingMode, Bytes, Collection, StorageError, Transaction};
-use pando_document::{RawDocument, RawValue};
+use pando_document::RawDocument;
 
 use super::Counters;
 use super::source::{Found, Source, Step, Surroundings};
@@ -127,26 +127,6 @@ impl Executor {
             counters: Cell::new(Counters::default()),
             budget: WORK_BUDGET,
         })
-    }
-
-    /// The executor of `{ _id: id }` (see [`point_lookup`](crate::plan::point_lookup)), without filter and plan.
-    pub fn point(collection: Arc<Collection>, id: RawValue<'_>) -> Executor {
-        let key = collection.primary_key_of(id).into_bytes();
-        Executor {
-            source: Source::Point(Some(key)),
-            collection,
-            residual: None,
-            seen: None,
-            sort: None,
-            skip: 0,
-            skipping: Skipping::AfterFiltering,
-            limit: None,
-            found: Found::default(),
-            pending: Pending::Nothing,
-            fetched: None,
-            counters: Cell::new(Counters::default()),
-            budget: WORK_BUDGET,
-        }
     }
 
     /// The next row; `None` at the end.

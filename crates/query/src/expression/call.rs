@@ -12,7 +12,7 @@ use super::frame::Frame;
 use super::scope::ParseScope;
 use super::{Expression, parse_each};
 use crate::error::QueryError;
-use crate::filter::RegexTest;
+use crate::regular_expression::RegularExpression;
 
 /// How many arguments an operator takes in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) struct Call {
     arguments: Vec<Option<Expression>>,
     first_slot: usize,
     /// Of the operators with regular expressions, if the pattern is constant.
-    pattern: Option<RegexTest>,
+    pattern: Option<RegularExpression>,
 }
 
 impl Call {
@@ -61,12 +61,12 @@ impl Call {
     }
 
     /// The same call with a compiled pattern.
-    pub(super) fn with_pattern(self, pattern: Option<RegexTest>) -> Call {
+    pub(super) fn with_pattern(self, pattern: Option<RegularExpression>) -> Call {
         Call { pattern, ..self }
     }
 
     /// The compiled pattern.
-    pub(super) fn pattern(&self) -> Option<&RegexTest> {
+    pub(super) fn pattern(&self) -> Option<&RegularExpression> {
         self.pattern.as_ref()
     }
 

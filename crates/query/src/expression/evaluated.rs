@@ -8,7 +8,7 @@ use pando_document::{
 };
 
 use crate::error::{ErrorCode, QueryError};
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 /// A value or nothing. Computed values are bytes already, so every variant can be seen as a [`RawValue`].
 #[derive(Clone, Debug)]

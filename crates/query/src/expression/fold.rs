@@ -20,7 +20,7 @@ use super::frame::Frame;
 use super::scope::Folding;
 use super::{Expression, Node, ParseScope};
 use crate::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 /// What stands before the message of a pipeline's expression that cannot be folded.
 pub(crate) const FAILED_TO_FOLD: &str = "Failed to optimize pipeline :: caused by :: ";

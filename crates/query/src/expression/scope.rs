@@ -6,7 +6,7 @@ use super::fault::ExpressionFault;
 use super::field_path::FieldPath;
 use super::{Expression, Node};
 use crate::error::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 /// Variables by name, inner ones before outer ones, and the moment that `$$NOW` stands for.
 ///

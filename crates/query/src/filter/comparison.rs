@@ -9,9 +9,11 @@ use std::cmp::Ordering;
 
 use pando_document::{RawDocument, RawValue, canonical_type, compare_values};
 
-use super::{Literal, Node, RegexTest, Test};
+use super::{Node, Test};
 use crate::QueryError;
+use crate::literal::Literal;
 use crate::path::Path;
+use crate::regular_expression::RegularExpression;
 
 /// Which comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub(super) fn parse_not_equal(path: &Path, argument: RawValue<'_>) -> Result<Nod
 pub(super) fn parse_equality(path: &Path, value: RawValue<'_>) -> Result<Node, QueryError> {
     match value {
         RawValue::Regex(regex) => {
-            let test = RegexTest::new(regex.pattern, regex.options)?;
+            let test = RegularExpression::new(regex.pattern, regex.options)?;
             Ok(Node::field(path, Test::Regex(test)))
         }
         value => parse(path, Operator::Equal, value),

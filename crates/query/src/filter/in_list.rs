@@ -5,16 +5,18 @@ use std::cmp::Ordering;
 use pando_document::{RawValue, compare_values};
 
 use super::comparison::is_operator_document;
-use super::{Literal, Node, RegexTest, Test};
+use super::{Node, Test};
 use crate::QueryError;
+use crate::literal::Literal;
 use crate::path::Path;
+use crate::regular_expression::RegularExpression;
 
 /// The argument of `$in`.
 #[derive(Clone, Debug)]
 pub struct InList {
     /// Sorted in the order of values, each once.
     values: Vec<Literal>,
-    regexes: Vec<RegexTest>,
+    regexes: Vec<RegularExpression>,
 }
 
 /// Parses `$in`.
@@ -23,7 +25,9 @@ pub(super) fn parse(path: &Path, argument: RawValue<'_>) -> Result<Node, QueryEr
     let mut list = InList { values: Vec::new(), regexes: Vec::new() };
     for value in array {
         match value? {
-            RawValue::Regex(regex) => list.regexes.push(RegexTest::new(regex.pattern, regex.options)?),
+            RawValue::Regex(regex) => {
+                list.regexes.push(RegularExpression::new(regex.pattern, regex.options)?)
+            }
             RawValue::Undefined => {
                 return Err(QueryError::bad_value("InMatchExpression equality cannot be undefined"));
             }
@@ -53,7 +57,7 @@ impl InList {
     }
 
     /// The regular expressions.
-    pub fn regexes(&self) -> &[RegexTest] {
+    pub fn regexes(&self) -> &[RegularExpression] {
         &self.regexes
     }
 

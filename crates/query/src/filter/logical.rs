@@ -3,9 +3,10 @@
 use pando_document::RawValue;
 
 use super::parse::{self, Context};
-use super::{Node, RegexTest, Test};
+use super::{Node, Test};
 use crate::QueryError;
 use crate::path::Path;
+use crate::regular_expression::RegularExpression;
 
 /// Parses the array of filters behind `$and`, `$or` or `$nor`.
 pub(super) fn parse_list(
@@ -36,7 +37,7 @@ pub(super) fn parse_not(
 ) -> Result<Node, QueryError> {
     match argument {
         RawValue::Regex(regex) => {
-            let test = RegexTest::new(regex.pattern, regex.options)?;
+            let test = RegularExpression::new(regex.pattern, regex.options)?;
             Ok(Node::field(path, Test::Regex(test)).negated())
         }
         RawValue::Document(document) if document.is_empty() => {

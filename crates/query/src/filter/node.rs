@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use pando_document::{RawDocument, RawValue};
 
-use super::{BitsTest, Comparison, ElementTest, InList, Modulo, RegexTest, TypeSet};
+use super::{BitsTest, Comparison, ElementTest, InList, Modulo, TypeSet};
 use crate::QueryError;
 use crate::expression::Expression;
 use crate::path::{Leaves, Path};
+use crate::regular_expression::RegularExpression;
 
 /// A part of a filter.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ pub enum Test {
     /// `$in`.
     In(InList),
     /// `$regex`, or a regular expression as the value.
-    Regex(RegexTest),
+    Regex(RegularExpression),
     /// `$exists: true`.
     Exists,
     /// `$type`.

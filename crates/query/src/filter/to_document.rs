@@ -2,7 +2,8 @@
 
 use pando_document::{Document, Regex, Value};
 
-use super::{BitsWanted, ElementTest, FieldTest, Node, Operator, RegexTest, Test};
+use super::{BitsWanted, ElementTest, FieldTest, Node, Operator, Test};
+use crate::regular_expression::RegularExpression;
 
 /// A document of one field.
 fn single(name: &str, value: impl Into<Value>) -> Document {
@@ -124,6 +125,6 @@ fn of_test(test: &Test) -> Document {
     }
 }
 
-fn pattern(regex: &RegexTest) -> Value {
+fn pattern(regex: &RegularExpression) -> Value {
     Value::Regex(Regex { pattern: regex.pattern().to_owned(), options: regex.options().to_owned() })
 }

@@ -1,52 +1,15 @@
-//! Accumulators: what `$group` computes of the documents of one group. One file each.
-//!
-//! An accumulator is fed the value of its argument for each document, and gives one value at the end. The same
-//! accumulators serve the expressions `$sum`, `$avg`, `$min` … on arrays.
-
-mod add_to_set;
-mod avg;
-mod count;
-mod ends;
-mod extreme;
-mod extreme_n;
-mod merge_objects;
-mod push;
-mod std_dev;
-mod sum;
-
-use std::fmt::Debug;
+//! The accumulators of `$group`: their parsing, and one state for each group.
 
 use pando_document::{RawDocument, RawValue};
 
 use super::PipelineFault;
 use crate::error::QueryError;
-use crate::expression::{Evaluated, Expression, ExpressionFault, ParseScope};
-use crate::filter::Literal;
+use crate::expression::accumulator::{
+    Accumulator, AddToSet, Avg, Count, Deviation, Extreme, ExtremeN, First, FirstN, Last, LastN,
+    MergeObjects, Push, StdDev, Sum, Wanted,
+};
+use crate::expression::{Expression, ExpressionFault, ParseScope};
 use crate::shell_text;
-
-pub(crate) use self::avg::Avg;
-pub(crate) use self::extreme::{Extreme, Wanted};
-pub(crate) use self::std_dev::{Deviation, StdDev};
-pub(crate) use self::sum::Sum;
-
-/// The state of one accumulator in one group.
-pub(crate) trait Accumulator: Debug + Send {
-    /// Takes the value of one document in.
-    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError>;
-
-    /// The result.
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError>;
-
-    /// Whether no further value can change the result.
-    fn is_full(&self) -> bool {
-        false
-    }
-
-    /// Bytes held beyond the accumulator itself.
-    fn held_bytes(&self) -> usize {
-        0
-    }
-}
 
 /// Which accumulator, with what is fixed for all groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,18 +94,18 @@ impl AccumulatorCall {
             Kind::Avg => Box::new(Avg::default()),
             Kind::Min => Box::new(Extreme::new(Wanted::Least)),
             Kind::Max => Box::new(Extreme::new(Wanted::Greatest)),
-            Kind::First => Box::new(ends::First::default()),
-            Kind::Last => Box::new(ends::Last::default()),
-            Kind::Push => Box::new(push::Push::default()),
-            Kind::AddToSet => Box::new(add_to_set::AddToSet::default()),
-            Kind::Count => Box::new(count::Count::default()),
-            Kind::MergeObjects => Box::new(merge_objects::MergeObjects::default()),
+            Kind::First => Box::new(First::default()),
+            Kind::Last => Box::new(Last::default()),
+            Kind::Push => Box::new(Push::default()),
+            Kind::AddToSet => Box::new(AddToSet::default()),
+            Kind::Count => Box::new(Count::default()),
+            Kind::MergeObjects => Box::new(MergeObjects::default()),
             Kind::StdDevPop => Box::new(StdDev::new(Deviation::Population)),
             Kind::StdDevSamp => Box::new(StdDev::new(Deviation::Sample)),
-            Kind::FirstN(n) => Box::new(ends::FirstN::new(n)),
-            Kind::LastN(n) => Box::new(ends::LastN::new(n)),
-            Kind::MinN(n) => Box::new(extreme_n::ExtremeN::new(Wanted::Least, n)),
-            Kind::MaxN(n) => Box::new(extreme_n::ExtremeN::new(Wanted::Greatest, n)),
+            Kind::FirstN(n) => Box::new(FirstN::new(n)),
+            Kind::LastN(n) => Box::new(LastN::new(n)),
+            Kind::MinN(n) => Box::new(ExtremeN::new(Wanted::Least, n)),
+            Kind::MaxN(n) => Box::new(ExtremeN::new(Wanted::Greatest, n)),
         }
     }
 
@@ -205,27 +168,5 @@ fn parse_count_of_n(value: RawValue<'_>, scope: &ParseScope) -> Result<usize, Qu
     match usize::try_from(n) {
         Ok(n) if n > 0 => Ok(n),
         _ => Err(ExpressionFault::NNotPositive.error(format!("'n' must be greater than 0, found {n}"))),
-    }
-}
-
-/// A copy that a state can keep; null for a missing value.
-fn keep(value: &Evaluated<'_>) -> Literal {
-    Literal::new(value.raw_or_null())
-}
-
-/// The kept value as a result.
-fn give(literal: Literal) -> Evaluated<'static> {
-    Evaluated::Held(literal)
-}
-
-/// How many bytes a value takes, roughly.
-fn bytes_of(value: &Evaluated<'_>) -> usize {
-    const SCALAR: usize = 16;
-    match value.raw() {
-        Some(RawValue::String(text)) => SCALAR + text.len(),
-        Some(RawValue::Document(document)) => SCALAR + document.as_bytes().len(),
-        Some(RawValue::Array(array)) => SCALAR + array.as_bytes().len(),
-        Some(RawValue::Binary(binary)) => SCALAR + binary.bytes.len(),
-        _ => SCALAR,
     }
 }

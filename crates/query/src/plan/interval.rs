@@ -228,6 +228,6 @@ impl Intervals {
 }
 
 /// The value that a cut in the order of a field is at, as far as its bytes tell: number types are the commonest ones.
-pub(super) fn value_of(cut: &Cut, direction: Direction) -> Option<Value> {
+pub(crate) fn value_of(cut: &Cut, direction: Direction) -> Option<Value> {
     pando_keyorder::decode(&cut.bytes, &[], &[direction]).ok()?.into_iter().next()
 }

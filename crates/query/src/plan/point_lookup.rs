@@ -6,8 +6,9 @@ use super::{Access, Coverage, FindSpecification, Plan, candidate};
 use crate::filter::{Node, Operator, Test};
 use crate::sort::Sort;
 
-/// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that is looked up by its key: what takes the
-/// shortest path of all, unparsed ([`Executor::point`](crate::execute::Executor::point)).
+/// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that is looked up by its key.
+///
+/// Such a find needs no parsed filter, no plan and no executor: the caller fetches the document by its primary key.
 pub fn point_lookup(filter: &RawDocument) -> Option<RawValue<'_>> {
     let mut fields = filter.iter();
     let Some(Ok(("_id", value))) = fields.next() else { return None };

@@ -16,7 +16,8 @@ use pando_document::{CanonicalType, ElementType, RawArray, RawValue, canonical_t
 
 use super::brackets;
 use super::interval::{Cut, Intervals};
-use crate::filter::{Comparison, ElementTest, InList, Node, Operator, RegexTest, Test, TypeSet};
+use crate::filter::{Comparison, ElementTest, InList, Node, Operator, Test, TypeSet};
+use crate::regular_expression::RegularExpression;
 
 /// Whether bounds stand for their test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +171,7 @@ fn of_list(list: &InList) -> Bounds {
     Bounds { intervals: Intervals::union_of(sets), tightness }
 }
 
-fn of_regex(regex: &RegexTest) -> Bounds {
+fn of_regex(regex: &RegularExpression) -> Bounds {
     let strings = match regex.literal_prefix() {
         Some(prefix) => {
             let upper = match successor(&prefix) {

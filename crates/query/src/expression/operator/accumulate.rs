@@ -9,7 +9,7 @@ use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
 };
-use crate::pipeline::accumulator::{Accumulator, Avg, Deviation, Extreme, StdDev, Sum, Wanted};
+use crate::expression::accumulator::{Accumulator, Avg, Deviation, Extreme, StdDev, Sum, Wanted};
 use crate::shell_text;
 
 pub(super) static SUM: Definition =

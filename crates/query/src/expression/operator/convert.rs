@@ -10,7 +10,7 @@ use super::{
     Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope,
     QueryError, truncated,
 };
-use crate::calendar;
+use crate::date::calendar;
 
 /// Arguments: input, to, onError, onNull.
 static CONVERT: Definition = Definition { name: "$convert", arity: Arity::Any, run };
@@ -248,7 +248,7 @@ fn to_date(value: RawValue<'_>) -> Result<i64, QueryError> {
     match value {
         RawValue::ObjectId(id) => Ok(i64::from(id.seconds()) * 1000),
         RawValue::Timestamp(stamp) => Ok(i64::from(stamp.time) * 1000),
-        RawValue::String(text) => crate::date_text::parse_utc(text).ok_or_else(|| {
+        RawValue::String(text) => crate::date::text::parse_utc(text).ok_or_else(|| {
             failure(format!("Error parsing date string '{text}' in $convert with no onError value"))
         }),
         // An int32 is refused: as milliseconds it would reach 25 days.

@@ -3,8 +3,8 @@
 use pando_document::RawValue;
 
 use super::{ErrorCode, Evaluated, ExpressionFault, QueryError};
+use crate::date::time_zone::Zone;
 use crate::shell_text;
-use crate::time_zone::Zone;
 
 /// A length of time that dates are added, subtracted and cut by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

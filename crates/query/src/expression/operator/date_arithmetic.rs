@@ -10,8 +10,8 @@ use super::named::Names;
 use super::{
     Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
 };
-use crate::calendar::{MILLIS_PER_DAY, Moment, days_in_month};
-use crate::time_zone::Zone;
+use crate::date::calendar::{MILLIS_PER_DAY, Moment, days_in_month};
+use crate::date::time_zone::Zone;
 
 /// Arguments: startDate, unit, amount, timezone.
 static DATE_ADD: Definition = Definition { name: "$dateAdd", arity: Arity::Any, run: run_add };

@@ -5,8 +5,8 @@ use pando_document::RawValue;
 use super::date::{Span, Unit, moment_of, unit_of, week_start_of, zone_of};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
-use crate::calendar::{MILLIS_PER_DAY, Moment, weekday};
-use crate::time_zone::Zone;
+use crate::date::calendar::{MILLIS_PER_DAY, Moment, weekday};
+use crate::date::time_zone::Zone;
 
 /// Arguments: startDate, endDate, unit, timezone, startOfWeek.
 static DATE_DIFF: Definition = Definition { name: "$dateDiff", arity: Arity::Any, run };

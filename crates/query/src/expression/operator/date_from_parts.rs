@@ -6,9 +6,9 @@ use pando_document::RawValue;
 use super::date::{out_of_range, zone_of};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
-use crate::calendar::{Moment, date_of, days_of_iso_week};
+use crate::date::calendar::{Moment, date_of, days_of_iso_week};
+use crate::date::time_zone::Zone;
 use crate::shell_text;
-use crate::time_zone::Zone;
 
 const PARTS: [&str; 11] = [
     "year",

@@ -7,10 +7,10 @@ use super::named::Names;
 use super::{
     Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
 };
-use crate::calendar::{Moment, date_of, days_in_month, days_of, days_of_iso_week};
-use crate::date_text;
+use crate::date::calendar::{Moment, date_of, days_in_month, days_of, days_of_iso_week};
+use crate::date::text;
+use crate::date::time_zone::Zone;
 use crate::shell_text;
-use crate::time_zone::Zone;
 
 /// Arguments: dateString, format, timezone, onError, onNull.
 static DATE_FROM_STRING: Definition = Definition { name: "$dateFromString", arity: Arity::Any, run };
@@ -68,7 +68,7 @@ fn moment(text: &Evaluated<'_>, format: Option<&str>, zone: Option<&Zone>) -> Re
         )));
     };
     let parsed = match format {
-        None => date_text::parse(text),
+        None => text::parse(text),
         Some(format) => by_format(text, format)?,
     };
     let Some((local, offset)) = parsed else {
@@ -182,7 +182,7 @@ impl Found {
                 1 + text.get(1..)?.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b':').count()
             }
         };
-        self.offset = Some(date_text::parse_offset(text.get(..end)?)?);
+        self.offset = Some(text::parse_offset(text.get(..end)?)?);
         text.get(end..)
     }
 

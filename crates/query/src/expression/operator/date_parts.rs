@@ -4,7 +4,7 @@ use pando_document::{Number, RawValue};
 
 use super::date::{required_moment, zone_of};
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
-use crate::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
+use crate::date::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
 use crate::shell_text;
 
 macro_rules! parts {

@@ -8,8 +8,8 @@ use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
     document_of, narrowed,
 };
-use crate::calendar::{MILLIS_PER_DAY, Moment, iso_week, weekday};
-use crate::time_zone::Zone;
+use crate::date::calendar::{MILLIS_PER_DAY, Moment, iso_week, weekday};
+use crate::date::time_zone::Zone;
 
 /// Arguments: date, timezone, iso8601.
 static DATE_TO_PARTS: Definition = Definition { name: "$dateToParts", arity: Arity::Any, run };

@@ -5,9 +5,9 @@ use pando_document::RawValue;
 use super::date::{required_moment, zone_of};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
-use crate::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
+use crate::date::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
+use crate::date::time_zone::Zone;
 use crate::shell_text;
-use crate::time_zone::Zone;
 
 /// Arguments: date, format, timezone, onNull.
 static DATE_TO_STRING: Definition = Definition { name: "$dateToString", arity: Arity::Any, run };

@@ -6,9 +6,9 @@ use pando_document::RawValue;
 use super::date::{Span, Unit, moment_of, out_of_range, unit_of, week_start_of, zone_of};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
-use crate::calendar::{MILLIS_PER_DAY, Moment, days_of, weekday};
+use crate::date::calendar::{MILLIS_PER_DAY, Moment, days_of, weekday};
+use crate::date::time_zone::Zone;
 use crate::shell_text;
-use crate::time_zone::Zone;
 
 /// Arguments: date, unit, binSize, timezone, startOfWeek.
 static DATE_TRUNC: Definition = Definition { name: "$dateTrunc", arity: Arity::Any, run };

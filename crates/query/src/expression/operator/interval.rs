@@ -10,7 +10,7 @@ use super::super::evaluated::Evaluated;
 use super::super::fault::ExpressionFault;
 use super::super::frame::Frame;
 use crate::error::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 static INTERVAL: Definition = Definition { name: "$bucket", arity: Arity::Any, run };
 

@@ -9,7 +9,7 @@ use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
     document_of,
 };
-use crate::filter::{RegexFault, RegexMatch, RegexTest};
+use crate::regular_expression::{RegexFault, RegexMatch, RegularExpression};
 
 /// Arguments: input, regex, options.
 static REGEX_MATCH: Definition = Definition { name: "$regexMatch", arity: Arity::Any, run: run_match };
@@ -72,7 +72,7 @@ fn compile(
     name: &str,
     pattern: RawValue<'_>,
     options: RawValue<'_>,
-) -> Result<Option<RegexTest>, QueryError> {
+) -> Result<Option<RegularExpression>, QueryError> {
     let (pattern, own_options) = match pattern {
         RawValue::Null | RawValue::Undefined => return Ok(None),
         RawValue::String(pattern) => (pattern, ""),
@@ -106,7 +106,7 @@ fn compile(
     if let Some(flag) = options.chars().find(|flag| !"imsxu".contains(*flag)) {
         return Err(RegexFault::UnknownFlag.error(format!("{name} invalid flag in regex options: {flag}")));
     }
-    RegexTest::new(pattern, options).map(Some).map_err(|error| {
+    RegularExpression::new(pattern, options).map(Some).map_err(|error| {
         ExpressionFault::RegexDoesNotCompile.error(format!("Invalid Regex in {name}: {}", error.message()))
     })
 }
@@ -117,7 +117,7 @@ fn with_pattern<T>(
     input: &Evaluated<'_>,
     pattern: &Evaluated<'_>,
     options: &Evaluated<'_>,
-    use_it: impl FnOnce(&RegexTest, &str) -> Result<T, QueryError>,
+    use_it: impl FnOnce(&RegularExpression, &str) -> Result<T, QueryError>,
 ) -> Result<Option<T>, QueryError> {
     let compiled;
     let test = match call.pattern() {

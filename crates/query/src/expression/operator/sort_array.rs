@@ -6,7 +6,7 @@ use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
 };
-use crate::update::ArraySort;
+use crate::array_sort::ArraySort;
 
 /// Arguments: input, and the pattern as a constant.
 static SORT_ARRAY: Definition = Definition { name: "$sortArray", arity: Arity::Any, run };

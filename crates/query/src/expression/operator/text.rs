@@ -3,7 +3,7 @@
 use pando_document::RawValue;
 
 use super::{Evaluated, ExpressionFault, QueryError};
-use crate::calendar;
+use crate::date::calendar;
 
 /// Null and missing are empty; numbers and dates are printed; other types are refused.
 pub(super) fn coerced(value: &Evaluated<'_>) -> Result<String, QueryError> {

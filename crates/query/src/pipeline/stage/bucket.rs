@@ -9,7 +9,7 @@ use pando_document::{RawArray, RawDocument, RawValue, canonical_type, compare_va
 use super::{Definition, group, sort};
 use crate::error::QueryError;
 use crate::expression::{Expression, ParseScope, interval_of};
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::accumulator::AccumulatorCall;
 use crate::shell_text;

@@ -18,10 +18,11 @@ use pando_keyorder::{Direction, TypeBits, encode};
 
 use super::{Definition, RunOptions, Source, Stage, document_in};
 use crate::error::{ErrorCode, QueryError};
+use crate::expression::accumulator::Accumulator;
 use crate::expression::{Evaluated, Expression, ParseScope, document_of};
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::pipeline::PipelineFault;
-use crate::pipeline::accumulator::{Accumulator, AccumulatorCall};
+use crate::pipeline::accumulator::AccumulatorCall;
 use crate::sort::{DiskUse, MEMORY_BYTES_MAX};
 
 /// A parsed `$group`.

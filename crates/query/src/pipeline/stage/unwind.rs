@@ -11,7 +11,7 @@ use pando_document::{DocumentWriter, RawDocument, RawValue};
 use super::{Definition, RunOptions, Source, Stage, document_in};
 use crate::error::QueryError;
 use crate::expression::FieldPath;
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::pipeline::PipelineFault;
 
 /// What becomes of documents with nothing to unwind.

@@ -10,7 +10,7 @@ use super::push::parse_each;
 use super::{Effect, Operator, Surroundings, bad_value, type_mismatch};
 use crate::array_build::build_array;
 use crate::error::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::shell_text;
 use crate::update::trail::Trail;
 

@@ -8,7 +8,7 @@ use pando_document::{Number, Overflow, RawValue, compare_values};
 
 use super::{Effect, Operator, Surroundings, argument_text, bad_value, type_mismatch};
 use crate::error::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::shell_text;
 use crate::update::trail::{Trail, document_text};
 

@@ -15,7 +15,7 @@ use crate::array_build::build_array;
 use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::filter::Filter;
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::update::trail::Trail;
 use crate::update::value_match::ValueMatch;
 

@@ -8,7 +8,7 @@ use super::pull::cull;
 use super::push::parse_each;
 use super::{Effect, OnBlockedPath, Operator, Surroundings, bad_value};
 use crate::error::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::update::trail::Trail;
 
 #[derive(Debug)]

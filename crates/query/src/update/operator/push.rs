@@ -12,9 +12,9 @@ use pando_document::{RawArray, RawDocument, RawValue};
 use super::pop::collect;
 use super::{Effect, Operator, Surroundings, bad_value};
 use crate::array_build::build_array;
+use crate::array_sort::ArraySort;
 use crate::error::QueryError;
-use crate::filter::Literal;
-use crate::update::array_sort::ArraySort;
+use crate::literal::Literal;
 use crate::update::trail::{Trail, document_text};
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use pando_document::{RawValue, compare_values};
 
 use super::{Effect, Operator, Surroundings};
 use crate::error::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::update::trail::Trail;
 
 /// Which of two values stays.

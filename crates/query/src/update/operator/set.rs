@@ -4,8 +4,8 @@ use pando_document::RawValue;
 
 use super::{Effect, Operator, Surroundings};
 use crate::error::QueryError;
-use crate::filter::Literal;
 use crate::identity::is_identical;
+use crate::literal::Literal;
 use crate::update::trail::Trail;
 
 #[derive(Debug)]

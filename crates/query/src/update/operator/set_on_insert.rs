@@ -4,7 +4,7 @@ use pando_document::RawValue;
 
 use super::{Effect, Operator, Surroundings};
 use crate::error::QueryError;
-use crate::filter::Literal;
+use crate::literal::Literal;
 use crate::update::ApplyKind;
 use crate::update::trail::Trail;
 

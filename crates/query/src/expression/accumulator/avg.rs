@@ -1,25 +1,30 @@
-//! `$sum`: the sum of all numbers; other values count as nothing.
+//! `$avg`: the mean of all numbers; null if there are none.
 
 use pando_document::NumberSum;
 
+use super::super::Evaluated;
 use super::Accumulator;
 use crate::error::QueryError;
-use crate::expression::Evaluated;
 
 #[derive(Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct Avg {
     sum: NumberSum,
+    count: i64,
 }
 
-impl Accumulator for Sum {
+impl Accumulator for Avg {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         if let Some(number) = value.as_number() {
             self.sum.add(number);
+            self.count += 1;
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(Evaluated::number(self.sum.total()))
+        Ok(match self.count {
+            0 => Evaluated::NULL,
+            count => Evaluated::number(self.sum.mean(count)),
+        })
     }
 }

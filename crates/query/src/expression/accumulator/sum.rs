@@ -1,30 +1,25 @@
-//! `$avg`: the mean of all numbers; null if there are none.
+//! `$sum`: the sum of all numbers; other values count as nothing.
 
 use pando_document::NumberSum;
 
+use super::super::Evaluated;
 use super::Accumulator;
 use crate::error::QueryError;
-use crate::expression::Evaluated;
 
 #[derive(Debug, Default)]
-pub(crate) struct Avg {
+pub(crate) struct Sum {
     sum: NumberSum,
-    count: i64,
 }
 
-impl Accumulator for Avg {
+impl Accumulator for Sum {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         if let Some(number) = value.as_number() {
             self.sum.add(number);
-            self.count += 1;
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(match self.count {
-            0 => Evaluated::NULL,
-            count => Evaluated::number(self.sum.mean(count)),
-        })
+        Ok(Evaluated::number(self.sum.total()))
     }
 }

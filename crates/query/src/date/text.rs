@@ -14,7 +14,7 @@
 //! `T` also `101112` and `10`) and a zone (`Z`, `UTC`, `GMT+2`, `EST`, `+02:00`) may follow. Observed on MongoDB 6.0, where each
 //! example is a test. Not read: times without dates, words (`tomorrow`), names of zones.
 
-use crate::calendar::{MILLIS_PER_DAY, days_in_month, days_of, days_of_iso_week};
+use super::calendar::{MILLIS_PER_DAY, days_in_month, days_of, days_of_iso_week};
 
 const MONTHS: [&str; 12] = [
     "january",
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     /// What MongoDB 6.0 reads: `text | milliseconds`.
-    const READ: &str = include_str!("date_text/read_by_mongodb.txt");
+    const READ: &str = include_str!("read_by_mongodb.txt");
 
     #[test]
     fn notations_are_read_as_mongodb_reads_them() {

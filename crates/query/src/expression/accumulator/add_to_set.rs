@@ -6,13 +6,13 @@ use std::collections::HashSet;
 
 use pando_keyorder::{Direction, TypeBits, encode};
 
+use super::super::{Evaluated, array_of};
 use super::{Accumulator, bytes_of, keep};
 use crate::error::QueryError;
-use crate::expression::{Evaluated, array_of};
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 #[derive(Debug, Default)]
-pub(super) struct AddToSet {
+pub(crate) struct AddToSet {
     known: HashSet<Vec<u8>>,
     values: Vec<Literal>,
     bytes: usize,

@@ -5,8 +5,8 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::calendar::Moment;
-use crate::date_text::parse_offset;
+use super::calendar::Moment;
+use super::text::parse_offset;
 
 /// A zone.
 #[derive(Clone, Debug)]

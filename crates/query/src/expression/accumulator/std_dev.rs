@@ -4,9 +4,9 @@
 
 use pando_document::RawValue;
 
+use super::super::Evaluated;
 use super::Accumulator;
 use crate::error::QueryError;
-use crate::expression::Evaluated;
 
 /// Whether the numbers are all there are, or a sample of more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

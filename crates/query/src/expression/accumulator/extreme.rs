@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 
 use pando_document::compare_values;
 
+use super::super::Evaluated;
 use super::{Accumulator, bytes_of, give, keep};
 use crate::error::QueryError;
-use crate::expression::Evaluated;
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 /// Which end of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Wanted {
 
 impl Wanted {
     /// How a better value compares with the one at hand.
-    pub(super) fn better(self) -> Ordering {
+    pub(crate) fn better(self) -> Ordering {
         match self {
             Wanted::Least => Ordering::Less,
             Wanted::Greatest => Ordering::Greater,

@@ -2,12 +2,12 @@
 
 use pando_document::Document;
 
+use super::super::{Evaluated, ExpressionFault};
 use super::{Accumulator, bytes_of};
 use crate::error::QueryError;
-use crate::expression::{Evaluated, ExpressionFault};
 
 #[derive(Debug, Default)]
-pub(super) struct MergeObjects {
+pub(crate) struct MergeObjects {
     merged: Document,
     bytes: usize,
 }

@@ -2,14 +2,14 @@
 
 use pando_document::compare_values;
 
+use super::super::{Evaluated, array_of};
 use super::extreme::Wanted;
 use super::{Accumulator, bytes_of, keep};
 use crate::error::QueryError;
-use crate::expression::{Evaluated, array_of};
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 #[derive(Debug)]
-pub(super) struct ExtremeN {
+pub(crate) struct ExtremeN {
     wanted: Wanted,
     n: usize,
     /// Best first.
@@ -17,7 +17,7 @@ pub(super) struct ExtremeN {
 }
 
 impl ExtremeN {
-    pub(super) fn new(wanted: Wanted, n: usize) -> ExtremeN {
+    pub(crate) fn new(wanted: Wanted, n: usize) -> ExtremeN {
         ExtremeN { wanted, n, best: Vec::new() }
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF, and around them SUBPLAN,
 //! COUNT, UPDATE, DELETE. `_id_` is shown as the index that it is to users, though its entries are the documents
-//! themselves. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `explain_scan`.
+//! themselves. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `scan`.
+
+mod scan;
 
 use pando_document::{Document, RawDocument, RawValue, Value};
 
-use super::{Access, Coverage, Plan, explain_scan};
 use crate::execute::Counters;
 use crate::filter::{FieldTest, Filter, Node, Operator, Test};
+use crate::plan::{Access, Coverage, Plan};
 use crate::sort::{MEMORY_BYTES_MAX, SortPattern};
 
 /// How the projection of a find is shown.
@@ -134,7 +136,7 @@ fn has_branches(filter: &Filter) -> bool {
 
 fn count_scan(plan: &Plan) -> Option<Document> {
     match (&plan.access, plan.coverage, &plan.residual) {
-        (Access::Index(scan), Coverage::Nothing, None) => explain_scan::count_scan(scan),
+        (Access::Index(scan), Coverage::Nothing, None) => scan::count_scan(scan),
         _ => None,
     }
 }
@@ -220,7 +222,7 @@ fn limit(plan: &Plan, stage: Document) -> Document {
     around(outer, stage)
 }
 
-pub(super) fn named(stage: &str) -> Document {
+fn named(stage: &str) -> Document {
     let mut document = Document::new();
     document.push("stage", stage);
     document
@@ -237,25 +239,25 @@ fn access(plan: &Plan) -> (Document, bool) {
         Access::Nothing => (named("EOF"), false),
         Access::PrimaryKey(id) => match &plan.residual {
             None => (named("IDHACK"), false),
-            Some(_) => fetch(plan, explain_scan::primary_point(id.raw())),
+            Some(_) => fetch(plan, scan::primary_point(id.raw())),
         },
         Access::Collection(direction) => {
             let mut stage = named("COLLSCAN");
             push_filter(&mut stage, plan);
-            stage.push("direction", explain_scan::direction_name(*direction));
+            stage.push("direction", scan::direction_name(*direction));
             (stage, false)
         }
         Access::Index(scan) => match plan.coverage {
             Coverage::Entry | Coverage::Nothing => {
-                let mut stage = explain_scan::index_scan(scan);
+                let mut stage = scan::index_scan(scan);
                 push_filter(&mut stage, plan);
                 (stage, false)
             }
-            Coverage::Document => fetch(plan, explain_scan::index_scan(scan)),
+            Coverage::Document => fetch(plan, scan::index_scan(scan)),
         },
         Access::Union(scans) => {
             let mut union = named("OR");
-            let scans = scans.iter().map(|scan| Value::Document(explain_scan::index_scan(scan)));
+            let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));
             union.push("inputStages", Value::Array(scans.collect()));
             fetch(plan, union)
         }
@@ -285,6 +287,6 @@ fn number(count: u64) -> Value {
     }
 }
 
-pub(super) fn owned(raw: &RawDocument) -> Value {
+fn owned(raw: &RawDocument) -> Value {
     RawValue::Document(raw).to_owned()
 }

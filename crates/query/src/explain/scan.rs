@@ -6,9 +6,9 @@ use pando_catalog::{IndexDescription, Multikey, Sparseness, Uniqueness};
 use pando_document::{Document, RawValue, Value};
 use pando_keyorder::Direction;
 
-use super::explain::{named, owned};
-use super::interval::{self, Interval, Intervals, Side};
-use super::{IndexAccess, ScanBounds, ScanDirection};
+use super::{named, owned};
+use crate::plan::interval::{self, Interval, Intervals, Side};
+use crate::plan::{IndexAccess, PRIMARY_INDEX, ScanBounds, ScanDirection};
 use crate::shell_text::owned_value_text;
 
 pub(super) fn primary_point(id: RawValue<'_>) -> Document {
@@ -16,7 +16,7 @@ pub(super) fn primary_point(id: RawValue<'_>) -> Document {
     let mut pattern = Document::new();
     pattern.push("_id", Value::Int32(1));
     stage.push("keyPattern", pattern);
-    stage.push("indexName", super::PRIMARY_INDEX);
+    stage.push("indexName", PRIMARY_INDEX);
     stage.push("isMultiKey", false);
     stage.push("isUnique", true);
     stage.push("direction", "forward");

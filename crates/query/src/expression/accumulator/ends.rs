@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
+use super::super::{Evaluated, array_of};
 use super::{Accumulator, bytes_of, give, keep};
 use crate::error::QueryError;
-use crate::expression::{Evaluated, array_of};
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 #[derive(Debug, Default)]
-pub(super) struct First {
+pub(crate) struct First {
     value: Option<Literal>,
 }
 
@@ -28,7 +28,7 @@ impl Accumulator for First {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Last {
+pub(crate) struct Last {
     value: Option<Literal>,
 }
 
@@ -44,14 +44,14 @@ impl Accumulator for Last {
 }
 
 #[derive(Debug)]
-pub(super) struct FirstN {
+pub(crate) struct FirstN {
     n: usize,
     values: Vec<Literal>,
     bytes: usize,
 }
 
 impl FirstN {
-    pub(super) fn new(n: usize) -> FirstN {
+    pub(crate) fn new(n: usize) -> FirstN {
         FirstN { n, values: Vec::new(), bytes: 0 }
     }
 }
@@ -78,13 +78,13 @@ impl Accumulator for FirstN {
 }
 
 #[derive(Debug)]
-pub(super) struct LastN {
+pub(crate) struct LastN {
     n: usize,
     values: VecDeque<(Literal, usize)>,
 }
 
 impl LastN {
-    pub(super) fn new(n: usize) -> LastN {
+    pub(crate) fn new(n: usize) -> LastN {
         LastN { n, values: VecDeque::new() }
     }
 }

@@ -1,12 +1,12 @@
 //! `$push`: all values as an array, in the order of the documents; missing ones are left out.
 
+use super::super::{Evaluated, array_of};
 use super::{Accumulator, bytes_of, keep};
 use crate::error::QueryError;
-use crate::expression::{Evaluated, array_of};
-use crate::filter::Literal;
+use crate::literal::Literal;
 
 #[derive(Debug, Default)]
-pub(super) struct Push {
+pub(crate) struct Push {
     values: Vec<Literal>,
     bytes: usize,
 }

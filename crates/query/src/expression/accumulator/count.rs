@@ -1,11 +1,11 @@
 //! `$count`: the number of documents.
 
+use super::super::{Evaluated, narrowed};
 use super::Accumulator;
 use crate::error::QueryError;
-use crate::expression::{Evaluated, narrowed};
 
 #[derive(Debug, Default)]
-pub(super) struct Count {
+pub(crate) struct Count {
     count: i64,
 }
 

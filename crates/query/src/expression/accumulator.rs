@@ -1,0 +1,77 @@
+//! Accumulators: what is computed of many values, such as `$sum` and `$push`. One file each.
+//!
+//! An accumulator takes one value after the other, and gives one value at the end. `$group` keeps one in each group; the
+//! expressions `$sum`, `$avg`, `$min` … feed one with the elements of an array.
+//!
+//! Not here: how `$group` parses and chooses them (`pipeline/accumulator.rs`).
+
+mod add_to_set;
+mod avg;
+mod count;
+mod ends;
+mod extreme;
+mod extreme_n;
+mod merge_objects;
+mod push;
+mod std_dev;
+mod sum;
+
+use std::fmt::Debug;
+
+use pando_document::RawValue;
+
+pub(crate) use self::add_to_set::AddToSet;
+pub(crate) use self::avg::Avg;
+pub(crate) use self::count::Count;
+pub(crate) use self::ends::{First, FirstN, Last, LastN};
+pub(crate) use self::extreme::{Extreme, Wanted};
+pub(crate) use self::extreme_n::ExtremeN;
+pub(crate) use self::merge_objects::MergeObjects;
+pub(crate) use self::push::Push;
+pub(crate) use self::std_dev::{Deviation, StdDev};
+pub(crate) use self::sum::Sum;
+
+use super::evaluated::Evaluated;
+use crate::error::QueryError;
+use crate::literal::Literal;
+
+/// The state of one accumulator.
+pub(crate) trait Accumulator: Debug + Send {
+    /// Takes one value in.
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError>;
+
+    /// The result.
+    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError>;
+
+    /// Whether no further value can change the result.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// Bytes held beyond the accumulator itself.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// A copy that a state can keep; null for a missing value.
+fn keep(value: &Evaluated<'_>) -> Literal {
+    Literal::new(value.raw_or_null())
+}
+
+/// The kept value as a result.
+fn give(literal: Literal) -> Evaluated<'static> {
+    Evaluated::Held(literal)
+}
+
+/// How many bytes a value takes, roughly.
+fn bytes_of(value: &Evaluated<'_>) -> usize {
+    const SCALAR: usize = 16;
+    match value.raw() {
+        Some(RawValue::String(text)) => SCALAR + text.len(),
+        Some(RawValue::Document(document)) => SCALAR + document.as_bytes().len(),
+        Some(RawValue::Array(array)) => SCALAR + array.as_bytes().len(),
+        Some(RawValue::Binary(binary)) => SCALAR + binary.bytes.len(),
+        _ => SCALAR,
+    }
+}
