@@ -1,10 +1,13 @@
-//! An index that is being built, as statements that write see it.
+//! An index under construction, as statements that write see it: they record their changes of it for the
+//! build.
 //!
 //! # Terms
-//! - *Entry under construction*: the entry of a document in an index, with the primary key at the end of its key whether the index
-//!   is unique or not. So two documents with one unique key are two entries, and who wins is told at the end.
+//! - *Entry under construction*: the entry of a document in the index, with the primary key at the end of its
+//!   key even if the index is unique. Two documents with one unique key are two such entries; the build finds
+//!   the duplicate later.
 //! - *Change*: an entry under construction that a statement has put or removed since the build began.
-//! - *Changes*: a tree of them, one for each key, the last that was made. Documents' intents order the writers of one entry.
+//! - *Changes*: a tree with the last change of each entry under construction. Two statements that change one
+//!   entry change one document, so the document's intent orders them.
 //!
 //! ```text
 //! entry under construction   key:   field bytes | primary key
@@ -14,6 +17,8 @@
 //!                            value: 0x01 | value as above                      put
 //!                                   0x00 | value as above                      removed
 //! ```
+//!
+//! Not here: the build itself, which applies the changes (`index_build`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,31 +26,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pando_storage::{StorageError, Transaction, TreeId};
 use parking_lot::Mutex;
 
-use crate::index::{RaisedFlags, Uniqueness};
+use crate::error::{BuildEnd, CatalogError, WriteError};
+use crate::index::{Index, RaisedFlags, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
-use crate::{CatalogError, Index, WriteError};
 
 const REMOVED: u8 = 0;
 const PUT: u8 = 1;
-
-/// Why a build was ended from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BuildEnd {
-    /// Its collection is gone.
-    CollectionDropped,
-    /// One of its indexes was dropped.
-    IndexDropped,
-}
-
-impl std::fmt::Display for BuildEnd {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            BuildEnd::CollectionDropped => "collection dropped",
-            BuildEnd::IndexDropped => "dropIndexes command",
-        })
-    }
-}
 
 /// One build of one or several indexes, and whether it was ended from outside.
 #[derive(Debug, Default)]
@@ -72,13 +59,13 @@ impl BuildTicket {
     }
 }
 
-/// See the module's head.
+/// An index under construction, and the tree that takes the changes of statements.
 #[derive(Debug)]
 pub(crate) struct BuildingIndex {
     pub(crate) index: Arc<Index>,
     /// Where changes go from now on.
     pub(crate) changes: TreeId,
-    /// Changes put there, those of transactions that were rolled back among them.
+    /// Changes put there, including those of transactions that were rolled back.
     noted: AtomicU64,
     pub(crate) ticket: Arc<BuildTicket>,
 }
@@ -88,7 +75,7 @@ impl BuildingIndex {
         BuildingIndex { index, changes, noted: AtomicU64::new(0), ticket }
     }
 
-    /// Changes noted so far, about.
+    /// Changes recorded so far, including some that were rolled back.
     pub(crate) fn noted(&self) -> u64 {
         self.noted.load(Ordering::Relaxed)
     }

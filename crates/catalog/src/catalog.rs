@@ -1,25 +1,30 @@
-//! The catalog: what collections there are, and the statements that change that.
+//! The catalog: the collections that exist, and the statements that create, change and drop them.
 //!
 //! # Terms
-//! - *Description*: an `Arc<Collection>`; readers take it and go on with it whatever changes behind them.
-//! - *Names*: the map of all descriptions, swapped as a whole, so that looking a collection up takes no lock.
-//! - *Lease*: a description and a shared hold on the collection's latch, for the length of a statement that writes.
+//! - *Description*: an `Arc<Collection>`. A reader that holds one goes on with it, even if a newer one
+//!   replaces it.
+//! - *Names*: the map of all descriptions. It is swapped as a whole, so that the lookup of a collection takes
+//!   no lock.
+//! - *Latch*: a read-write lock of each collection. A statement that writes holds it shared, a change of the
+//!   description holds it alone.
+//! - *Lease*: a description, and a shared hold on the collection's latch for the length of a statement that
+//!   writes.
 //!
 //! # Steps of a change to a collection that exists
 //! 1. Take its latch alone: statements that write have ended, and new ones wait.
-//! 2. Take the catalog's mutex, commit the new entry, swap the names, let go.
-//! 3. Drop the trees that are no longer referred to.
+//! 2. Take the catalog's mutex, commit the new entry, swap the names, release the mutex.
+//! 3. Drop the trees that no entry refers to any more.
 //!
-//! The long work of an index build is done before, while statements write ([`crate::index_build`]).
+//! An index build does its long work before, while statements write (`index_build`).
 //!
 //! # Invariants
 //! - A build turn is taken before the latch, and the latch before the mutex, never after.
-//! - A description in the map is what the catalog tree says, but for flags, which only ever run behind the tree, and for what is
-//!   being built, of which the tree knows nothing.
+//! - A description in the map agrees with the catalog tree, with two exceptions. A flag is in the tree before
+//!   it is raised in memory, and an index under construction is in memory only.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use arc_swap::ArcSwap;
 use pando_document::RawDocumentBuf;
@@ -27,26 +32,18 @@ use pando_storage::{
     Begin, BlockingMode, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind, KeyRange,
     SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
-use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock};
+use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 
-use crate::building::BuildEnd;
-use crate::catalog_entry::{self, CATALOG_TREE, Entry, Raising};
-use crate::collection::Parts;
-use crate::index::{RaisedFlags, Truncation};
+use crate::catalog_entry::{self, CATALOG_TREE, Entry};
+use crate::collection::{Collection, Parts};
+use crate::error::{BuildEnd, CatalogError};
+use crate::index::{Index, Truncation};
+use crate::namespace::Namespace;
+use crate::store::Store;
 use crate::tree_layout::tree_options;
-use crate::{CatalogError, Collection, Index, Namespace};
 
 /// All descriptions, by database and collection.
 type Names = BTreeMap<String, BTreeMap<String, Arc<Collection>>>;
-
-/// The engine and the catalog tree in it: what descriptions need to log flags that documents raise.
-pub(crate) struct Store {
-    pub engine: SharedEngine,
-    tree: TreeId,
-    /// Held while the catalog tree and the names change.
-    changing: Mutex<()>,
-    next_number: AtomicU64,
-}
 
 /// What collections there are.
 pub struct Catalog {
@@ -75,10 +72,11 @@ pub(crate) struct Exclusive {
 }
 
 impl Catalog {
-    /// Reads the catalog tree, or makes one in an empty store, and drops trees that nothing refers to. Blocks.
+    /// Reads the catalog tree, or makes one in an empty store, and drops trees that nothing refers to.
+    /// Blocks.
     ///
-    /// In debug builds every call goes through [`CheckedEngine`], which panics at the first broken promise of the contract,
-    /// whoever breaks it.
+    /// In debug builds every call goes through [`CheckedEngine`], which panics at the first broken promise of
+    /// the contract, whoever breaks it.
     pub fn open(engine: SharedEngine) -> Result<Catalog, CatalogError> {
         let engine = if cfg!(debug_assertions) { CheckedEngine::shared(engine) } else { engine };
         let trees: HashMap<String, TreeId> =
@@ -88,12 +86,7 @@ impl Catalog {
             None => engine.create_tree(CATALOG_TREE, &TreeOptions::default())?,
         };
         let next_number = trees.keys().filter_map(|name| number_of(name)).max().unwrap_or(0) + 1;
-        let store = Arc::new(Store {
-            engine,
-            tree,
-            changing: Mutex::new(()),
-            next_number: AtomicU64::new(next_number),
-        });
+        let store = Arc::new(Store::new(engine, tree, next_number));
         let names = read_names(&store, &trees)?;
         drop_orphans(&store, &trees, &names)?;
         Ok(Catalog { store, names: ArcSwap::from_pointee(names) })
@@ -129,8 +122,9 @@ impl Catalog {
         self.names.load().get(database).map(|names| names.values().cloned().collect()).unwrap_or_default()
     }
 
-    /// The collection for a statement that writes. Begin its transaction after the lease, and commit before letting go of it.
-    /// `None` where there is no such collection; `WouldBlock` where somebody holds it alone and the caller must not block.
+    /// The collection for a statement that writes. Begin its transaction after the lease, and commit before
+    /// letting go of it. `None` where there is no such collection; `WouldBlock` where somebody holds it alone
+    /// and the caller must not block.
     pub fn lease(
         &self,
         database: &str,
@@ -201,13 +195,13 @@ impl Catalog {
             build_turn: Arc::default(),
         };
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        self.store.commit_entries(&[], &[&collection])?;
+        commit_entries(&self.store, &[], &[&collection])?;
         self.swap(&[], &[&collection]);
         Ok(collection)
     }
 
-    /// Refuses a new database whose name differs from another's in upper and lower case only: a file system may not tell them
-    /// apart when they are restored into MongoDB.
+    /// Refuses a new database whose name differs from another's in upper and lower case only: a file system
+    /// may not tell them apart when they are restored into MongoDB.
     fn check_case(&self, database: &str) -> Result<(), CatalogError> {
         let names = self.names.load();
         if names.contains_key(database) {
@@ -227,13 +221,15 @@ impl Catalog {
         let alone = self.exclusive(namespace)?;
         {
             let _changing = self.store.changing.lock();
-            self.store.commit_entries(&[namespace], &[])?;
+            commit_entries(&self.store, &[namespace], &[])?;
             self.swap(&[namespace], &[]);
         }
         for building in alone.collection.building() {
             building.ticket.end(BuildEnd::CollectionDropped);
         }
-        self.store.drop_trees(&alone.collection)?;
+        for tree in alone.collection.trees() {
+            self.store.engine.drop_tree(tree)?;
+        }
         Ok(alone.collection)
     }
 
@@ -251,7 +247,7 @@ impl Catalog {
         }
         let parts = Parts { namespace: to.clone(), ..alone.collection.parts() };
         let renamed = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        self.store.commit_entries(&[from], &[&renamed])?;
+        commit_entries(&self.store, &[from], &[&renamed])?;
         self.swap(&[from], &[&renamed]);
         Ok(())
     }
@@ -317,6 +313,30 @@ impl Catalog {
         self.replace(parts)
     }
 
+    /// Replaces a collection's options, and lays out its documents as they say from now on.
+    pub fn change_layout(&self, namespace: &Namespace, options: RawDocumentBuf) -> Result<(), CatalogError> {
+        let tree = self.existing(namespace)?.primary_tree();
+        let layout = tree_options(&options, self.engine().name())?;
+        self.engine().change_tree_options(tree, &layout)?;
+        self.set_options(namespace, options)
+    }
+
+    /// Replaces an index's specification by one that means the same tree, and lays its entries out as it says
+    /// from now on.
+    pub fn change_index_layout(
+        &self,
+        namespace: &Namespace,
+        name: &str,
+        specification: RawDocumentBuf,
+    ) -> Result<(), CatalogError> {
+        let collection = self.existing(namespace)?;
+        let index = collection.index(name);
+        let index = index.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
+        let layout = tree_options(&specification, self.engine().name())?;
+        self.engine().change_tree_options(index.tree(), &layout)?;
+        self.set_index_specification(namespace, name, specification)
+    }
+
     /// Commits and shows a new description of a collection whose latch the caller holds alone.
     pub(crate) fn replace(&self, parts: Parts) -> Result<(), CatalogError> {
         self.replace_with_new(parts, &[])
@@ -326,7 +346,7 @@ impl Catalog {
     pub(crate) fn replace_with_new(&self, parts: Parts, new: &[Arc<Index>]) -> Result<(), CatalogError> {
         let _changing = self.store.changing.lock();
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        let at = self.store.commit_entries(&[], &[&collection])?;
+        let at = commit_entries(&self.store, &[], &[&collection])?;
         for index in new {
             index.set_published(at);
         }
@@ -334,7 +354,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Shows a new description of a collection whose latch the caller holds alone, and which is new only in what is being built.
+    /// Shows a new description of a collection whose latch the caller holds alone, and which is new only in
+    /// what is being built.
     pub(crate) fn show(&self, parts: Parts) -> Arc<Collection> {
         let _changing = self.store.changing.lock();
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
@@ -366,94 +387,23 @@ impl Catalog {
     }
 }
 
-impl Store {
-    /// A new tree with a name that was never used.
-    pub(crate) fn create_tree(
-        &self,
-        kind: &str,
-        options: &TreeOptions,
-    ) -> Result<(String, TreeId), StorageError> {
-        let name = format!("{kind}-{}", self.next_number.fetch_add(1, Ordering::Relaxed));
-        let tree = self.engine.create_tree(&name, options)?;
-        Ok((name, tree))
+/// Writes the entries of collections that changed and removes those that are gone, in one transaction.
+fn commit_entries(
+    store: &Store,
+    gone: &[&Namespace],
+    come: &[&Arc<Collection>],
+) -> Result<CommitTimestamp, StorageError> {
+    let mut transaction = store.engine.begin(Begin::WRITE)?;
+    for namespace in gone {
+        transaction.delete(store.tree, &catalog_entry::key_of(&namespace.to_string()))?;
     }
-
-    /// Writes the entries of collections that changed and removes those that are gone, in one transaction.
-    fn commit_entries(
-        &self,
-        gone: &[&Namespace],
-        come: &[&Arc<Collection>],
-    ) -> Result<CommitTimestamp, StorageError> {
-        let mut transaction = self.engine.begin(Begin::WRITE)?;
-        for namespace in gone {
-            transaction.delete(self.tree, &catalog_entry::key_of(&namespace.to_string()))?;
-        }
-        for collection in come {
-            let entry = catalog_entry::encode(collection, id_truncation(collection), None);
-            transaction.put(
-                self.tree,
-                &catalog_entry::key_of(&collection.namespace().to_string()),
-                entry.as_bytes(),
-            )?;
-        }
-        let receipt = transaction.commit(Durability::Logged)?;
-        self.engine.wait_durable(receipt, Durability::Synced)?;
-        Ok(receipt.timestamp)
+    for collection in come {
+        let entry = catalog_entry::encode(collection, collection.id_truncation(), None);
+        transaction.put(store.tree, &catalog_entry::key_of(collection.full_name()), entry.as_bytes())?;
     }
-
-    /// Logs flags that a document is about to raise in an index, then raises them.
-    pub(crate) fn log_index_flags(
-        &self,
-        collection: &Collection,
-        index: &Index,
-        flags: &RaisedFlags,
-    ) -> Result<(), StorageError> {
-        let _changing = self.changing.lock();
-        if index.lacks(flags) {
-            self.log_entry(collection, id_truncation(collection), Some((index.name(), flags)))?;
-            index.raise(flags);
-        }
-        Ok(())
-    }
-
-    /// Logs that an `_id` was too long for a key, then remembers it.
-    pub(crate) fn log_primary_truncated(&self, collection: &Collection) -> Result<(), StorageError> {
-        let _changing = self.changing.lock();
-        if !collection.is_primary_truncated() {
-            self.log_entry(collection, Truncation::Truncated, None)?;
-            collection.raise_primary_truncated();
-        }
-        Ok(())
-    }
-
-    /// Commits an entry ahead of the document that needs it: commits survive in order, so this one survives if that does.
-    fn log_entry(
-        &self,
-        collection: &Collection,
-        id_truncated: Truncation,
-        raising: Raising<'_>,
-    ) -> Result<(), StorageError> {
-        let entry = catalog_entry::encode(collection, id_truncated, raising);
-        let mut transaction = self.engine.begin(Begin::WRITE)?;
-        transaction.put(
-            self.tree,
-            &catalog_entry::key_of(&collection.namespace().to_string()),
-            entry.as_bytes(),
-        )?;
-        transaction.commit(Durability::None)?;
-        Ok(())
-    }
-
-    fn drop_trees(&self, collection: &Collection) -> Result<(), StorageError> {
-        for tree in collection.trees() {
-            self.engine.drop_tree(tree)?;
-        }
-        Ok(())
-    }
-}
-
-fn id_truncation(collection: &Collection) -> Truncation {
-    if collection.is_primary_truncated() { Truncation::Truncated } else { Truncation::Whole }
+    let receipt = transaction.commit(Durability::Logged)?;
+    store.engine.wait_durable(receipt, Durability::Synced)?;
+    Ok(receipt.timestamp)
 }
 
 /// The number at the end of a tree's name.
@@ -512,7 +462,8 @@ fn parts_of(
     })
 }
 
-/// Drops trees that a crash has left between their creation and their entry, or between their entry's end and theirs.
+/// Drops trees that a crash has left between their creation and their entry, or between their entry's end and
+/// theirs.
 fn drop_orphans(store: &Store, trees: &HashMap<String, TreeId>, names: &Names) -> Result<(), StorageError> {
     let wanted: HashSet<&str> =
         names.values().flat_map(BTreeMap::values).flat_map(|collection| collection.tree_names()).collect();

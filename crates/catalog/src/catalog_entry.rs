@@ -1,4 +1,4 @@
-//! What the catalog tree says of a collection: one BSON document a collection.
+//! The catalog tree's entries: one BSON document for each collection.
 //!
 //! ```text
 //! key    "c/" + database + "." + collection
@@ -7,7 +7,8 @@
 //!                       tree: "index-2", multikey: [bool, …], truncated: bool } ] }
 //! ```
 //!
-//! The specification of an index is the truth about it: definition and description are parsed from it.
+//! `spec` is what the user asked for. `definition` parses the description of an index from it, so no other
+//! field repeats it; only the flags stand beside it.
 
 use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 

@@ -1,4 +1,11 @@
-//! A collection's description: immutable, shared, replaced when an index comes or goes.
+//! A collection's description: immutable and shared. A new one replaces it when an index or an option
+//! changes.
+//!
+//! A description owns the trees, the indexes and the locks of a collection ([`Parts`]). Flags and locks are
+//! shared by all descriptions of one collection, so that a reader of an old one sees the flags that later
+//! documents raise.
+//!
+//! Not here: writing documents (`documents`), scans (`scans`), replacing the description (`catalog`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +19,15 @@ use pando_storage::{
 use parking_lot::{Mutex, RwLock};
 
 use crate::building::BuildingIndex;
-use crate::catalog::Store;
 use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
+use crate::store::Store;
 use crate::{Index, IndexDescription, Namespace, PrimaryKey};
 
 /// Documents in a collection up to which its size is counted, not estimated.
 const COUNTED_MAX: u64 = 1000;
 
-/// Bytes and entries of a collection: counted if there are few, otherwise as the engine's directories estimate them.
+/// Bytes and entries of a collection: counted if there are few, otherwise as the engine's directories
+/// estimate them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionSize {
     /// Documents.
@@ -28,8 +36,8 @@ pub struct CollectionSize {
     pub data_bytes: u64,
     /// Bytes that the documents take on the device.
     pub storage_bytes: u64,
-    /// Bytes that each index takes on the device, by name, `_id_` first. The primary key is part of the documents, so
-    /// `_id_` takes none of its own.
+    /// Bytes that each index takes on the device, by name, `_id_` first. The primary key is part of the
+    /// documents, so `_id_` takes none of its own.
     pub index_bytes: Vec<(String, u64)>,
 }
 
@@ -52,9 +60,11 @@ pub(crate) struct Parts {
     /// Whether some `_id` was too long for a key; shared with later descriptions.
     pub primary_truncated: Arc<AtomicBool>,
     pub indexes: Vec<Arc<Index>>,
-    /// Indexes that are being built: statements that write note their changes for them, readers know nothing of them.
+    /// Indexes that are being built: statements that write note their changes for them, readers know nothing
+    /// of them.
     pub building: Vec<Arc<BuildingIndex>>,
-    /// Held shared by each statement that writes, alone by whoever changes the description; shared with later descriptions.
+    /// Held shared by each statement that writes, alone by whoever changes the description; shared with later
+    /// descriptions.
     pub latch: Arc<RwLock<()>>,
     /// Held through a whole index build, taken before the latch; shared with later descriptions.
     pub build_turn: Arc<Mutex<()>>,
@@ -120,8 +130,8 @@ impl Collection {
         self.describe(|_| true)
     }
 
-    /// All indexes as a planner sees them, `_id_` first. The snapshot is the transaction's, which has begun before: an index that
-    /// was published later has not all entries for it.
+    /// All indexes as a planner sees them, `_id_` first. The snapshot is the transaction's, which has begun
+    /// before: an index that was published later has not all entries for it.
     pub fn describe_indexes_at(&self, snapshot: SnapshotTimestamp) -> Vec<IndexDescription> {
         self.describe(|index| index.is_usable_at(snapshot))
     }
@@ -135,18 +145,13 @@ impl Collection {
     }
 
     fn describe_primary(&self) -> IndexDescription {
-        let truncated = if self.parts.primary_truncated.load(Ordering::Acquire) {
-            Truncation::Truncated
-        } else {
-            Truncation::Whole
-        };
         IndexDescription {
             name: "_id_".to_owned(),
             fields: vec![IndexField { path: "_id".to_owned(), direction: Direction::Ascending }],
             unique: Uniqueness::Unique,
             sparse: Sparseness::Dense,
             multikey: vec![Multikey::No],
-            truncated,
+            truncated: self.id_truncation(),
             hidden: Visibility::Visible,
             specification: doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw(),
         }
@@ -217,6 +222,11 @@ impl Collection {
 
     pub(crate) fn is_primary_truncated(&self) -> bool {
         self.parts.primary_truncated.load(Ordering::Acquire)
+    }
+
+    /// Whether some `_id` was too long for a key.
+    pub(crate) fn id_truncation(&self) -> Truncation {
+        if self.is_primary_truncated() { Truncation::Truncated } else { Truncation::Whole }
     }
 
     pub(crate) fn raise_primary_truncated(&self) {

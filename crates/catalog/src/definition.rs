@@ -1,5 +1,7 @@
-//! From an index specification to its definition. Requests are checked with MongoDB's words in `commands`; this reads what
-//! was checked there, and what stands in the catalog tree.
+//! The definition of an index, parsed from its specification.
+//!
+//! `commands` checks a request's specification and answers in MongoDB's words. This parser reads such a
+//! checked specification, and the specifications in the catalog tree.
 
 use pando_document::{Number, RawDocument, RawValue};
 use pando_keyorder::Direction;
@@ -8,8 +10,8 @@ use crate::IndexDescription;
 use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
 
 impl IndexDescription {
-    /// The definition of a specification: `key`, `name`, and `unique`, `sparse`, `hidden` where they are true. `Err` says what
-    /// is wrong.
+    /// The definition of a specification: `key`, `name`, and `unique`, `sparse`, `hidden` where they are
+    /// true. `Err` says what is wrong.
     pub fn from_specification(specification: &RawDocument) -> Result<IndexDescription, String> {
         definition_of(specification)
     }

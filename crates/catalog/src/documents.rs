@@ -1,15 +1,21 @@
-//! Writing documents: the document and its index entries, in one transaction.
+//! Writes of documents: a document and its index entries change in one transaction.
 //!
 //! # Steps of a write
-//! 1. The primary key is checked (insert) or known (replace, remove).
-//! 2. Each index's keys before and after are derived; flags that they raise are logged first ([`crate::Catalog`]).
-//! 3. The entries that differ are removed and put; a unique index is asked whether another document has the key.
-//! 4. The document itself is put or removed. Its primary key carries the intent that keeps other writers away, so entries of
-//!    indexes that are not unique go in blind.
+//! 1. Check that the primary key is free (insert). Replace and remove know it.
+//! 2. Derive each index's keys before and after, and log the flags that they raise (`flag_log`).
+//! 3. Remove and put the entries that differ. A unique index is first asked whether another document has the
+//!    key.
+//! 4. Put or remove the document.
 //!
-//! What an index is to have that is being built is noted for the build ([`crate::building`]); uniqueness is not checked for it.
+//! The document's primary key carries the intent that keeps other writers of the document away. Entries of
+//! indexes that are not unique end with that key, so they need neither a read nor an intent of their own.
 //!
-//! A statement that fails half way leaves writes in the transaction: the caller takes a savepoint first and rolls back to it.
+//! An index under construction gets its changes recorded for the build (`building`), without a check of
+//! uniqueness.
+//!
+//! # Not here
+//! Rollback: a statement that fails half way leaves writes in the transaction. The caller takes a savepoint
+//! first.
 
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_storage::{BlockingMode, Transaction};
@@ -42,7 +48,7 @@ impl Collection {
             return Err(duplicate_id(id));
         }
         if key.is_cut() && !self.is_primary_truncated() {
-            self.store.log_primary_truncated(self)?;
+            self.log_primary_truncated()?;
         }
         for target in self.targets() {
             for entry_key in &self.derive(target, document)? {
@@ -106,7 +112,7 @@ impl Collection {
         let flags = with_truncation(derived.flags, &derived.keys);
         if index_keys::raises_any(&flags) && index.lacks(&flags) {
             match target {
-                Target::Ready(index) => self.store.log_index_flags(self, index, &flags)?,
+                Target::Ready(index) => self.log_index_flags(index, &flags)?,
                 Target::Building(building) => building.raise(&flags),
             }
         }

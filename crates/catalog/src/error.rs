@@ -1,9 +1,9 @@
-//! Errors of the catalog. `commands` maps each to MongoDB's code and words; no code is known here.
+//! Errors of the catalog: names, collections and indexes, documents. `commands` chooses MongoDB's code for
+//! each.
 
 use pando_document::{DocumentError, RawDocumentBuf};
 use pando_storage::StorageError;
 
-use crate::building::BuildEnd;
 use crate::expansion::ExpansionError;
 
 /// A name that cannot be a namespace.
@@ -128,6 +128,24 @@ pub enum CatalogError {
     /// The engine said no.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+/// Why a build was ended from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildEnd {
+    /// Its collection is gone.
+    CollectionDropped,
+    /// One of its indexes was dropped.
+    IndexDropped,
+}
+
+impl std::fmt::Display for BuildEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            BuildEnd::CollectionDropped => "collection dropped",
+            BuildEnd::IndexDropped => "dropIndexes command",
+        })
+    }
 }
 
 /// Why a document could not be written.

@@ -1,23 +1,32 @@
-//! What several paths come to in one document, arrays gone through: the keys of an index and of a sort.
+//! Expansion of paths through arrays: the values of several paths in one document, for the keys of an index
+//! or a sort.
 //!
 //! # Terms
-//! - *End*: what a path comes to in one place of the document: a value, an empty array, or nothing.
-//! - *Combination*: one end for each path. A document without arrays has one.
+//! - *End*: the result of one path in one place of the document: a value, an empty array, or nothing.
+//! - *Combination*: one end for each path. A document without arrays has one combination.
 //!
 //! # Rules (observed on MongoDB 6.0)
-//! 1. An array on a path gives a combination for each of its elements. Paths through the same array (`a.b` and `a.c` through
-//!    `a`) go through it together; paths through two different arrays have no meaning and are refused.
-//! 2. An array at the end of a path gives its elements, and is not gone into twice: `[[1]]` gives `[1]`.
-//! 3. A path that meets an array with an index next (`a.0`) goes to that element, where it is there, whichever element the
-//!    other paths are at. An array that the path reaches so at its end is one value, unless it is empty. If an element
-//!    of the array is a document with that number as a name, the path is ambiguous and the document refused.
-//! 4. Elements that are no documents have no fields; an array within an array is not gone through.
+//! 1. An array on a path gives a combination for each of its elements. Paths through the same array (`a.b`
+//!    and `a.c` through `a`) go through it together. Paths through two different arrays are refused:
+//!    *parallel arrays*.
+//! 2. An array at the end of a path gives its elements, but not the elements of an element: `[[1]]` gives
+//!    `[1]`.
+//! 3. An index behind an array (`a.0`) leads to that element, if it exists, whichever element the other paths
+//!    are at. An array reached by an index at the end of a path is one value, unless it is empty. If an
+//!    element of the array is a document with that number as a field name, the path is ambiguous, and the
+//!    document is refused.
+//! 4. Elements that are no documents have no fields. A path does not go through an array within an array.
+//!
+//! # Worked example
+//! `{a: [{b: 1, c: 2}, {b: 3}], d: 9}` with the paths `a.b`, `a.c`, `d` has the combinations `(1, 2, 9)` and
+//! `(3, nothing, 9)`.
 //!
 //! # Steps, for one level of expansion
-//! 1. Walk each path down through documents until it ends, leads nowhere, or meets an array.
-//! 2. If none met an array: the combination is complete.
-//! 3. If all that met one met the same: for each element, put the element in its place and go back to step 1.
-//! 4. Otherwise: parallel arrays.
+//! 1. Follow each path through documents until it ends, leads nowhere, or meets an array.
+//! 2. If no path met an array, the combination is complete.
+//! 3. If all paths that met an array met the same, put each of its elements in its place, and go back to step
+//!    1.
+//! 4. Otherwise the arrays are parallel.
 
 use pando_document::{DocumentError, RawArray, RawDocument, RawValue};
 
@@ -74,7 +83,8 @@ pub fn end_without_arrays<'d>(
     }
 }
 
-/// Gives every combination of the paths' ends to `emit`, and the places of paths that went through an array to `multiply`.
+/// Gives every combination of the paths' ends to `emit`, and the places of paths that went through an array
+/// to `multiply`.
 ///
 /// `E` is the caller's error.
 pub fn expand<'d, E: From<ExpansionError>>(

@@ -1,4 +1,9 @@
-//! An index: what it is made of, and what it has learnt of the documents that it holds.
+//! An index: its definition, its tree, and the flags that documents raise.
+//!
+//! A *flag* records a fact about the documents that plans must know: a field met an array (*multikey*), or a
+//! key was too long and was cut (*truncated*). Flags are raised and never taken back.
+//!
+//! Not here: logging a flag before it is raised (`flag_log`), building an index (`index_build`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -100,10 +105,12 @@ impl IndexDescription {
     }
 }
 
-/// A secondary index of a collection: its definition, its tree, and the flags that documents set as they come.
+/// A secondary index of a collection: its definition, its tree, and the flags that documents set as they
+/// come.
 ///
-/// Flags are only ever raised, and are raised (and logged) before the commit of the document that raises them. A reader
-/// that takes its snapshot first and reads the flags afterwards therefore never misses an array that it can see.
+/// Flags are only ever raised, and are raised (and logged) before the commit of the document that raises
+/// them. A reader that takes its snapshot first and reads the flags afterwards therefore never misses an
+/// array that it can see.
 #[derive(Debug)]
 pub struct Index {
     definition: IndexDescription,

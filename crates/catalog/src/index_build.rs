@@ -1,23 +1,28 @@
-//! Building indexes over documents that are there already, while statements go on reading and writing them.
+//! Index builds over existing documents, while statements go on reading and writing them.
 //!
 //! # Steps
-//! 1. *Announce*: for an instant the collection is taken alone. From then on statements that write note what they change of the new
-//!    indexes in trees of changes ([`crate::building`]); a snapshot begun in that instant has all that they will not note.
-//! 2. *Scan*: documents are read from that snapshot, their entries sorted in memory that the engine
-//!    [lends](pando_storage::Engine::lend_memory) ([`crate::sorter`]).
-//! 3. *Load*: the sorted entries become full leaves, without log and buffers ([`Engine::load`](pando_storage::Engine::load)).
-//! 4. *Catch up*: writers are handed new trees of changes, the old ones are worked in; again, until few changes come meanwhile.
-//! 5. *Publish*: the collection is taken alone again, the last changes are worked in, and the description with the new indexes is
-//!    committed. Readers see them from here on.
+//! 1. *Announce*: take the collection alone for an instant, and begin a snapshot. From then on, statements
+//!    that write record their changes of the new indexes in trees of changes (`building`). The snapshot has
+//!    everything before.
+//! 2. *Scan*: read the documents of the snapshot, and sort their entries (`sorter`) in memory that the engine
+//!    [lends](pando_storage::Engine::lend_memory).
+//! 3. *Load*: write the sorted entries as full leaves, without log and buffers
+//!    ([`Engine::load`](pando_storage::Engine::load)).
+//! 4. *Catch up*: give writers new trees of changes, apply the old ones to the indexes, and repeat until few
+//!    changes come during a round.
+//! 5. *Publish*: take the collection alone again, apply the last changes, and commit the description with the
+//!    new indexes. Readers see them from here on.
 //!
 //! # Unique indexes
-//! Until step 5 nobody is told of a duplicate: the build fails where it finds one. It compares the entries of step 2, and the
-//! state after each round of step 4, which is the collection's at the moment of the hand-over. So it fails only where two
-//! documents did have one key at one of these moments.
+//! A statement that writes is told of no duplicate before step 5. The build looks for duplicates itself:
+//! among the entries of step 2, and after each round of step 4. The state after a round is that of the
+//! collection when the round began. So the build fails only if two documents had one key at one of these
+//! moments.
 //!
 //! # Crashes and failures
-//! Only step 5 writes to the catalog. A crash before it leaves trees that nothing refers to, and the next start drops them: there
-//! is no half index, and the build is not resumed. A failure, a dropped collection or a dropped index does the same at once.
+//! Only step 5 writes to the catalog. A crash before it leaves trees that no entry refers to, and the next
+//! start drops them: the build is not resumed. A failure, a dropped collection or a dropped index drops the
+//! trees at once.
 
 mod changes;
 mod entries;
@@ -34,30 +39,31 @@ use parking_lot::{ArcMutexGuard, RawMutex};
 
 use self::changes::Changes;
 use self::entries::Entries;
-use crate::building::{BuildEnd, BuildTicket, BuildingIndex, entry_under_construction};
+use crate::building::{BuildTicket, BuildingIndex, entry_under_construction};
 use crate::catalog::Exclusive;
 use crate::documents::with_truncation;
+use crate::error::BuildEnd;
 use crate::index_keys;
 use crate::sorter::Sorter;
 use crate::tree_layout::tree_options;
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
 
-/// Memory that all sorters of one build want. They get what the engine lends.
+/// Memory that all sorters of one build ask for together. The engine lends what it can.
 const SORT_BYTES_MAX: usize = 64 << 20;
-/// How often the log says how far a build has got.
+/// How often the log reports the progress of a build.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
-/// How many documents or entries pass between two looks whether the build was ended.
-const LOOK_EVERY: u64 = 256;
-/// So few changes are worked in while writers wait: some ten milliseconds.
-const LAST_CHANGES: u64 = 2_000;
-/// After so many rounds writers are faster than the build, and have to wait for the rest.
+/// Documents or entries between two checks whether the build was ended.
+const CHECK_EVERY: u64 = 256;
+/// Most changes that are applied while writers wait: some ten milliseconds of work.
+const LAST_CHANGES_MAX: u64 = 2_000;
+/// Most rounds of catching up. Writers that are faster than the build wait after the last one.
 const ROUNDS_MAX: u32 = 12;
-/// Changes that are worked in by one transaction.
-const CHANGES_A_COMMIT: u64 = 5_000;
+/// Changes that one transaction applies.
+const CHANGES_PER_COMMIT: u64 = 5_000;
 
 impl Catalog {
-    /// Builds indexes and adds them to the collection, all or none, while others go on reading and writing. Blocks until all
-    /// are built, and before that until no other build of the collection is under way.
+    /// Builds indexes and adds them to the collection, all or none, while others go on reading and writing.
+    /// Blocks until all are built, and before that until no other build of the collection is under way.
     pub fn create_indexes(
         &self,
         namespace: &Namespace,
@@ -66,8 +72,8 @@ impl Catalog {
         self.index_build_turn(namespace)?.create(descriptions)
     }
 
-    /// Waits until no other build of the collection is under way, and keeps others from beginning. Look at what indexes there
-    /// are afterwards: they do not become more while this is held.
+    /// Waits until no other build of the collection is under way, and keeps others from beginning. No index
+    /// is added while this is held, so a caller that wants to know which exist looks afterwards.
     pub fn index_build_turn(&self, namespace: &Namespace) -> Result<IndexBuildTurn<'_>, CatalogError> {
         loop {
             let found = self.existing(namespace)?;
@@ -80,7 +86,7 @@ impl Catalog {
     }
 }
 
-/// The right to build indexes of one collection.
+/// The right to build indexes of one collection, held by one caller at a time.
 pub struct IndexBuildTurn<'c> {
     catalog: &'c Catalog,
     namespace: Namespace,
@@ -97,7 +103,7 @@ impl IndexBuildTurn<'_> {
             indexes: Vec::with_capacity(descriptions.len()),
             scratch: Vec::new(),
             is_published: false,
-            said: Instant::now(),
+            reported: Instant::now(),
         };
         build.run(descriptions)
     }
@@ -112,8 +118,8 @@ struct Build<'b> {
     /// Trees that go at the end, however it ends.
     scratch: Vec<TreeId>,
     is_published: bool,
-    /// When the log was last told how far the build is.
-    said: Instant,
+    /// When the log last reported progress.
+    reported: Instant,
 }
 
 impl Build<'_> {
@@ -131,7 +137,8 @@ impl Build<'_> {
         tracing::info!(collection = %self.namespace, indexes = ?self.names(), "building indexes");
         let lent = self.catalog.engine().lend_memory(SORT_BYTES_MAX);
         let mut sorters = self.scan(&collection, &*snapshot, lent.bytes())?;
-        // What is sorted further does not look at documents: room that others free is not kept for it.
+        // The rest of the sort reads no documents. A snapshot kept open would keep old versions from being
+        // reclaimed.
         snapshot.rollback();
         self.finish(&mut sorters)?;
         let entries: Vec<u64> = sorters.iter().map(Sorter::len).collect();
@@ -167,7 +174,7 @@ impl Build<'_> {
         Ok(is_empty)
     }
 
-    /// Has writers note their changes, and begins the snapshot that has all before. See the module's head.
+    /// Has writers record their changes, and begins the snapshot that has everything before: step 1.
     fn announce(&mut self) -> Result<(Arc<Collection>, Box<dyn Transaction>), CatalogError> {
         let building = self.new_changes()?;
         let alone = self.catalog.exclusive(self.namespace)?;
@@ -189,7 +196,7 @@ impl Build<'_> {
         Ok(building)
     }
 
-    /// Reads all documents and sorts their entries in so much memory.
+    /// Reads all documents, and sorts their entries within `memory` bytes.
     fn scan(
         &mut self,
         collection: &Collection,
@@ -205,10 +212,10 @@ impl Build<'_> {
         scanned.map(|()| sorters)
     }
 
-    /// Sorts what there is, and what was put out.
+    /// Sorts the entries in memory, and reduces the runs to as many as one merge reads.
     fn finish(&mut self, sorters: &mut [Sorter]) -> Result<(), CatalogError> {
-        let (store, mut look) = (self.catalog.store(), || self.ticket.check());
-        let finished = sorters.iter_mut().try_for_each(|sorter| sorter.finish(store, &mut look));
+        let (store, mut check) = (self.catalog.store(), || self.ticket.check());
+        let finished = sorters.iter_mut().try_for_each(|sorter| sorter.finish(store, &mut check));
         self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
         finished
     }
@@ -235,9 +242,9 @@ impl Build<'_> {
                 }
             }
             documents += 1;
-            if documents.is_multiple_of(LOOK_EVERY) {
+            if documents.is_multiple_of(CHECK_EVERY) {
                 self.ticket.check()?;
-                if self.is_time_to_speak() {
+                if self.is_time_to_report() {
                     tracing::info!(collection = %self.namespace, indexes = ?self.names(), documents, expected, "building indexes: reading documents");
                 }
             }
@@ -250,15 +257,15 @@ impl Build<'_> {
         let index = Arc::clone(&self.indexes[at]);
         let reader = self.catalog.begin(Begin::READ)?;
         let (catalog, total, mut count) = (self.catalog, sorter.len(), 0);
-        let mut look = || {
-            count += LOOK_EVERY;
+        let mut check = || {
+            count += CHECK_EVERY;
             self.ticket.check()?;
-            if self.is_time_to_speak() {
+            if self.is_time_to_report() {
                 tracing::info!(collection = %self.namespace, index = index.name(), entries = count, total, "building indexes: writing entries");
             }
             Ok(())
         };
-        let mut entries = Entries::new(&index, sorter.merge(&*reader)?, &mut look);
+        let mut entries = Entries::new(&index, sorter.merge(&*reader)?, &mut check);
         let loaded = catalog.engine().load(index.tree(), &mut entries, LoadDurability::Durable);
         match (entries.into_failure(), loaded) {
             (Some(failure), _) => Err(failure),
@@ -267,15 +274,15 @@ impl Build<'_> {
         }
     }
 
-    /// Works in what writers have noted, until the rest is little, and publishes.
+    /// Applies the changes that writers have recorded, until few are left, and publishes.
     fn catch_up(&mut self) -> Result<(), CatalogError> {
         for round in 0..ROUNDS_MAX {
             let collection = self.catalog.existing(self.namespace)?;
             let noted: u64 = self.mine(&collection)?.iter().map(|building| building.noted()).sum();
-            if noted <= LAST_CHANGES {
+            if noted <= LAST_CHANGES_MAX {
                 break;
             }
-            tracing::info!(collection = %self.namespace, indexes = ?self.names(), round, noted, "building indexes: working in changes");
+            tracing::info!(collection = %self.namespace, indexes = ?self.names(), round, noted, "building indexes: applying changes");
             let fresh = self.new_changes()?;
             let before = {
                 let alone = self.catalog.exclusive(self.namespace)?;
@@ -287,20 +294,20 @@ impl Build<'_> {
                 before
             };
             for building in &before {
-                self.work_in(building)?;
-                // Only room: where it fails, the end of the build tries again.
+                self.apply_changes(building)?;
+                // A failure costs only space, and the end of the build tries again.
                 let _dropped = self.catalog.engine().drop_tree(building.changes);
             }
         }
         let alone = self.catalog.exclusive(self.namespace)?;
         for building in self.mine(&alone.collection)? {
-            self.work_in(&building)?;
+            self.apply_changes(&building)?;
         }
         self.publish(&alone)
     }
 
-    /// Puts all changes of one tree into the index. Nobody writes to either.
-    fn work_in(&self, building: &BuildingIndex) -> Result<(), CatalogError> {
+    /// Applies all changes of one tree to its index. No statement writes to either.
+    fn apply_changes(&self, building: &BuildingIndex) -> Result<(), CatalogError> {
         let reader = self.catalog.begin(Begin::READ)?;
         let mut cursor = Cursor::new(building.changes, KeyRange::all(), Direction::Forward);
         let mut transaction = self.catalog.begin(Begin::WRITE)?;
@@ -311,9 +318,10 @@ impl Build<'_> {
         {
             changes.take(&mut *transaction, key, value)?;
             count += 1;
-            if count.is_multiple_of(CHANGES_A_COMMIT) {
+            if count.is_multiple_of(CHANGES_PER_COMMIT) {
                 self.ticket.check()?;
-                // One after the other: a snapshot begun before the commit would not have it.
+                // The next transaction begins after the commit: an earlier snapshot would not have its
+                // writes.
                 transaction.commit(Durability::None)?;
                 transaction = self.catalog.begin(Begin::WRITE)?;
             }
@@ -353,10 +361,10 @@ impl Build<'_> {
         }
     }
 
-    fn is_time_to_speak(&mut self) -> bool {
-        let is_time = self.said.elapsed() >= PROGRESS_EVERY;
+    fn is_time_to_report(&mut self) -> bool {
+        let is_time = self.reported.elapsed() >= PROGRESS_EVERY;
         if is_time {
-            self.said = Instant::now();
+            self.reported = Instant::now();
         }
         is_time
     }

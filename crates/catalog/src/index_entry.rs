@@ -1,4 +1,4 @@
-//! The bytes of an index entry, as they stand in an engine.
+//! The bytes of an index entry in an engine.
 //!
 //! ```text
 //! not unique   key:   field bytes | primary key
@@ -7,23 +7,29 @@
 //!                     0x01 | u16 LE length of field bytes    the field bytes were cut
 //! unique       key:   field bytes
 //!              value: u16 LE length of primary key | primary key | type bits
-//!                     the field bytes were cut to exactly FIELD_BYTES_MAX: their first bytes and a hash of the whole
 //! ```
 //!
-//! A unique index keeps the primary key in the value, so that the engine's own rule "the first to update a key wins" is the
-//! rule of uniqueness, and the check is one `get` (see docs/decisions/0004-unique-index-entries.md).
+//! Field bytes longer than [`FIELD_BYTES_MAX`] are *cut* to exactly that length: their first bytes and a hash
+//! of the whole.
 //!
-//! Each part of the field bytes ends where its encoding ends ([`pando_keyorder::parts_length`]), which is how an entry is taken
-//! apart again.
+//! A unique index keeps the primary key in the value. The engine's rule "the first to update a key wins" is
+//! then the rule of uniqueness, and the check is one `get` (docs/decisions/0005-unique-index-entries.md).
+//!
+//! The encoding of each field says where it ends ([`pando_keyorder::parts_length`]); so the reader of a key
+//! finds the primary key behind the fields.
 
 use pando_keyorder::Direction;
 use pando_storage::KEY_BYTES_MAX;
 
 use crate::index::{Truncation, Uniqueness};
-use crate::primary_key::{PRIMARY_KEY_BYTES_MAX, cut};
+use crate::primary_key::{HASH_BYTES, PRIMARY_KEY_BYTES_MAX, cut};
 
-/// Longest field bytes in an entry: with the longest primary key behind them they fill the longest storage key.
+/// Longest field bytes in an entry: with the longest primary key behind them they fill the longest storage
+/// key.
 pub const FIELD_BYTES_MAX: usize = KEY_BYTES_MAX - PRIMARY_KEY_BYTES_MAX;
+
+/// Bytes of cut field bytes that are their own first bytes; the hash follows.
+pub const CUT_PREFIX_BYTES: usize = FIELD_BYTES_MAX - HASH_BYTES;
 
 const TYPE_BITS_FOLLOW: u8 = 0;
 const FIELDS_WERE_CUT: u8 = 1;

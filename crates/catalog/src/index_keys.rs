@@ -1,18 +1,17 @@
-//! Which keys a document has in an index: pure, from the document and the index's fields alone.
-//!
-//! # Terms
-//! - *Field value*: what one indexed path comes to in one place of the document, as [`crate::expansion`] has it. A path that
-//!   leads nowhere gives null; a path that ends at an empty array gives a key of its own, which sorts before null.
+//! The keys of a document in an index: a pure function of the document and the index's fields.
 //!
 //! # Steps
-//! 1. Go through the arrays on the paths together: one combination of field values for each element.
-//! 2. Encode each combination, field by field; a sparse index leaves out the one in which nothing is there.
+//! 1. Expand the paths of the fields through the document's arrays ([`crate::expansion`]): one combination of
+//!    values for each element. A path that leads nowhere gives null. A path that ends at an empty array gives
+//!    a key of its own, which sorts before null.
+//! 2. Encode each combination, field by field. A sparse index leaves out a combination without any value.
 //!
 //! # Worked example
-//! `{a: [{b: 1, c: 2}, {b: 3}], d: 9}` in the index `{a.b: 1, a.c: 1, d: 1}` has the keys `(1, 2, 9)` and `(3, null, 9)`.
+//! `{a: [{b: 1, c: 2}, {b: 3}], d: 9}` in the index `{a.b: 1, a.c: 1, d: 1}` has the keys `(1, 2, 9)` and
+//! `(3, null, 9)`.
 //!
 //! # Invariants
-//! - Keys come out sorted and each once.
+//! - The keys are sorted, and each stands once.
 //! - A document has at least one key, unless the index is sparse and the document has none of its fields.
 
 use pando_document::{RawDocument, RawValue};

@@ -1,28 +1,54 @@
 //! Namespaces, collections and indexes: the one owner of "a document and its index entries change together".
 //!
 //! The catalog turns documents into the ordered byte keys of the [storage contract](pando_storage) and back:
-//! - A collection is a *primary tree*: the document's primary key (order-preserving bytes of `_id`) → the whole document.
-//!   A point query by `_id` therefore reads one page, where an index over a heap reads two.
-//! - A secondary index is a tree of its own, see [`index_entry`]: field bytes and primary key → the type bits that
-//!   order-preserving bytes lose. Inserting an entry needs no read.
-//! - What exists is written in the *catalog tree*, one BSON entry a collection, see [`catalog_entry`].
+//! - A collection is a *primary tree*: its key is the document's primary key (order-preserving bytes of
+//!   `_id`), its value the whole document. A point query by `_id` therefore reads one page, where an index
+//!   over a heap reads two.
+//! - A secondary index is a tree of its own ([`index_entry`]). Its key is the field bytes and the primary
+//!   key. Its value is the type bits that order-preserving bytes lose. The insert of an entry needs no read.
+//! - The *catalog tree* has one BSON entry for each collection ([`catalog_entry`]).
 //!
 //! # The life of an insert
-//! 1. [`Catalog::lease`] gives the collection's description of this moment, and keeps it from changing while it is held.
+//! 1. [`Catalog::lease`] gives the collection's current description, and keeps it from changing while it is
+//!    held.
 //! 2. [`Catalog::begin`] gives a transaction.
-//! 3. [`Collection::insert`] checks that the primary key is free, derives the index entries ([`index_keys`]), and puts all of
-//!    them in the transaction's write set.
-//! 4. The caller commits, then lets go of the lease.
+//! 3. [`Collection::insert`] checks that the primary key is free, derives the index entries ([`index_keys`]),
+//!    and puts all of them into the transaction's write set.
+//! 4. The caller commits, and then drops the lease.
+//!
+//! # Rooms
+//! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
+//!
+//! ```arrows
+//! namespace -> error
+//! error -> expansion
+//! definition -> index
+//! index_entry -> primary_key
+//! building -> index_entry, index_keys
+//! collection -> building, primary_key, store
+//! catalog_entry -> collection, definition
+//! flag_log -> catalog_entry, collection
+//! tree_layout -> collection
+//! scans -> collection, index_entry
+//! documents -> building, collection, index_entry, index_keys, primary_key
+//! verify -> collection, index_entry, index_keys, primary_key
+//! sorter -> store
+//! catalog -> catalog_entry, collection, definition, store, tree_layout
+//! index_build -> building, catalog, collection, documents, index_entry, index_keys, sorter, tree_layout
+//! leaves: error, expansion, index, namespace
+//! ```
 //!
 //! # Invariants
-//! - Every document has, in each index, exactly the entries that [`index_keys`] derives from it, and no entry is without its
-//!   document; `verify` checks it.
-//! - A tree is created before the catalog entry that refers to it is committed, and dropped after the entry is gone, so a
-//!   crash leaves at worst a tree that nothing refers to; [`Catalog::open`] drops those.
+//! - Every document has, in each index, exactly the entries that [`index_keys`] derives from it. No entry is
+//!   without its document. [`verify_collection`] checks both.
+//! - A tree is created before the catalog entry that refers to it is committed, and dropped after the entry
+//!   is gone. A crash therefore leaves at worst a tree that no entry refers to. [`Catalog::open`] drops such
+//!   trees.
 //! - The latch of a collection is taken before the catalog's own mutex, never after.
 //!
 //! # Not here
-//! What a filter or an update means (crate `query`); error codes and requests (crate `commands`); pages and logs (engines).
+//! The meaning of filters and updates (crate `query`), error codes and requests (crate `commands`), pages and
+//! logs (engines).
 
 mod building;
 mod catalog;
@@ -32,6 +58,7 @@ mod definition;
 mod documents;
 mod error;
 pub mod expansion;
+mod flag_log;
 mod index;
 mod index_build;
 pub mod index_entry;
@@ -40,13 +67,13 @@ mod namespace;
 mod primary_key;
 mod scans;
 mod sorter;
+mod store;
 mod tree_layout;
 mod verify;
 
-pub use building::BuildEnd;
 pub use catalog::{Catalog, Lease};
 pub use collection::{Collection, CollectionSize};
-pub use error::{CatalogError, NameError, WriteError};
+pub use error::{BuildEnd, CatalogError, NameError, WriteError};
 pub use index::{
     Index, IndexDescription, IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility,
 };

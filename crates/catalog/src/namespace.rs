@@ -1,11 +1,12 @@
-//! `database.collection`: the name of a collection, and what may stand in it.
+//! The name of a collection, `database.collection`, and the rules for it.
 //!
 //! MongoDB checks names in three steps, each stricter than the one before:
 //!
-//! 1. A name can be asked for ([`Namespace::new`]): dropping `a$b` finds no such collection, which is an answer.
-//! 2. A name can be read ([`Namespace::check_readable`]): no `$` in it.
-//! 3. A name can be written to, and so created ([`Namespace::check_writable`]): not too long, and none of the names beginning
-//!    with `system.` but those that MongoDB gives a meaning.
+//! 1. A name can be asked for ([`Namespace::new`]): a drop of `a$b` finds no such collection, which is an
+//!    answer.
+//! 2. A name can be read ([`Namespace::check_readable`]): it has no `$`.
+//! 3. A name can be written to, and so created ([`Namespace::check_writable`]): it is not too long. If it
+//!    begins with `system.`, it is one of the names that MongoDB gives a meaning.
 
 use std::fmt;
 

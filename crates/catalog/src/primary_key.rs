@@ -1,8 +1,9 @@
 //! The primary key of a document: order-preserving bytes of its `_id`.
 //!
 //! A key stands in the primary tree and at the end of every index entry, so it is kept short: at most
-//! [`PRIMARY_KEY_BYTES_MAX`] bytes. A longer one is its first bytes and a 128-bit hash (xxh3) of the whole; order among such
-//! keys with the same first bytes is lost, which the collection remembers as [`Truncation::Truncated`](crate::Truncation) of `_id_`.
+//! [`PRIMARY_KEY_BYTES_MAX`] bytes. A longer key is *cut*: its first bytes, and a 128-bit hash (xxh3) of the
+//! whole. Cut keys with the same first bytes lose their order. The collection records that a key was cut
+//! ([`Truncation::Truncated`](crate::Truncation) of `_id_`), so that plans check and sort again.
 
 use pando_document::RawValue;
 use pando_keyorder::{Direction, TypeBits};
@@ -20,6 +21,9 @@ pub struct PrimaryKey {
 }
 
 impl PrimaryKey {
+    /// Bytes of a cut key that are the key's own first bytes; the hash follows.
+    pub const CUT_PREFIX_BYTES: usize = PRIMARY_KEY_BYTES_MAX - HASH_BYTES;
+
     /// The key of an `_id`.
     pub fn of(id: RawValue<'_>) -> PrimaryKey {
         let mut bytes = Vec::with_capacity(24);

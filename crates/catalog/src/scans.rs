@@ -1,4 +1,4 @@
-//! Scans of documents and of index entries, as the executor steps through them.
+//! Scans of documents and of index entries. The executor steps through them one by one.
 
 use std::sync::Arc;
 
@@ -69,8 +69,8 @@ impl Collection {
         DocumentScan { cursor: Cursor::new(self.primary_tree(), range, direction) }
     }
 
-    /// A scan of the entries of an index whose keys (field bytes, and primary key behind them where the index is not
-    /// unique) lie in a range.
+    /// A scan of the entries of an index whose keys (field bytes, and primary key behind them where the index
+    /// is not unique) lie in a range.
     pub fn scan_index(&self, index: &Arc<Index>, range: KeyRange, direction: Direction) -> IndexScan {
         IndexScan { cursor: Cursor::new(index.tree(), range, direction), index: Arc::clone(index) }
     }

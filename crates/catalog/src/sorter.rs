@@ -1,14 +1,15 @@
-//! Sorts more entries than memory holds: runs that were sorted in memory wait in trees of their own, and are merged.
+//! A sorter for more entries than memory holds: an external merge sort whose runs are trees.
 //!
-//! 1. Entries gather in one arena. When it is full they are sorted and loaded into a tree ([`Engine::load`]), as full leaves, and
-//!    the arena begins anew.
-//! 2. At the end the arena is the last run. If it is the only one, no tree was made.
-//! 3. Where there are more runs than the memory has room to read at once, the first of them become one, until there are not.
-//! 4. Merging goes through all runs at once: the smallest of their next entries is next. Each is read in batches that are as large as the
-//!    memory allows.
+//! 1. Entries gather in an arena. When it is full, they are sorted and loaded into a tree of their own as
+//!    full leaves ([`Engine::load`]): a *run*. The arena begins anew.
+//! 2. At the end, the entries in the arena become the last run. If there is no other run, they stay in
+//!    memory.
+//! 3. If memory has no room to read all runs at once, the first runs are merged into one, until it has.
+//! 4. One merge goes through all runs: the smallest of their next entries is next. Each run is read in
+//!    batches as large as the memory allows.
 //!
-//! Trees as scratch room need no files of their own, take part in the engine's cache and its room, and what a crash leaves of
-//! them goes when the catalog is opened.
+//! Trees as scratch space need no files of their own, and share the engine's cache and free space. If a crash
+//! leaves runs, the next [`Catalog::open`](crate::Catalog::open) drops them.
 //!
 //! [`Engine::load`]: pando_storage::Engine::load
 
@@ -21,14 +22,15 @@ use pando_storage::{
 };
 
 use crate::CatalogError;
-use crate::catalog::Store;
+use crate::store::Store;
 
-/// Memory of a run that is being merged, beside its batch: the batch's places of entries, and the next entry.
+/// Memory of a run during a merge beside its batch: the places of the batch's entries, and the next entry.
 const BESIDE_BATCH_BYTES: usize = 16 << 10;
-/// So many runs are merged at once however little memory there is, or they would be written too often.
+/// Fewest runs that one merge reads, however little memory there is: with fewer, entries would be written too
+/// often.
 const FAN_IN_MIN: usize = 16;
 
-/// In so many steps arena and slots grow to the memory that there is.
+/// Steps in which arena and slots grow to the memory that they may take.
 const GROWTH_STEPS: usize = 16;
 
 /// Where an entry lies in the arena.
@@ -39,7 +41,7 @@ struct Slot {
     value_bytes: u32,
 }
 
-/// See the module's head.
+/// Entries that are to be sorted: in the arena, and in runs.
 pub(crate) struct Sorter {
     arena: Vec<u8>,
     slots: Vec<Slot>,
@@ -74,17 +76,18 @@ impl Sorter {
         self.entries
     }
 
-    /// The trees of runs, for whoever has to drop them.
+    /// The trees of the runs. The caller drops them at the end.
     pub(crate) fn runs(&self) -> &[TreeId] {
         &self.runs
     }
 
-    /// Ends taking, so that [`merge`](Sorter::merge) has everything. A sorter that has runs needs its memory for reading them then. `look` is asked
-    /// between steps of minutes: its error ends all.
+    /// Ends the input, so that [`merge`](Sorter::merge) has everything. A sorter with runs gives up its
+    /// arena, because it needs the memory to read them. `check` is called between steps that take minutes;
+    /// its error ends the sort.
     pub(crate) fn finish(
         &mut self,
         store: &Store,
-        look: &mut dyn FnMut() -> Result<(), CatalogError>,
+        check: &mut dyn FnMut() -> Result<(), CatalogError>,
     ) -> Result<(), CatalogError> {
         if self.runs.is_empty() {
             self.sort();
@@ -93,13 +96,14 @@ impl Sorter {
         self.write_run(store)?;
         (self.arena, self.slots) = (Vec::new(), Vec::new());
         while self.runs.len() > self.fan_in() {
-            look()?;
+            check()?;
             self.unite_runs(store)?;
         }
         Ok(())
     }
 
-    /// Makes one run of the first ones: of as many as are merged at once, or as it takes for the rest to be.
+    /// Merges the first runs into one: as many as one merge reads, or only as many as must go to leave that
+    /// number.
     fn unite_runs(&mut self, store: &Store) -> Result<(), StorageError> {
         let count = (self.runs.len() + 1 - self.fan_in()).min(self.fan_in());
         let (_, united) = store.create_tree("run", &TreeOptions::default())?;
@@ -116,7 +120,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// How many runs the memory has room for at once.
+    /// How many runs one merge reads.
     fn fan_in(&self) -> usize {
         (self.bytes_max / (BatchLimits::FIRST.bytes_max + BESIDE_BATCH_BYTES)).max(FAN_IN_MIN)
     }
@@ -146,14 +150,14 @@ impl Sorter {
         self.arena.capacity() + self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// Whether an entry of so many bytes goes in without more memory than there may be.
+    /// Whether an entry of so many bytes fits within the limit.
     fn has_room(&self, more: usize) -> bool {
         let (arena, slots) = self.room_wanted(more);
         arena + slots * size_of::<Slot>() <= self.bytes_max
     }
 
-    /// Capacities of arena and slots with which an entry of so many bytes goes in. Both grow by steps of the whole: a vector that grows by
-    /// itself has up to twice what it needs.
+    /// Capacities of arena and slots that an entry of so many bytes needs. Both grow by a fixed part of the
+    /// limit: a vector that grows by itself takes up to twice what it needs.
     fn room_wanted(&self, more: usize) -> (usize, usize) {
         let step = (self.bytes_max / GROWTH_STEPS).max(1);
         let grown = |capacity: usize, wanted: usize, step: usize| match wanted > capacity {
@@ -189,7 +193,8 @@ impl Sorter {
             self.arena.clear();
             self.slots.clear();
         } else {
-            // Entries have become longer or shorter, or one was too long: each run would have as few as this one.
+            // Entries have become longer or shorter, so arena and slots are out of proportion, or one entry
+            // was too long. Kept as they are, they would make each further run as short as this one.
             (self.arena, self.slots) = (Vec::new(), Vec::new());
         }
         Ok(())

@@ -1,12 +1,13 @@
-//! The trees of a collection as the engine sees them: their layout, their figures, their soundness.
+//! The trees of a collection as the engine sees them: layout, statistics, compaction, checks.
 //!
-//! The layout is what the options of a collection, or the specification of an index, say in the field
-//! `storageEngine`, and of it the part that is for this engine. What the settings mean is the engine's business.
+//! The *layout* of a tree is a list of the engine's own settings. The options of a collection and the
+//! specification of an index have them in the field `storageEngine`, by engine. The engine gives them their
+//! meaning.
 
-use pando_document::{RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{RawDocument, RawValue};
 use pando_storage::{CheckReport, CheckRequest, ErrorKind, Statistics, StorageError, TreeOptions};
 
-use crate::{Catalog, CatalogError, Collection, Namespace};
+use crate::collection::Collection;
 
 /// The settings for `engine` in a document that may have a field `storageEngine`.
 pub(crate) fn tree_options(document: &RawDocument, engine: &str) -> Result<TreeOptions, StorageError> {
@@ -27,31 +28,6 @@ pub(crate) fn tree_options(document: &RawDocument, engine: &str) -> Result<TreeO
     Ok(options)
 }
 
-impl Catalog {
-    /// Replaces a collection's options, and lays out its documents as they say from now on.
-    pub fn change_layout(&self, namespace: &Namespace, options: RawDocumentBuf) -> Result<(), CatalogError> {
-        let tree = self.existing(namespace)?.primary_tree();
-        let layout = tree_options(&options, self.engine().name())?;
-        self.engine().change_tree_options(tree, &layout)?;
-        self.set_options(namespace, options)
-    }
-
-    /// Replaces an index's specification by one that means the same tree, and lays its entries out as it says from now on.
-    pub fn change_index_layout(
-        &self,
-        namespace: &Namespace,
-        name: &str,
-        specification: RawDocumentBuf,
-    ) -> Result<(), CatalogError> {
-        let collection = self.existing(namespace)?;
-        let index = collection.index(name);
-        let index = index.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
-        let layout = tree_options(&specification, self.engine().name())?;
-        self.engine().change_tree_options(index.tree(), &layout)?;
-        self.set_index_specification(namespace, name, specification)
-    }
-}
-
 impl Collection {
     /// The engine's figures of each tree: first of the documents (`_id_`), then of each index by its name.
     pub fn tree_statistics(&self) -> Result<Vec<(String, Statistics)>, StorageError> {
@@ -62,8 +38,8 @@ impl Collection {
         Ok(figures)
     }
 
-    /// Has the engine make the collection's trees as small as it can; by how many bytes the store has become smaller meanwhile, others'
-    /// writes included. Blocks; may write everything anew.
+    /// Has the engine make the collection's trees as small as it can; by how many bytes the store has become
+    /// smaller meanwhile, others' writes included. Blocks; may write everything anew.
     pub fn compact(&self) -> Result<u64, StorageError> {
         let before = self.engine().bytes_on_disk(None)?;
         let trees: Vec<_> = self.trees().collect();

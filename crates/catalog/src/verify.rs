@@ -1,7 +1,7 @@
-//! Whether documents and index entries agree: each document has its entries, and no entry is without its document.
+//! A check of one collection: each document has its entries, and no entry is without its document.
 //!
-//! Counting is enough once each direction's keys are checked: every entry that a document should have is looked up, and the
-//! index has no more entries than those.
+//! 1. Look up every entry that each document should have.
+//! 2. Count the entries of each index. If there are as many as were looked up, there is no other.
 
 use pando_document::RawDocument;
 use pando_storage::{BlockingMode, Direction, KeyRange, Transaction};
@@ -16,7 +16,8 @@ pub struct CollectionReport {
     pub documents: u64,
     /// Entries read, by index.
     pub entries: Vec<(String, u64)>,
-    /// What is wrong, a sentence each; empty where all agrees. At most [`PROBLEMS_MAX`], the rest are counted only.
+    /// What is wrong, a sentence each; empty where all agrees. At most [`PROBLEMS_MAX`], the rest are counted
+    /// only.
     pub problems: Vec<String>,
     /// Problems found in all.
     pub problem_count: u64,

@@ -1,4 +1,5 @@
-//! Indexes that are built while statements go on: afterwards they are what an index built alone would be, or not there at all.
+//! Indexes that are built while statements go on: afterwards they are what an index built alone would be, or
+//! not there at all.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod hooked_engine;
@@ -159,7 +160,8 @@ fn a_unique_key_that_goes_from_one_document_to_another_during_the_build_is_no_du
     let (engine, catalog) = filled(100);
     let inside = Arc::clone(&catalog);
     engine.during_the_next_build(move || {
-        // 1 and 2 change places, 3 gives its key to a new document, 4 goes away and comes back, 5 is there twice for a moment.
+        // 1 and 2 change places, 3 gives its key to a new document, 4 goes away and comes back, 5 is there
+        // twice for a moment.
         for (id, u) in [(1, -1), (2, 1), (1, 2), (3, -3)] {
             change(&inside, id, Some(&doc! { "_id": id, "u": u })).unwrap();
         }

@@ -1,4 +1,5 @@
-//! The `$sort` of `$push`, and `$sortArray`: whole elements (`1`, `-1`) or fields of elements (`{score: -1, name: 1}`).
+//! The `$sort` of `$push`, and `$sortArray`: whole elements (`1`, `-1`) or fields of elements
+//! (`{score: -1, name: 1}`).
 //!
 //! Elements that lack a field, or are no documents, count as null there.
 

@@ -14,10 +14,12 @@
 //!
 //! # Invariants
 //! - After `WouldBlock` nothing is lost or repeated: the same call with `MayBlock` goes on at the same entry.
-//! - An executor owns all that it needs and is `Send`; the transaction is given at each call, and must be the same one.
+//! - An executor owns all that it needs and is `Send`; the transaction is given at each call, and must be the
+//!   same one.
 //!
 //! # Not here
-//! Projections, which commands apply to rows; batches and cursors (crate `commands`); writing (crate `catalog`).
+//! Projections, which commands apply to rows; batches and cursors (crate `commands`); writing (crate
+//! `catalog`).
 
 mod counters;
 mod entry_document;

@@ -1,8 +1,9 @@
 //! Plans as `explain` prints them, in the shape that MongoDB's shell, drivers and Compass know.
 //!
-//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF, and around them SUBPLAN,
-//! COUNT, UPDATE, DELETE. `_id_` is shown as the index that it is to users, though its entries are the documents
-//! themselves. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `scan`.
+//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF, and
+//! around them SUBPLAN, COUNT, UPDATE, DELETE. `_id_` is shown as the index that it is to users, though its
+//! entries are the documents themselves. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0;
+//! scans are printed by `scan`.
 
 mod scan;
 
@@ -143,8 +144,9 @@ fn count_scan(plan: &Plan) -> Option<Document> {
 
 /// The winning plan of a find: stages, the last on the outside.
 ///
-/// A sort in memory has its skip and its projection outside, but for a projection that is done before it because the sort holds
-/// all documents anyway. Without one the skip comes before documents are fetched, where nothing is asked of them.
+/// A sort in memory has its skip and its projection outside, but for a projection that is done before it
+/// because the sort holds all documents anyway. Without one the skip comes before documents are fetched,
+/// where nothing is asked of them.
 pub fn winning_plan(plan: &Plan, projection: ExplainedProjection<'_>) -> Document {
     let Some(pattern) = &plan.sort else {
         let (stage, skipped) = access(plan);

@@ -1,16 +1,19 @@
 //! The one expression evaluator that `$expr`, pipeline updates, projections and pipelines share.
 //!
-//! Terms: an *expression* is the parsed form of `"$a.b"`, `{$add: ["$x", 1]}`, `{sum: …, list: […]}` or a literal. It is
-//! *evaluated* against one document (the *root*) and gives an [`Evaluated`]: a value or nothing at all (*missing*,
-//! which is not null). A *slot* holds the value of a variable (`$$this`) while its expression runs.
+//! Terms: an *expression* is the parsed form of `"$a.b"`, `{$add: ["$x", 1]}`, `{sum: …, list: […]}` or a
+//! literal. It is *evaluated* against one document (the *root*) and gives an [`Evaluated`]: a value or
+//! nothing at all (*missing*, which is not null). A *slot* holds the value of a variable (`$$this`) while its
+//! expression runs.
 //!
-//! 1. [`Expression::parse`] turns BSON into a tree once; names of operators and variables are resolved there, so that
-//!    unknown ones are refused before any document is read.
-//! 2. [`Expression::evaluate`] walks the tree. Values that stand in the root are borrowed from its bytes; only computed
-//!    strings, arrays and documents are allocated, and those as bytes that are ready to be written out.
+//! 1. [`Expression::parse`] turns BSON into a tree once; names of operators and variables are resolved there,
+//!    so that unknown ones are refused before any document is read.
+//! 2. [`Expression::evaluate`] walks the tree. Values that stand in the root are borrowed from its bytes;
+//!    only computed strings, arrays and documents are allocated, and those as bytes that are ready to be
+//!    written out.
 //!
-//! Invariants: an expression is immutable, `Send` and `Sync`; evaluating it changes nothing but its own frame. The tree
-//! is no deeper than the BSON that it was parsed from, so recursion is bounded by the document limits.
+//! Invariants: an expression is immutable, `Send` and `Sync`; evaluating it changes nothing but its own
+//! frame. The tree is no deeper than the BSON that it was parsed from, so recursion is bounded by the
+//! document limits.
 //!
 //! Not here: filters (`crate::filter`), accumulators (`crate::pipeline`).
 

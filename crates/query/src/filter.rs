@@ -5,9 +5,11 @@
 //!
 //! # Terms
 //! - *Node*: a part of the tree: and, or, nor, not, an expression, or a test of one field.
-//! - *Field test*: a path and an operator. It holds if it holds for any leaf of the path (see [`path`](crate::path)), so two
-//!   tests of one field may be met by two elements of an array; only `$elemMatch` wants one element for both.
-//! - *Negations* (`$ne`, `$nin`, `$not`, `$exists: false`) negate the whole field test, so they hold for missing fields.
+//! - *Field test*: a path and an operator. It holds if it holds for any leaf of the path (see
+//!   [`path`](crate::path)), so two tests of one field may be met by two elements of an array; only
+//!   `$elemMatch` wants one element for both.
+//! - *Negations* (`$ne`, `$nin`, `$not`, `$exists: false`) negate the whole field test, so they hold for
+//!   missing fields.
 //!
 //! # Worked example
 //! `{ a: { $gte: 2, $ne: 7 }, $or: [ { b: null }, { c: /^x/ } ] }` is
@@ -17,7 +19,8 @@
 //! Matching allocates nothing, but for `$expr` and for patterns that need the backtracking matcher.
 //!
 //! # Not here
-//! Projections that look like filters (`$elemMatch` in a projection parses its condition by [`Filter::parse`]), geometry, text.
+//! Projections that look like filters (`$elemMatch` in a projection parses its condition by
+//! [`Filter::parse`]), geometry, text.
 
 mod all;
 mod bits;
@@ -90,8 +93,8 @@ impl Filter {
         self.root.matches(document, &mut None)
     }
 
-    /// Whether a document matches, and the array index that the positional `$` stands for: that of the element, in the first
-    /// array on the path, by which the last test to match did so.
+    /// Whether a document matches, and the array index that the positional `$` stands for: that of the
+    /// element, in the first array on the path, by which the last test to match did so.
     pub fn matches_with_position(&self, document: &RawDocument) -> Result<(bool, Option<usize>), QueryError> {
         let mut position = None;
         let matched = self.root.matches(document, &mut position)?;

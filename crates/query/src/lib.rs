@@ -2,13 +2,16 @@
 //!
 //! # The life of a find
 //! 1. [`filter`] parses the filter document into a tree of tests; [`sort`] and [`projection`] parse theirs.
-//! 2. [`plan`] is a pure function: it makes a [`Plan`](plan::Plan) of the parsed request and the *descriptions* of the
-//!    collection's indexes. It reads no data, so golden files test it, and [`explain`] prints it.
-//! 3. [`execute`] carries the plan out against a transaction: scan → fetch → filter → sort → skip → limit. It owns all
-//!    that it needs, and can be asked again with `MayBlock` after `WouldBlock`. The caller projects the documents.
+//! 2. [`plan`] is a pure function: it makes a [`Plan`](plan::Plan) of the parsed request and the
+//!    *descriptions* of the collection's indexes. It reads no data, so golden files test it, and [`explain`]
+//!    prints it.
+//! 3. [`execute`] carries the plan out against a transaction: scan → fetch → filter → sort → skip → limit. It
+//!    owns all that it needs, and can be asked again with `MayBlock` after `WouldBlock`. The caller projects
+//!    the documents.
 //!
-//! [`update`] changes one document; [`pipeline`] carries out aggregations; [`expression`] is the one evaluator that
-//! `$expr`, updates, projections and pipelines share. [`path`] follows dotted paths through raw documents.
+//! [`update`] changes one document; [`pipeline`] carries out aggregations; [`expression`] is the one
+//! evaluator that `$expr`, updates, projections and pipelines share. [`path`] follows dotted paths through
+//! raw documents.
 //!
 //! # Rooms
 //! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
@@ -23,11 +26,13 @@
 //! plan -> filter, regular_expression, sort
 //! execute -> filter, plan, sort
 //! explain -> execute, filter, plan, sort
+//! path -> error
 //! leaves: array_build, error, identity, literal, path, shell_text
 //! ```
 //!
 //! # Invariants
-//! - Every error has MongoDB's code where it is defined: an [`ErrorCode`] with a name, or a fault with a number.
+//! - Every error has MongoDB's code where it is defined: an [`ErrorCode`] with a name, or a fault with a
+//!   number.
 //! - Hostile input gives an error: no parser recurses deeper than a valid document can nest.
 //! - A plan leaves out a sort or a test only if its index bounds imply it.
 //!

@@ -1,6 +1,7 @@
 //! A value that a filter compares with, owned.
 //!
-//! Numbers, dates and the like are kept decoded; everything else is one field of a small document, borrowed from at each use.
+//! Numbers, dates and the like are kept decoded; everything else is one field of a small document, borrowed
+//! from at each use.
 
 use pando_document::{DocumentWriter, RawDocumentBuf, RawValue};
 

@@ -7,18 +7,20 @@
 //!
 //! 1. [`Pipeline::parse`] checks all stages before any document is read.
 //! 2. [`Pipeline::split_pushdown`] takes off the front what a plan does better: filter, sort, skip and limit.
-//! 3. [`Pipeline::start`] gives a [`PipelineRun`], which owns the state of all stages. [`PipelineRun::next`] pulls one
-//!    document through them. Blocking stages (`$group`, `$sort`) read their whole input at the first call.
+//! 3. [`Pipeline::start`] gives a [`PipelineRun`], which owns the state of all stages. [`PipelineRun::next`]
+//!    pulls one document through them. Blocking stages (`$group`, `$sort`) read their whole input at the
+//!    first call.
 //!
-//! Terms: a *source* gives the documents of the collection, and of other collections for `$lookup`; it belongs to the caller and
-//! is lent to each call, so that a run can wait for days in a cursor without holding a transaction.
+//! Terms: a *source* gives the documents of the collection, and of other collections for `$lookup`; it
+//! belongs to the caller and is lent to each call, so that a run can wait for days in a cursor without
+//! holding a transaction.
 //!
-//! Invariants: a run is `Send`. An error of the source passes through without losing state, so after `WouldBlock` the
-//! call is simply repeated. A blocking stage holds at most
+//! Invariants: a run is `Send`. An error of the source passes through without losing state, so after
+//! `WouldBlock` the call is simply repeated. A blocking stage holds at most
 //! [`MEMORY_BYTES_MAX`](crate::sort::MEMORY_BYTES_MAX) bytes unless disk use is allowed.
 //!
-//! Not here: expressions and accumulators' arguments (`expression`), where documents come from (`execute`), `$out` and
-//! `$merge`, which write (`commands`).
+//! Not here: expressions and accumulators' arguments (`expression`), where documents come from (`execute`),
+//! `$out` and `$merge`, which write (`commands`).
 
 mod accumulator;
 mod fault;
@@ -45,8 +47,8 @@ pub trait Source {
     /// The next document, or none at the end.
     ///
     /// # Errors
-    /// Any; after one that [is retryable](QueryError::is_would_block) the call may be repeated and must go on where it
-    /// was.
+    /// Any; after one that [is retryable](QueryError::is_would_block) the call may be repeated and must go on
+    /// where it was.
     fn next(&mut self) -> Result<Option<Bytes>, QueryError>;
 
     /// All documents of another collection of the same database that match a filter.

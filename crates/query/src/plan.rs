@@ -1,24 +1,26 @@
 //! Planning: from a parsed find and the descriptions of indexes to a plan. Pure: no data is read.
 //!
 //! # Terms
-//! - *Access*: how candidates are found: by primary key, through one index, through several, or by looking at all documents.
+//! - *Access*: how candidates are found: by primary key, through one index, through several, or by looking at
+//!   all documents.
 //! - *Bounds*: intervals of values for each field of an index, see [`interval`].
 //! - *Residual*: what of the filter the bounds do not settle, to be asked of each candidate.
 //! - *Covered*: entries hold all that is needed, so no document is fetched.
 //!
 //! # Steps
 //! 1. `_id` equal to a plain value is a lookup by primary key, whatever else the filter says.
-//! 2. The filter's conjunction is taken apart into tests ([`predicates`]); each usable index gets the bounds that they put on
-//!    its fields ([`index_bounds`], [`predicate_bounds`]).
-//! 3. Each index that narrows the search, or gives the order of the sort, is a candidate, as is the collection itself. The
-//!    cheapest by [`cost`] wins.
+//! 2. The filter's conjunction is taken apart into tests ([`predicates`]); each usable index gets the bounds
+//!    that they put on its fields ([`index_bounds`], [`predicate_bounds`]).
+//! 3. Each index that narrows the search, or gives the order of the sort, is a candidate, as is the
+//!    collection itself. The cheapest by [`cost`] wins.
 //! 4. If none narrows but an `$or` has an index for each branch, the union of those scans wins.
 //! 5. `hint`, `min` and `max` leave no choice ([`forced`]).
 //!
 //! # Invariants
 //! - A plan finds every document that matches, and none twice.
 //! - It leaves a test out only if its index bounds imply it, and a sort only if the scan gives its order.
-//! - Hidden, sparse, partial and truncated indexes, and those that met arrays, are used only as far as that holds.
+//! - Hidden, sparse, partial and truncated indexes, and those that met arrays, are used only as far as that
+//!   holds.
 //!
 //! # Not here
 //! Carrying a plan out (`execute`), printing one (`explain`).
@@ -150,7 +152,8 @@ impl IndexAccess {
 }
 
 impl Plan {
-    /// Whether candidates are found in the order of `_id` or of an index, so that results are not all held in memory.
+    /// Whether candidates are found in the order of `_id` or of an index, so that results are not all held in
+    /// memory.
     pub fn is_streaming(&self) -> bool {
         self.sort.is_none()
     }
@@ -168,7 +171,8 @@ impl Plan {
 
 /// Plans a find.
 ///
-/// `indexes` are all of the collection, `_id_` among them ([`Collection::describe_indexes`](pando_catalog::Collection)).
+/// `indexes` are all of the collection, `_id_` among them
+/// ([`Collection::describe_indexes`](pando_catalog::Collection)).
 ///
 /// # Errors
 /// A hint that fits no index; `min` and `max` that do not fit the hint.

@@ -1,16 +1,17 @@
 //! Projections: which fields of a document a reply shows, and which it computes.
 //!
-//! One engine serves `find`, `$project`, `$addFields`/`$set` and `$unset`: a tree of paths (`tree`) with a rule for all
-//! other fields, carried out on bytes in one pass. `find` alone has the cuts of arrays (`finish`): `$slice` and `path.$`,
-//! and `$elemMatch`.
+//! One engine serves `find`, `$project`, `$addFields`/`$set` and `$unset`: a tree of paths (`tree`) with a
+//! rule for all other fields, carried out on bytes in one pass. `find` alone has the cuts of arrays
+//! (`finish`): `$slice` and `path.$`, and `$elemMatch`.
 //!
-//! 1. [`Projection::parse`], [`Projection::parse_stage`], [`Projection::add_fields`] and [`Projection::unset`] check the
-//!    specification and build the tree.
-//! 2. [`Projection::apply`] appends the projected document to a buffer. For plain inclusion of top-level fields it copies
-//!    the bytes of whole fields and stops at the last one.
+//! 1. [`Projection::parse`], [`Projection::parse_stage`], [`Projection::add_fields`] and
+//!    [`Projection::unset`] check the specification and build the tree.
+//! 2. [`Projection::apply`] appends the projected document to a buffer. For plain inclusion of top-level
+//!    fields it copies the bytes of whole fields and stops at the last one.
 //!
-//! Invariants: the order of included fields is the document's; `_id` is included unless the projection says otherwise.
-//! Not here: which documents are projected, covered queries (`plan`; see [`Projection::needed_paths`]).
+//! Invariants: the order of included fields is the document's; `_id` is included unless the projection says
+//! otherwise. Not here: which documents are projected, covered queries (`plan`; see
+//! [`Projection::needed_paths`]).
 
 mod add_fields;
 mod fault;

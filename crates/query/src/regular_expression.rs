@@ -1,8 +1,9 @@
 //! Regular expressions: PCRE's syntax, matched by two Rust crates.
 //!
-//! 1. [`syntax`] translates a pattern to the syntax of the crate `regex`, whose matching time is linear in the text.
-//! 2. A pattern that needs lookaround, backreferences, possessive or atomic groups goes to `fancy-regex`. That crate gives
-//!    up after a fixed number of steps, so no pattern runs for ever.
+//! 1. [`syntax`] translates a pattern to the syntax of the crate `regex`, whose matching time is linear in
+//!    the text.
+//! 2. A pattern that needs lookaround, backreferences, possessive or atomic groups goes to `fancy-regex`.
+//!    That crate gives up after a fixed number of steps, so no pattern runs for ever.
 //!
 //! Not here: `$regex` and `$options` of filters (`filter`), `$regexMatch` and its kin (`expression`).
 
@@ -74,7 +75,8 @@ impl RegularExpression {
         &self.options
     }
 
-    /// What every matching text begins with, if the pattern says so by beginning with `^` and plain characters.
+    /// What every matching text begins with, if the pattern says so by beginning with `^` and plain
+    /// characters.
     pub fn literal_prefix(&self) -> Option<String> {
         syntax::literal_prefix(&self.pattern, &self.options)
     }

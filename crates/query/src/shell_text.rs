@@ -1,7 +1,8 @@
 //! Values as MongoDB's messages print them: `{ a: 1, b: [ "x", 2.0 ] }`.
 //!
-//! Drivers and object mappers read some of these messages, so the form is kept. It is not JSON, and never parsed back.
-//! Long strings and binary are shown in part; nested values stop at a depth of 20, so a message stays small.
+//! Drivers and object mappers read some of these messages, so the form is kept. It is not JSON, and never
+//! parsed back. Long strings and binary are shown in part; nested values stop at a depth of 20, so a message
+//! stays small.
 
 use std::fmt::Write as _;
 
@@ -154,7 +155,8 @@ fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// As many of the first bytes of a text as are shown: all if there are fewer than `whole`, otherwise about `part`.
+/// As many of the first bytes of a text as are shown: all if there are fewer than `whole`, otherwise about
+/// `part`.
 fn shortened(text: &str, Shown { whole, part }: Shown) -> &str {
     if text.len() < whole {
         return text;

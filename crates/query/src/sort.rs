@@ -2,8 +2,8 @@
 //!
 //! # Terms
 //! - *Pattern*: paths with directions, `{ a: 1, "b.c": -1 }`.
-//! - *Sort key*: order-preserving bytes; documents compare as their keys do under `memcmp`, descending parts inverted. See
-//!   [`key`] for what arrays and missing fields come to.
+//! - *Sort key*: order-preserving bytes; documents compare as their keys do under `memcmp`, descending parts
+//!   inverted. See [`key`] for what arrays and missing fields come to.
 //!
 //! # Not here
 //! When a sort is needed at all (`plan`), the `$sort` of `$push` (`update`).

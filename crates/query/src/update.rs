@@ -5,15 +5,16 @@
 //! - any other document: a replacement, which keeps `_id`;
 //! - an array: a pipeline of `$set`, `$unset`, `$project`, `$replaceRoot` and their other names.
 //!
-//! 1. [`Update::parse`] checks everything that can be checked without a document: names of operators, paths, conflicts
-//!    (`tree`), array filters.
-//! 2. [`Update::apply`] makes the new document from the old one (`apply`), or says that nothing would change: equal bytes
-//!    are no change. It checks that `_id` stays (`immutable_id`) and the size of the result.
-//! 3. [`Update::insert`] makes the document that an upsert inserts: the equalities of the filter are its *seed*
-//!    (`upsert`), the update is applied to that, and `_id` comes first.
+//! 1. [`Update::parse`] checks everything that can be checked without a document: names of operators, paths,
+//!    conflicts (`tree`), array filters.
+//! 2. [`Update::apply`] makes the new document from the old one (`apply`), or says that nothing would change:
+//!    equal bytes are no change. It checks that `_id` stays (`immutable_id`) and the size of the result.
+//! 3. [`Update::insert`] makes the document that an upsert inserts: the equalities of the filter are its
+//!    *seed* (`upsert`), the update is applied to that, and `_id` comes first.
 //!
-//! Invariants: an update is immutable and can be applied to any number of documents; it never reads anything but the
-//! document, its own text and the [`UpdateContext`]. Fields that it does not name keep their bytes and their order.
+//! Invariants: an update is immutable and can be applied to any number of documents; it never reads anything
+//! but the document, its own text and the [`UpdateContext`]. Fields that it does not name keep their bytes
+//! and their order.
 //!
 //! Not here: which documents are updated, retries, writing (`execute` and `commands`).
 

@@ -1,7 +1,8 @@
 //! Golden plans: what is planned for a find over given indexes, and that index bounds are MongoDB's.
 //!
-//! The files in `tests/plans` hold indexes, finds and plans. With `PANDO_REWRITE=1` the plans are written anew, so that a
-//! change of the planner is reviewed as a change of these files. Bounds come from a real MongoDB, by the script there.
+//! The files in `tests/plans` hold indexes, finds and plans. With `PANDO_REWRITE=1` the plans are written
+//! anew, so that a change of the planner is reviewed as a change of these files. Bounds come from a real
+//! MongoDB, by the script there.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod extended_json;
@@ -147,7 +148,8 @@ fn rewritten(text: &str) -> (String, Vec<String>) {
 fn check(path: &Path, rewrites: bool) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();
     let (now, differences) = rewritten(&text);
-    // The script writes bounds before the test writes plans, so both orders are read; plans stand right behind finds.
+    // The script writes bounds before the test writes plans, so both orders are read; plans stand right
+    // behind finds.
     if rewrites {
         std::fs::write(path, &now).unwrap();
     } else {

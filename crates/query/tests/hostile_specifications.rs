@@ -1,8 +1,8 @@
-//! Whatever a client sends as update, projection, pipeline or expression is carried out or refused: nothing panics, and no
-//! answer is malformed.
+//! Whatever a client sends as update, projection, pipeline or expression is carried out or refused: nothing
+//! panics, and no answer is malformed.
 //!
-//! The specifications are random documents over the names that mean something and the values that are awkward: most are
-//! refused at once, many get as far as the documents.
+//! The specifications are random documents over the names that mean something and the values that are
+//! awkward: most are refused at once, many get as far as the documents.
 
 use pando_catalog::Bytes;
 use pando_document::{

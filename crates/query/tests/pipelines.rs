@@ -1,4 +1,5 @@
-//! Pipelines give what the oracle gives: the corpora in `tests/pipelines`; and they survive a source that must wait.
+//! Pipelines give what the oracle gives: the corpora in `tests/pipelines`; and they survive a source that
+//! must wait.
 
 mod corpus;
 

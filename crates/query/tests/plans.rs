@@ -1,6 +1,6 @@
-//! Every plan of a filter finds the same documents: the filters of the corpus, and random ones over random documents, are
-//! carried out by looking at all documents, through each index in turn, and as the planner likes it best; with and without
-//! a sort.
+//! Every plan of a filter finds the same documents: the filters of the corpus, and random ones over random
+//! documents, are carried out by looking at all documents, through each index in turn, and as the planner
+//! likes it best; with and without a sort.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod extended_json;
@@ -53,8 +53,8 @@ impl Store {
         self.collection.describe_indexes()
     }
 
-    /// The `_id`s that a plan gives, in its order. Every third read that must not block would block, and the executor is then
-    /// asked again, which must change nothing.
+    /// The `_id`s that a plan gives, in its order. Every third read that must not block would block, and the
+    /// executor is then asked again, which must change nothing.
     fn run(&self, plan: Plan) -> Vec<i64> {
         let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
         let collection = Arc::clone(&self.collection);

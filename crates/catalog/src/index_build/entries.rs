@@ -1,8 +1,9 @@
-//! The sorted entries of an index under construction, as they stand in the finished one; duplicates of unique keys end them.
+//! The sorted entries of an index under construction, in the form of the finished index. A duplicate of a
+//! unique key ends them with an error.
 
 use pando_storage::{ErrorKind, SortedEntries, StorageError};
 
-use super::LOOK_EVERY;
+use super::CHECK_EVERY;
 use crate::building::UniqueParts;
 use crate::documents::{damaged, duplicate_key};
 use crate::index::Uniqueness;
@@ -13,8 +14,8 @@ use crate::{CatalogError, Index};
 pub(super) struct Entries<'e> {
     index: &'e Index,
     merge: Merge<'e>,
-    /// Called now and then: an error ends the load.
-    look: &'e mut dyn FnMut() -> Result<(), CatalogError>,
+    /// Called once for every [`CHECK_EVERY`] entries. Its error ends the load.
+    check: &'e mut dyn FnMut() -> Result<(), CatalogError>,
     count: u64,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -29,10 +30,10 @@ impl<'e> Entries<'e> {
     pub(super) fn new(
         index: &'e Index,
         merge: Merge<'e>,
-        look: &'e mut dyn FnMut() -> Result<(), CatalogError>,
+        check: &'e mut dyn FnMut() -> Result<(), CatalogError>,
     ) -> Entries<'e> {
         let (key, value) = (Vec::new(), Vec::new());
-        Entries { index, merge, look, count: 0, key, value, last_fields: None, failure: None }
+        Entries { index, merge, check, count: 0, key, value, last_fields: None, failure: None }
     }
 
     /// Why the load failed, unless the engine or the sorter did.
@@ -50,8 +51,8 @@ impl<'e> Entries<'e> {
 impl SortedEntries for Entries<'_> {
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, StorageError> {
         self.count += 1;
-        if self.count.is_multiple_of(LOOK_EVERY)
-            && let Err(ended) = (self.look)()
+        if self.count.is_multiple_of(CHECK_EVERY)
+            && let Err(ended) = (self.check)()
         {
             return Err(self.fail(ended));
         }

@@ -1,5 +1,5 @@
-//! An engine that calls the test back in the middle of an index build: when the documents have been read, before their entries
-//! are loaded. It lends as much memory as the test says.
+//! An engine that calls the test back in the middle of an index build: when the documents have been read,
+//! before their entries are loaded. It lends as much memory as the test says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,8 @@
-//! Dates: milliseconds since 1970-01-01 UTC as years, months and days of the Gregorian calendar, and as ISO 8601 text.
+//! Dates: milliseconds since 1970-01-01 UTC as years, months and days of the Gregorian calendar, and as ISO
+//! 8601 text.
 //!
-//! The conversions between days and dates count years from March, so that the leap day is the last of its year; see Howard
-//! Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013).
+//! The conversions between days and dates count years from March, so that the leap day is the last of its
+//! year; see Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013).
 
 pub(crate) const MILLIS_PER_DAY: i64 = 86_400_000;
 

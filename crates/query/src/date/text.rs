@@ -10,9 +10,10 @@
 //! | month first | `2/3/2020`, `Feb 3, 2020`, `February 3rd 2020`, `Feb 2020` |
 //! | seconds since 1970 | `@1580724672` |
 //!
-//! A weekday may stand in front; another one than the date's means the next such day. A time (`10:11[:12[.5]]`, `10:11 pm`, after a
-//! `T` also `101112` and `10`) and a zone (`Z`, `UTC`, `GMT+2`, `EST`, `+02:00`) may follow. Observed on MongoDB 6.0, where each
-//! example is a test. Not read: times without dates, words (`tomorrow`), names of zones.
+//! A weekday may stand in front; another one than the date's means the next such day. A time
+//! (`10:11[:12[.5]]`, `10:11 pm`, after a `T` also `101112` and `10`) and a zone (`Z`, `UTC`, `GMT+2`, `EST`,
+//! `+02:00`) may follow. Observed on MongoDB 6.0, where each example is a test. Not read: times without
+//! dates, words (`tomorrow`), names of zones.
 
 use super::calendar::{MILLIS_PER_DAY, days_in_month, days_of, days_of_iso_week};
 

@@ -1,4 +1,5 @@
-//! Time zones: UTC, a fixed offset (`+05:30`), or a name out of the IANA database (`America/New_York`), which is compiled in.
+//! Time zones: UTC, a fixed offset (`+05:30`), or a name out of the IANA database (`America/New_York`), which
+//! is compiled in.
 //!
 //! *Local* milliseconds are those of a clock on the wall: UTC plus the zone's offset at that moment.
 
@@ -31,7 +32,8 @@ impl Zone {
         TimeZone::get(text).ok().filter(|_| text.len() > 1).map(Zone::Named)
     }
 
-    /// Milliseconds to add to UTC at a moment. Outside of the years 1 to 9999 the nearest known offset is taken.
+    /// Milliseconds to add to UTC at a moment. Outside of the years 1 to 9999 the nearest known offset is
+    /// taken.
     pub(crate) fn offset_at(&self, millis: i64) -> i64 {
         match self {
             Zone::Fixed(offset) => *offset,
@@ -50,8 +52,8 @@ impl Zone {
         millis.saturating_add(self.offset_at(millis))
     }
 
-    /// The moment of a wall clock. A time that the clocks skip counts as the one behind the gap; of a time that they repeat, the
-    /// first counts.
+    /// The moment of a wall clock. A time that the clocks skip counts as the one behind the gap; of a time
+    /// that they repeat, the first counts.
     pub(crate) fn to_utc(&self, local: i64) -> i64 {
         match self {
             Zone::Fixed(offset) => local.saturating_sub(*offset),

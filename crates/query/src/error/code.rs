@@ -1,7 +1,8 @@
 //! MongoDB's error codes: the one table of the codes that have a name, by number.
 //!
-//! `codeName` shows the name. A code without a name stands beside its fault (see [`faults!`](super::faults)) and shows as
-//! `LocationNNNNN`. The crate `commands` has its codes from this table, too; the crates below `query` know none.
+//! `codeName` shows the name. A code without a name stands beside its fault (see [`faults!`](super::faults))
+//! and shows as `LocationNNNNN`. The crate `commands` has its codes from this table, too; the crates below
+//! `query` know none.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! A document made from an index entry, for covered plans: the indexed fields and nothing else.
 //!
-//! In a key, a missing field and null are alike. So where a key holds null (or anything that is not a plain value) the
-//! document itself has to be looked at.
+//! In a key, a missing field and null are alike. So where a key holds null (or anything that is not a plain
+//! value) the document itself has to be looked at.
 
 use pando_catalog::IndexDescription;
 use pando_document::{Document, DocumentWriter, Value};

@@ -22,7 +22,8 @@ const WORK_BUDGET: u32 = 256;
 pub enum Revisits {
     /// The caller only reads.
     Impossible,
-    /// The caller changes documents as it goes: what was given once is not given again, wherever its entries have moved.
+    /// The caller changes documents as it goes: what was given once is not given again, wherever its entries
+    /// have moved.
     Prevented,
 }
 
@@ -132,8 +133,9 @@ impl Executor {
     /// The next row; `None` at the end.
     ///
     /// # Errors
-    /// [`WouldBlock`](pando_catalog::ErrorKind::WouldBlock) that must not block, where the device is needed or the work budget
-    /// is used up: call again with [`BlockingMode::MayBlock`]. Other errors end the execution.
+    /// [`WouldBlock`](pando_catalog::ErrorKind::WouldBlock) that must not block, where the device is needed
+    /// or the work budget is used up: call again with [`BlockingMode::MayBlock`]. Other errors end the
+    /// execution.
     pub fn next<'e>(
         &'e mut self,
         transaction: &dyn Transaction,

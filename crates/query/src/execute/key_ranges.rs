@@ -1,7 +1,7 @@
 //! From the bounds of an index's fields to the ranges of its keys, one after the other.
 //!
-//! The first fields that are bounded to single values, and the field behind them, make the ranges: each combination of
-//! values, then each interval. The fields behind those are checked entry by entry.
+//! The first fields that are bounded to single values, and the field behind them, make the ranges: each
+//! combination of values, then each interval. The fields behind those are checked entry by entry.
 //!
 //! ```text
 //! bounds  a: [1,1] [3,3]   b: (5, inf]   c: [7,7]
@@ -88,7 +88,8 @@ impl KeyRanges {
         self.next = None;
     }
 
-    /// Whether the fields that ranges do not settle lie within their bounds. Field bytes that do not decode do not.
+    /// Whether the fields that ranges do not settle lie within their bounds. Field bytes that do not decode
+    /// do not.
     pub fn admits(&self, field_bytes: &[u8]) -> bool {
         let checked = self.fields.iter().rposition(|field| !field.is_all()).map_or(0, |last| last + 1);
         if checked <= self.ranged + 1 {

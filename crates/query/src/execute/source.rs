@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use pando_catalog::index_entry::FIELD_BYTES_MAX;
 use pando_catalog::{
-    BlockingMode, Collection, Direction, DocumentScan, ErrorKind, Index, IndexScan, KeyRange, StorageError,
-    Transaction, Truncation,
+    BlockingMode, Collection, Direction, DocumentScan, ErrorKind, Index, IndexScan, KeyRange, PrimaryKey,
+    StorageError, Transaction, Truncation, index_entry,
 };
 
 use super::Counters;
@@ -14,11 +13,6 @@ use super::key_ranges::KeyRanges;
 use crate::QueryError;
 use crate::filter::Filter;
 use crate::plan::{Access, Coverage, IndexAccess, ScanBounds, ScanDirection};
-
-/// Bytes at the end of a cut key that are a hash.
-const HASH_BYTES: usize = 16;
-/// Longest primary key; a longer one is cut to this.
-const PRIMARY_KEY_BYTES_MAX: usize = 475;
 
 /// What a step of a source has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +110,8 @@ impl Source {
         let is_primary = access.is_primary();
         let whole_bytes = match (access.index.truncated, is_primary) {
             (Truncation::Whole, _) => None,
-            (Truncation::Truncated, true) => Some(PRIMARY_KEY_BYTES_MAX - HASH_BYTES),
-            (Truncation::Truncated, false) => Some(FIELD_BYTES_MAX - HASH_BYTES),
+            (Truncation::Truncated, true) => Some(PrimaryKey::CUT_PREFIX_BYTES),
+            (Truncation::Truncated, false) => Some(index_entry::CUT_PREFIX_BYTES),
         };
         let (ranges, one_range) = match access.bounds {
             ScanBounds::Fields(fields) => {

@@ -1,15 +1,17 @@
 //! Constant folding: what an expression computes without a document is computed once, when it is parsed.
 //!
-//! This is part of an expression's meaning, not only of its speed: `{$divide: [1, "x"]}` is refused before any document is
-//! read, even in the branch of a `$cond` that is never taken, and `$add` with two constants adds those first, which
-//! rounds differently. The rules were read off MongoDB 6.0's explained pipelines:
+//! This is part of an expression's meaning, not only of its speed: `{$divide: [1, "x"]}` is refused before
+//! any document is read, even in the branch of a `$cond` that is never taken, and `$add` with two constants
+//! adds those first, which rounds differently. The rules were read off MongoDB 6.0's explained pipelines:
 //!
-//! 1. Arguments are folded first. A call whose arguments are all constant becomes its value; so do objects and arrays.
-//! 2. Of an associative operator, arguments that are calls of the same operator are spliced in. Constants that stand side by
-//!    side become one; if the operator is commutative as well, all constants become one, and go to the end.
+//! 1. Arguments are folded first. A call whose arguments are all constant becomes its value; so do objects
+//!    and arrays.
+//! 2. Of an associative operator, arguments that are calls of the same operator are spliced in. Constants
+//!    that stand side by side become one; if the operator is commutative as well, all constants become one,
+//!    and go to the end.
 //! 3. `$and`, `$or`, `$cond`, `$switch` and `$ifNull` lose the arguments that constants decide about.
-//! 4. Operators with variables, regular expressions, replacements, `$zip` and `$sortArray` stay calls (`STAYS`); of
-//!    some not even the arguments are folded (`UNTOUCHED`).
+//! 4. Operators with variables, regular expressions, replacements, `$zip` and `$sortArray` stay calls
+//!    (`STAYS`); of some not even the arguments are folded (`UNTOUCHED`).
 
 use pando_document::{RawDocument, RawValue};
 
@@ -216,7 +218,8 @@ fn fold_if_null(call: Call) -> Expression {
     Expression::from_call(template.with_arguments(kept.into_iter().map(Some).collect()))
 }
 
-/// Arguments: the default, then case and expression of each branch. A branch behind one that is always taken is not folded.
+/// Arguments: the default, then case and expression of each branch. A branch behind one that is always taken
+/// is not folded.
 fn fold_switch(call: Call) -> Result<Expression, QueryError> {
     let template = call.without_arguments();
     let mut arguments = call.into_arguments().into_iter();
@@ -274,8 +277,8 @@ fn fold_associative(call: Call) -> Result<Expression, QueryError> {
     Ok(Expression::from_call(template.with_arguments(others.into_iter().map(Some).collect())))
 }
 
-/// The arguments, with those of inner calls of the same operator in their place. Inner calls are folded, so that none of them
-/// holds another.
+/// The arguments, with those of inner calls of the same operator in their place. Inner calls are folded, so
+/// that none of them holds another.
 fn spliced(call: Call) -> Vec<Expression> {
     let name = call.name();
     let mut arguments = Vec::with_capacity(call.len());

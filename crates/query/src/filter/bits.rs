@@ -1,6 +1,7 @@
 //! `$bitsAllSet`, `$bitsAnySet`, `$bitsAllClear`, `$bitsAnyClear`: the bits of whole numbers and of binary.
 //!
-//! Numbers are 64-bit two's complement, their sign going on for ever; binary is little-endian and zero beyond its end.
+//! Numbers are 64-bit two's complement, their sign going on for ever; binary is little-endian and zero beyond
+//! its end.
 
 use pando_document::RawValue;
 

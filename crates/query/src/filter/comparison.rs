@@ -1,8 +1,8 @@
 //! `$eq`, `$gt`, `$gte`, `$lt`, `$lte`: one value against one literal, within one type bracket.
 //!
 //! # Rules (observed on MongoDB 6.0)
-//! - Values of different brackets (numbers, strings, …) are neither less nor greater nor equal. Exceptions: a missing field and
-//!   `undefined` count as null; MaxKey is greater and MinKey less than everything.
+//! - Values of different brackets (numbers, strings, …) are neither less nor greater nor equal. Exceptions: a
+//!   missing field and `undefined` count as null; MaxKey is greater and MinKey less than everything.
 //! - NaN equals NaN and is neither less nor greater than a number; so `$gte: NaN` and `$lte: NaN` find NaN.
 
 use std::cmp::Ordering;
@@ -60,7 +60,8 @@ pub(super) fn parse_not_equal(path: &Path, argument: RawValue<'_>) -> Result<Nod
     parse(path, Operator::Equal, argument).map(Node::negated)
 }
 
-/// Parses `{ path: value }`, where the value is no document of operators: equality, or a regular expression to match.
+/// Parses `{ path: value }`, where the value is no document of operators: equality, or a regular expression
+/// to match.
 pub(super) fn parse_equality(path: &Path, value: RawValue<'_>) -> Result<Node, QueryError> {
     match value {
         RawValue::Regex(regex) => {
@@ -109,7 +110,8 @@ pub(crate) fn is_nan(value: RawValue<'_>) -> bool {
     }
 }
 
-/// Whether a document is one of operators: its first field begins with `$`, and it is no reference (`$ref` and `$id`).
+/// Whether a document is one of operators: its first field begins with `$`, and it is no reference (`$ref`
+/// and `$id`).
 pub(super) fn is_operator_document(document: &RawDocument) -> Result<bool, QueryError> {
     let Some(first) = document.iter().next() else { return Ok(false) };
     if !first?.0.starts_with('$') {

@@ -1,7 +1,7 @@
 //! `$elemMatch`: one element of an array meets everything at once.
 //!
-//! Two forms, told apart by the first field: operators (`{ $gt: 1, $lt: 5 }`) are asked of each element itself, a filter
-//! (`{ a: 1, b: 2 }`) of each element that is a document, or an array taken as one.
+//! Two forms, told apart by the first field: operators (`{ $gt: 1, $lt: 5 }`) are asked of each element
+//! itself, a filter (`{ a: 1, b: 2 }`) of each element that is a document, or an array taken as one.
 
 use pando_document::RawValue;
 
@@ -37,7 +37,8 @@ pub(super) fn parse(path: &Path, argument: RawValue<'_>, context: Context<'_>) -
     Ok(Node::field(path, Test::Element(test)))
 }
 
-/// Whether a first field says that the form is that of operators. The logical ones begin a filter; so do references.
+/// Whether a first field says that the form is that of operators. The logical ones begin a filter; so do
+/// references.
 fn is_value_operator(name: &str) -> bool {
     const FILTER_OPERATORS: [&str; 9] =
         ["$and", "$or", "$nor", "$where", "$expr", "$text", "$ref", "$id", "$db"];

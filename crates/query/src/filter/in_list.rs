@@ -61,7 +61,8 @@ impl InList {
         &self.regexes
     }
 
-    /// Whether a leaf is equal to one of the values or matched by one of the patterns. A missing leaf counts as null.
+    /// Whether a leaf is equal to one of the values or matched by one of the patterns. A missing leaf counts
+    /// as null.
     pub(crate) fn holds(&self, value: Option<RawValue<'_>>) -> Result<bool, QueryError> {
         let compared = match value {
             None | Some(RawValue::Undefined) => RawValue::Null,

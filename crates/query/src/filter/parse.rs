@@ -144,7 +144,8 @@ fn field_condition(
     Ok(())
 }
 
-/// Parses the operators behind a path: each is a condition of its own, but for `$regex` and `$options`, which are one.
+/// Parses the operators behind a path: each is a condition of its own, but for `$regex` and `$options`, which
+/// are one.
 pub(super) fn operators(
     path: &Path,
     document: &RawDocument,

@@ -1,7 +1,7 @@
 //! The stages, one file each, and the table that finds them by name.
 //!
-//! A stage is parsed into a [`Definition`], which never changes and can be run any number of times; each run has a
-//! [`Stage`] with the state of that run.
+//! A stage is parsed into a [`Definition`], which never changes and can be run any number of times; each run
+//! has a [`Stage`] with the state of that run.
 
 mod bucket;
 mod count;

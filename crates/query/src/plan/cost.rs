@@ -1,7 +1,8 @@
 //! What a plan is likely to cost. The unit is one index entry or one neighbouring document stepped over.
 //!
-//! Without statistics of values the shares below are assumed; they only have to put plans in a sensible order: equality
-//! before ranges, several bounded fields before few, no sort in memory before one, unless little is sorted.
+//! Without statistics of values the shares below are assumed; they only have to put plans in a sensible
+//! order: equality before ranges, several bounded fields before few, no sort in memory before one, unless
+//! little is sorted.
 
 use super::brackets;
 use super::interval::{Interval, Intervals};
@@ -58,8 +59,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// The work of an index scan: bounds narrow the range up to the first that is no list of single values; later ones only
-    /// filter.
+    /// The work of an index scan: bounds narrow the range up to the first that is no list of single values;
+    /// later ones only filter.
     pub fn of_bounds(bounds: &[Intervals], sparse: pando_catalog::Sparseness) -> Work {
         let documents = match sparse {
             pando_catalog::Sparseness::Sparse => DOCUMENTS_ASSUMED * SPARSE,

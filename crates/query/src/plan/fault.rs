@@ -1,4 +1,5 @@
-//! Faults of hints, `min` and `max`: the causes of errors that MongoDB gives a code without a name, a row each.
+//! Faults of hints, `min` and `max`: the causes of errors that MongoDB gives a code without a name, a row
+//! each.
 
 use crate::error::faults;
 

@@ -75,7 +75,8 @@ fn through(find: &FindSpecification<'_>, index: &IndexDescription) -> Plan {
     candidate::through_index(find, nodes, index, bounds).plan
 }
 
-/// Puts `min` and `max` in the place of the bounds that the filter gives: the filter is asked again, the order stays.
+/// Puts `min` and `max` in the place of the bounds that the filter gives: the filter is asked again, the
+/// order stays.
 fn bound_by_keys(
     find: &FindSpecification<'_>,
     index: &IndexDescription,

@@ -10,9 +10,9 @@ use crate::sort::SortPattern;
 
 /// The direction in which a scan of the index gives the order of a pattern, if either does.
 ///
-/// A field with a single value does not matter for the order. The others of the pattern must be the index's next ones, all
-/// in the index's directions or all against them. A field with arrays gives the right order only if no array field is
-/// bounded: the key by which a document sorts might be out of bounds.
+/// A field with a single value does not matter for the order. The others of the pattern must be the index's
+/// next ones, all in the index's directions or all against them. A field with arrays gives the right order
+/// only if no array field is bounded: the key by which a document sorts might be out of bounds.
 pub(super) fn sort_direction(
     pattern: &SortPattern,
     index: &IndexDescription,
@@ -59,7 +59,8 @@ fn is_array_point(index: &IndexDescription, bounds: &[Intervals], at: usize) -> 
     index.multikey[at] == Multikey::Yes && bounds[at].is_points() && bounds[at].list().len() == 1
 }
 
-/// Whether entries hold all that is needed of a document: by the projection, by the filter that is left, and by a sort.
+/// Whether entries hold all that is needed of a document: by the projection, by the filter that is left, and
+/// by a sort.
 pub(super) fn covers(
     index: &IndexDescription,
     needs: ProjectionNeeds<'_>,

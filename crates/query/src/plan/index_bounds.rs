@@ -2,10 +2,10 @@
 //!
 //! # Rules
 //! - Several tests of a field that never met an array: their bounds meet.
-//! - A field that has met arrays takes the bounds of one test only: `{ a: { $gt: 1, $lt: 5 } }` may be met by two elements, so
-//!   no single key need lie between.
-//! - A second field that has met arrays goes through the same array as the first. It takes bounds only from the same
-//!   `$elemMatch`, since other tests may be met by another element.
+//! - A field that has met arrays takes the bounds of one test only: `{ a: { $gt: 1, $lt: 5 } }` may be met by
+//!   two elements, so no single key need lie between.
+//! - A second field that has met arrays goes through the same array as the first. It takes bounds only from
+//!   the same `$elemMatch`, since other tests may be met by another element.
 //!
 //! What the bounds do not settle stays as a filter on documents.
 
@@ -40,7 +40,8 @@ impl IndexBounds {
 /// Puts the tests of a filter on an index.
 pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -> IndexBounds {
     let mut bounds = IndexBounds::unbounded(index);
-    // The `$elemMatch` from which the first bounded array field took its bounds; `Some(None)`: from no `$elemMatch`.
+    // The `$elemMatch` from which the first bounded array field took its bounds; `Some(None)`: from no
+    // `$elemMatch`.
     let mut array_bound: Option<Option<usize>> = None;
     for (at, field) in index.fields.iter().enumerate() {
         let of_field: Vec<&Predicate<'_>> =
@@ -73,8 +74,8 @@ pub(super) fn has_all_matches(index: &IndexDescription, predicates: &[Predicate<
         })
 }
 
-/// Whether each leaf by which a document may pass the test has a key: in a sparse index an array's elements without the field
-/// have none, though others of the same array do.
+/// Whether each leaf by which a document may pass the test has a key: in a sparse index an array's elements
+/// without the field have none, though others of the same array do.
 fn sees_all_leaves(index: &IndexDescription, predicate: &Predicate<'_>) -> bool {
     index.sparse == Sparseness::Dense
         || predicate.sense == Sense::Unwanted

@@ -1,9 +1,10 @@
 //! Sets of values as intervals of order-preserving bytes.
 //!
 //! # Terms
-//! - *Cut*: a place between values: just before or just after all keys that begin with some value's bytes. No value's bytes
-//!   are a prefix of another's, so cuts are ordered by their bytes and then by their side.
-//! - *Interval*: what lies between two cuts. *Intervals*: a sorted list of disjoint ones, not touching each other.
+//! - *Cut*: a place between values: just before or just after all keys that begin with some value's bytes. No
+//!   value's bytes are a prefix of another's, so cuts are ordered by their bytes and then by their side.
+//! - *Interval*: what lies between two cuts. *Intervals*: a sorted list of disjoint ones, not touching each
+//!   other.
 //!
 //! Sets are made and combined in ascending order; [`Intervals::directed`] turns them for a descending field.
 
@@ -227,7 +228,8 @@ impl Intervals {
     }
 }
 
-/// The value that a cut in the order of a field is at, as far as its bytes tell: number types are the commonest ones.
+/// The value that a cut in the order of a field is at, as far as its bytes tell: number types are the
+/// commonest ones.
 pub(crate) fn value_of(cut: &Cut, direction: Direction) -> Option<Value> {
     pando_keyorder::decode(&cut.bytes, &[], &[direction]).ok()?.into_iter().next()
 }

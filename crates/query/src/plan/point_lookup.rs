@@ -6,9 +6,11 @@ use super::{Access, Coverage, FindSpecification, Plan, candidate};
 use crate::filter::{Node, Operator, Test};
 use crate::sort::Sort;
 
-/// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that is looked up by its key.
+/// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that is looked up by its
+/// key.
 ///
-/// Such a find needs no parsed filter, no plan and no executor: the caller fetches the document by its primary key.
+/// Such a find needs no parsed filter, no plan and no executor: the caller fetches the document by its
+/// primary key.
 pub fn point_lookup(filter: &RawDocument) -> Option<RawValue<'_>> {
     let mut fields = filter.iter();
     let Some(Ok(("_id", value))) = fields.next() else { return None };
@@ -22,14 +24,14 @@ pub fn point_lookup(filter: &RawDocument) -> Option<RawValue<'_>> {
     (is_plain && fields.next().is_none()).then_some(value)
 }
 
-/// Whether equality with a value is equality of primary keys: not of null (which a missing field is), nor of arrays (which no
-/// `_id` is), nor of patterns (which match).
+/// Whether equality with a value is equality of primary keys: not of null (which a missing field is), nor of
+/// arrays (which no `_id` is), nor of patterns (which match).
 fn is_key(value: RawValue<'_>) -> bool {
     !matches!(value, RawValue::Null | RawValue::Undefined | RawValue::Array(_) | RawValue::Regex(_))
 }
 
-/// The plan of a filter that wants `_id` to be equal to a plain value, among other things, and of a request that forces no
-/// other: no index needs to be known for it.
+/// The plan of a filter that wants `_id` to be equal to a plain value, among other things, and of a request
+/// that forces no other: no index needs to be known for it.
 pub fn plan_by_primary_key(find: &FindSpecification<'_>) -> Option<Plan> {
     if find.hint.is_some()
         || find.min.is_some()

@@ -5,10 +5,10 @@
 //! - *Exact*: each key within belongs to a document that passes, so that the test need not be asked again.
 //!
 //! # Rules
-//! - A missing field is null in an index, an empty array `undefined`, and arrays stand element by element. So tests that tell
-//!   null from missing, or look at an array as a whole, are never exact.
-//! - A comparison with an array literal finds the array where it stands as a value, and by its first element where it is
-//!   the field's value.
+//! - A missing field is null in an index, an empty array `undefined`, and arrays stand element by element. So
+//!   tests that tell null from missing, or look at an array as a whole, are never exact.
+//! - A comparison with an array literal finds the array where it stands as a value, and by its first element
+//!   where it is the field's value.
 //! - On a field that has met arrays, a negation's bounds hold every document that passes, and others.
 
 use pando_catalog::Multikey;
@@ -80,7 +80,8 @@ pub(super) fn of_negation(test: &Test, multikey: Multikey) -> Option<Bounds> {
     (bounds.tightness == Tightness::Exact).then(|| Bounds::exact(bounds.intervals.complement()))
 }
 
-/// Whether a test never holds where the field is missing, so that a sparse index has every document that passes.
+/// Whether a test never holds where the field is missing, so that a sparse index has every document that
+/// passes.
 pub(super) fn implies_existence(test: &Test) -> bool {
     match test {
         Test::Comparison(comparison) => {
@@ -202,7 +203,8 @@ fn successor(prefix: &str) -> Option<String> {
 }
 
 fn of_types(types: TypeSet) -> Option<Bounds> {
-    // Arrays stand element by element, and a key's undefined or null may be an empty array or a missing field.
+    // Arrays stand element by element, and a key's undefined or null may be an empty array or a missing
+    // field.
     if types.contains(ElementType::Array) || types.contains(ElementType::Undefined) {
         return None;
     }

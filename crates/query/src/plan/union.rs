@@ -1,6 +1,8 @@
-//! `$or`: if every branch has an index that narrows it, the union of those scans beats looking at every document.
+//! `$or`: if every branch has an index that narrows it, the union of those scans beats looking at every
+//! document.
 //!
-//! The whole filter is asked of what they find: a branch's bounds may settle its own tests, but not those beside the `$or`.
+//! The whole filter is asked of what they find: a branch's bounds may settle its own tests, but not those
+//! beside the `$or`.
 
 use pando_catalog::IndexDescription;
 

@@ -1,15 +1,17 @@
 //! The tree of a projection, and carrying it out on bytes.
 //!
-//! A node says of some fields what becomes of them; the others are kept or dropped, as the *fallback* says. Inclusion is a
-//! tree of kept fields that drops the rest; exclusion the reverse; `$addFields` keeps the rest and computes some.
+//! A node says of some fields what becomes of them; the others are kept or dropped, as the *fallback* says.
+//! Inclusion is a tree of kept fields that drops the rest; exclusion the reverse; `$addFields` keeps the rest
+//! and computes some.
 //!
 //! 1. Walk the old document; write what is kept, enter what is nested.
-//! 2. Where the rest is kept, a computed field takes the place of the old one; else it comes after all kept fields, in
-//!    the order in which the projection names them. A computed value that is missing leaves no field.
+//! 2. Where the rest is kept, a computed field takes the place of the old one; else it comes after all kept
+//!    fields, in the order in which the projection names them. A computed value that is missing leaves no
+//!    field.
 //! 3. Nested fields that compute something are made where the document lacks them.
 //!
-//! Through an array a nested node applies to each element, arrays in it included. An element that is no document stays if
-//! the rest is kept, goes if not, and becomes a document where something is computed below.
+//! Through an array a nested node applies to each element, arrays in it included. An element that is no
+//! document stays if the rest is kept, goes if not, and becomes a document where something is computed below.
 
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 

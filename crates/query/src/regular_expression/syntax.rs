@@ -3,10 +3,11 @@
 //! What differs between them, and is translated:
 //! - `\d`, `\w`, `\s` are ASCII in PCRE (as MongoDB uses it) and Unicode in Rust.
 //! - `$` and `\Z` in PCRE hold before a newline at the very end, too.
-//! - In a class, `[`, `&&`, `--`, `~~` are plain characters in PCRE and operators in Rust; with the flag `x`, white space in a
-//!   class counts in PCRE and not in Rust.
+//! - In a class, `[`, `&&`, `--`, `~~` are plain characters in PCRE and operators in Rust; with the flag `x`,
+//!   white space in a class counts in PCRE and not in Rust.
 //! - `{` that begins no count is a plain character in PCRE and an error in Rust.
-//! - `\Q…\E`, `\h`, `\R`, `\N`, `\e`, `\cX`, octal numbers, comments `(?#…)` and names in quotes exist in PCRE alone.
+//! - `\Q…\E`, `\h`, `\R`, `\N`, `\e`, `\cX`, octal numbers, comments `(?#…)` and names in quotes exist in
+//!   PCRE alone.
 //!
 //! Not here: recursion, conditions and callouts, which neither crate has; they are refused as invalid.
 
@@ -80,7 +81,8 @@ fn sets_multi_line(pattern: &str) -> bool {
         .is_some_and(|letters| letters.bytes().all(|byte| byte.is_ascii_lowercase()) && letters.contains('m'))
 }
 
-/// What a matching text begins with: for a pattern `^` and plain characters, no alternatives, and matching case.
+/// What a matching text begins with: for a pattern `^` and plain characters, no alternatives, and matching
+/// case.
 pub(super) fn literal_prefix(pattern: &str, options: &str) -> Option<String> {
     if options.contains(['i', 'm', 'x']) || pattern.contains('|') {
         return None;
@@ -159,7 +161,8 @@ impl Translator<'_> {
         found.is_some()
     }
 
-    /// A quantifier, with the possessive `+` behind it noticed: the plain crate would take it for a second one.
+    /// A quantifier, with the possessive `+` behind it noticed: the plain crate would take it for a second
+    /// one.
     fn quantifier(&mut self, character: char) {
         self.out.push(character);
         if self.rest.starts_with('+') {

@@ -2,13 +2,17 @@
 //!
 //! # Rules (observed on MongoDB 6.0)
 //! - A missing field sorts as null, an empty array before null.
-//! - An array sorts by its least element, descending by its greatest. It is unwound once: `[[1]]` sorts as the array `[1]`.
-//! - Where several paths go through one array they go through it together, and the least key of all elements counts. Two
-//!   different arrays in one pattern have no meaning. All this is [`pando_catalog::expansion`]'s, as it is for indexes.
-//! - A pattern of `_id` alone takes arrays as the whole values that they are: documents have none there, but groups do.
+//! - An array sorts by its least element, descending by its greatest. It is unwound once: `[[1]]` sorts as
+//!   the array `[1]`.
+//! - Where several paths go through one array they go through it together, and the least key of all elements
+//!   counts. Two different arrays in one pattern have no meaning. All this is [`pando_catalog::expansion`]'s,
+//!   as it is for indexes.
+//! - A pattern of `_id` alone takes arrays as the whole values that they are: documents have none there, but
+//!   groups do.
 //!
 //! # Steps
-//! 1. Each path is followed through documents. While none meets an array, the parts are encoded at once: no allocation.
+//! 1. Each path is followed through documents. While none meets an array, the parts are encoded at once: no
+//!    allocation.
 //! 2. Else the arrays are gone through, each combination giving a whole key; the least one stays.
 
 use pando_catalog::expansion::{End, ExpansionError, end_without_arrays, expand};

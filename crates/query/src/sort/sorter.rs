@@ -1,10 +1,12 @@
 //! Holds documents in memory and gives them back in order.
 //!
-//! With a limit of k documents only the k least are held (a heap whose root is the greatest of them), so a sorted first page
-//! costs the memory of that page. Documents with equal keys come in the order in which they were pushed.
+//! With a limit of k documents only the k least are held (a heap whose root is the greatest of them), so a
+//! sorted first page costs the memory of that page. Documents with equal keys come in the order in which they
+//! were pushed.
 //!
 //! # Invariants
-//! - Without [`DiskUse::Allowed`], at most [`MEMORY_BYTES_MAX`] bytes are held, and more is an error rather than a guess.
+//! - Without [`DiskUse::Allowed`], at most [`MEMORY_BYTES_MAX`] bytes are held, and more is an error rather
+//!   than a guess.
 //!
 //! # Not here
 //! Spilling to disk: with [`DiskUse::Allowed`] everything stays in memory for now.
@@ -15,7 +17,8 @@ use pando_catalog::Bytes;
 
 use crate::{ErrorCode, QueryError};
 
-/// Bytes of documents and keys that a sort may hold, as MongoDB's `internalQueryMaxBlockingSortMemoryUsageBytes`.
+/// Bytes of documents and keys that a sort may hold, as MongoDB's
+/// `internalQueryMaxBlockingSortMemoryUsageBytes`.
 pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// Whether a sort may use the disk when memory runs out.

@@ -1,7 +1,7 @@
 //! `arrayFilters`: named conditions that `$[name]` in a path refers to.
 //!
-//! Each is a filter whose fields all begin with one name (`{"low.score": {$lt: 5}, "low.kind": 1}` is `low`). Every
-//! one must be used by a path, and every name in a path must be given.
+//! Each is a filter whose fields all begin with one name (`{"low.score": {$lt: 5}, "low.kind": 1}` is `low`).
+//! Every one must be used by a path, and every name in a path must be given.
 
 use pando_document::{RawArray, RawDocument, RawValue};
 

@@ -76,7 +76,8 @@ impl Operators {
         self.paths.iter().find(is_id).map(UpdatePath::text)
     }
 
-    /// `$` without a match is refused wherever the path leads, unless `$[]` stands before it: then there may be no element.
+    /// `$` without a match is refused wherever the path leads, unless `$[]` stands before it: then there may
+    /// be no element.
     fn check_match(&self, context: &UpdateContext) -> Result<(), QueryError> {
         let is_missed = |path: &UpdatePath| {
             path.steps().iter().find(|step| !matches!(step, Step::Field(_))) == Some(&Step::Positional)

@@ -1,4 +1,5 @@
-//! An update by a pipeline: `$set`/`$addFields`, `$unset`/`$project`, `$replaceWith`/`$replaceRoot`, one after the other.
+//! An update by a pipeline: `$set`/`$addFields`, `$unset`/`$project`, `$replaceWith`/`$replaceRoot`, one
+//! after the other.
 //!
 //! `_id` is kept where the stages lose it, and stands first.
 

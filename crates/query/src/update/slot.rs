@@ -1,4 +1,5 @@
-//! A place in the output document that takes exactly one value: a field of a document, or the next element of an array.
+//! A place in the output document that takes exactly one value: a field of a document, or the next element of
+//! an array.
 
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawValue, Value};
 

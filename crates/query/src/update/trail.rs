@@ -1,5 +1,5 @@
-//! Where in the document an update is at work: a chain of names from the root, kept on the stack and only turned into
-//! text when an error message needs it.
+//! Where in the document an update is at work: a chain of names from the root, kept on the stack and only
+//! turned into text when an error message needs it.
 
 use pando_document::{RawDocument, RawValue};
 

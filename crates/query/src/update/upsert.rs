@@ -1,8 +1,9 @@
 //! The document that an upsert starts from: what the filter says a matching document must hold.
 //!
-//! 1. Collect the *equalities* of the filter: `a: 1`, `a: {$eq: 1}`, `a: {$in: [1]}` and `a: {$all: [1]}` with one value,
-//!    also inside `$and`, and inside an `$or` of one clause. Ranges, `$ne`, regular expressions and the like say nothing.
-//!    A filter that nothing can match (`$all: []`) says nothing at all, and such clauses of an `$or` do not count ([`Fate`]).
+//! 1. Collect the *equalities* of the filter: `a: 1`, `a: {$eq: 1}`, `a: {$in: [1]}` and `a: {$all: [1]}`
+//!    with one value, also inside `$and`, and inside an `$or` of one clause. Ranges, `$ne`, regular
+//!    expressions and the like say nothing. A filter that nothing can match (`$all: []`) says nothing at all,
+//!    and such clauses of an `$or` do not count ([`Fate`]).
 //! 2. Two equalities on one path, or on a path and one above it, contradict each other: error 54.
 //! 3. Make a document of them, ordered by path, with nested documents for dotted paths.
 //!

@@ -1,7 +1,7 @@
 //! Reads documents that are written as Extended JSON in the corpus files.
 //!
-//! Only wrapper objects that the canonical form has are taken for values; `{"$regex": …, "$options": …}` stays a document,
-//! which is what a filter needs.
+//! Only wrapper objects that the canonical form has are taken for values; `{"$regex": …, "$options": …}`
+//! stays a document, which is what a filter needs.
 
 use pando_document::{
     Binary, Decimal128, DecimalParts, Document, JavaScriptWithScope, ObjectId, RawDocumentBuf, Regex,

@@ -1,4 +1,5 @@
-//! A transaction that would block at every third read that must not block, as one whose pages are partly on the device.
+//! A transaction that would block at every third read that must not block, as one whose pages are partly on
+//! the device.
 
 use std::cell::Cell;
 

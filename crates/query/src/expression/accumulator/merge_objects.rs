@@ -1,4 +1,5 @@
-//! `$mergeObjects`: one document of all fields; of two with one name, the later one counts, in the place of the earlier.
+//! `$mergeObjects`: one document of all fields; of two with one name, the later one counts, in the place of
+//! the earlier.
 
 use pando_document::Document;
 

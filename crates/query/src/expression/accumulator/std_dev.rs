@@ -1,6 +1,8 @@
-//! `$stdDevPop` and `$stdDevSamp`: the standard deviation of all numbers, as a double; null where there are too few.
+//! `$stdDevPop` and `$stdDevSamp`: the standard deviation of all numbers, as a double; null where there are
+//! too few.
 //!
-//! Computed in one pass by Welford's method (1962): mean and sum of squared differences are corrected with each number.
+//! Computed in one pass by Welford's method (1962): mean and sum of squared differences are corrected with
+//! each number.
 
 use pando_document::RawValue;
 

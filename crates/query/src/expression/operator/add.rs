@@ -34,7 +34,8 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     }
 }
 
-/// A date and a number of milliseconds, rounded to a whole one: half a one away from zero, of a decimal to an even one.
+/// A date and a number of milliseconds, rounded to a whole one: half a one away from zero, of a decimal to an
+/// even one.
 pub(super) fn shift_date(millis: i64, amount: Number) -> Result<i64, QueryError> {
     let whole = match amount {
         Number::Double(amount) => RawValue::Double(amount.round()).as_i64_exact(),

@@ -1,5 +1,5 @@
-//! `$cmp`, `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`: two values in the order of all values. Missing is below null, and no type
-//! is bracketed off.
+//! `$cmp`, `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`: two values in the order of all values. Missing is
+//! below null, and no type is bracketed off.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! `$dateAdd` and `$dateSubtract`: a date some units later or earlier.
 //!
-//! Years to days are those of the wall clock in the time zone; a month later than January 31 is the last day of February. Hours and
-//! less are real time.
+//! Years to days are those of the wall clock in the time zone; a month later than January 31 is the last day
+//! of February. Hours and less are real time.
 
 use pando_document::RawValue;
 
@@ -82,7 +82,8 @@ fn run<'a>(
     Ok(Evaluated::Raw(RawValue::DateTime(later)))
 }
 
-/// To a part of a second before 1970 MongoDB adds a second too few, unless it adds milliseconds. Answers are to be the same.
+/// To a part of a second before 1970 MongoDB adds a second too few, unless it adds milliseconds. Answers are
+/// to be the same.
 fn shifted(moment: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     let later = shifted_exactly(moment, unit, amount, zone)?;
     let is_short = moment < 0 && moment % 1000 != 0 && unit != Unit::Millisecond;

@@ -1,5 +1,5 @@
-//! `$dateFromParts`: a date of year, month, day and time, or of an ISO week. Parts out of their range count on: month 14 is February
-//! of the next year.
+//! `$dateFromParts`: a date of year, month, day and time, or of an ISO week. Parts out of their range count
+//! on: month 14 is February of the next year.
 
 use pando_document::RawValue;
 

@@ -1,5 +1,5 @@
-//! `$dateTrunc`: the start of the interval that a date lies in. Intervals of `binSize` units are counted from 2000-01-01 in the
-//! time zone; of weeks, from the first start of a week in 2000.
+//! `$dateTrunc`: the start of the interval that a date lies in. Intervals of `binSize` units are counted from
+//! 2000-01-01 in the time zone; of weeks, from the first start of a week in 2000.
 
 use pando_document::RawValue;
 

@@ -1,4 +1,5 @@
-//! `$mergeObjects`: one document of all fields; of two with one name, the later value counts, in the earlier's place.
+//! `$mergeObjects`: one document of all fields; of two with one name, the later value counts, in the
+//! earlier's place.
 
 use pando_document::Document;
 

@@ -1,6 +1,8 @@
-//! `$regexMatch`, `$regexFind`, `$regexFindAll`: whether, where and with which groups a pattern matches a string.
+//! `$regexMatch`, `$regexFind`, `$regexFindAll`: whether, where and with which groups a pattern matches a
+//! string.
 //!
-//! Positions count characters. `$regexFindAll` goes on behind each match, one character further after an empty one.
+//! Positions count characters. `$regexFindAll` goes on behind each match, one character further after an
+//! empty one.
 
 use pando_document::{DocumentWriter, RawValue};
 

@@ -1,7 +1,7 @@
 //! `$round` and `$trunc`: a number to a given place, half to even or toward zero.
 //!
-//! The place counts digits behind the point; negative, before it. A double is rounded by its exact value, so 2.675 to
-//! two places is 2.67.
+//! The place counts digits behind the point; negative, before it. A double is rounded by its exact value, so
+//! 2.675 to two places is 2.67.
 
 use pando_document::{Decimal128, DoubleDigits, Number, RawValue, Rounding};
 
@@ -62,7 +62,8 @@ fn parse_place(call: &Call, place: &Evaluated<'_>) -> Result<i32, QueryError> {
     }
 }
 
-/// A decimal that ends at the place: digits behind it are rounded, zeros are added up to it as far as 34 digits reach.
+/// A decimal that ends at the place: digits behind it are rounded, zeros are added up to it as far as 34
+/// digits reach.
 pub(super) fn to_place(number: Decimal128, place: i32, rounding: Rounding) -> Decimal128 {
     number.with_exponent(-place, rounding)
 }

@@ -1,7 +1,7 @@
 //! The set operators: arrays without regard to order and repetition.
 //!
-//! Elements are equal as comparison has it: 1 and 1.0 are one. Union and intersection come sorted, a difference in the order
-//! of its first array.
+//! Elements are equal as comparison has it: 1 and 1.0 are one. Union and intersection come sorted, a
+//! difference in the order of its first array.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,5 @@
-//! `$trim`, `$ltrim`, `$rtrim`: a string without certain characters at its ends; without `chars`, white space and NUL.
+//! `$trim`, `$ltrim`, `$rtrim`: a string without certain characters at its ends; without `chars`, white space
+//! and NUL.
 
 use pando_document::RawValue;
 

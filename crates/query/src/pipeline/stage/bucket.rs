@@ -1,5 +1,5 @@
-//! `$bucket`: documents are counted, or accumulated, by the interval into which an expression's value falls. It is a `$group`
-//! by the lower end of the interval, and a `$sort` by that.
+//! `$bucket`: documents are counted, or accumulated, by the interval into which an expression's value falls.
+//! It is a `$group` by the lower end of the interval, and a `$sort` by that.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! `$group`: documents with equal keys become one document of accumulated values.
 //!
-//! 1. Evaluate `_id` of each document. Missing is null. Of an object of several expressions a missing member is left out, which
-//!    is the group of undefined and another one than null; of an object of one it is null (observed on MongoDB 6.0).
-//! 2. The order-preserving key bytes of that value name the group, so 1, 1.0 and NumberLong(1) are one; the group shows the
-//!    value that it was made with.
+//! 1. Evaluate `_id` of each document. Missing is null. Of an object of several expressions a missing member
+//!    is left out, which is the group of undefined and another one than null; of an object of one it is null
+//!    (observed on MongoDB 6.0).
+//! 2. The order-preserving key bytes of that value name the group, so 1, 1.0 and NumberLong(1) are one; the
+//!    group shows the value that it was made with.
 //! 3. Feed the accumulators. At the end of the input give the groups in the order in which they were met.
 //!
 //! Invariants: groups and their accumulators together hold at most 100 MB, unless disk use is allowed.

@@ -1,7 +1,7 @@
 //! `$sample`: a random choice of documents, without repetition.
 //!
-//! All documents are read; of n wanted ones, n are held (*reservoir sampling*): the k-th document takes a random place among
-//! k, and is held if that place is below n.
+//! All documents are read; of n wanted ones, n are held (*reservoir sampling*): the k-th document takes a
+//! random place among k, and is held if that place is below n.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `$sort`: all documents are read, then given in the order of a pattern. A `$limit` right behind it is not folded in here;
-//! at the front of a pipeline the plan does that.
+//! `$sort`: all documents are read, then given in the order of a pattern. A `$limit` right behind it is not
+//! folded in here; at the front of a pipeline the plan does that.
 
 use std::sync::Arc;
 

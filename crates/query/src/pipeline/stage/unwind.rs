@@ -1,7 +1,7 @@
 //! `$unwind`: one document for each element of an array.
 //!
-//! A value that is no array counts as an array of itself. Missing, null and empty arrays give no document, or, with
-//! `preserveNullAndEmptyArrays`, the document as it is (without the field if the array was empty).
+//! A value that is no array counts as an array of itself. Missing, null and empty arrays give no document,
+//! or, with `preserveNullAndEmptyArrays`, the document as it is (without the field if the array was empty).
 
 use std::sync::Arc;
 

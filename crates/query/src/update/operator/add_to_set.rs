@@ -1,5 +1,5 @@
-//! `$addToSet`: values that the array does not hold yet are appended. Equality is that of comparison: 3 is 3.0, and the
-//! order of fields counts.
+//! `$addToSet`: values that the array does not hold yet are appended. Equality is that of comparison: 3 is
+//! 3.0, and the order of fields counts.
 
 use std::cmp::Ordering;
 

@@ -1,8 +1,8 @@
 //! `$inc` and `$mul`: the place's number and the argument, added or multiplied.
 //!
-//! Types widen as everywhere: int32 to int64 where the result does not fit, to double or decimal where one side is one.
-//! An int64 that overflows is an error, never a wrap. A missing place counts as an
-//! int32 zero, so that `$mul` by NaN makes NaN.
+//! Types widen as everywhere: int32 to int64 where the result does not fit, to double or decimal where one
+//! side is one. An int64 that overflows is an error, never a wrap. A missing place counts as an int32 zero,
+//! so that `$mul` by NaN makes NaN.
 
 use pando_document::{Number, Overflow, RawValue, compare_values};
 

@@ -1,7 +1,8 @@
-//! `$rename`: a field moves to another path. It is two operators in the tree: the destination takes the value that the
-//! old document has at the source, and the source goes.
+//! `$rename`: a field moves to another path. It is two operators in the tree: the destination takes the value
+//! that the old document has at the source, and the source goes.
 //!
-//! Neither path may lead through an array. A source that is missing, also in an array, is no change. An existing destination is overwritten.
+//! Neither path may lead through an array. A source that is missing, also in an array, is no change. An
+//! existing destination is overwritten.
 
 use pando_document::{RawDocument, RawValue};
 

@@ -1,5 +1,5 @@
-//! `$min` and `$max`: the place keeps the lesser or the greater of its value and the argument, in the order in which
-//! MongoDB compares values of any type. Equal values (3 and 3.0) are no change.
+//! `$min` and `$max`: the place keeps the lesser or the greater of its value and the argument, in the order
+//! in which MongoDB compares values of any type. Equal values (3 and 3.0) are no change.
 
 use std::cmp::Ordering;
 
