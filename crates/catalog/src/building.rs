@@ -1,5 +1,5 @@
-//! An index under construction, as statements that write see it: they record their changes of it for the
-//! build.
+//! An index under construction, as statements that write see it: they record their
+//! changes of it for the build.
 //!
 //! # Terms
 //! - *Entry under construction*: the entry of a document in the index, with the primary key at the end of its

@@ -7,8 +7,8 @@
 //!   no lock.
 //! - *Latch*: a read-write lock of each collection. A statement that writes holds it shared, a change of the
 //!   description holds it alone.
-//! - *Lease*: a description, and a shared hold on the collection's latch for the length of a statement that
-//!   writes.
+//! - *Lease*: a description, and a shared hold on the collection's latch for the length of
+//!   a statement that writes.
 //!
 //! # Steps of a change to a collection that exists
 //! 1. Take its latch alone: statements that write have ended, and new ones wait.
@@ -72,8 +72,8 @@ pub(crate) struct Exclusive {
 }
 
 impl Catalog {
-    /// Reads the catalog tree, or makes one in an empty store, and drops trees that nothing refers to.
-    /// Blocks.
+    /// Reads the catalog tree, or makes one in an empty store, and drops trees that
+    /// nothing refers to. Blocks.
     ///
     /// In debug builds every call goes through [`CheckedEngine`], which panics at the first broken promise of
     /// the contract, whoever breaks it.
@@ -462,8 +462,8 @@ fn parts_of(
     })
 }
 
-/// Drops trees that a crash has left between their creation and their entry, or between their entry's end and
-/// theirs.
+/// Drops trees that a crash has left between their creation and their entry, or between
+/// their entry's end and theirs.
 fn drop_orphans(store: &Store, trees: &HashMap<String, TreeId>, names: &Names) -> Result<(), StorageError> {
     let wanted: HashSet<&str> =
         names.values().flat_map(BTreeMap::values).flat_map(|collection| collection.tree_names()).collect();

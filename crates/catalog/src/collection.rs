@@ -1,5 +1,5 @@
-//! A collection's description: immutable and shared. A new one replaces it when an index or an option
-//! changes.
+//! A collection's description: immutable and shared. A new one replaces it when an
+//! index or an option changes.
 //!
 //! A description owns the trees, the indexes and the locks of a collection ([`Parts`]). Flags and locks are
 //! shared by all descriptions of one collection, so that a reader of an old one sees the flags that later

@@ -3,19 +3,19 @@
 //! # Steps of a write
 //! 1. Check that the primary key is free (insert). Replace and remove know it.
 //! 2. Derive each index's keys before and after, and log the flags that they raise (`flag_log`).
-//! 3. Remove and put the entries that differ. A unique index is first asked whether another document has the
-//!    key.
+//! 3. Remove and put the entries that differ. A unique index is first asked whether
+//!    another document has the key.
 //! 4. Put or remove the document.
 //!
 //! The document's primary key carries the intent that keeps other writers of the document away. Entries of
 //! indexes that are not unique end with that key, so they need neither a read nor an intent of their own.
 //!
-//! An index under construction gets its changes recorded for the build (`building`), without a check of
-//! uniqueness.
+//! An index under construction gets its changes recorded for the build (`building`),
+//! without a check of uniqueness.
 //!
 //! # Not here
-//! Rollback: a statement that fails half way leaves writes in the transaction. The caller takes a savepoint
-//! first.
+//! Rollback: a statement that fails half way leaves writes in the transaction. The caller
+//! takes a savepoint first.
 
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_storage::{BlockingMode, Transaction};

@@ -1,5 +1,5 @@
-//! Errors of the catalog: names, collections and indexes, documents. `commands` chooses MongoDB's code for
-//! each.
+//! Errors of the catalog: names, collections and indexes, documents. `commands` chooses
+//! MongoDB's code for each.
 
 use pando_document::{DocumentError, RawDocumentBuf};
 use pando_storage::StorageError;

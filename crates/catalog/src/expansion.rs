@@ -9,8 +9,8 @@
 //! 1. An array on a path gives a combination for each of its elements. Paths through the same array (`a.b`
 //!    and `a.c` through `a`) go through it together. Paths through two different arrays are refused:
 //!    *parallel arrays*.
-//! 2. An array at the end of a path gives its elements, but not the elements of an element: `[[1]]` gives
-//!    `[1]`.
+//! 2. An array at the end of a path gives its elements, but not the elements of an
+//!    element: `[[1]]` gives `[1]`.
 //! 3. An index behind an array (`a.0`) leads to that element, if it exists, whichever element the other paths
 //!    are at. An array reached by an index at the end of a path is one value, unless it is empty. If an
 //!    element of the array is a document with that number as a field name, the path is ambiguous, and the
@@ -24,8 +24,8 @@
 //! # Steps, for one level of expansion
 //! 1. Follow each path through documents until it ends, leads nowhere, or meets an array.
 //! 2. If no path met an array, the combination is complete.
-//! 3. If all paths that met an array met the same, put each of its elements in its place, and go back to step
-//!    1.
+//! 3. If all paths that met an array met the same, put each of its elements in its
+//!    place, and go back to step 1.
 //! 4. Otherwise the arrays are parallel.
 
 use pando_document::{DocumentError, RawArray, RawDocument, RawValue};

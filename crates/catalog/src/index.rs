@@ -105,8 +105,8 @@ impl IndexDescription {
     }
 }
 
-/// A secondary index of a collection: its definition, its tree, and the flags that documents set as they
-/// come.
+/// A secondary index of a collection: its definition, its tree, and the flags that
+/// documents set as they come.
 ///
 /// Flags are only ever raised, and are raised (and logged) before the commit of the document that raises
 /// them. A reader that takes its snapshot first and reads the flags afterwards therefore never misses an

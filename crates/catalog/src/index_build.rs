@@ -14,10 +14,10 @@
 //!    new indexes. Readers see them from here on.
 //!
 //! # Unique indexes
-//! A statement that writes is told of no duplicate before step 5. The build looks for duplicates itself:
-//! among the entries of step 2, and after each round of step 4. The state after a round is that of the
-//! collection when the round began. So the build fails only if two documents had one key at one of these
-//! moments.
+//! A statement that writes is told of no duplicate before step 5. The build looks for duplicates
+//! itself: among the entries of step 2, and after each round of step 4. The state after a round is
+//! that of the collection when the round began. So the build fails only if two documents had one key
+//! at one of these moments.
 //!
 //! # Crashes and failures
 //! Only step 5 writes to the catalog. A crash before it leaves trees that no entry refers to, and the next
@@ -137,8 +137,8 @@ impl Build<'_> {
         tracing::info!(collection = %self.namespace, indexes = ?self.names(), "building indexes");
         let lent = self.catalog.engine().lend_memory(SORT_BYTES_MAX);
         let mut sorters = self.scan(&collection, &*snapshot, lent.bytes())?;
-        // The rest of the sort reads no documents. A snapshot kept open would keep old versions from being
-        // reclaimed.
+        // The rest of the sort reads no documents. A snapshot kept open would keep old
+        // versions from being reclaimed.
         snapshot.rollback();
         self.finish(&mut sorters)?;
         let entries: Vec<u64> = sorters.iter().map(Sorter::len).collect();
@@ -320,8 +320,8 @@ impl Build<'_> {
             count += 1;
             if count.is_multiple_of(CHANGES_PER_COMMIT) {
                 self.ticket.check()?;
-                // The next transaction begins after the commit: an earlier snapshot would not have its
-                // writes.
+                // The next transaction begins after the commit: an earlier snapshot
+                // would not have its writes.
                 transaction.commit(Durability::None)?;
                 transaction = self.catalog.begin(Begin::WRITE)?;
             }

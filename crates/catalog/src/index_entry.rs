@@ -24,8 +24,8 @@ use pando_storage::KEY_BYTES_MAX;
 use crate::index::{Truncation, Uniqueness};
 use crate::primary_key::{HASH_BYTES, PRIMARY_KEY_BYTES_MAX, cut};
 
-/// Longest field bytes in an entry: with the longest primary key behind them they fill the longest storage
-/// key.
+/// Longest field bytes in an entry: with the longest primary key behind them they fill
+/// the longest storage key.
 pub const FIELD_BYTES_MAX: usize = KEY_BYTES_MAX - PRIMARY_KEY_BYTES_MAX;
 
 /// Bytes of cut field bytes that are their own first bytes; the hash follows.

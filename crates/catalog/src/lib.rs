@@ -9,8 +9,8 @@
 //! - The *catalog tree* has one BSON entry for each collection ([`catalog_entry`]).
 //!
 //! # The life of an insert
-//! 1. [`Catalog::lease`] gives the collection's current description, and keeps it from changing while it is
-//!    held.
+//! 1. [`Catalog::lease`] gives the collection's current description, and keeps it from
+//!    changing while it is held.
 //! 2. [`Catalog::begin`] gives a transaction.
 //! 3. [`Collection::insert`] checks that the primary key is free, derives the index entries ([`index_keys`]),
 //!    and puts all of them into the transaction's write set.
@@ -41,9 +41,9 @@
 //! # Invariants
 //! - Every document has, in each index, exactly the entries that [`index_keys`] derives from it. No entry is
 //!   without its document. [`verify_collection`] checks both.
-//! - A tree is created before the catalog entry that refers to it is committed, and dropped after the entry
-//!   is gone. A crash therefore leaves at worst a tree that no entry refers to. [`Catalog::open`] drops such
-//!   trees.
+//! - A tree is created before the catalog entry that refers to it is committed, and dropped after the
+//!   entry is gone. A crash therefore leaves at worst a tree that no entry refers to.
+//!   [`Catalog::open`] drops such trees.
 //! - The latch of a collection is taken before the catalog's own mutex, never after.
 //!
 //! # Not here

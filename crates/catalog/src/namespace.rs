@@ -2,8 +2,8 @@
 //!
 //! MongoDB checks names in three steps, each stricter than the one before:
 //!
-//! 1. A name can be asked for ([`Namespace::new`]): a drop of `a$b` finds no such collection, which is an
-//!    answer.
+//! 1. A name can be asked for ([`Namespace::new`]): a drop of `a$b` finds no such
+//!    collection, which is an answer.
 //! 2. A name can be read ([`Namespace::check_readable`]): it has no `$`.
 //! 3. A name can be written to, and so created ([`Namespace::check_writable`]): it is not too long. If it
 //!    begins with `system.`, it is one of the names that MongoDB gives a meaning.

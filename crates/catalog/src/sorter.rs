@@ -2,8 +2,8 @@
 //!
 //! 1. Entries gather in an arena. When it is full, they are sorted and loaded into a tree of their own as
 //!    full leaves ([`Engine::load`]): a *run*. The arena begins anew.
-//! 2. At the end, the entries in the arena become the last run. If there is no other run, they stay in
-//!    memory.
+//! 2. At the end, the entries in the arena become the last run. If there is no other
+//!    run, they stay in memory.
 //! 3. If memory has no room to read all runs at once, the first runs are merged into one, until it has.
 //! 4. One merge goes through all runs: the smallest of their next entries is next. Each run is read in
 //!    batches as large as the memory allows.
@@ -26,8 +26,8 @@ use crate::store::Store;
 
 /// Memory of a run during a merge beside its batch: the places of the batch's entries, and the next entry.
 const BESIDE_BATCH_BYTES: usize = 16 << 10;
-/// Fewest runs that one merge reads, however little memory there is: with fewer, entries would be written too
-/// often.
+/// Fewest runs that one merge reads, however little memory there is: with fewer, entries
+/// would be written too often.
 const FAN_IN_MIN: usize = 16;
 
 /// Steps in which arena and slots grow to the memory that they may take.
@@ -102,8 +102,8 @@ impl Sorter {
         Ok(())
     }
 
-    /// Merges the first runs into one: as many as one merge reads, or only as many as must go to leave that
-    /// number.
+    /// Merges the first runs into one: as many as one merge reads, or only as many as must
+    /// go to leave that number.
     fn unite_runs(&mut self, store: &Store) -> Result<(), StorageError> {
         let count = (self.runs.len() + 1 - self.fan_in()).min(self.fan_in());
         let (_, united) = store.create_tree("run", &TreeOptions::default())?;

@@ -1,8 +1,8 @@
 //! The trees of a collection as the engine sees them: layout, statistics, compaction, checks.
 //!
-//! The *layout* of a tree is a list of the engine's own settings. The options of a collection and the
-//! specification of an index have them in the field `storageEngine`, by engine. The engine gives them their
-//! meaning.
+//! The *layout* of a tree is a list of the engine's own settings. The options of a collection and
+//! the specification of an index have them in the field `storageEngine`, by engine. The engine
+//! gives them their meaning.
 
 use pando_document::{RawDocument, RawValue};
 use pando_storage::{CheckReport, CheckRequest, ErrorKind, Statistics, StorageError, TreeOptions};

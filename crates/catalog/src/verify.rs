@@ -16,8 +16,8 @@ pub struct CollectionReport {
     pub documents: u64,
     /// Entries read, by index.
     pub entries: Vec<(String, u64)>,
-    /// What is wrong, a sentence each; empty where all agrees. At most [`PROBLEMS_MAX`], the rest are counted
-    /// only.
+    /// What is wrong, a sentence each; empty where all agrees. At most [`PROBLEMS_MAX`],
+    /// the rest are counted only.
     pub problems: Vec<String>,
     /// Problems found in all.
     pub problem_count: u64,

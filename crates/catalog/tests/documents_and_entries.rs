@@ -1,5 +1,5 @@
-//! Documents and index entries change together: random statements, each followed by the check that nothing
-//! disagrees.
+//! Documents and index entries change together: random statements, each followed by the
+//! check that nothing disagrees.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod things;

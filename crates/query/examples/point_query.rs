@@ -1,8 +1,8 @@
 //! What a point query costs in this crate: `cargo run --release -p pando-query --example point_query`.
 //!
-//! The documents are those of sysbench. Nanoseconds of this thread's time on a processor for each query, the
-//! memory engine's part included; Linux tells that time to a few milliseconds, whatever else the machine
-//! does.
+//! The documents are those of sysbench. Nanoseconds of this thread's time on a processor for each
+//! query, the memory engine's part included; Linux tells that time to a few milliseconds,
+//! whatever else the machine does.
 #![allow(clippy::print_stdout, reason = "the figures are what the example is for")]
 
 use std::error::Error;

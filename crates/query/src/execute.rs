@@ -18,8 +18,8 @@
 //!   same one.
 //!
 //! # Not here
-//! Projections, which commands apply to rows; batches and cursors (crate `commands`); writing (crate
-//! `catalog`).
+//! Projections, which commands apply to rows; batches and cursors (crate `commands`);
+//! writing (crate `catalog`).
 
 mod counters;
 mod entry_document;

@@ -31,8 +31,8 @@
 //! ```
 //!
 //! # Invariants
-//! - Every error has MongoDB's code where it is defined: an [`ErrorCode`] with a name, or a fault with a
-//!   number.
+//! - Every error has MongoDB's code where it is defined: an [`ErrorCode`] with a name,
+//!   or a fault with a number.
 //! - Hostile input gives an error: no parser recurses deeper than a valid document can nest.
 //! - A plan leaves out a sort or a test only if its index bounds imply it.
 //!

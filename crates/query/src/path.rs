@@ -2,8 +2,8 @@
 //!
 //! # Terms
 //! - *Component*: the text between two dots. Any text is a path, the empty one too.
-//! - *Leaf*: what stands at the end of the path in one place of the document; `None` where the path leads
-//!   nowhere.
+//! - *Leaf*: what stands at the end of the path in one place of the document; `None`
+//!   where the path leads nowhere.
 //! - *Outermost index*: the place in the first array that the path went through, which the positional `$` of
 //!   updates and projections stands for.
 //!
@@ -143,8 +143,8 @@ pub(crate) fn index_of(component: &str) -> Option<u32> {
     }
 }
 
-/// A walk in progress. Recursion goes one level down in the document for each call, so valid documents bound
-/// it.
+/// A walk in progress. Recursion goes one level down in the document for each call, so
+/// valid documents bound it.
 #[derive(Clone, Copy)]
 struct Walk<'p> {
     path: &'p Path,

@@ -19,8 +19,8 @@
 //! # Invariants
 //! - A plan finds every document that matches, and none twice.
 //! - It leaves a test out only if its index bounds imply it, and a sort only if the scan gives its order.
-//! - Hidden, sparse, partial and truncated indexes, and those that met arrays, are used only as far as that
-//!   holds.
+//! - Hidden, sparse, partial and truncated indexes, and those that met arrays, are used
+//!   only as far as that holds.
 //!
 //! # Not here
 //! Carrying a plan out (`execute`), printing one (`explain`).
@@ -152,8 +152,8 @@ impl IndexAccess {
 }
 
 impl Plan {
-    /// Whether candidates are found in the order of `_id` or of an index, so that results are not all held in
-    /// memory.
+    /// Whether candidates are found in the order of `_id` or of an index, so that results
+    /// are not all held in memory.
     pub fn is_streaming(&self) -> bool {
         self.sort.is_none()
     }

@@ -75,8 +75,8 @@ impl RegularExpression {
         &self.options
     }
 
-    /// What every matching text begins with, if the pattern says so by beginning with `^` and plain
-    /// characters.
+    /// What every matching text begins with, if the pattern says so by beginning with
+    /// `^` and plain characters.
     pub fn literal_prefix(&self) -> Option<String> {
         syntax::literal_prefix(&self.pattern, &self.options)
     }

@@ -155,8 +155,8 @@ fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// As many of the first bytes of a text as are shown: all if there are fewer than `whole`, otherwise about
-/// `part`.
+/// As many of the first bytes of a text as are shown: all if there are fewer than
+/// `whole`, otherwise about `part`.
 fn shortened(text: &str, Shown { whole, part }: Shown) -> &str {
     if text.len() < whole {
         return text;

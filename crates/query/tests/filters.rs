@@ -1,5 +1,5 @@
-//! Every filter of the corpus in `tests/filters` finds what MongoDB 6.0 found, or is refused in the same
-//! words.
+//! Every filter of the corpus in `tests/filters` finds what MongoDB 6.0 found, or is
+//! refused in the same words.
 //!
 //! The expectations were written by `tests/filters/ask_oracle.py`; nothing but this crate is needed here.
 

@@ -1,5 +1,5 @@
-//! Sorts of the corpus in `tests/sorts` give the order that MongoDB 6.0 gave, or are refused in the same
-//! words.
+//! Sorts of the corpus in `tests/sorts` give the order that MongoDB 6.0 gave, or are
+//! refused in the same words.
 //!
 //! The expectations were written by `tests/filters/ask_oracle.py`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]

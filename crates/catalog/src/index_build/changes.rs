@@ -60,8 +60,8 @@ impl<'w> Changes<'w> {
         Ok(())
     }
 
-    /// Puts the key's changes into the index: what was removed goes first, whoever has the key then has it
-    /// alone.
+    /// Puts the key's changes into the index: what was removed goes first, whoever has
+    /// the key then has it alone.
     pub(super) fn end_group(&mut self, transaction: &mut dyn Transaction) -> Result<(), WriteError> {
         let Some(Group { fields, removed, put }) = self.group.take() else { return Ok(()) };
         let (tree, uniqueness) = (self.index.tree(), self.index.uniqueness());

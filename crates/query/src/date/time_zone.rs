@@ -32,8 +32,8 @@ impl Zone {
         TimeZone::get(text).ok().filter(|_| text.len() > 1).map(Zone::Named)
     }
 
-    /// Milliseconds to add to UTC at a moment. Outside of the years 1 to 9999 the nearest known offset is
-    /// taken.
+    /// Milliseconds to add to UTC at a moment. Outside of the years 1 to 9999 the
+    /// nearest known offset is taken.
     pub(crate) fn offset_at(&self, millis: i64) -> i64 {
         match self {
             Zone::Fixed(offset) => *offset,

@@ -133,9 +133,9 @@ impl Executor {
     /// The next row; `None` at the end.
     ///
     /// # Errors
-    /// [`WouldBlock`](pando_catalog::ErrorKind::WouldBlock) that must not block, where the device is needed
-    /// or the work budget is used up: call again with [`BlockingMode::MayBlock`]. Other errors end the
-    /// execution.
+    /// [`WouldBlock`](pando_catalog::ErrorKind::WouldBlock) that must not block, where the device is
+    /// needed or the work budget is used up: call again with [`BlockingMode::MayBlock`]. Other
+    /// errors end the execution.
     pub fn next<'e>(
         &'e mut self,
         transaction: &dyn Transaction,

@@ -1,5 +1,5 @@
-//! Scans of indexes as `explain` prints them: IXSCAN, and COUNT_SCAN where only the number of entries is
-//! wanted.
+//! Scans of indexes as `explain` prints them: IXSCAN, and COUNT_SCAN where only the
+//! number of entries is wanted.
 //!
 //! Bounds are decoded from key bytes, so a number is shown as the commonest type that has its value.
 
@@ -95,8 +95,8 @@ pub(super) fn count_scan(scan: &IndexAccess) -> Option<Document> {
     Some(stage)
 }
 
-/// One interval of each field, if together they are one run of keys: single values, then a range, then
-/// everything.
+/// One interval of each field, if together they are one run of keys: single values, then
+/// a range, then everything.
 fn side_by_side(fields: &[Intervals]) -> Option<Vec<Interval>> {
     let mut is_range_over = false;
     let mut intervals = Vec::with_capacity(fields.len());

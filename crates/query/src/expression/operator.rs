@@ -1,5 +1,5 @@
-//! The operators of expressions, a file for each or for a close family, and the table that finds them by
-//! name.
+//! The operators of expressions, a file for each or for a close family, and the table
+//! that finds them by name.
 
 mod abs;
 mod accumulate;

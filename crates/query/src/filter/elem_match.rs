@@ -37,8 +37,8 @@ pub(super) fn parse(path: &Path, argument: RawValue<'_>, context: Context<'_>) -
     Ok(Node::field(path, Test::Element(test)))
 }
 
-/// Whether a first field says that the form is that of operators. The logical ones begin a filter; so do
-/// references.
+/// Whether a first field says that the form is that of operators. The logical ones begin a
+/// filter; so do references.
 fn is_value_operator(name: &str) -> bool {
     const FILTER_OPERATORS: [&str; 9] =
         ["$and", "$or", "$nor", "$where", "$expr", "$text", "$ref", "$id", "$db"];

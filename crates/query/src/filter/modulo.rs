@@ -1,5 +1,5 @@
-//! `$mod`: numbers that leave a remainder. Both sides are cut to whole numbers; the remainder has the value's
-//! sign.
+//! `$mod`: numbers that leave a remainder. Both sides are cut to whole numbers; the
+//! remainder has the value's sign.
 
 use pando_document::RawValue;
 

@@ -9,8 +9,8 @@ use pando_document::{
 
 use super::interval::Cut;
 
-/// The cut before the least value of a bracket. Of numbers that is -∞: NaN stands below, and no range holds
-/// it.
+/// The cut before the least value of a bracket. Of numbers that is -∞: NaN stands
+/// below, and no range holds it.
 pub(super) fn lower(bracket: CanonicalType) -> Cut {
     Cut::before(least(bracket))
 }
@@ -40,8 +40,8 @@ pub(super) fn upper(bracket: CanonicalType) -> Cut {
     }
 }
 
-/// Whether a cut in either direction is at the end of some bracket, so that a range to it is open on that
-/// side.
+/// Whether a cut in either direction is at the end of some bracket, so that a range to
+/// it is open on that side.
 pub(super) fn is_end(cut: &Cut) -> bool {
     static ENDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         let ascending = EVERY.iter().flat_map(|bracket| [lower(*bracket).bytes, upper(*bracket).bytes]);

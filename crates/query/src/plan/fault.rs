@@ -1,5 +1,4 @@
-//! Faults of hints, `min` and `max`: the causes of errors that MongoDB gives a code without a name, a row
-//! each.
+//! Faults of `hint`, `min` and `max`: causes of errors whose MongoDB code has no name, a row each.
 
 use crate::error::faults;
 

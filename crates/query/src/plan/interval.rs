@@ -3,8 +3,8 @@
 //! # Terms
 //! - *Cut*: a place between values: just before or just after all keys that begin with some value's bytes. No
 //!   value's bytes are a prefix of another's, so cuts are ordered by their bytes and then by their side.
-//! - *Interval*: what lies between two cuts. *Intervals*: a sorted list of disjoint ones, not touching each
-//!   other.
+//! - *Interval*: what lies between two cuts. *Intervals*: a sorted list of disjoint ones,
+//!   not touching each other.
 //!
 //! Sets are made and combined in ascending order; [`Intervals::directed`] turns them for a descending field.
 

@@ -6,8 +6,8 @@ use super::{Access, Coverage, FindSpecification, Plan, candidate};
 use crate::filter::{Node, Operator, Test};
 use crate::sort::Sort;
 
-/// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that is looked up by its
-/// key.
+/// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that
+/// is looked up by its key.
 ///
 /// Such a find needs no parsed filter, no plan and no executor: the caller fetches the document by its
 /// primary key.

@@ -80,8 +80,8 @@ pub(super) fn of_negation(test: &Test, multikey: Multikey) -> Option<Bounds> {
     (bounds.tightness == Tightness::Exact).then(|| Bounds::exact(bounds.intervals.complement()))
 }
 
-/// Whether a test never holds where the field is missing, so that a sparse index has every document that
-/// passes.
+/// Whether a test never holds where the field is missing, so that a sparse index has
+/// every document that passes.
 pub(super) fn implies_existence(test: &Test) -> bool {
     match test {
         Test::Comparison(comparison) => {
@@ -203,8 +203,8 @@ fn successor(prefix: &str) -> Option<String> {
 }
 
 fn of_types(types: TypeSet) -> Option<Bounds> {
-    // Arrays stand element by element, and a key's undefined or null may be an empty array or a missing
-    // field.
+    // Arrays stand element by element, and a key's undefined or null may be an empty
+    // array or a missing field.
     if types.contains(ElementType::Array) || types.contains(ElementType::Undefined) {
         return None;
     }

@@ -1,13 +1,14 @@
-//! `$or`: if every branch has an index that narrows it, the union of those scans beats looking at every
-//! document.
+//! The union plan of an `$or`: if an index narrows every branch, the union of those scans beats a scan of the
+//! collection.
 //!
-//! The whole filter is asked of what they find: a branch's bounds may settle its own tests, but not those
-//! beside the `$or`.
+//! The whole filter is the residual: the bounds of a branch settle its own tests, but not those beside the
+//! `$or`.
 
 use pando_catalog::IndexDescription;
 
 use super::candidate::{self, Candidate};
 use super::cost::{DocumentAccess, Order, Work};
+use super::index_bounds::IndexBounds;
 use super::{Access, Coverage, FindSpecification, IndexAccess, Plan, ScanBounds, ScanDirection};
 use super::{index_bounds, predicates};
 use crate::filter::Node;
@@ -39,6 +40,13 @@ pub(super) fn of_branches(
     Some(Candidate { plan, work, document_access: DocumentAccess::Fetched, order, narrows: true })
 }
 
+/// An index that narrows a branch.
+struct Narrowing<'i> {
+    index: &'i IndexDescription,
+    bounds: IndexBounds,
+    work: Work,
+}
+
 /// One scan for each branch, and the documents that they are thought to find.
 fn scans_of(branches: &[Node], indexes: &[&IndexDescription]) -> Option<(Vec<IndexAccess>, f64)> {
     let mut found = 0.0;
@@ -49,20 +57,20 @@ fn scans_of(branches: &[Node], indexes: &[&IndexDescription]) -> Option<(Vec<Ind
             single => std::slice::from_ref(single),
         };
         let predicates = predicates::of_conjunction(nodes);
-        let (index, bounds, work) = indexes
+        let best = indexes
             .iter()
             .filter(|index| index_bounds::has_all_matches(index, &predicates))
             .map(|index| (*index, index_bounds::of_index(index, &predicates)))
             .filter(|(_, bounds)| bounds.narrows())
             .map(|(index, bounds)| {
                 let work = Work::of_bounds(&bounds.fields, index.sparse);
-                (index, bounds, work)
+                Narrowing { index, bounds, work }
             })
-            .min_by(|(_, _, a), (_, _, b)| a.found.total_cmp(&b.found))?;
-        found += work.found;
+            .min_by(|a, b| a.work.found.total_cmp(&b.work.found))?;
+        found += best.work.found;
         scans.push(IndexAccess {
-            index: index.clone(),
-            bounds: ScanBounds::Fields(bounds.fields),
+            index: best.index.clone(),
+            bounds: ScanBounds::Fields(best.bounds.fields),
             direction: ScanDirection::Forward,
         });
     }

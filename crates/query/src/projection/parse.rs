@@ -1,8 +1,8 @@
 //! From a projection's text to its tree.
 //!
-//! 1. Each field is an inclusion (a number that is not zero, `true`), an exclusion (zero, `false`), an
-//!    operator of projections (`$slice`, `$elemMatch`, `path.$`, of `find` only), a nested projection, or an
-//!    expression.
+//! 1. Each field is an inclusion (a number that is not zero, `true`), an exclusion (zero, `false`),
+//!    an operator of projections (`$slice`, `$elemMatch`, `path.$`, of `find` only), a nested
+//!    projection, or an expression.
 //! 2. The first inclusion, exclusion or expression decides the *type*; the other kind is then refused, but
 //!    for `_id`. `$slice` and `$elemMatch` go with both; alone, `$slice` keeps the other fields, `$elemMatch`
 //!    drops them.

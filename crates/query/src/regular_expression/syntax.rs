@@ -81,8 +81,8 @@ fn sets_multi_line(pattern: &str) -> bool {
         .is_some_and(|letters| letters.bytes().all(|byte| byte.is_ascii_lowercase()) && letters.contains('m'))
 }
 
-/// What a matching text begins with: for a pattern `^` and plain characters, no alternatives, and matching
-/// case.
+/// What a matching text begins with: for a pattern `^` and plain characters, no
+/// alternatives, and matching case.
 pub(super) fn literal_prefix(pattern: &str, options: &str) -> Option<String> {
     if options.contains(['i', 'm', 'x']) || pattern.contains('|') {
         return None;
@@ -161,8 +161,8 @@ impl Translator<'_> {
         found.is_some()
     }
 
-    /// A quantifier, with the possessive `+` behind it noticed: the plain crate would take it for a second
-    /// one.
+    /// A quantifier, with the possessive `+` behind it noticed: the plain crate would
+    /// take it for a second one.
     fn quantifier(&mut self, character: char) {
         self.out.push(character);
         if self.rest.starts_with('+') {

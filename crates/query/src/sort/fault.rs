@@ -1,4 +1,4 @@
-//! Faults of sorts: the causes of errors that MongoDB gives a code without a name, a row each.
+//! Faults of sorts: causes of errors whose MongoDB code has no name, a row each.
 
 use crate::error::faults;
 

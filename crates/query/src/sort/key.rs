@@ -11,8 +11,8 @@
 //!   groups do.
 //!
 //! # Steps
-//! 1. Each path is followed through documents. While none meets an array, the parts are encoded at once: no
-//!    allocation.
+//! 1. Each path is followed through documents. While none meets an array, the parts are
+//!    encoded at once: no allocation.
 //! 2. Else the arrays are gone through, each combination giving a whole key; the least one stays.
 
 use pando_catalog::expansion::{End, ExpansionError, end_without_arrays, expand};

@@ -1,5 +1,5 @@
-//! Carries out the tree of operators on one document, reading the old bytes once and writing the new ones
-//! once.
+//! Carries out the tree of operators on one document, reading the old bytes once and
+//! writing the new ones once.
 //!
 //! 1. Walk the old document's fields in their order. A field that no operator names is copied as bytes.
 //! 2. A field with a leaf of the tree is given to its operator, whose *effect* says what to write.

@@ -1,5 +1,5 @@
-//! The update operators, one file each, and the contract between them and the walk over the document
-//! (`apply`).
+//! The update operators, one file each, and the contract between them and the walk
+//! over the document (`apply`).
 //!
 //! An operator sees one place at a time: the value there, or that there is none. It answers with an
 //! [`Effect`] and never writes itself, so every operator works in documents, in arrays, behind `$`, `$[]` and

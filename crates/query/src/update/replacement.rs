@@ -28,8 +28,8 @@ impl Replacement {
         Ok(Replacement { document: document.to_owned() })
     }
 
-    /// Refuses fields that look like operators: an upsert may bring them, a replacement of a document may
-    /// not.
+    /// Refuses fields that look like operators: an upsert may bring them, a
+    /// replacement of a document may not.
     pub(super) fn check_names(&self) -> Result<(), QueryError> {
         for element in self.document.iter() {
             let (name, _) = element?;

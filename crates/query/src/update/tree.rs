@@ -8,10 +8,10 @@
 //!         └─ c: $set 2
 //! ```
 //!
-//! Invariants: children stand in the order in which new fields are added to a document (numbers first by
-//! value, then by their bytes); a leaf is nobody's parent, so two operators never write the same place: that
-//! is error 40 while the tree is built. Places that only meet in a document (`a.$` and `a.0`) are found by
-//! `apply`.
+//! Invariants: children stand in the order in which new fields are added to a document (numbers first
+//! by value, then by their bytes); a leaf is nobody's parent, so two operators never write the same
+//! place: that is error 40 while the tree is built. Places that only meet in a document (`a.$` and
+//! `a.0`) are found by `apply`.
 
 use std::cmp::Ordering;
 
@@ -149,8 +149,8 @@ fn conflict(path: &UpdatePath, steps: usize) -> QueryError {
     )
 }
 
-/// The order in which new fields are added: names that start with digits by that number, everything else by
-/// bytes.
+/// The order in which new fields are added: names that start with digits by that number,
+/// everything else by bytes.
 pub(super) fn compare_names(a: &str, b: &str) -> Ordering {
     match (leading_number(a), leading_number(b)) {
         (Some(x), Some(y)) if x != y => (x.len(), x).cmp(&(y.len(), y)),

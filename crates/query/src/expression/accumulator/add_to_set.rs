@@ -1,5 +1,5 @@
-//! `$addToSet`: the distinct values as an array, in the order in which they were met; missing ones are left
-//! out.
+//! `$addToSet`: the distinct values as an array, in the order in which they were met;
+//! missing ones are left out.
 //!
 //! Distinct as comparison has it: 1 and 1.0 are one value. The order-preserving key bytes of a value stand
 //! for it.

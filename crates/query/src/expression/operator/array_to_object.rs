@@ -1,5 +1,5 @@
-//! `$arrayToObject`: a document from pairs `[key, value]` or objects `{k, v}`; of two with one key, the later
-//! counts.
+//! `$arrayToObject`: a document from pairs `[key, value]` or objects `{k, v}`; of two with
+//! one key, the later counts.
 
 use pando_document::{Document, RawArray, RawDocument, RawValue};
 

@@ -111,7 +111,9 @@ struct Found {
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
-    iso: (Option<i64>, Option<i64>, Option<i64>),
+    iso_year: Option<i64>,
+    iso_week: Option<i64>,
+    iso_weekday: Option<i64>,
     time: [i64; 4],
     offset: Option<i64>,
 }
@@ -164,9 +166,9 @@ impl Found {
             'Y' => self.year = Some(value),
             'm' => self.month = Some(value),
             'd' => self.day = Some(value),
-            'G' => self.iso.0 = Some(value),
-            'V' => self.iso.1 = Some(value),
-            'u' => self.iso.2 = Some(value),
+            'G' => self.iso_year = Some(value),
+            'V' => self.iso_week = Some(value),
+            'u' => self.iso_weekday = Some(value),
             'H' => self.time[0] = value,
             'M' => self.time[1] = value,
             'S' => self.time[2] = value,
@@ -202,8 +204,8 @@ impl Found {
         if hour > 23 || minute > 59 || second > 59 {
             return None;
         }
-        let days = match (self.iso, self.year) {
-            ((Some(year), Some(week), day), None) => days_of_iso_week(year, week, day.unwrap_or(1))?,
+        let days = match (self.iso_year.zip(self.iso_week), self.year) {
+            (Some((year, week)), None) => days_of_iso_week(year, week, self.iso_weekday.unwrap_or(1))?,
             (_, Some(year)) => {
                 let (month, day) = (self.month?, self.day?);
                 if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {

@@ -1,5 +1,5 @@
-//! `$getField`: a field by a name that may hold dots and dollar signs. Missing where the input is no
-//! document.
+//! `$getField`: a field by a name that may hold dots and dollar signs. Missing where
+//! the input is no document.
 
 use pando_document::RawValue;
 

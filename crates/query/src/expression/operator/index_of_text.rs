@@ -1,5 +1,5 @@
-//! `$indexOfBytes` and `$indexOfCP`: where a string stands in another, counted in bytes or characters; -1 if
-//! nowhere.
+//! `$indexOfBytes` and `$indexOfCP`: where a string stands in another, counted in bytes or
+//! characters; -1 if nowhere.
 
 use pando_document::RawValue;
 

@@ -1,5 +1,5 @@
-//! `$regexMatch`, `$regexFind`, `$regexFindAll`: whether, where and with which groups a pattern matches a
-//! string.
+//! `$regexMatch`, `$regexFind`, `$regexFindAll`: whether, where and with which groups a
+//! pattern matches a string.
 //!
 //! Positions count characters. `$regexFindAll` goes on behind each match, one character further after an
 //! empty one.

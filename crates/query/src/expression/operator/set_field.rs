@@ -1,5 +1,5 @@
-//! `$setField` and `$unsetField`: a document with one field changed, by a name that may hold dots and dollar
-//! signs.
+//! `$setField` and `$unsetField`: a document with one field changed, by a name that may
+//! hold dots and dollar signs.
 
 use pando_document::RawValue;
 

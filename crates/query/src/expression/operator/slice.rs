@@ -5,6 +5,24 @@ use crate::shell_text;
 
 pub(super) static SLICE: Definition = Definition { name: "$slice", arity: Arity::Between(2, 3), run };
 
+/// An argument that is an int32, with its place in messages and its faults.
+struct Argument {
+    which: &'static str,
+    not_numeric: ExpressionFault,
+    not_int32: ExpressionFault,
+}
+
+const SECOND: Argument = Argument {
+    which: "Second",
+    not_numeric: ExpressionFault::SliceSecondNotNumeric,
+    not_int32: ExpressionFault::SliceSecondNotInt32,
+};
+const THIRD: Argument = Argument {
+    which: "Third",
+    not_numeric: ExpressionFault::SliceThirdNotNumeric,
+    not_int32: ExpressionFault::SliceThirdNotInt32,
+};
+
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let (array, second) = (call.argument(0, frame)?, call.argument(1, frame)?);
     if array.is_nullish() || second.is_nullish() {
@@ -16,10 +34,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
             array.type_name()
         )));
     };
-    let second = argument(
-        &second,
-        ("Second", ExpressionFault::SliceSecondNotNumeric, ExpressionFault::SliceSecondNotInt32),
-    )?;
+    let second = SECOND.read(&second)?;
     let length = elements.iter().count();
     let (start, count) = match call.has(2) {
         false if second >= 0 => (0, magnitude(second)),
@@ -29,9 +44,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
             if third.is_nullish() {
                 return Ok(Evaluated::NULL);
             }
-            let faults =
-                ("Third", ExpressionFault::SliceThirdNotNumeric, ExpressionFault::SliceThirdNotInt32);
-            let third = argument(&third, faults)?;
+            let third = THIRD.read(&third)?;
             if third <= 0 {
                 return Err(ExpressionFault::SliceThirdNotPositive
                     .error(format!("Third argument to $slice must be positive: {third}")));
@@ -53,20 +66,21 @@ fn magnitude(number: i32) -> usize {
     usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX)
 }
 
-fn argument(
-    value: &Evaluated<'_>,
-    (which, not_numeric, not_int32): (&str, ExpressionFault, ExpressionFault),
-) -> Result<i32, QueryError> {
-    let Some(number) = value.as_number() else {
-        return Err(not_numeric.error(format!(
-            "{which} argument to $slice must be numeric, but is of type: {}",
-            value.type_name()
-        )));
-    };
-    number.to_i64_exact().and_then(|whole| i32::try_from(whole).ok()).ok_or_else(|| {
-        not_int32.error(format!(
-            "{which} argument to $slice can't be represented as a 32-bit integer: {}",
-            shell_text::value_text(number.to_raw())
-        ))
-    })
+impl Argument {
+    /// The argument as an int32.
+    fn read(&self, value: &Evaluated<'_>) -> Result<i32, QueryError> {
+        let which = self.which;
+        let Some(number) = value.as_number() else {
+            return Err(self.not_numeric.error(format!(
+                "{which} argument to $slice must be numeric, but is of type: {}",
+                value.type_name()
+            )));
+        };
+        number.to_i64_exact().and_then(|whole| i32::try_from(whole).ok()).ok_or_else(|| {
+            self.not_int32.error(format!(
+                "{which} argument to $slice can't be represented as a 32-bit integer: {}",
+                shell_text::value_text(number.to_raw())
+            ))
+        })
+    }
 }

@@ -3,8 +3,8 @@
 //! Two forms, which may be mixed:
 //! - `localField` and `foreignField`: those whose foreign field equals the local one (any of its elements, if
 //!   it is an array; null, if it is missing);
-//! - `pipeline` with `let`: what a pipeline makes of the other collection (or of those that belong by the
-//!   fields).
+//! - `pipeline` with `let`: what a pipeline makes of the other collection (or of those
+//!   that belong by the fields).
 //!
 //! The other collection is asked once for each document, by a filter that its planner can use. The variables
 //! of `let` are constants while one document is at work, so the pipeline is parsed anew for each: simple, and

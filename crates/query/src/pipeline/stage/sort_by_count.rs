@@ -1,5 +1,5 @@
-//! `$sortByCount`: how often each value of an expression occurs, most often first. It is a `$group` and a
-//! `$sort`.
+//! `$sortByCount`: how often each value of an expression occurs, most often first. It is
+//! a `$group` and a `$sort`.
 
 use std::sync::Arc;
 

@@ -30,8 +30,15 @@ struct Unwind {
 
 struct Run {
     definition: Unwind,
-    /// The document under way, its elements, and how many of them are given.
-    current: Option<(Bytes, Vec<Literal>, usize)>,
+    current: Option<Unwinding>,
+}
+
+/// A document whose elements are given one by one.
+struct Unwinding {
+    bytes: Bytes,
+    elements: Vec<Literal>,
+    /// Elements that were given.
+    given: usize,
 }
 
 pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
@@ -113,11 +120,11 @@ impl Definition for Unwind {
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         loop {
-            if let Some((bytes, elements, given)) = &mut self.current {
-                if let Some(element) = elements.get(*given) {
-                    let index = i64::try_from(*given).unwrap_or(i64::MAX);
-                    *given += 1;
-                    let root = document_in(bytes)?;
+            if let Some(current) = &mut self.current {
+                if let Some(element) = current.elements.get(current.given) {
+                    let index = i64::try_from(current.given).unwrap_or(i64::MAX);
+                    current.given += 1;
+                    let root = document_in(&current.bytes)?;
                     return self
                         .definition
                         .write(root, Some(element.raw()), RawValue::Int64(index))
@@ -134,7 +141,7 @@ impl Stage for Run {
                     for element in array.iter() {
                         elements.push(Literal::new(element?));
                     }
-                    self.current = Some((bytes, elements, 0));
+                    self.current = Some(Unwinding { bytes, elements, given: 0 });
                 }
                 None | Some(RawValue::Array(_) | RawValue::Null | RawValue::Undefined) => {
                     if self.definition.without_elements == WithoutElements::Preserve {

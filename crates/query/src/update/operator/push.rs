@@ -130,8 +130,8 @@ impl Operator for Push {
         let elements = collect(array)?;
         let length = elements.len();
         let new = self.run(elements)?;
-        // A push of something counts as a change, and so does sorting, even where the result is the same
-        // array.
+        // A push of something counts as a change, and so does sorting, even where the
+        // result is the same array.
         let is_idle = self.values.is_empty() && self.sort.is_none() && new.len() == length;
         Ok(if is_idle { Effect::Keep } else { Effect::PutArray(build_array(new)) })
     }
