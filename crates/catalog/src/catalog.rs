@@ -45,7 +45,7 @@ use crate::tree_layout::tree_options;
 /// All descriptions, by database and collection.
 type Names = BTreeMap<String, BTreeMap<String, Arc<Collection>>>;
 
-/// What collections there are.
+/// The collections of a store.
 pub struct Catalog {
     store: Arc<Store>,
     names: ArcSwap<Names>,

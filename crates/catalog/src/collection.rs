@@ -49,7 +49,7 @@ pub struct Collection {
     pub(crate) store: Arc<Store>,
 }
 
-/// What a collection is made of, and the next description from.
+/// The parts of a description. The next description is made from them.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub namespace: Namespace,

@@ -102,7 +102,7 @@ pub enum CatalogError {
         /// The name asked for.
         name: String,
     },
-    /// What was asked for cannot be done while an index of the collection is built.
+    /// The statement is not possible while an index of the collection is built.
     #[error("cannot perform operation: an index build is currently running for collection '{namespace}'")]
     IndexBuildRunning {
         /// The collection.
@@ -122,7 +122,7 @@ pub enum CatalogError {
     DamagedEntry {
         /// Whose entry.
         namespace: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// The engine said no.
@@ -183,7 +183,7 @@ pub enum WriteError {
     DamagedEntry {
         /// The index's name.
         index: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// The engine said no.

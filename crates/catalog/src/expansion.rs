@@ -30,14 +30,14 @@
 
 use pando_document::{DocumentError, RawArray, RawDocument, RawValue};
 
-/// What a path comes to in one place.
+/// The end of a path in one place.
 #[derive(Clone, Copy, Debug)]
 pub enum End<'d> {
     /// A value.
     Value(RawValue<'d>),
     /// An array without elements.
     EmptyArray,
-    /// Nothing.
+    /// No value.
     Missing,
 }
 
@@ -126,7 +126,7 @@ enum Reached {
     ByIndex,
 }
 
-/// What becomes of a path for each element of the array.
+/// The way of a path into each element of the array.
 #[derive(Clone, Copy)]
 enum Entry<'d> {
     /// The path has ended.
@@ -206,7 +206,7 @@ impl<'d> Walk<'d> {
         })
     }
 
-    /// What a path that stands before an empty array comes to.
+    /// The end of a path that stands before an empty array.
     fn in_empty_array(self) -> Walk<'d> {
         match self {
             Walk::Before(Stop { rest: None, .. }) => Walk::Ended(End::EmptyArray),

@@ -65,7 +65,7 @@ pub struct IndexField {
     pub direction: Direction,
 }
 
-/// What an index is: plain data, enough for a planner.
+/// The description of an index: plain data, enough for a planner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexDescription {
     /// Its name.

@@ -234,7 +234,7 @@ impl Build<'_> {
             let document = RawDocument::from_bytes(bytes).map_err(WriteError::from)?;
             for (index, sorter) in self.indexes.iter().zip(&mut *sorters) {
                 let derived = index_keys::keys_of(index, document)?;
-                // Nothing refers to the index yet: its flags go to the catalog with its first entry there.
+                // No entry refers to the index yet: its flags go to the catalog with its first entry there.
                 index.raise(&with_truncation(derived.flags, &derived.keys));
                 for key in &derived.keys {
                     let entry = entry_under_construction(index.uniqueness(), key, primary_key);
@@ -341,7 +341,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// What writers see of this build in a description; an error if it was ended.
+    /// The indexes of this build in a description, as writers see them; an error if the build was ended.
     fn mine(&self, collection: &Collection) -> Result<Vec<Arc<BuildingIndex>>, CatalogError> {
         self.ticket.check()?;
         let mine = |building: &&Arc<BuildingIndex>| Arc::ptr_eq(&building.ticket, &self.ticket);

@@ -81,7 +81,7 @@ pub struct DecodedEntry<'a> {
     pub fields: &'a [u8],
     /// The primary key of the document.
     pub primary_key: &'a [u8],
-    /// What the field bytes lose.
+    /// The type bits that the field bytes lose.
     pub type_bits: &'a [u8],
     /// Whether the field bytes were cut, and cannot be decoded.
     pub truncated: Truncation,

@@ -26,7 +26,7 @@ use crate::{Index, WriteError};
 pub struct IndexKey {
     /// Order-preserving bytes of all fields, one after the other; not yet cut.
     pub fields: Vec<u8>,
-    /// What those bytes lose.
+    /// The type bits that those bytes lose.
     pub type_bits: Vec<u8>,
 }
 

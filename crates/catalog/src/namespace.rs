@@ -107,7 +107,7 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// What a database may be called. A `$` is allowed as far as no collection is written.
+/// Checks the name of a database. A `$` is allowed as far as no collection is written.
 pub fn check_database(database: &str) -> Result<(), NameError> {
     let bad = database.is_empty()
         || database.len() > DATABASE_BYTES_MAX

@@ -9,14 +9,14 @@ use pando_storage::{BlockingMode, Direction, KeyRange, Transaction};
 use crate::index_keys;
 use crate::{Collection, PrimaryKey, WriteError, index_entry};
 
-/// What a check of one collection found.
+/// The result of a check of one collection.
 #[derive(Clone, Debug, Default)]
 pub struct CollectionReport {
     /// Documents read.
     pub documents: u64,
     /// Entries read, by index.
     pub entries: Vec<(String, u64)>,
-    /// What is wrong, a sentence each; empty where all agrees. At most [`PROBLEMS_MAX`],
+    /// Problems, a sentence each; empty if documents and entries agree. At most [`PROBLEMS_MAX`],
     /// the rest are counted only.
     pub problems: Vec<String>,
     /// Problems found in all.

@@ -213,7 +213,7 @@ fn a_crash_during_the_build_leaves_no_half_index() {
     let (inside, again) = (Arc::clone(&catalog), engine.as_engine());
     engine.during_the_next_build(move || {
         insert(&inside, &doc! { "_id": 1_000, "a": 1, "u": 1 }).unwrap();
-        // What the next start finds.
+        // The trees that the next start finds.
         let opened = Catalog::open(Arc::clone(&again)).unwrap();
         assert_eq!(assert_sound(&opened, 0), 501);
         assert_eq!(again.list_trees().unwrap().len(), 2, "the catalog and the collection");

@@ -1,4 +1,4 @@
-//! What a point query costs in this crate: `cargo run --release -p pando-query --example point_query`.
+//! The cost of a point query in this crate: `cargo run --release -p pando-query --example point_query`.
 //!
 //! The documents are those of sysbench. Nanoseconds of this thread's time on a processor for each
 //! query, the memory engine's part included; Linux tells that time to a few milliseconds,

@@ -1,4 +1,4 @@
-//! An array as bytes of its own, built from values that stand elsewhere.
+//! A builder of arrays: from values that stand elsewhere to bytes of their own.
 
 use pando_document::{ArrayWriter, RawDocumentBuf, RawValue};
 

@@ -1,5 +1,5 @@
-//! The `$sort` of `$push`, and `$sortArray`: whole elements (`1`, `-1`) or fields of elements
-//! (`{score: -1, name: 1}`).
+//! The sort of array elements, for `$push` with `$sort` and for `$sortArray`: whole elements (`1`, `-1`) or
+//! fields of elements (`{score: -1, name: 1}`).
 //!
 //! Elements that lack a field, or are no documents, count as null there.
 

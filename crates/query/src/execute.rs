@@ -1,9 +1,10 @@
-//! Executing: a plan, a collection and a transaction become documents, one at a time.
+//! The executor: makes documents of a plan, a collection and a transaction, one at a time.
 //!
 //! # Terms
 //! - *Candidate*: a document (or, of a covered plan, an index entry made into one) that the access has found.
 //! - *Row*: a candidate that is part of the answer: primary key and document.
-//! - *Work budget*: how many entries may be examined that must not block before the thread is given back.
+//! - *Work budget*: the number of entries that a call with `CachedOnly` examines before it gives the thread
+//!   back.
 //!
 //! # Steps of [`Executor::next`]
 //! 1. The [`source`] steps to the next document or index entry; a document that came already is passed over.

@@ -25,7 +25,7 @@ pub enum ExplainedProjection<'a> {
     General(&'a RawDocument),
 }
 
-/// What is done with the documents that are found.
+/// The use of the documents that a plan finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// They are the answer.
@@ -43,7 +43,7 @@ pub enum Purpose {
 pub struct Display<'a> {
     /// How its documents are.
     pub projection: ExplainedProjection<'a>,
-    /// What it serves.
+    /// The use of its documents.
     pub purpose: Purpose,
     /// Whether a hint left no choice.
     pub choice: Choice,
@@ -58,10 +58,10 @@ pub enum Choice {
     Hinted,
 }
 
-/// What an execution has come to.
+/// The result of an execution.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutionStatistics {
-    /// What was examined and returned.
+    /// Entries and documents examined and returned.
     pub counters: Counters,
     /// Milliseconds that it took.
     pub milliseconds: i64,

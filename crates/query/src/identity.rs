@@ -1,4 +1,4 @@
-//! Whether two values are the same bytes: the test that decides if a write changed anything.
+//! Identity of values: same type and same bytes. It decides whether a write changes anything.
 //!
 //! Stricter than comparison: 1 and 1.0, 0.0 and −0.0, Decimal 1.0 and 1.00 are equal but not identical.
 

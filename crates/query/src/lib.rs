@@ -1,4 +1,4 @@
-//! What filters, updates and pipelines mean: parse, plan, execute.
+//! The meaning of filters, updates and pipelines: parse, plan, execute.
 //!
 //! # The life of a find
 //! 1. [`filter`] parses the filter document into a tree of tests; [`sort`] and [`projection`] parse theirs.

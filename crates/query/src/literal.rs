@@ -1,4 +1,4 @@
-//! A value that a filter compares with, owned.
+//! An owned value that is read as a [`RawValue`] without work, such as the argument of an operator.
 //!
 //! Numbers, dates and the like are kept decoded; everything else is one field of a small document, borrowed
 //! from at each use.

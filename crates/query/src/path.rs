@@ -19,7 +19,7 @@
 //!    array's scalar elements give no leaf at all.
 //!
 //! # Cost
-//! Nothing is allocated; each visit walks the document's fields up to the ones it needs.
+//! A walk allocates no memory. Each visit walks the document's fields up to the ones it needs.
 
 use pando_document::{RawArray, RawDocument, RawValue};
 
@@ -41,7 +41,7 @@ pub struct Path {
     components: Box<[Component]>,
 }
 
-/// What a path that ends at an array gives.
+/// The leaves of a path that ends at an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaves {
     /// Each element, then the array itself.

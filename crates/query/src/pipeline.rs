@@ -1,4 +1,4 @@
-//! Aggregation pipelines: stages that documents are drawn through one at a time.
+//! Aggregation pipelines: each stage draws documents from the one before it, one at a time.
 //!
 //! ```text
 //! source ──> $match ──> $group ──> $sort ──> caller
@@ -6,7 +6,8 @@
 //! ```
 //!
 //! 1. [`Pipeline::parse`] checks all stages before any document is read.
-//! 2. [`Pipeline::split_pushdown`] takes off the front what a plan does better: filter, sort, skip and limit.
+//! 2. [`Pipeline::split_pushdown`] takes off the front the stages that a plan does better: filter, sort, skip
+//!    and limit.
 //! 3. [`Pipeline::start`] gives a [`PipelineRun`], which owns the state of all stages. [`PipelineRun::next`]
 //!    pulls one document through them. Blocking stages (`$group`, `$sort`) read their whole input at the
 //!    first call.
@@ -71,7 +72,7 @@ struct ParsedStage {
     definition: Arc<dyn Definition>,
 }
 
-/// What the front of a pipeline asks of a plan, in this order: filter, sort, skip, limit.
+/// The front of a pipeline that a plan takes over, in this order: filter, sort, skip, limit.
 #[derive(Clone, Debug)]
 pub struct Pushdown {
     /// The filter; an empty document if there is none.

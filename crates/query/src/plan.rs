@@ -1,10 +1,10 @@
-//! Planning: from a parsed find and the descriptions of indexes to a plan. Pure: no data is read.
+//! The planner: from a parsed find and the descriptions of indexes to a plan. Pure: it reads no data.
 //!
 //! # Terms
 //! - *Access*: how candidates are found: by primary key, through one index, through several, or by looking at
 //!   all documents.
 //! - *Bounds*: intervals of values for each field of an index, see [`interval`].
-//! - *Residual*: what of the filter the bounds do not settle, to be asked of each candidate.
+//! - *Residual*: the part of the filter that the bounds do not settle. Each candidate is tested against it.
 //! - *Covered*: entries hold all that is needed, so no document is fetched.
 //!
 //! # Steps
@@ -60,7 +60,7 @@ pub const PRIMARY_INDEX: &str = "_id_";
 pub struct Plan {
     /// How candidates are found.
     pub access: Access,
-    /// What they still have to pass; `None`: nothing.
+    /// The tests that they still have to pass; `None` if there are none.
     pub residual: Option<Filter>,
     /// Where their fields come from.
     pub coverage: Coverage,
@@ -75,7 +75,7 @@ pub struct Plan {
 /// How candidates are found.
 #[derive(Clone, Debug)]
 pub enum Access {
-    /// Nothing can match.
+    /// No document can match.
     Nothing,
     /// The document with this `_id`.
     PrimaryKey(Literal),
@@ -103,7 +103,7 @@ pub enum Coverage {
     Document,
     /// From the index entry.
     Entry,
-    /// Nothing of it is needed but that it is there: rows have an empty document.
+    /// No field is needed, only that there is a document: rows have an empty one.
     Nothing,
 }
 

@@ -40,7 +40,7 @@ pub struct RegexMatch {
     pub start: usize,
     /// Behind the last byte.
     pub end: usize,
-    /// What each group matched, if it took part.
+    /// The span of each group, if it took part.
     pub groups: Vec<Option<(usize, usize)>>,
 }
 
@@ -75,7 +75,7 @@ impl RegularExpression {
         &self.options
     }
 
-    /// What every matching text begins with, if the pattern says so by beginning with
+    /// The beginning of every matching text, if the pattern fixes it by beginning with
     /// `^` and plain characters.
     pub fn literal_prefix(&self) -> Option<String> {
         syntax::literal_prefix(&self.pattern, &self.options)

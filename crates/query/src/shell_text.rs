@@ -155,8 +155,7 @@ fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// As many of the first bytes of a text as are shown: all if there are fewer than
-/// `whole`, otherwise about `part`.
+/// The part of a text that is shown: all of fewer than `whole` bytes, otherwise about the first `part`.
 fn shortened(text: &str, Shown { whole, part }: Shown) -> &str {
     if text.len() < whole {
         return text;

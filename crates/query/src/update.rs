@@ -1,6 +1,6 @@
-//! Updates: what becomes of one document.
+//! Updates: from the old version of a document to the new one.
 //!
-//! An update is one of three things, told apart by its first byte of meaning:
+//! An update has one of three styles, told apart by its type and its first field:
 //! - a document whose first field begins with `$`: operators (`{$set: {"a.b": 1}, $inc: {n: 1}}`);
 //! - any other document: a replacement, which keeps `_id`;
 //! - an array: a pipeline of `$set`, `$unset`, `$project`, `$replaceRoot` and their other names.
@@ -68,7 +68,7 @@ pub enum ApplyKind {
     Insert,
 }
 
-/// What an update needs to know besides the document.
+/// The surroundings of an update besides the document.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateContext {
     /// The array index that `$` stands for: that of the element by which the filter matched, if one did.
@@ -81,7 +81,7 @@ pub struct UpdateContext {
     pub kind: ApplyKind,
 }
 
-/// What an update did.
+/// The result of an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// The new document would have the same bytes as the old one.

@@ -127,7 +127,7 @@ fn malformed_bytes_are_errors_and_never_panics() {
                 let at = 4 + chance.below(bytes.len() as u64 - 4) as usize;
                 bytes[at] = chance.below(256) as u8;
             }
-            // What does not look like a document at all is refused before any parser sees it.
+            // Bytes that do not look like a document are refused before any parser sees them.
             let Ok(document) = RawDocumentBuf::from_vec(bytes) else { continue };
             if let Ok(parsed) = Filter::parse(&document, &ParseScope::default()) {
                 // Any answer will do, an error too.

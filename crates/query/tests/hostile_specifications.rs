@@ -1,5 +1,5 @@
-//! Whatever a client sends as update, projection, pipeline or expression is carried out or refused: nothing
-//! panics, and no answer is malformed.
+//! Hostile updates, projections, pipelines and expressions are carried out or refused: no call panics, and no
+//! answer is malformed.
 //!
 //! The specifications are random documents over the names that mean something and the values that are
 //! awkward: most are refused at once, many get as far as the documents.

@@ -1,6 +1,6 @@
-//! Every plan of a filter finds the same documents: the filters of the corpus, and random ones over random
-//! documents, are carried out by looking at all documents, through each index in turn, and as the planner
-//! likes it best; with and without a sort.
+//! Every plan of a filter finds the same documents. The filters of the corpus, and random ones over random
+//! documents, are run as a collection scan, through each index in turn, and by the planner's choice, with and
+//! without a sort.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod extended_json;

@@ -14,7 +14,7 @@ pub(super) struct Changes<'w> {
     group: Option<Group>,
 }
 
-/// What the documents of one unique key have changed.
+/// The changes of all documents at one unique key.
 struct Group {
     fields: Vec<u8>,
     /// Documents that do not have the key any more.

@@ -1,4 +1,4 @@
-//! What keys documents have, by example. Expectations are MongoDB 6.0's.
+//! The keys of documents, by example. Expectations are MongoDB 6.0's.
 
 use pando_document::{Document, Value, doc};
 use pando_keyorder::Direction;

@@ -15,7 +15,7 @@ use pando_storage::{
 };
 use parking_lot::Mutex;
 
-/// What to do at the next load that is no run of a sorter.
+/// Called at the next load that is no run of a sorter.
 type Hook = Box<dyn FnOnce() + Send>;
 
 pub struct HookedEngine {
@@ -27,7 +27,7 @@ pub struct HookedEngine {
     held_while_sorting: AtomicUsize,
 }
 
-/// What was done with lent memory.
+/// The use of lent memory.
 #[derive(Debug)]
 pub struct Lending {
     /// Runs that sorters wrote, and the bytes lent to them meanwhile.

@@ -1,4 +1,5 @@
-//! Dates as people and programs write them: what `$dateFromString` and `$toDate` read without a format.
+//! The parser of dates as people and programs write them, for `$dateFromString` and `$toDate` without a
+//! format.
 //!
 //! MongoDB takes what PHP's date parser takes; these are the notations of it that name a whole date:
 //!
@@ -188,7 +189,7 @@ impl<'t> Reader<'t> {
         days(year, month, number)
     }
 
-    /// What follows `2020-`.
+    /// The part behind `2020-`.
     fn after_year(&mut self, year: i64, separator: char) -> Option<i64> {
         if self.rest.starts_with('W') {
             return self.iso_week(year);
@@ -225,7 +226,7 @@ impl<'t> Reader<'t> {
         days_of_iso_week(year, week, day)
     }
 
-    /// What follows `2/`: a day and a year, or the name of a month and a year.
+    /// The part behind `2/`: a day and a year, or the name of a month and a year.
     fn after_slash(&mut self, first: i64) -> Option<i64> {
         if let Some((day, _)) = self.number(1, 2) {
             self.expect('/')?;
@@ -236,7 +237,7 @@ impl<'t> Reader<'t> {
         days(self.year()?, month, first)
     }
 
-    /// What follows `3-` or `3.`: with a year of two digits the first number is the year instead.
+    /// The part behind `3-` or `3.`: with a year of two digits the first number is the year instead.
     fn day_month_year(&mut self, first: i64, separator: char) -> Option<i64> {
         let (month, _) = self.number(1, 2)?;
         self.expect(separator)?;
@@ -378,7 +379,7 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// What MongoDB 6.0 reads: `text | milliseconds`.
+    /// Texts as MongoDB 6.0 reads them: `text | milliseconds`.
     const READ: &str = include_str!("read_by_mongodb.txt");
 
     #[test]

@@ -1,4 +1,4 @@
-//! What an execution has done so far, as `explain` and the log of slow requests show it.
+//! Counters of an execution, as `explain` and the log of slow requests show them.
 
 /// Counts since the executor was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -63,7 +63,7 @@ enum Pending {
     Fetch,
 }
 
-/// When what is left out is left out.
+/// When `skip` passes over candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Skipping {
     BeforeFetching,
@@ -167,7 +167,7 @@ impl Executor {
         Ok(self.counters.get().returned)
     }
 
-    /// What has been done so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.counters.get()
     }

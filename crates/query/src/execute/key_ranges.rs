@@ -1,4 +1,4 @@
-//! From the bounds of an index's fields to the ranges of its keys, one after the other.
+//! The key ranges of an index scan, made one after the other from the bounds of the index's fields.
 //!
 //! The first fields that are bounded to single values, and the field behind them, make the ranges: each
 //! combination of values, then each interval. The fields behind those are checked entry by entry.

@@ -1,4 +1,4 @@
-//! Where candidates come from: the access of a plan, carried out.
+//! Sources of candidates: the access of a plan, carried out.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::QueryError;
 use crate::filter::Filter;
 use crate::plan::{Access, Coverage, IndexAccess, ScanBounds, ScanDirection};
 
-/// What a step of a source has come to.
+/// The result of a step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A document stands in the buffers.
     Document,
     /// A primary key stands in its buffer; its document is to be fetched.
     Key,
-    /// What was looked at is not wanted.
+    /// The document or entry is not wanted.
     Nothing,
     /// There is no more.
     End,
@@ -163,7 +163,7 @@ impl Source {
     }
 }
 
-/// What a step may use.
+/// The surroundings of a step.
 pub(super) struct Surroundings<'s> {
     pub collection: &'s Collection,
     pub transaction: &'s dyn Transaction,
@@ -242,7 +242,7 @@ impl Entries {
             return Ok(Step::Nothing);
         };
         surroundings.count_key();
-        // What a cut key was cannot be told: its document is looked at.
+        // The bytes of a cut key are lost: its document is tested instead.
         let is_whole = entry.truncated == Truncation::Whole;
         if is_whole && self.ranges.as_ref().is_some_and(|ranges| !ranges.admits(entry.fields)) {
             return Ok(Step::Nothing);

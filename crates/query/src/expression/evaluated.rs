@@ -1,4 +1,4 @@
-//! What an expression gives: a value, borrowed where it can be, or nothing.
+//! The result of an expression: a value, borrowed where it can be, or nothing.
 
 use std::cmp::Ordering;
 

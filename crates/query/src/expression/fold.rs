@@ -1,4 +1,4 @@
-//! Constant folding: what an expression computes without a document is computed once, when it is parsed.
+//! Constant folding: a part of an expression that needs no document is computed once, when it is parsed.
 //!
 //! This is part of an expression's meaning, not only of its speed: `{$divide: [1, "x"]}` is refused before
 //! any document is read, even in the branch of a `$cond` that is never taken, and `$add` with two constants
@@ -24,7 +24,7 @@ use super::{Expression, Node, ParseScope};
 use crate::QueryError;
 use crate::literal::Literal;
 
-/// What stands before the message of a pipeline's expression that cannot be folded.
+/// The words before the message of a pipeline's expression that cannot be folded.
 pub(crate) const FAILED_TO_FOLD: &str = "Failed to optimize pipeline :: caused by :: ";
 
 /// Calls of these are kept, with folded arguments.
@@ -89,7 +89,7 @@ impl Expression {
         matches!(self.node, Node::Constant(_) | Node::Remove)
     }
 
-    /// What a constant is as a condition.
+    /// The truth value of a constant.
     fn constant_condition(&self) -> Option<bool> {
         match &self.node {
             Node::Constant(literal) => Some(literal.raw().to_bool()),

@@ -1,4 +1,4 @@
-//! What changes while an expression is evaluated: the values of its variables.
+//! The frame of an evaluation: the document, and the values of the variables.
 
 use pando_document::{RawDocument, RawValue};
 

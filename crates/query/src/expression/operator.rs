@@ -67,7 +67,7 @@ mod zip;
 
 use pando_document::RawValue;
 
-// What every operator's file needs.
+// The names that every operator's file needs.
 use super::Expression;
 use super::call::{Arity, Call, Definition};
 use super::evaluated::{Evaluated, array_of, check_computed_bytes, document_of};

@@ -95,7 +95,7 @@ impl ParseScope {
         ParseScope { conditions: Conditions::BesidePositional, ..self.clone() }
     }
 
-    /// What a filter may hold.
+    /// Whether a filter may hold `$expr`.
     pub(crate) fn conditions(&self) -> Conditions {
         self.conditions
     }

@@ -11,7 +11,7 @@ use crate::QueryError;
 use crate::path::Path;
 use crate::shell_text::value_text;
 
-/// What is asked of the bits.
+/// The condition on the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitsWanted {
     /// All are 1.
@@ -85,7 +85,7 @@ fn position(place: usize, value: RawValue<'_>) -> Result<u32, QueryError> {
 }
 
 impl BitsTest {
-    /// What is asked of the bits.
+    /// The condition on the bits.
     pub fn wanted(&self) -> BitsWanted {
         self.wanted
     }

@@ -1,4 +1,4 @@
-//! The parts of a filter's tree, and what each means.
+//! The nodes of a filter's tree, and their meaning.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum Node {
     Field(FieldTest),
     /// `$expr`.
     Expression(Arc<Expression>),
-    /// Nothing matches (`$alwaysFalse`, `$all: []`).
+    /// No document matches (`$alwaysFalse`, `$all: []`).
     Never,
 }
 
@@ -34,7 +34,7 @@ pub enum Node {
 pub struct FieldTest {
     /// Where to look.
     pub path: Path,
-    /// What must hold there.
+    /// The test that must hold there.
     pub test: Test,
 }
 

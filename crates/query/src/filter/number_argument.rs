@@ -4,7 +4,7 @@ use pando_document::{Decimal128, DecimalParts, RawValue};
 
 use crate::shell_text::value_text;
 
-/// What is wrong with an argument.
+/// The fault of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberFault {
     NotNumber,

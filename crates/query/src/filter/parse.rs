@@ -1,4 +1,4 @@
-//! From a filter document to its tree.
+//! The parser of filters: from the document to the tree.
 //!
 //! 1. [`tree`] reads a whole filter: `$`-names at the top are logical operators, all others are paths.
 //! 2. A path's value is a document of operators ([`operators`]), or a value to be equal to.
@@ -30,7 +30,7 @@ enum Place {
     Element,
 }
 
-/// What a parser knows of its surroundings.
+/// The surroundings of a parser.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'s> {
     pub scope: &'s ParseScope,

@@ -111,7 +111,7 @@ impl AccumulatorCall {
 
     /// Feeds a document to a state.
     pub(crate) fn feed(&self, state: &mut dyn Accumulator, root: &RawDocument) -> Result<(), QueryError> {
-        // What is not wanted any more is not evaluated either: it may fail.
+        // A full state takes no more values, so they are not evaluated either: an evaluation may fail.
         if state.is_full() {
             return Ok(());
         }

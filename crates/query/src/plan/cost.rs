@@ -1,4 +1,4 @@
-//! What a plan is likely to cost. The unit is one index entry or one neighbouring document stepped over.
+//! The estimated cost of a plan. The unit is a step to the next index entry or neighbouring document.
 //!
 //! Without statistics of values the shares below are assumed; they only have to put plans in a sensible
 //! order: equality before ranges, several bounded fields before few, no sort in memory before one, unless
@@ -35,7 +35,7 @@ fn share_of_one(interval: &Interval) -> f64 {
     const POINT: f64 = 0.002;
     const TWO_SIDED: f64 = 0.05;
     const ONE_SIDED: f64 = 0.15;
-    // What a negation leaves on either side of a value.
+    // The two sides of a value that a negation leaves.
     const TO_ANY_TYPE: f64 = 0.45;
     let is_last = |bytes: &[u8]| matches!(bytes, [0x08 | 0xF0 | 0x0F | 0xF7]);
     if interval.is_point() {
@@ -49,7 +49,7 @@ fn share_of_one(interval: &Interval) -> f64 {
     }
 }
 
-/// What a scan has to do.
+/// The work of a scan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     /// Entries stepped over.
@@ -95,11 +95,11 @@ pub(super) enum DocumentAccess {
     Covered,
     /// Each is fetched by its primary key.
     Fetched,
-    /// What is scanned are the documents themselves.
+    /// The scan reads the documents themselves.
     Clustered,
 }
 
-/// What stands behind a scan.
+/// The order of the results of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Results are given as they are found, and so many end the scan; `None` for all.

@@ -1,4 +1,4 @@
-//! What an index can do besides finding: give its entries in the order of a sort, and stand for documents.
+//! Two gains of an index besides its bounds: the order of a sort, and entries that stand for documents.
 
 use pando_catalog::{IndexDescription, Multikey, Truncation};
 

@@ -7,7 +7,7 @@
 //! - A second field that has met arrays goes through the same array as the first. It takes bounds only from
 //!   the same `$elemMatch`, since other tests may be met by another element.
 //!
-//! What the bounds do not settle stays as a filter on documents.
+//! Tests that the bounds do not settle stay as a filter on documents.
 
 use pando_catalog::{IndexDescription, Multikey, Sparseness, Truncation};
 

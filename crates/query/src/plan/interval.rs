@@ -55,7 +55,7 @@ fn encoded(value: RawValue<'_>) -> Vec<u8> {
     bytes
 }
 
-/// What lies between two cuts, the lower before the upper.
+/// The values between two cuts, the lower before the upper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// The lower end.
@@ -120,7 +120,7 @@ impl Intervals {
         Intervals { list: vec![Interval::point(value)] }
     }
 
-    /// What lies between two cuts; nothing if they are the wrong way round.
+    /// The values between two cuts; none if the upper cut is not behind the lower.
     pub fn between(lower: Cut, upper: Cut) -> Intervals {
         if lower < upper { Intervals { list: vec![Interval { lower, upper }] } } else { Intervals::none() }
     }
@@ -149,7 +149,7 @@ impl Intervals {
         !self.is_empty() && self.list.iter().all(Interval::is_point)
     }
 
-    /// What is in either set.
+    /// The values in either set.
     #[must_use]
     pub fn union(mut self, other: Intervals) -> Intervals {
         self.list.extend(other.list);
@@ -174,7 +174,7 @@ impl Intervals {
         Intervals { list: joined }
     }
 
-    /// What is in both sets.
+    /// The values in both sets.
     #[must_use]
     pub fn intersection(self, other: &Intervals) -> Intervals {
         let (mut a, mut b) = (self.list.iter().peekable(), other.list.iter().peekable());
@@ -194,7 +194,7 @@ impl Intervals {
         Intervals { list }
     }
 
-    /// What is not in the set.
+    /// The values that are not in the set.
     #[must_use]
     pub fn complement(self) -> Intervals {
         let mut list = Vec::with_capacity(self.list.len() + 1);

@@ -1,4 +1,4 @@
-//! What one test of a field says about the keys of an index on that field.
+//! The bounds of one test of a field: intervals of the keys of an index on that field.
 //!
 //! # Terms
 //! - *Bounds*: intervals such that each document that passes the test has at least one key within.

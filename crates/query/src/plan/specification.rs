@@ -1,4 +1,4 @@
-//! What a planner is asked, as plain data.
+//! The input of the planner: a find as plain data.
 
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 use pando_keyorder::Direction;

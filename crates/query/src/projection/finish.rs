@@ -1,5 +1,5 @@
-//! What a projection of `find` does to the included document: cuts arrays by `$slice`
-//! and by the positional `$`.
+//! The last step of a projection of `find`: arrays of the included document are cut by `$slice` and by the
+//! positional `$`.
 
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawValue};
 

@@ -1,4 +1,4 @@
-//! From a projection's text to its tree.
+//! The parser of projections: from the document to the tree.
 //!
 //! 1. Each field is an inclusion (a number that is not zero, `true`), an exclusion (zero, `false`),
 //!    an operator of projections (`$slice`, `$elemMatch`, `path.$`, of `find` only), a nested
@@ -25,7 +25,7 @@ enum Kind {
     Exclusion,
 }
 
-/// What the projection says of `_id` itself.
+/// The projection's rule for `_id` itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IdRule {
     Unsaid,
@@ -227,7 +227,7 @@ impl Parser<'_> {
         let path = FieldPath::parse(path)?;
         // In an inclusion the field is included, in an exclusion it is kept: `finish` sees to it.
         if self.insert(&path, Child::Keep).is_err() {
-            // What does not do as a cut is tried as an expression.
+            // A `$slice` that is no cut is tried as an expression.
             return self.compute(&path.text(), RawValue::Document(whole));
         }
         self.finishes.push(Finish { path: path.names().to_vec(), cut });

@@ -19,7 +19,7 @@ use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression};
 use crate::filter::Filter;
 
-/// What becomes of the fields that a node does not name.
+/// The rule for the fields that a node does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fallback {
     Keep,
@@ -32,7 +32,7 @@ pub(super) struct Fields {
     pub(super) children: Vec<(String, Child)>,
 }
 
-/// What becomes of one field.
+/// The rule for one field.
 #[derive(Clone, Debug)]
 pub(super) enum Child {
     Keep,

@@ -1,6 +1,6 @@
 //! From PCRE's syntax to that of the crates `regex` and `fancy-regex`.
 //!
-//! What differs between them, and is translated:
+//! The differences that are translated:
 //! - `\d`, `\w`, `\s` are ASCII in PCRE (as MongoDB uses it) and Unicode in Rust.
 //! - `$` and `\Z` in PCRE hold before a newline at the very end, too.
 //! - In a class, `[`, `&&`, `--`, `~~` are plain characters in PCRE and operators in Rust; with the flag `x`,
@@ -54,7 +54,7 @@ pub(super) struct Translation {
     pub pattern: String,
     /// It holds something that the plain crate does not have, or reads with another meaning.
     pub needs_backtracking: bool,
-    /// What is wrong with the pattern in PCRE alone, in PCRE's words.
+    /// The fault of the pattern in PCRE alone, in PCRE's words.
     pub fault: Option<&'static str>,
 }
 
@@ -81,7 +81,7 @@ fn sets_multi_line(pattern: &str) -> bool {
         .is_some_and(|letters| letters.bytes().all(|byte| byte.is_ascii_lowercase()) && letters.contains('m'))
 }
 
-/// What a matching text begins with: for a pattern `^` and plain characters, no
+/// The beginning of every matching text: for a pattern `^` and plain characters, no
 /// alternatives, and matching case.
 pub(super) fn literal_prefix(pattern: &str, options: &str) -> Option<String> {
     if options.contains(['i', 'm', 'x']) || pattern.contains('|') {

@@ -1,4 +1,4 @@
-//! Holds documents in memory and gives them back in order.
+//! The sorter: holds documents in memory and gives them back in order.
 //!
 //! With a limit of k documents only the k least are held (a heap whose root is the greatest of them), so a
 //! sorted first page costs the memory of that page. Documents with equal keys come in the order in which they

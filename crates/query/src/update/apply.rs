@@ -1,14 +1,14 @@
-//! Carries out the tree of operators on one document, reading the old bytes once and
-//! writing the new ones once.
+//! The walk of an update over one document: it reads the old bytes once and writes the new ones once.
 //!
 //! 1. Walk the old document's fields in their order. A field that no operator names is copied as bytes.
 //! 2. A field with a leaf of the tree is given to its operator, whose *effect* says what to write.
 //! 3. A field with further nodes below it is entered: documents by name, arrays by index or by array filter.
-//! 4. What the tree names and the document lacks is created after the old fields, in the order of the tree,
-//!    where the operators there create anything (`$set` does, `$unset` does not).
+//! 4. A field that the tree names and the document lacks is created after the old fields, in the order of the
+//!    tree, where the operators there create anything (`$set` does, `$unset` does not).
 //!
 //! Terms: *overlay*: the nodes of the tree that fall on one place. It is one node, except where `$`, `$[]`,
-//! `$[x]` and plain indexes meet on one array element; then all must be inner nodes, or it is error 40.
+//! `$[x]` and plain indexes meet on one array element; then all must be inner nodes, or the operators
+//! conflict.
 //!
 //! Invariants: untouched values keep their bytes; nothing is changed unless [`Application::changed`] says so.
 //! Not here: whether `_id` survived (see `immutable_id`), the size of the result (see the parent module).
@@ -54,7 +54,7 @@ struct Child<'a> {
     overlay: Overlay<'a>,
 }
 
-/// What an overlay asks for, after the check that its nodes go together.
+/// The demand of an overlay, after the check that its nodes go together.
 enum Demand<'a> {
     Leaf(&'a Leaf),
     Fields(Vec<Child<'a>>),

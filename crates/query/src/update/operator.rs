@@ -31,7 +31,7 @@ use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::shell_text;
 
-/// What an operator sees besides its place.
+/// The surroundings that an operator sees besides its place.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::update) struct Surroundings<'a> {
     /// The whole old document.
@@ -39,7 +39,7 @@ pub(in crate::update) struct Surroundings<'a> {
     pub(in crate::update) context: &'a UpdateContext,
 }
 
-/// What becomes of a place.
+/// The effect of an operator on a place.
 #[derive(Debug)]
 pub(in crate::update) enum Effect<'v> {
     /// It stays as it is; a missing place stays missing.
@@ -54,10 +54,10 @@ pub(in crate::update) enum Effect<'v> {
     PutArray(RawDocumentBuf),
 }
 
-/// What an operator says to a path that ends at a value without children (`a.b` where `a` is 1).
+/// The answer of an operator to a path that ends at a value without children (`a.b` where `a` is 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::update) enum OnBlockedPath {
-    /// Nothing to do.
+    /// No change.
     Ignore,
     /// It would have to create a field there.
     CannotCreate,

@@ -1,11 +1,11 @@
-//! Where in the document an update is at work: a chain of names from the root, kept on the stack and only
-//! turned into text when an error message needs it.
+//! The place in the document where an update is at work: a chain of names from the root, kept on the stack
+//! and only turned into text when an error message needs it.
 
 use pando_document::{RawDocument, RawValue};
 
 use crate::shell_text;
 
-/// What the last step of a trail leads through.
+/// The container that the last step of a trail leads through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepName<'t> {
     Field(&'t str),

@@ -8,10 +8,10 @@
 //!         └─ c: $set 2
 //! ```
 //!
-//! Invariants: children stand in the order in which new fields are added to a document (numbers first
-//! by value, then by their bytes); a leaf is nobody's parent, so two operators never write the same
-//! place: that is error 40 while the tree is built. Places that only meet in a document (`a.$` and
-//! `a.0`) are found by `apply`.
+//! Invariants: children stand in the order in which new fields are added to a document (numbers first by
+//! value, then by their bytes); a leaf is nobody's parent, so two operators never write the same place: the
+//! tree refuses that (`ConflictingUpdateOperators`). Places that only meet in a document (`a.$` and `a.0`)
+//! are found by `apply`.
 
 use std::cmp::Ordering;
 

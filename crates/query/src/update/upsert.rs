@@ -1,10 +1,11 @@
-//! The document that an upsert starts from: what the filter says a matching document must hold.
+//! The document that an upsert starts from: the values that the filter demands of a matching document.
 //!
 //! 1. Collect the *equalities* of the filter: `a: 1`, `a: {$eq: 1}`, `a: {$in: [1]}` and `a: {$all: [1]}`
 //!    with one value, also inside `$and`, and inside an `$or` of one clause. Ranges, `$ne`, regular
 //!    expressions and the like say nothing. A filter that nothing can match (`$all: []`) says nothing at all,
 //!    and such clauses of an `$or` do not count ([`Fate`]).
-//! 2. Two equalities on one path, or on a path and one above it, contradict each other: error 54.
+//! 2. Two equalities on one path, or on a path and one above it, contradict each other
+//!    (`NotSingleValueField`).
 //! 3. Make a document of them, ordered by path, with nested documents for dotted paths.
 //!
 //! For a replacement only `_id` counts.
@@ -84,7 +85,7 @@ pub(super) fn check_id_type(id: RawValue<'_>) -> Result<(), QueryError> {
     Err(QueryError::new(ErrorCode::InvalidIdField, format!("The '_id' value cannot be of type {kind}")))
 }
 
-/// What is known of a filter before any document is read.
+/// The outcome of a filter as far as it is known before any document is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Always,

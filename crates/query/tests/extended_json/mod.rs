@@ -1,4 +1,4 @@
-//! Reads documents that are written as Extended JSON in the corpus files.
+//! A reader of documents that the corpus files hold as Extended JSON.
 //!
 //! Only wrapper objects that the canonical form has are taken for values; `{"$regex": …, "$options": …}`
 //! stays a document, which is what a filter needs.

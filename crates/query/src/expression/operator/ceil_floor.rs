@@ -27,7 +27,7 @@ fn run<'a>(
     }
     Ok(Evaluated::number(match value.as_number().ok_or_else(|| not_numeric(call, &value))? {
         Number::Double(number) => Number::Double(of_double(number)),
-        // What has no 34 digits in front of the point is no number to MongoDB, infinity included.
+        // A decimal whose whole part does not fit 34 digits becomes NaN, as in MongoDB. So does infinity.
         Number::Decimal128(number) => match super::round::to_place(number, 0, of_decimal) {
             whole if is_whole(whole) => Number::Decimal128(whole),
             _ => Number::Decimal128(Decimal128::NAN),

@@ -1,6 +1,6 @@
 //! `$convert` and its short forms `$toInt`, `$toString`, …: a value as another type.
 //!
-//! Null and missing become null (or `onNull`). What cannot be converted is an error (or `onError`).
+//! Null and missing become null (or `onNull`). A value that cannot be converted is an error (or `onError`).
 
 use pando_document::{Decimal128, DoubleDigits, ElementType, Number, ObjectId, RawValue};
 

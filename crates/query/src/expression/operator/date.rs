@@ -1,4 +1,4 @@
-//! What the date operators share: values as dates, time zones, units and days of the week.
+//! Arguments of the date operators: values as dates, time zones, units and days of the week.
 
 use pando_document::RawValue;
 

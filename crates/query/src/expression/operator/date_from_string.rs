@@ -105,7 +105,7 @@ fn check_format(format: &str) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// What a format has found so far.
+/// The parts of a date that a format has found so far.
 #[derive(Default)]
 struct Found {
     year: Option<i64>,

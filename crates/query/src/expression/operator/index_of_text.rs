@@ -25,7 +25,7 @@ fn run_characters<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
     run(call, frame, faults, |text, sought, start, end| {
         let byte_of = |index: usize| text.char_indices().nth(index).map_or(text.len(), |(byte, _)| byte);
         let length = text.chars().count();
-        // Nothing is found only where a character could be, but for a text without any.
+        // An empty range finds nothing, unless the text itself is empty.
         let is_outside = start >= end.min(length) && (start > 0 || length > 0);
         if is_outside {
             return None;

@@ -1,4 +1,4 @@
-//! Reading `{$operator: {name: expression, …}}` into a list of arguments in a fixed order.
+//! Named arguments: `{$operator: {name: expression, …}}` as a list of arguments in a fixed order.
 
 use pando_document::RawValue;
 

@@ -56,7 +56,7 @@ enum Phase {
     Done,
 }
 
-/// What is held, as the source of one facet.
+/// The held documents, as the source of one facet.
 struct Held<'h> {
     documents: &'h [Bytes],
     read: &'h mut usize,

@@ -14,7 +14,7 @@ use crate::expression::FieldPath;
 use crate::literal::Literal;
 use crate::pipeline::PipelineFault;
 
-/// What becomes of documents with nothing to unwind.
+/// The rule for documents without elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WithoutElements {
     Drop,
