@@ -13,7 +13,7 @@
 //! of the whole.
 //!
 //! A unique index keeps the primary key in the value. The engine's rule "the first to update a key wins" is
-//! then the rule of uniqueness, and the check is one `get` (docs/decisions/0005-unique-index-entries.md).
+//! then the rule of uniqueness, and the check is one `get` (docs/decisions/0004-unique-index-entries.md).
 //!
 //! The encoding of each field says where it ends ([`pando_keyorder::parts_length`]); so the reader of a key
 //! finds the primary key behind the fields.

@@ -22,7 +22,6 @@
 //! ```arrows
 //! namespace -> error
 //! error -> expansion
-//! definition -> index
 //! index_entry -> primary_key
 //! building -> index_entry, index_keys
 //! collection -> building, primary_key, store

@@ -31,7 +31,7 @@ mod scope;
 use pando_document::{RawArray, RawDocument, RawValue};
 
 pub use self::evaluated::Evaluated;
-pub(crate) use self::evaluated::{array_of, document_of};
+pub(crate) use self::evaluated::document_of;
 pub use self::fault::ExpressionFault;
 pub use self::field_path::FieldPath;
 pub(crate) use self::fold::FAILED_TO_FOLD;

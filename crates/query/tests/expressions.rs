@@ -2,8 +2,7 @@
 
 mod corpus;
 
-use corpus::Case;
-use pando_document::{RawDocument, RawDocumentBuf, RawValue};
+use corpus::{Case, document_of, value_of};
 use pando_query::QueryError;
 use pando_query::expression::{Expression, ParseScope};
 
@@ -31,24 +30,15 @@ fn check(case: &Case) -> Option<String> {
         Ok(None) => "missing".to_owned(),
         Err(error) => format!("{} ({error})", corpus::error_text(&error)),
     };
-    let expression = case.text("expression").unwrap_or_default();
-    Some(format!("{}: {expression}\n   expected {}\n   but was  {answer}", case.place, case.expected))
+    Some(corpus::failure(case, "expression", &answer))
 }
 
 fn run(case: &Case) -> Result<Option<String>, QueryError> {
     let expression = case.boxed("expression").expect("a case has an expression");
     let expression = Expression::parse(value_of(&expression), &ParseScope::at(0))?.folded()?;
     let document = case.boxed("document").expect("a case has a document");
-    let root = value_of(&document).as_document().expect("a document is a document");
+    let root = document_of(&document);
     let value = expression.evaluate(root)?;
     let Some(raw) = value.raw() else { return Ok(None) };
-    let mut bytes = Vec::new();
-    let mut writer = pando_document::DocumentWriter::begin(&mut bytes);
-    writer.append("v", raw);
-    writer.finish();
-    Ok(Some(corpus::canonical(&RawDocumentBuf::from_vec(bytes)?)))
-}
-
-fn value_of(holder: &RawDocument) -> RawValue<'_> {
-    holder.get("v").expect("valid").expect("a box holds v")
+    Ok(Some(corpus::canonical_value(raw)))
 }

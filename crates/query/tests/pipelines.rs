@@ -5,9 +5,9 @@ mod corpus;
 
 use std::collections::VecDeque;
 
-use corpus::Case;
+use corpus::{Case, value_of};
 use pando_catalog::Bytes;
-use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{ArrayWriter, RawArray, RawDocument, RawDocumentBuf};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::pipeline::{Pipeline, RunOptions, Source};
@@ -139,20 +139,7 @@ fn groups_beyond_the_memory_limit_are_refused_unless_disk_use_is_allowed() {
 }
 
 fn check(case: &Case, interruptions: Interruptions) -> Option<String> {
-    let answer = run(case, interruptions);
-    let is_right = match &answer {
-        Err(error) => corpus::is_error(error, &case.expected),
-        Ok(text) => case
-            .expected
-            .strip_prefix("documents ")
-            .is_some_and(|documents| corpus::canonical_text(documents) == *text),
-    };
-    if is_right {
-        return None;
-    }
-    let answer = answer.unwrap_or_else(|error| format!("{} ({error})", corpus::error_text(&error)));
-    let pipeline = case.text("pipeline").unwrap_or_default();
-    Some(format!("{}: {pipeline}\n   expected {}\n   but was  {answer}", case.place, case.expected))
+    corpus::check_documents(case, "pipeline", run(case, interruptions))
 }
 
 fn run(case: &Case, interruptions: Interruptions) -> Result<String, QueryError> {
@@ -172,14 +159,5 @@ fn run(case: &Case, interruptions: Interruptions) -> Result<String, QueryError> 
         }
     }
     given.finish();
-    let given = RawDocumentBuf::from_vec(bytes)?;
-    let mut holder = Vec::new();
-    let mut writer = DocumentWriter::begin(&mut holder);
-    writer.append("v", RawValue::Array(RawArray::from_document(&given)));
-    writer.finish();
-    Ok(corpus::canonical(&RawDocumentBuf::from_vec(holder)?))
-}
-
-fn value_of(holder: &RawDocument) -> RawValue<'_> {
-    holder.get("v").expect("valid").expect("a box holds v")
+    Ok(corpus::canonical_array(&RawDocumentBuf::from_vec(bytes)?))
 }

@@ -2,8 +2,8 @@
 
 mod corpus;
 
-use corpus::Case;
-use pando_document::{RawDocument, RawDocumentBuf, RawValue};
+use corpus::{Case, document_of, value_of};
+use pando_document::{RawDocument, RawDocumentBuf};
 use pando_query::QueryError;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -17,20 +17,7 @@ fn projections_show_what_the_oracle_shows() {
 }
 
 fn check(case: &Case) -> Option<String> {
-    let answer = run(case);
-    let is_right = match &answer {
-        Err(error) => corpus::is_error(error, &case.expected),
-        Ok(text) => case
-            .expected
-            .strip_prefix("documents ")
-            .is_some_and(|documents| corpus::canonical_text(documents) == *text),
-    };
-    if is_right {
-        return None;
-    }
-    let answer = answer.unwrap_or_else(|error| format!("{} ({error})", corpus::error_text(&error)));
-    let projection = case.text("projection").unwrap_or_default();
-    Some(format!("{}: {projection}\n   expected {}\n   but was  {answer}", case.place, case.expected))
+    corpus::check_documents(case, "projection", run(case))
 }
 
 fn run(case: &Case) -> Result<String, QueryError> {
@@ -52,18 +39,5 @@ fn run(case: &Case) -> Result<String, QueryError> {
         }
     }
     shown.finish();
-    let shown = RawDocumentBuf::from_vec(bytes)?;
-    let mut holder = Vec::new();
-    let mut writer = pando_document::DocumentWriter::begin(&mut holder);
-    writer.append("v", RawValue::Array(pando_document::RawArray::from_document(&shown)));
-    writer.finish();
-    Ok(corpus::canonical(&RawDocumentBuf::from_vec(holder)?))
-}
-
-fn value_of(holder: &RawDocument) -> RawValue<'_> {
-    holder.get("v").expect("valid").expect("a box holds v")
-}
-
-fn document_of(holder: &RawDocument) -> &RawDocument {
-    value_of(holder).as_document().expect("this field is a document")
+    Ok(corpus::canonical_array(&RawDocumentBuf::from_vec(bytes)?))
 }

@@ -2,8 +2,8 @@
 
 mod corpus;
 
-use corpus::Case;
-use pando_document::{ObjectId, RawArray, RawDocument, RawValue, Timestamp};
+use corpus::{Case, document_of, value_of};
+use pando_document::{ObjectId, RawArray, Timestamp};
 use pando_query::QueryError;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -37,8 +37,7 @@ fn check(case: &Case) -> Option<String> {
         Ok(text) => text,
         Err(error) => format!("{} ({error})", corpus::error_text(&error)),
     };
-    let update = case.text("update").unwrap_or_default();
-    Some(format!("{}: {update}\n   expected {}\n   but was  {answer}", case.place, case.expected))
+    Some(corpus::failure(case, "update", &answer))
 }
 
 fn run(case: &Case) -> Result<String, QueryError> {
@@ -47,7 +46,7 @@ fn run(case: &Case) -> Result<String, QueryError> {
     let filters: Option<&RawArray> = filters.as_ref().and_then(|holder| value_of(holder).as_array());
     let update = Update::parse(value_of(&update), filters, &ParseScope::at(0))?;
     let filter_holder = case.boxed("filter").unwrap_or_else(|| corpus::boxed("{}"));
-    let filter = value_of(&filter_holder).as_document().expect("a filter is a document");
+    let filter = document_of(&filter_holder);
     let mut context = UpdateContext {
         matched_index: None,
         now_millis: 0,
@@ -60,7 +59,7 @@ fn run(case: &Case) -> Result<String, QueryError> {
     }
     context.kind = ApplyKind::Update;
     let document_holder = case.boxed("document").expect("a case has a document");
-    let document = value_of(&document_holder).as_document().expect("a document is a document");
+    let document = document_of(&document_holder);
     let (matched, index) = Filter::parse(filter, &ParseScope::at(0))?.matches_with_position(document)?;
     assert!(matched, "{}: the filter is meant to match", case.place);
     context.matched_index = index;
@@ -68,8 +67,4 @@ fn run(case: &Case) -> Result<String, QueryError> {
         Applied::Unchanged => "unchanged".to_owned(),
         Applied::Changed(new) => format!("changed {}", corpus::canonical_document(&new)),
     })
-}
-
-fn value_of(holder: &RawDocument) -> RawValue<'_> {
-    holder.get("v").expect("valid").expect("a box holds v")
 }

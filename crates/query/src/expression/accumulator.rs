@@ -31,7 +31,7 @@ pub(crate) use self::push::Push;
 pub(crate) use self::std_dev::{Deviation, StdDev};
 pub(crate) use self::sum::Sum;
 
-use super::evaluated::Evaluated;
+use super::evaluated::{Evaluated, array_of};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -57,6 +57,14 @@ pub(crate) trait Accumulator: Debug + Send {
 /// A copy that a state can keep; null for a missing value.
 fn keep(value: &Evaluated<'_>) -> Literal {
     Literal::new(value.raw_or_null())
+}
+
+/// The kept values as an array.
+fn give_all<'k>(values: impl Iterator<Item = &'k Literal>) -> Result<Evaluated<'static>, QueryError> {
+    array_of(|writer| {
+        values.for_each(|value| writer.push(value.raw()));
+        Ok(())
+    })
 }
 
 /// The kept value as a result.

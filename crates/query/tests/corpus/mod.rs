@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use pando_document::RawDocumentBuf;
+use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 
 /// One case of a corpus.
@@ -89,8 +89,32 @@ pub fn canonical(boxed: &RawDocumentBuf) -> String {
     document.get("v").expect("a box holds v").clone().into_canonical_extjson().to_string()
 }
 
+/// Canonical text of a value.
+pub fn canonical_value(value: RawValue<'_>) -> String {
+    let mut bytes = Vec::new();
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    writer.append("v", value);
+    writer.finish();
+    canonical(&RawDocumentBuf::from_vec(bytes).expect("the writer writes whole documents"))
+}
+
+/// Canonical text of an array that is given as its own document.
+pub fn canonical_array(array: &RawDocument) -> String {
+    canonical_value(RawValue::Array(RawArray::from_document(array)))
+}
+
+/// The value in a box.
+pub fn value_of(holder: &RawDocument) -> RawValue<'_> {
+    holder.get("v").expect("valid").expect("a box holds v")
+}
+
+/// The document in a box.
+pub fn document_of(holder: &RawDocument) -> &RawDocument {
+    value_of(holder).as_document().expect("this field is a document")
+}
+
 /// Canonical text of a document.
-pub fn canonical_document(document: &pando_document::RawDocument) -> String {
+pub fn canonical_document(document: &RawDocument) -> String {
     let document = bson::Document::from_reader(document.as_bytes()).expect("the answer is valid BSON");
     bson::Bson::Document(document).into_canonical_extjson().to_string()
 }
@@ -111,6 +135,33 @@ pub fn error_text(error: &QueryError) -> String {
 /// Whether the error has this text.
 pub fn is_error(error: &QueryError, expected: &str) -> bool {
     error_text(error) == expected
+}
+
+/// The failure of a case that expects `documents […]` or an error; none if the answer is right.
+/// `specification` names the field that the failure shows.
+pub fn check_documents(
+    case: &Case,
+    specification: &str,
+    answer: Result<String, QueryError>,
+) -> Option<String> {
+    let is_right = match &answer {
+        Err(error) => is_error(error, &case.expected),
+        Ok(text) => case
+            .expected
+            .strip_prefix("documents ")
+            .is_some_and(|documents| canonical_text(documents) == *text),
+    };
+    if is_right {
+        return None;
+    }
+    let answer = answer.unwrap_or_else(|error| format!("{} ({error})", error_text(&error)));
+    Some(failure(case, specification, &answer))
+}
+
+/// The report of a case with a wrong answer.
+pub fn failure(case: &Case, specification: &str, answer: &str) -> String {
+    let shown = case.text(specification).unwrap_or_default();
+    format!("{}: {shown}\n   expected {}\n   but was  {answer}", case.place, case.expected)
 }
 
 /// Reports all cases that fail, not only the first.

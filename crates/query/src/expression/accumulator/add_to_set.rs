@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use pando_keyorder::{Direction, TypeBits, encode};
 
-use super::super::{Evaluated, array_of};
-use super::{Accumulator, bytes_of, keep};
+use super::super::Evaluated;
+use super::{Accumulator, bytes_of, give_all, keep};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -34,10 +34,7 @@ impl Accumulator for AddToSet {
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        array_of(|writer| {
-            self.values.iter().for_each(|value| writer.push(value.raw()));
-            Ok(())
-        })
+        give_all(self.values.iter())
     }
 
     fn held_bytes(&self) -> usize {

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::super::{Evaluated, array_of};
-use super::{Accumulator, bytes_of, give, keep};
+use super::super::Evaluated;
+use super::{Accumulator, bytes_of, give, give_all, keep};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -66,10 +66,7 @@ impl Accumulator for FirstN {
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        array_of(|writer| {
-            self.values.iter().for_each(|value| writer.push(value.raw()));
-            Ok(())
-        })
+        give_all(self.values.iter())
     }
 
     fn held_bytes(&self) -> usize {
@@ -99,10 +96,7 @@ impl Accumulator for LastN {
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        array_of(|writer| {
-            self.values.iter().for_each(|(value, _)| writer.push(value.raw()));
-            Ok(())
-        })
+        give_all(self.values.iter().map(|(value, _)| value))
     }
 
     fn held_bytes(&self) -> usize {

@@ -2,9 +2,9 @@
 
 use pando_document::compare_values;
 
-use super::super::{Evaluated, array_of};
+use super::super::Evaluated;
 use super::extreme::Wanted;
-use super::{Accumulator, bytes_of, keep};
+use super::{Accumulator, bytes_of, give_all, keep};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -40,11 +40,7 @@ impl Accumulator for ExtremeN {
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        let best = std::mem::take(&mut self.best);
-        array_of(|writer| {
-            best.iter().for_each(|(value, _)| writer.push(value.raw()));
-            Ok(())
-        })
+        give_all(self.best.iter().map(|(value, _)| value))
     }
 
     fn held_bytes(&self) -> usize {

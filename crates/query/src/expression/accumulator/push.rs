@@ -1,7 +1,7 @@
 //! `$push`: all values as an array, in the order of the documents; missing ones are left out.
 
-use super::super::{Evaluated, array_of};
-use super::{Accumulator, bytes_of, keep};
+use super::super::Evaluated;
+use super::{Accumulator, bytes_of, give_all, keep};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -21,10 +21,7 @@ impl Accumulator for Push {
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        array_of(|writer| {
-            self.values.iter().for_each(|value| writer.push(value.raw()));
-            Ok(())
-        })
+        give_all(self.values.iter())
     }
 
     fn held_bytes(&self) -> usize {

@@ -72,19 +72,19 @@ static NAMES: Names = Names {
 };
 
 pub(super) fn parse_first_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&FIRST_N, NAMES.parse(argument, scope)?)))
+    NAMES.call(&FIRST_N, argument, scope)
 }
 
 pub(super) fn parse_last_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&LAST_N, NAMES.parse(argument, scope)?)))
+    NAMES.call(&LAST_N, argument, scope)
 }
 
 pub(super) fn parse_min_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&MIN_N, NAMES.parse(argument, scope)?)))
+    NAMES.call(&MIN_N, argument, scope)
 }
 
 pub(super) fn parse_max_n(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&MAX_N, NAMES.parse(argument, scope)?)))
+    NAMES.call(&MAX_N, argument, scope)
 }
 
 fn run_first_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {

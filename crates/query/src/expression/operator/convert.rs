@@ -53,7 +53,7 @@ short_forms! {
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&CONVERT, NAMES.parse(argument, scope)?)))
+    NAMES.call(&CONVERT, argument, scope)
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {

@@ -2,7 +2,7 @@
 
 use pando_document::RawValue;
 
-use super::{ErrorCode, Evaluated, ExpressionFault, QueryError};
+use super::{Call, ErrorCode, Evaluated, ExpressionFault, QueryError};
 use crate::date::time_zone::Zone;
 use crate::shell_text;
 
@@ -132,6 +132,14 @@ pub(super) fn zone_of(
     Zone::parse(name).ok_or_else(|| {
         ExpressionFault::UnknownTimeZone.error(format!("unrecognized time zone identifier: \"{name}\""))
     })
+}
+
+/// The zone of an argument, or UTC if the argument was left out.
+pub(super) fn zone_or_utc(call: &Call, index: usize, value: &Evaluated<'_>) -> Result<Zone, QueryError> {
+    match call.has(index) {
+        true => zone_of(call.name(), value, ExpressionFault::TimeZoneIsNoString),
+        false => Ok(Zone::UTC),
+    }
 }
 
 /// The error of a computed date that no date can be.

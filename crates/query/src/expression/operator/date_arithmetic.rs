@@ -5,7 +5,7 @@
 
 use pando_document::RawValue;
 
-use super::date::{Span, Unit, moment_of, zone_of};
+use super::date::{Span, Unit, moment_of, zone_or_utc};
 use super::named::Names;
 use super::{
     Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
@@ -29,11 +29,11 @@ const fn names(operator: &'static str) -> Names {
 }
 
 pub(super) fn parse_add(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&DATE_ADD, names("$dateAdd").parse(argument, scope)?)))
+    names("$dateAdd").call(&DATE_ADD, argument, scope)
 }
 
 pub(super) fn parse_subtract(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&DATE_SUBTRACT, names("$dateSubtract").parse(argument, scope)?)))
+    names("$dateSubtract").call(&DATE_SUBTRACT, argument, scope)
 }
 
 fn run_add<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -71,10 +71,7 @@ fn run<'a>(
         return Err(ExpressionFault::DateArithmeticAmountNotInteger
             .error(format!("{name} expects integer amount of time units")));
     };
-    let zone = match call.has(3) {
-        true => zone_of(name, &zone, ExpressionFault::TimeZoneIsNoString)?,
-        false => Zone::UTC,
-    };
+    let zone = zone_or_utc(call, 3, &zone)?;
     let Some(later) = direct(amount).and_then(|amount| shifted(moment, unit, amount, &zone)) else {
         return Err(ExpressionFault::DateArithmeticAmountTooLarge
             .error(format!("invalid dateAdd 'amount' parameter value: {amount} {unit_name}")));

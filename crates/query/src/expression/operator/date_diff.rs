@@ -2,7 +2,7 @@
 
 use pando_document::RawValue;
 
-use super::date::{Span, Unit, moment_of, unit_of, week_start_of, zone_of};
+use super::date::{Span, Unit, moment_of, unit_of, week_start_of, zone_or_utc};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, weekday};
@@ -24,7 +24,7 @@ static NAMES: Names = Names {
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&DATE_DIFF, NAMES.parse(argument, scope)?)))
+    NAMES.call(&DATE_DIFF, argument, scope)
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -36,10 +36,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     let name = call.name();
     let (start, end) = (required("startDate", &start)?, required("endDate", &end)?);
     let unit = unit_of(name, &unit)?;
-    let zone = match call.has(3) {
-        true => zone_of(name, &zone, ExpressionFault::TimeZoneIsNoString)?,
-        false => Zone::UTC,
-    };
+    let zone = zone_or_utc(call, 3, &zone)?;
     // Other units have no use for it, and do not look at it.
     let week_start = match unit == Unit::Week && call.has(4) {
         true if week.is_nullish() => return Ok(Evaluated::NULL),

@@ -24,7 +24,7 @@ static NAMES: Names = Names {
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&DATE_FROM_STRING, NAMES.parse(argument, scope)?)))
+    NAMES.call(&DATE_FROM_STRING, argument, scope)
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {

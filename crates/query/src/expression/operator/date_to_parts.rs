@@ -2,14 +2,13 @@
 
 use pando_document::{Number, RawValue};
 
-use super::date::{required_moment, zone_of};
+use super::date::{required_moment, zone_or_utc};
 use super::named::Names;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
     document_of, narrowed,
 };
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, iso_week, weekday};
-use crate::date::time_zone::Zone;
 
 /// Arguments: date, timezone, iso8601.
 static DATE_TO_PARTS: Definition = Definition { name: "$dateToParts", arity: Arity::Any, run };
@@ -23,7 +22,7 @@ static NAMES: Names = Names {
 };
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&DATE_TO_PARTS, NAMES.parse(argument, scope)?)))
+    NAMES.call(&DATE_TO_PARTS, argument, scope)
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -33,10 +32,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Ok(Evaluated::NULL);
     }
     let moment = required_moment(&date)?;
-    let zone = match call.has(1) {
-        true => zone_of(call.name(), &zone, ExpressionFault::TimeZoneIsNoString)?,
-        false => Zone::UTC,
-    };
+    let zone = zone_or_utc(call, 1, &zone)?;
     let local = zone.to_local(moment);
     let days = local.div_euclid(MILLIS_PER_DAY);
     let parts = Moment::from_millis(local);

@@ -2,7 +2,7 @@
 
 use pando_document::RawValue;
 
-use super::date::{required_moment, zone_of};
+use super::date::{required_moment, zone_or_utc};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
@@ -24,7 +24,7 @@ static NAMES: Names = Names {
 const DEFAULT_FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%LZ";
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&DATE_TO_STRING, NAMES.parse(argument, scope)?)))
+    NAMES.call(&DATE_TO_STRING, argument, scope)
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -44,10 +44,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     if (call.has(1) && format.is_nullish()) || (call.has(2) && zone.is_nullish()) {
         return Ok(Evaluated::NULL);
     }
-    let zone = match call.has(2) {
-        true => zone_of(call.name(), &zone, ExpressionFault::TimeZoneIsNoString)?,
-        false => Zone::UTC,
-    };
+    let zone = zone_or_utc(call, 2, &zone)?;
     let text = formatted(required_moment(&date)?, &zone, format.as_str().unwrap_or(DEFAULT_FORMAT))?;
     Ok(Evaluated::Text(text))
 }

@@ -3,7 +3,7 @@
 
 use pando_document::RawValue;
 
-use super::date::{Span, Unit, moment_of, out_of_range, unit_of, week_start_of, zone_of};
+use super::date::{Span, Unit, moment_of, out_of_range, unit_of, week_start_of, zone_or_utc};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, days_of, weekday};
@@ -28,7 +28,7 @@ static NAMES: Names = Names {
 const REFERENCE_DAYS: i64 = 10_957;
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    Ok(Expression::from_call(Call::named(&DATE_TRUNC, NAMES.parse(argument, scope)?)))
+    NAMES.call(&DATE_TRUNC, argument, scope)
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -45,10 +45,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     };
     let unit = unit_of(name, &unit)?;
     let bin = if call.has(2) { parse_bin(&bin)? } else { 1 };
-    let zone = match call.has(3) {
-        true => zone_of(name, &zone, ExpressionFault::TimeZoneIsNoString)?,
-        false => Zone::UTC,
-    };
+    let zone = zone_or_utc(call, 3, &zone)?;
     let week_start = match unit == Unit::Week && call.has(4) {
         true if week.is_nullish() => return Ok(Evaluated::NULL),
         true => week_start_of(name, &week)?,

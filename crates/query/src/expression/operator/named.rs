@@ -2,7 +2,7 @@
 
 use pando_document::RawValue;
 
-use super::{ErrorCode, Expression, ParseScope, QueryError};
+use super::{Call, Definition, ErrorCode, Expression, ParseScope, QueryError};
 
 /// The named arguments of an operator.
 pub(super) struct Names {
@@ -31,6 +31,16 @@ impl Names {
             expressions.push(value.map(|value| Expression::parse(value, scope)).transpose()?);
         }
         Ok(expressions)
+    }
+
+    /// Parses every argument in the same scope into a call of an operator.
+    pub(super) fn call(
+        &self,
+        definition: &'static Definition,
+        argument: RawValue<'_>,
+        scope: &ParseScope,
+    ) -> Result<Expression, QueryError> {
+        Ok(Expression::from_call(Call::named(definition, self.parse(argument, scope)?)))
     }
 
     /// The arguments as they are written, for operators whose arguments have scopes of their own.

@@ -51,8 +51,7 @@ fn parse(
     argument: RawValue<'_>,
     scope: &ParseScope,
 ) -> Result<Expression, QueryError> {
-    let arguments = names(definition.name).parse(argument, scope)?;
-    Ok(Expression::from_call(Call::named(definition, arguments)))
+    names(definition.name).call(definition, argument, scope)
 }
 
 /// Checks and compiles a constant pattern, once.

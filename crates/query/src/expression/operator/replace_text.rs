@@ -29,13 +29,11 @@ const fn names(operator: &'static str) -> Names {
 }
 
 pub(super) fn parse_one(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    let arguments = names("$replaceOne").parse(argument, scope)?;
-    Ok(Expression::from_call(Call::named(&REPLACE_ONE, arguments)))
+    names("$replaceOne").call(&REPLACE_ONE, argument, scope)
 }
 
 pub(super) fn parse_all(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
-    let arguments = names("$replaceAll").parse(argument, scope)?;
-    Ok(Expression::from_call(Call::named(&REPLACE_ALL, arguments)))
+    names("$replaceAll").call(&REPLACE_ALL, argument, scope)
 }
 
 fn run_one<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {

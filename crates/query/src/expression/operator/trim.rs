@@ -44,8 +44,7 @@ fn parse(
     argument: RawValue<'_>,
     scope: &ParseScope,
 ) -> Result<Expression, QueryError> {
-    let arguments = names(definition.name).parse(argument, scope)?;
-    Ok(Expression::from_call(Call::named(definition, arguments)))
+    names(definition.name).call(definition, argument, scope)
 }
 
 fn run_both<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
