@@ -76,7 +76,7 @@ impl Catalog {
     /// nothing refers to. Blocks.
     ///
     /// In debug builds every call goes through [`CheckedEngine`], which panics at the first broken promise of
-    /// the contract, whoever breaks it.
+    /// the contract, by the catalog or by the engine.
     pub fn open(engine: SharedEngine) -> Result<Catalog, CatalogError> {
         let engine = if cfg!(debug_assertions) { CheckedEngine::shared(engine) } else { engine };
         let trees: HashMap<String, TreeId> =
@@ -123,8 +123,8 @@ impl Catalog {
     }
 
     /// The collection for a statement that writes. Begin its transaction after the lease, and commit before
-    /// letting go of it. `None` where there is no such collection; `WouldBlock` where somebody holds it alone
-    /// and the caller must not block.
+    /// dropping it. `None` if there is no such collection; `WouldBlock` if another statement holds it alone and
+    /// the caller must not block.
     pub fn lease(
         &self,
         database: &str,
@@ -354,8 +354,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Shows a new description of a collection whose latch the caller holds alone, and which is new only in
-    /// what is being built.
+    /// Shows a new description of a collection whose latch the caller holds alone. Only the indexes under
+    /// construction may differ, so that the catalog tree needs no change.
     pub(crate) fn show(&self, parts: Parts) -> Arc<Collection> {
         let _changing = self.store.changing.lock();
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));

@@ -16,7 +16,7 @@ use crate::definition::definition_of;
 use crate::index::{Multikey, RaisedFlags, Truncation};
 use crate::{CatalogError, Collection, IndexDescription};
 
-/// Form of the entry; another is refused.
+/// Version of the entry's form. An entry of another version is refused.
 const ENTRY_VERSION: i32 = 1;
 
 /// The name of the tree that holds the entries.
@@ -88,7 +88,7 @@ pub(crate) fn decode(namespace: &str, bytes: &[u8]) -> Result<Entry, CatalogErro
     read(bytes).map_err(|reason| CatalogError::DamagedEntry { namespace: namespace.to_owned(), reason })
 }
 
-/// The decoder, for `tools/fuzzing`: what it takes names an index once for each field that it has.
+/// The decoder, for `tools/fuzzing`: an index that it accepts has one multikey flag for each field.
 #[cfg(feature = "fuzzing")]
 pub fn decode_for_fuzzing(bytes: &[u8]) {
     let Ok(entry) = decode("a.b", bytes) else { return };

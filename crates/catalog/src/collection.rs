@@ -125,7 +125,7 @@ impl Collection {
         self.parts.building.iter().map(|building| building.index.name())
     }
 
-    /// All indexes, `_id_` first, whoever may use them.
+    /// All indexes, `_id_` first, including hidden ones and new ones that old snapshots may not use.
     pub fn describe_indexes(&self) -> Vec<IndexDescription> {
         self.describe(|_| true)
     }

@@ -26,11 +26,11 @@ use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::{self, IndexKey};
 use crate::{Collection, Index, PrimaryKey, WriteError};
 
-/// Where a statement that writes puts entries.
+/// An index that a statement writes to.
 #[derive(Clone, Copy)]
 enum Target<'i> {
     Ready(&'i Index),
-    /// Changes are noted for the build.
+    /// The index is under construction: changes are recorded for the build.
     Building(&'i BuildingIndex),
 }
 
@@ -132,7 +132,7 @@ impl<'i> Target<'i> {
     fn keys_before(self, document: &RawDocument) -> Result<Vec<IndexKey>, WriteError> {
         match (self, index_keys::keys_of(self.index(), document)) {
             (_, Ok(derived)) => Ok(derived.keys),
-            // The build will fail over this document, or has seen it go; that is no reason to keep it.
+            // The build fails at this document, or has seen its removal. The statement goes on in both cases.
             (Target::Building(_), Err(WriteError::ParallelArrays { .. } | WriteError::AmbiguousField(_))) => {
                 Ok(Vec::new())
             }

@@ -30,19 +30,19 @@ pub enum NameError {
     /// There is a zero byte in it.
     #[error("namespaces cannot have embedded null characters")]
     Nul,
-    /// A `$` stands in the name of what is to be read.
+    /// A `$` stands in the name of a collection that is to be read.
     #[error("Invalid collection name specified '{namespace}")]
     NotReadable {
         /// As given.
         namespace: String,
     },
-    /// A `$` stands in the database part of what is to be written.
+    /// A `$` stands in the database part of a collection that is to be written.
     #[error("Invalid namespace: {namespace}")]
     DollarInDatabase {
         /// As given.
         namespace: String,
     },
-    /// A `$` stands in the collection part of what is to be written.
+    /// A `$` stands in the collection part of a collection that is to be written.
     #[error("Invalid collection name: {collection}")]
     DollarInCollection {
         /// As given.

@@ -289,7 +289,7 @@ mod tests {
         Catalog::open(engine).expect("an empty store opens")
     }
 
-    /// Keys in an order of their own, with values of so many bytes.
+    /// Pushes keys in no order, with values of `value_bytes` bytes.
     fn push(sorter: &mut Sorter, store: &Store, numbers: std::ops::Range<u64>, value_bytes: usize) {
         for number in numbers {
             let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();

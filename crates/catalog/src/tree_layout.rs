@@ -38,8 +38,8 @@ impl Collection {
         Ok(figures)
     }
 
-    /// Has the engine make the collection's trees as small as it can; by how many bytes the store has become
-    /// smaller meanwhile, others' writes included. Blocks; may write everything anew.
+    /// Has the engine compact the collection's trees. Returns the bytes by which the store has become smaller
+    /// meanwhile, by this and by other writes. Blocks; may rewrite everything.
     pub fn compact(&self) -> Result<u64, StorageError> {
         let before = self.engine().bytes_on_disk(None)?;
         let trees: Vec<_> = self.trees().collect();

@@ -1,4 +1,4 @@
-//! Works what writers have changed during a build into the index.
+//! The changes that writers made during a build, applied to the index.
 
 use pando_storage::{BlockingMode, Transaction};
 
@@ -60,8 +60,8 @@ impl<'w> Changes<'w> {
         Ok(())
     }
 
-    /// Puts the key's changes into the index: what was removed goes first, whoever has
-    /// the key then has it alone.
+    /// Applies the changes of one unique key to the index. Removals go first; at most one document may have the
+    /// key afterwards.
     pub(super) fn end_group(&mut self, transaction: &mut dyn Transaction) -> Result<(), WriteError> {
         let Some(Group { fields, removed, put }) = self.group.take() else { return Ok(()) };
         let (tree, uniqueness) = (self.index.tree(), self.index.uniqueness());

@@ -12,7 +12,7 @@ fn fields(paths: &[&str]) -> Vec<IndexField> {
         .collect()
 }
 
-/// The keys as the key bytes of tuples of values, so that a test can say what it expects in values.
+/// The key bytes of tuples of values, so that a test names the values that it expects.
 fn expect(paths: &[&str], document: Document, wanted: &[Vec<Value>]) {
     let raw = document.to_raw();
     let derived = derive(&fields(paths), Sparseness::Dense, &raw).unwrap();
