@@ -49,6 +49,7 @@
 //! shared_state -> connection, cursors
 //! connection -> suspended_find
 //! suspended_find -> point_lookup
+//! error -> error_code
 //! leaves: arguments, command_name, error, error_code, identity, operation_counters, request
 //! ```
 
