@@ -46,7 +46,23 @@ pub enum CheckError {
         /// The page that should hold it.
         path: PathBuf,
         /// What is wrong with it.
-        source: crate::arrows::ArrowsError,
+        source: crate::arrow_block::ArrowsError,
+    },
+    /// A source file cannot be cut into tokens.
+    #[error("{path} is not Rust: {reason}")]
+    NotRust {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A crate that the workspace does not have.
+    #[error("there is no crate `{name}` with modules (there are: {known})")]
+    UnknownCrate {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: String,
     },
     /// `cargo metadata` did not answer.
     #[error("cargo metadata failed")]

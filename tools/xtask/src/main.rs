@@ -1,27 +1,35 @@
 //! The project's own checks, run as `cargo xtask CHECK`.
 //!
-//! - `layers`: which crate may depend on which, as ARCHITECTURE.md says it (see [`arrows`] and [`layers`]).
+//! - `layers`: which crate may depend on which, and which module within a crate (see [`layers`]). With
+//!   `--graph CRATE` it prints the arrows that are found between the modules of a crate, and their circles.
 //! - `tidy`: what makes the sources pleasant to read (see [`tidy`]).
 //!
-//! Every check prints all that it finds as `file:line: rule: what to do`, and ends with 1 if there was anything, with 2 if
-//! it could not run. Not here: formatting (`cargo fmt`) and lints (`cargo clippy`).
+//! Every check prints all that it finds as `file:line: rule: what to do`, and ends with 1 if there was anything,
+//! with 2 if it could not run. Not here: formatting (`cargo fmt`) and lints (`cargo clippy`).
+//!
+//! ```arrows
+//! layers -> arrow_block, finding
+//! tidy -> finding
+//! finding -> arrow_block
+//! ```
 
-mod arrows;
+mod arrow_block;
 mod finding;
 mod layers;
 mod tidy;
 
-use finding::Finding;
+use finding::{CheckError, Finding};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask layers | tidy";
+const USAGE: &str = "usage: cargo xtask layers [--graph CRATE] | tidy";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let root = workspace_root();
     let outcome = match words.as_slice() {
+        ["layers", "--graph", folder] => return print(words[0], layers::graph_of(&root, folder)),
         ["layers"] => layers::check_workspace(&root),
         ["tidy"] => tidy::check_tree(&root),
         _ => {
@@ -31,16 +39,30 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(findings) => report(&words[0..1], &findings),
-        Err(error) => {
-            eprintln!("{}: {error}", words[0]);
-            let mut source = std::error::Error::source(&error);
-            while let Some(cause) = source {
-                eprintln!("  because: {cause}");
-                source = cause.source();
-            }
-            ExitCode::from(2)
-        }
+        Err(error) => failed(words[0], &error),
     }
+}
+
+/// Prints what was asked for.
+fn print(check: &str, outcome: Result<String, CheckError>) -> ExitCode {
+    match outcome {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(check, &error),
+    }
+}
+
+/// Says why a check could not run.
+fn failed(check: &str, error: &CheckError) -> ExitCode {
+    eprintln!("{check}: {error}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        eprintln!("  because: {cause}");
+        source = cause.source();
+    }
+    ExitCode::from(2)
 }
 
 fn report(check: &[&str], findings: &[Finding]) -> ExitCode {
