@@ -1,4 +1,5 @@
-//! Blocks and log records of a damaged store: nothing that a decoder is given makes it panic, or believe what cannot be.
+//! Blocks and log records of a damaged store: nothing that a decoder is given makes it panic, or believe what
+//! cannot be.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Logs of a damaged or forged store: records that are whole but say anything. The store is refused, or opens and is sound.
+//! Logs of a damaged or forged store: records that are whole but say anything. The store is refused, or opens
+//! and is sound.
 
 #![no_main]
 

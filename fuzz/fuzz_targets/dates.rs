@@ -1,5 +1,5 @@
-//! Dates, formats of dates and time zones of strangers: three lines of text. A date that is read is printed so that it reads the
-//! same.
+//! Dates, formats of dates and time zones of strangers: three lines of text. A date that is read is printed
+//! so that it reads the same.
 
 #![no_main]
 

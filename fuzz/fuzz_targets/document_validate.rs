@@ -1,4 +1,5 @@
-//! Documents of strangers: no bytes make a walk panic, and what `validate` accepts can be walked, copied into owned values and
+//! Documents of strangers: no bytes make a walk panic, and what `validate` accepts can be walked, copied into
+//! owned values and
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Extended JSON of strangers: no text makes the parser panic, and what it reads is printed so that it reads the same again.
+//! Extended JSON of strangers: no text makes the parser panic, and what it reads is printed so that it reads
+//! the same again.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Key bytes of strangers: nothing panics, a key that decodes is as long as its parts, and its values encode to a key that is
+//! Key bytes of strangers: nothing panics, a key that decodes is as long as its parts, and its values encode
+//! to a key that is
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Pipelines of strangers: parsing and running over a few documents never panics, and every document that comes out is sound.
+//! Pipelines of strangers: parsing and running over a few documents never panics, and every document that
+//! comes out is sound.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Frames of strangers: any bytes are framed, decoded and decompressed without a panic, and what was decoded can be written again
+//! Frames of strangers: any bytes are framed, decoded and decompressed without a panic, and what was decoded
+//! can be written again
 
 #![no_main]
 

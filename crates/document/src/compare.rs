@@ -228,8 +228,8 @@ fn compare_code_with_scope(a: RawJavaScriptWithScope<'_>, b: RawJavaScriptWithSc
     a.code.as_bytes().cmp(b.code.as_bytes()).then_with(|| compare_documents(a.scope, b.scope))
 }
 
-/// Orders two documents: at the first field that differs by the bracket of its value, else by its name, else by its value;
-/// if one ends first, that one is less.
+/// Orders two documents: at the first field that differs by the bracket of its value, else by its name, else
+/// by its value; if one ends first, that one is less.
 pub fn compare_documents(a: &RawDocument, b: &RawDocument) -> Ordering {
     // Equal bytes are common, and equal values; the converse does not hold.
     if a.as_bytes() == b.as_bytes() {
@@ -270,8 +270,8 @@ fn compare_elements(
 #[inline]
 fn compare_element_values(a: &RawElement<'_>, b: &RawElement<'_>) -> Ordering {
     if let (ElementType::String, ElementType::String) = (a.kind, b.kind) {
-        // The length before the text and the zero byte behind it change nothing for texts that are equal up to there: the
-        // zero byte is least.
+        // The length before the text and the zero byte behind it change nothing for texts that are equal up
+        // to there: the zero byte is least.
         return a.value[4..].cmp(&b.value[4..]);
     }
     match (a.decode(), b.decode()) {
@@ -310,7 +310,8 @@ fn fields(value: ValueRef<'_>) -> Fields<'_> {
     }
 }
 
-/// The values of an array, as fields without names: the bracket is the first thing that both kinds of walk compare.
+/// The values of an array, as fields without names: the bracket is the first thing that both kinds of walk
+/// compare.
 fn values(value: ValueRef<'_>) -> Fields<'_> {
     match value {
         ValueRef::Raw(RawValue::Array(array)) => {

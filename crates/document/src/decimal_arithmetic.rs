@@ -16,8 +16,8 @@ use crate::{Decimal128, DecimalParts, RawValue};
 
 /// Digits of a decimal.
 const DIGITS: i32 = 34;
-/// Exponents further apart than this are as good as infinitely far apart: the smaller number only says on which side of
-/// the greater one the sum lies.
+/// Exponents further apart than this are as good as infinitely far apart: the smaller number only says on
+/// which side of the greater one the sum lies.
 const FAR: i32 = 100;
 
 /// Where the digits go that are cut off.
@@ -108,7 +108,8 @@ fn drop_digits(
     if up { kept + 1u32 } else { kept }
 }
 
-/// The decimal nearest to an exact number. Where there is a remainder, the coefficient must have more than 34 digits.
+/// The decimal nearest to an exact number. Where there is a remainder, the coefficient must have more than 34
+/// digits.
 fn rounded(exact: Exact, remainder: Remainder) -> Decimal128 {
     let Exact { negative, mut coefficient, mut exponent } = exact;
     let drop = (digits(&coefficient) - DIGITS).max(EXPONENT_MIN - exponent).max(0);
@@ -201,8 +202,9 @@ impl Decimal128 {
                 Finite { negative: a_negative, coefficient: a, exponent: a_exponent },
                 Finite { negative: b_negative, coefficient: b, exponent: b_exponent },
             ) => {
-                let (a, b) = ((a_negative, a, a_exponent), (b_negative, b, b_exponent));
-                if a_exponent >= b_exponent { add_finite(a, b) } else { add_finite(b, a) }
+                let a = Term { negative: a_negative, coefficient: a, exponent: a_exponent };
+                let b = Term { negative: b_negative, coefficient: b, exponent: b_exponent };
+                if a.exponent >= b.exponent { add_finite(a, b) } else { add_finite(b, a) }
             }
         }
     }
@@ -255,8 +257,8 @@ impl Decimal128 {
         }
     }
 
-    /// What is left of a division whose quotient is cut to a whole number: it has the dividend's sign. Exact. NaN of an
-    /// infinite dividend or a zero divisor.
+    /// What is left of a division whose quotient is cut to a whole number: it has the dividend's sign. Exact.
+    /// NaN of an infinite dividend or a zero divisor.
     pub fn modulo(self, other: Self) -> Self {
         use DecimalParts::{Finite, Infinity, NaN};
         match (self.parts(), other.parts()) {
@@ -306,8 +308,8 @@ impl Decimal128 {
         rounded(exact, remainder)
     }
 
-    /// The number with this exponent: digits behind it are rounded, zeros are added as there is room for them. Numbers that
-    /// are not finite stay.
+    /// The number with this exponent: digits behind it are rounded, zeros are added as there is room for
+    /// them. Numbers that are not finite stay.
     pub fn with_exponent(self, exponent: i32, rounding: Rounding) -> Self {
         let DecimalParts::Finite { negative, coefficient, exponent: current } = self.parts() else {
             return self;
@@ -332,9 +334,17 @@ impl Decimal128 {
     }
 }
 
+/// A finite number of a sum.
+struct Term {
+    negative: bool,
+    coefficient: u128,
+    exponent: i32,
+}
+
 /// `a` has the greater exponent, or the same.
-fn add_finite(a: (bool, u128, i32), b: (bool, u128, i32)) -> Decimal128 {
-    let ((a_negative, a, a_exponent), (b_negative, b, b_exponent)) = (a, b);
+fn add_finite(a: Term, b: Term) -> Decimal128 {
+    let Term { negative: a_negative, coefficient: a, exponent: a_exponent } = a;
+    let Term { negative: b_negative, coefficient: b, exponent: b_exponent } = b;
     if a == 0 && b == 0 {
         return finite(a_negative && b_negative, 0, b_exponent);
     }
@@ -394,8 +404,8 @@ fn divide_finite(negative: bool, a: (u128, i32), b: (u128, i32)) -> Decimal128 {
 pub enum DoubleDigits {
     /// What a double holds for sure: the server's arithmetic and conversions. The result always has 15.
     Fifteen,
-    /// The double's exact value as far as a decimal holds it: the server's sums. Where it is exact, there are no zeros at the
-    /// end of a fraction.
+    /// The double's exact value as far as a decimal holds it: the server's sums. Where it is exact, there are
+    /// no zeros at the end of a fraction.
     ThirtyFour,
 }
 

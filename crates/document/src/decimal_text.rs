@@ -86,7 +86,8 @@ impl FromStr for Decimal128 {
     }
 }
 
-/// An exponent so large that no mantissa of a document's size brings it back into range is as good as any other such.
+/// An exponent so large that no mantissa of a document's size brings it back into range is as good as any
+/// other such.
 fn parse_exponent(text: &str) -> Result<i64, DecimalTextError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,7 +1,8 @@
 //! `doc!`: documents written down as they look.
 
-/// A [`Document`](crate::Document), as in `doc! { "a": 1, "b": { "c": [true, null] }, "d": some_expression }`. Values are
-/// anything that is `Into<Value>`; `null` stands for itself; a name is a literal or an expression in parentheses.
+/// A [`Document`](crate::Document), as in `doc! { "a": 1, "b": { "c": [true, null] }, "d": some_expression
+/// }`. Values are anything that is `Into<Value>`; `null` stands for itself; a name is a literal or an
+/// expression in parentheses.
 #[macro_export]
 macro_rules! doc {
     () => { $crate::Document::new() };
@@ -47,7 +48,8 @@ macro_rules! doc_values {
     }};
 }
 
-/// Where [`doc!`] starts an array: a function, because pushing onto a `Vec::new()` in sight is a lint in the caller's code.
+/// Where [`doc!`] starts an array: a function, because pushing onto a `Vec::new()` in sight is a lint in the
+/// caller's code.
 #[doc(hidden)]
 pub fn no_values() -> Vec<crate::Value> {
     Vec::new()

@@ -54,7 +54,8 @@ impl Document {
         self.get(name).is_some()
     }
 
-    /// Sets a field: in its place if there is one with this name, else at the end. Gives the value that was there.
+    /// Sets a field: in its place if there is one with this name, else at the end. Gives the value that was
+    /// there.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         let (name, value) = (name.into(), value.into());
         match self.get_mut(&name) {

@@ -170,8 +170,8 @@ impl Number {
         })
     }
 
-    /// The remainder, with the dividend's sign. `None` if the divisor is zero. A double divisor that is an Int32 counts as
-    /// one where the dividend is an integer.
+    /// The remainder, with the dividend's sign. `None` if the divisor is zero. A double divisor that is an
+    /// Int32 counts as one where the dividend is an integer.
     pub fn modulo(self, other: Self) -> Option<Number> {
         if other.is_zero() {
             return None;

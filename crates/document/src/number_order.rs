@@ -51,7 +51,8 @@ fn compare_i64_f64(a: i64, b: f64) -> Ordering {
     if b >= INT64_END {
         return Ordering::Less;
     }
-    // The double's whole part fits; its fraction, which has the double's sign, decides between equal whole parts.
+    // The double's whole part fits; its fraction, which has the double's sign, decides between equal whole
+    // parts.
     let whole = b.trunc();
     a.cmp(&(whole as i64)).then_with(|| compare_f64(whole, b))
 }
@@ -107,7 +108,8 @@ fn compare_decimals(a: DecimalParts, b: DecimalParts) -> Ordering {
     by_class(decimal_class(a), decimal_class(b), || {
         let ((a, a_exponent), (b, b_exponent)) = (finite(a), finite(b));
         places(a, a_exponent).cmp(&places(b, b_exponent)).then_with(|| {
-            // With as many places, lowering the greater exponent to the other gives it as many digits as the other has.
+            // With as many places, lowering the greater exponent to the other gives it as many digits as the
+            // other has.
             let scale = 10u128.pow(a_exponent.abs_diff(b_exponent));
             if a_exponent >= b_exponent { (a * scale).cmp(&b) } else { a.cmp(&(b * scale)) }
         })

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Twelve bytes that identify a document: big-endian seconds since 1970 (4), a random number of the process (5), a
-/// big-endian counter (3), so that ids of one process sort by time of making.
+/// Twelve bytes that identify a document: big-endian seconds since 1970 (4), a random number of the process
+/// (5), a big-endian counter (3), so that ids of one process sort by time of making.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId([u8; 12]);
 
@@ -14,8 +14,8 @@ impl ObjectId {
         Self(bytes)
     }
 
-    /// The id of a moment and a process. Only the low 24 bits of `counter` are used. Clock, randomness and the counter
-    /// are the caller's (see the `environment` crate).
+    /// The id of a moment and a process. Only the low 24 bits of `counter` are used. Clock, randomness and
+    /// the counter are the caller's (see the `environment` crate).
     pub fn from_parts(seconds: u32, process: [u8; 5], counter: u32) -> Self {
         let mut bytes = [0; 12];
         bytes[..4].copy_from_slice(&seconds.to_be_bytes());

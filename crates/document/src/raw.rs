@@ -50,8 +50,8 @@ impl RawDocument {
     /// The view of bytes whose ends are known to be right.
     #[inline]
     fn from_checked(bytes: &[u8]) -> &RawDocument {
-        // SAFETY: RawDocument is a transparent wrapper of [u8], so the pointers have the same layout, and the lifetime is
-        // that of the argument.
+        // SAFETY: RawDocument is a transparent wrapper of [u8], so the pointers have the same layout, and the
+        // lifetime is that of the argument.
         unsafe { &*(std::ptr::from_ref(bytes) as *const RawDocument) }
     }
 

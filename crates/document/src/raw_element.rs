@@ -56,7 +56,8 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The element that starts at `offset`, which is within `body` (bytes up to where the elements' document ends).
+/// The element that starts at `offset`, which is within `body` (bytes up to where the elements' document
+/// ends).
 #[inline]
 pub(crate) fn element_at(body: &[u8], offset: usize) -> Result<RawElement<'_>, DocumentError> {
     let type_byte = body[offset];
@@ -83,7 +84,8 @@ pub(crate) fn element_at(body: &[u8], offset: usize) -> Result<RawElement<'_>, D
     }
 }
 
-/// The index of the first zero byte. Names are short, so eight bytes at a time beat a call of a vectorised search.
+/// The index of the first zero byte. Names are short, so eight bytes at a time beat a call of a vectorised
+/// search.
 #[inline]
 pub(crate) fn find_zero(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -112,8 +114,8 @@ fn prefixed(bytes: &[u8], least: i32, extra: usize) -> Option<usize> {
     usize::try_from(length).ok()?.checked_add(extra)
 }
 
-/// Bytes of the values of each type byte that have one length; else `VARIABLE`. A table, because the branches of a `match`
-/// over mixed types are mispredicted.
+/// Bytes of the values of each type byte that have one length; else `VARIABLE`. A table, because the branches
+/// of a `match` over mixed types are mispredicted.
 const FIXED: [u8; 0x14] = {
     let mut lengths = [VARIABLE; 0x14];
     let fixed = [

@@ -2,7 +2,8 @@
 
 use crate::{Decimal128, ElementType, ObjectId, RawArray, RawDocument, Timestamp, Value};
 
-/// Bytes with a subtype. Of the old subtype 2 the bytes include the inner length, as they stand in the document.
+/// Bytes with a subtype. Of the old subtype 2 the bytes include the inner length, as they stand in the
+/// document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawBinary<'a> {
     /// What the bytes are, e.g. 4 for a UUID.
@@ -114,8 +115,9 @@ impl<'a> RawValue<'a> {
         }
     }
 
-    /// A copy that owns its parts. For values of validated documents; where nested bytes are malformed, what lies behind
-    /// the fault is left out ([`Document::from_raw`](crate::Document::from_raw) reports it instead).
+    /// A copy that owns its parts. For values of validated documents; where nested bytes are malformed, what
+    /// lies behind the fault is left out ([`Document::from_raw`](crate::Document::from_raw) reports it
+    /// instead).
     pub fn to_owned(&self) -> Value {
         Value::from(*self)
     }
@@ -180,8 +182,8 @@ impl<'a> RawValue<'a> {
         matches!(self, Self::Null | Self::Undefined)
     }
 
-    /// The value where a boolean is wanted, as MongoDB coerces: false are `false`, null, undefined and every zero (NaN is
-    /// true); all else is true, an empty string too.
+    /// The value where a boolean is wanted, as MongoDB coerces: false are `false`, null, undefined and every
+    /// zero (NaN is true); all else is true, an empty string too.
     #[inline]
     pub fn to_bool(&self) -> bool {
         match self {

@@ -15,8 +15,8 @@ use crate::{DocumentError, ElementType, RawDocument};
 /// Bytes a stored document may have, as in MongoDB: 16 MiB.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Levels of documents within documents that anything here follows. What `validate` has accepted with more generous
-/// limits is refused, or left out where there is no error to give, by copies into owned values.
+/// Levels of documents within documents that anything here follows. What `validate` has accepted with more
+/// generous limits is refused, or left out where there is no error to give, by copies into owned values.
 pub const NESTING_MAX: usize = 200;
 
 /// What [`validate`] refuses although it is sound.
@@ -31,7 +31,8 @@ pub struct Limits {
 impl Limits {
     /// The limits of a document in a collection.
     pub const STORED: Limits = Limits { bytes_max: DOCUMENT_BYTES_MAX, nesting_max: 180 };
-    /// The limits of a request or a reply: a stored document of any size and depth, with what a command wraps around it.
+    /// The limits of a request or a reply: a stored document of any size and depth, with what a command wraps
+    /// around it.
     pub const MESSAGE: Limits = Limits { bytes_max: 48_000_000, nesting_max: NESTING_MAX };
 }
 
@@ -59,7 +60,8 @@ pub fn validate(bytes: &[u8], limits: &Limits) -> Result<(), DocumentError> {
         }
         let element = element_at(&bytes[..end], offset)?;
         element.decode_name()?;
-        // Decoding checks the ends of the nested document and, of code with scope, that the scope fills the value.
+        // Decoding checks the ends of the nested document and, of code with scope, that the scope fills the
+        // value.
         element.decode()?;
         let value_end = element.offset + element.value.len();
         let inner = match element.kind {

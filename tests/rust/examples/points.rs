@@ -1,6 +1,7 @@
 //! Point queries by the Rust driver, as `pando-bench point` makes them; prints what they cost this process.
 //!
-//! `points URI CLIENTS SECONDS DOCUMENTS`: so many queries at once, on one thread, since that is what costs the driver least.
+//! `points URI CLIENTS SECONDS DOCUMENTS`: so many queries at once, on one thread, since that is what costs
+//! the driver least.
 
 use mongodb::Client;
 use mongodb::bson::{RawDocumentBuf, doc};

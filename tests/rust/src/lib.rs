@@ -1,1 +1,1 @@
-//! Nothing here: the tests are in `tests/`.
+//! An empty library: the package exists for the tests in `tests/`.

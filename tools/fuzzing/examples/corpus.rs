@@ -1,8 +1,8 @@
-//! The inputs that are checked in, and the examples, as a fuzzer's folders, and back.
+//! A converter between the inputs that are checked in and a fuzzer's folders.
 //!
 //! ```text
 //! cargo run -p pando-fuzzing --example corpus -- unpack fuzz/corpus        # a folder for each target
-//! cargo run -p pando-fuzzing --example corpus -- pack fuzz/corpus filter   # adds a target's shortest inputs to its file
+//! cargo run -p pando-fuzzing --example corpus -- pack fuzz/corpus filter   # a target's shortest inputs
 //! ```
 
 use std::path::Path;

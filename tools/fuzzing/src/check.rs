@@ -2,7 +2,8 @@
 
 use pando_document::{DOCUMENT_BYTES_MAX, Limits, RawDocument, RawValue, validate};
 
-/// As a stored document, but as deep as it likes: an expression may build a document that only the write refuses.
+/// As a stored document, but as deep as it likes: an expression may build a document that only the write
+/// refuses.
 const SOUND: Limits = Limits { bytes_max: 4 * DOCUMENT_BYTES_MAX, nesting_max: 10_000 };
 
 /// Asserts that a document that came out of the product is well formed.
@@ -12,7 +13,8 @@ pub fn assert_sound(document: &RawDocument) {
     }
 }
 
-/// Reads every field at every depth, and gives their number. Asserts that no error comes: for validated documents.
+/// Reads every field at every depth, and gives their number. Asserts that no error comes: for validated
+/// documents.
 pub fn walk(document: &RawDocument) -> usize {
     document.iter().map(|field| 1 + walk_value(field.expect("the document was validated").1)).sum()
 }

@@ -1,7 +1,7 @@
 //! The inputs that are checked in: `corpus/TARGET.hex`, one a line, in hexadecimal digits.
 //!
-//! They are what a fuzzer's run kept because each went a way that no other went, short ones first. An input that once failed
-//! stays for ever. `examples/corpus.rs` turns them into a fuzzer's folder and back.
+//! A fuzzer's run kept each input because it went a way that no other went, short ones first. An input that
+//! once failed stays. `examples/corpus.rs` turns the files into a fuzzer's folder and back.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

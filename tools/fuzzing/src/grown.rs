@@ -1,5 +1,6 @@
-//! Documents grown from a fuzzer's bytes: each byte is a decision, so that a small change of the bytes is a small change of the
-//! document. When the bytes run out, every decision is the first choice, which ends the growth.
+//! Documents grown from a fuzzer's bytes: each byte is a decision, so that a small change of the bytes is a
+//! small change of the document. When the bytes run out, every decision is the first choice, which ends the
+//! growth.
 
 use arbitrary::{Result, Unstructured};
 use pando_document::{
@@ -8,7 +9,8 @@ use pando_document::{
 
 use crate::words;
 
-/// Levels of documents that are grown: deeper ones are a matter of `document_validate`, which takes any bytes.
+/// Levels of documents that are grown: deeper ones are a matter of `document_validate`, which takes any
+/// bytes.
 const DEPTH_MAX: usize = 6;
 /// Most fields of a document and most values of an array.
 const FIELDS_MAX: u8 = 5;

@@ -1,7 +1,7 @@
-//! Inputs made of known ones, from a seed: what a fuzzer does between two looks at what it has reached, without the looks.
+//! A mutator: it makes new inputs of known ones, from a seed. It does not look at coverage, as a fuzzer does.
 //!
-//! A hundred lines of our own: property-testing libraries make inputs from nothing, or want a fuzzer's instrumentation to make
-//! them from a corpus, and neither is wanted here.
+//! It is a hundred lines of our own. Property-testing libraries make inputs without a corpus, or need a
+//! fuzzer's instrumentation to use one.
 
 use pando_environment::{Random, SeededRandom};
 

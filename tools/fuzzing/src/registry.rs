@@ -1,4 +1,6 @@
-//! The list of targets stands in five places, and manifests are not read by people: here they are compared.
+//! The test that every list of targets is complete.
+//!
+//! The list stands in five places, three of them manifests, which no compiler compares.
 
 use std::fs;
 use std::path::Path;

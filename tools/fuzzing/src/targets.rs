@@ -1,4 +1,5 @@
-//! The targets, each a function of bytes: what libFuzzer calls with what it finds out, and the smoke test with what it makes up.
+//! The targets, each a function of bytes. libFuzzer calls them with inputs that it finds, the smoke test with
+//! inputs that it makes.
 
 pub mod betree_blocks;
 pub mod betree_replay;
@@ -74,7 +75,8 @@ pub const ALL: &[Target] = &[
     Target { name: "wire_message", run: |bytes| wire_message::run(bytes), examples: wire_message::examples },
 ];
 
-/// Runs a target whose input is grown from the bytes, as libFuzzer grows it, so that both take the same inputs.
+/// Runs a target whose input is grown from the bytes, as libFuzzer grows it, so that both take the same
+/// inputs.
 fn grown<'b, I: Arbitrary<'b>>(bytes: &'b [u8], run: impl FnOnce(I)) {
     if let Ok(input) = I::arbitrary_take_rest(Unstructured::new(bytes)) {
         run(input);

@@ -1,5 +1,6 @@
-//! The names and texts that grown documents are made of. An operator that is not here is still found by chance, but late: whoever
-//! adds one to the product adds it here.
+//! The names and texts that grown documents are made of.
+//!
+//! A new operator of the product is added here too: without its name a fuzzer finds it late, by chance.
 
 /// Names of fields: few, so that requests and documents meet, and some that mean something special.
 pub const FIELDS: &[&str] =

@@ -1,7 +1,8 @@
 //! Every target on the inputs that are checked in, on its examples, and on mutations of both.
 //!
-//! `FUZZ_SEED=7 FUZZ_MUTATIONS=100000 cargo test --release -p pando-fuzzing --test smoke` goes further. A failure prints the
-//! input as a line for the target's file in `corpus`; put there it is tried first.
+//! `FUZZ_SEED=7 FUZZ_MUTATIONS=100000 cargo test --release -p pando-fuzzing --test
+//! smoke` goes further. A failure prints the input as a line for the target's file in `corpus`; put there, it
+//! is tried first.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -48,8 +48,8 @@ pub(super) fn write_date(out: &mut String, milliseconds: i64) -> bool {
     true
 }
 
-/// Milliseconds from 1970 of `YYYY-MM-DDTHH:MM:SS`, a fraction or none, and `Z` or an offset such as `+01:00`. Of a fraction,
-/// three digits count.
+/// Milliseconds from 1970 of `YYYY-MM-DDTHH:MM:SS`, a fraction or none, and `Z` or an offset such as
+/// `+01:00`. Of a fraction, three digits count.
 pub(super) fn parse_date(text: &str) -> Option<i64> {
     let text = text.as_bytes();
     let number = |range: std::ops::Range<usize>| decimal(text.get(range)?);

@@ -15,9 +15,9 @@ pub fn parse_json_line(text: &str) -> Result<Document, JsonError> {
     Ok(document)
 }
 
-/// Reads the document at the front of the text, after space; gives it and the bytes it took. `None` if there is only space.
-/// Where the error [is incomplete](JsonError::is_incomplete), the same with more text may succeed: so documents can be read
-/// one by one from a buffer that is filled from a file.
+/// Reads the document at the front of the text, after space; gives it and the bytes it took. `None` if there
+/// is only space. Where the error [is incomplete](JsonError::is_incomplete), the same with more text may
+/// succeed: so documents can be read one by one from a buffer that is filled from a file.
 pub fn parse_json_prefix(text: &str) -> Result<Option<(Document, usize)>, JsonError> {
     let mut parser = Parser::new(text);
     parser.skip_space();

@@ -1,4 +1,4 @@
-//! Blocks and log records of a damaged store: nothing that a decoder is given makes it panic, or believe what cannot be.
+//! Blocks and log records of a damaged store: no bytes make a decoder panic or accept an impossible value.
 
 /// Inputs that are sound: every block of a small store.
 pub fn examples() -> Vec<Vec<u8>> {

@@ -1,7 +1,8 @@
-//! Key bytes of strangers: nothing panics, a key that decodes is as long as its parts, and its values encode to a key that is
-//! stable.
+//! Key bytes of strangers: nothing panics, a key that decodes is as long as its parts, and its values encode
+//! to a key that is stable.
 //!
-//! The first byte says how many parts and in which directions, the second how many of the bytes that follow are type bits.
+//! The first byte says how many parts and in which directions, the second how many of the bytes that follow
+//! are type bits.
 
 use pando_document::{Decimal128, ObjectId, Value, doc};
 use pando_keyorder::{Direction, TypeBits, decode, encode, parts_length};

@@ -1,7 +1,8 @@
-//! Frames of strangers: any bytes are framed, decoded and decompressed without a panic, and what was decoded can be written again
-//! and gives the same message.
+//! Frames of strangers: any bytes are framed, decoded and decompressed without a panic, and what was decoded
+//! can be written again and gives the same message.
 //!
-//! The bytes are tried twice: as they are, and with a length that fits, without which hardly any gets past the header.
+//! The bytes are tried twice: as they are, and with a length that fits, without which hardly any gets past
+//! the header.
 
 use pando_document::doc;
 use pando_wire::{
