@@ -1,4 +1,4 @@
-//! What a check has to say, where, and why a check could not be made.
+//! A finding of a check, with its place; and the errors that keep a check from running.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -70,10 +70,10 @@ pub enum CheckError {
     /// The list of the tree's files cannot be had.
     #[error("git ls-files failed: this check runs in a git checkout")]
     ListFiles(#[source] std::io::Error),
-    /// The ratchet file is not understood.
+    /// A settings file is not understood.
     #[error("{path} is not usable")]
-    Ratchet {
-        /// The ratchet file.
+    Toml {
+        /// The file.
         path: PathBuf,
         /// Where and why.
         source: toml::de::Error,

@@ -4,8 +4,8 @@
 //!   `--graph CRATE` it prints the arrows that are found between the modules of a crate, and their circles.
 //! - `tidy`: what makes the sources pleasant to read (see [`tidy`]).
 //!
-//! Every check prints all that it finds as `file:line: rule: what to do`, and ends with 1 if there was anything,
-//! with 2 if it could not run. Not here: formatting (`cargo fmt`) and lints (`cargo clippy`).
+//! Every check prints all that it finds as `file:line: rule: what to do`, and ends with 1 if there was
+//! anything, with 2 if it could not run. Not here: formatting (`cargo fmt`) and lints (`cargo clippy`).
 //!
 //! ```arrows
 //! layers -> arrow_block, finding

@@ -1,21 +1,23 @@
-//! What makes the sources pleasant to read, as far as a program can tell: a ratchet that only tightens.
+//! The check of style: the rules that a program can check, with exceptions whose number only falls.
 //!
 //! 1. The files are those that git tracks or would track.
-//! 2. Each Rust file is cut into code and comments once ([`source`]); each rule below is a pure function over that.
-//! 3. What a rule finds is held against the exceptions of `tools/xtask/ratchet.toml` ([`ratchet`]), each with its reason.
-//!    An exception that is no longer needed is a finding itself, so that the list only shrinks.
+//! 2. Each Rust file is cut into code and comments once ([`source`]). Each rule is a pure function of that.
+//! 3. The findings are held against the exceptions of `tools/xtask/ratchet.toml` ([`ratchet`]), each with its
+//!    reason. An exception that is no longer needed is a finding itself.
 //!
 //! | module | rules |
 //! |---|---|
 //! | [`length`] | files over 600 production lines, over 1,000 lines; functions over 70 lines |
-//! | [`names`] | no file, folder or module whose name says nothing; no alias that poses as a type |
+//! | [`names`] | no name of a file, folder or module that says nothing; no `mod.rs`; no alias that poses as a type |
 //! | [`attributes`] | every `allow` and `expect` has its reason |
-//! | [`parameters`] | no boolean parameter in a public function |
-//! | [`comments`] | module docs, no notes to oneself, no commented-out code |
+//! | [`parameters`] | no boolean parameter in a public function; no tuple of more than two as a parameter |
+//! | [`comments`] | heads that begin with a noun; no notes to oneself, no commented-out code |
+//! | [`comment_width`] | comments as wide as code at most |
 //! | [`places`] | no absolute path of somebody's machine |
 //! | [`decisions`] | every decision record is linked from the list |
 
 mod attributes;
+mod comment_width;
 mod comments;
 mod decisions;
 mod functions;
@@ -39,31 +41,33 @@ const RATCHET: &str = "tools/xtask/ratchet.toml";
 pub fn check_tree(root: &Path) -> Result<Vec<Finding>, CheckError> {
     let ratchet_path = root.join(RATCHET);
     let ratchet = Ratchet::parse(&read(&ratchet_path)?)
-        .map_err(|source| CheckError::Ratchet { path: ratchet_path, source })?;
+        .map_err(|source| CheckError::Toml { path: ratchet_path, source })?;
+    let width_max = comment_width::width_max(root)?;
     let paths = tracked_files(root)?;
     let mut findings = ratchet.files_that_are_gone(RATCHET, &paths);
-    for path in &paths {
-        if places::is_text(path) {
-            check_text(&mut findings, &ratchet, path, &read(&root.join(path))?);
+    for path in paths.iter().filter(|path| places::is_text(path)) {
+        let text = read(&root.join(path))?;
+        findings.extend(places::check(path, &text));
+        findings.extend(comments::notes_to_oneself(path, &text));
+        if path.ends_with(".rs") {
+            check_source(&mut findings, &ratchet, &Source::scan(path, &text), width_max);
         }
     }
     findings.extend(decisions::check(root, &paths)?);
+    let mut findings = ratchet.without_backlog(RATCHET, findings);
     findings.sort();
     Ok(findings)
 }
 
-fn check_text(findings: &mut Vec<Finding>, ratchet: &Ratchet, path: &str, text: &str) {
-    findings.extend(places::check(path, text));
-    findings.extend(comments::notes_to_oneself(path, text));
-    if path.ends_with(".rs") {
-        let source = Source::scan(path, text);
-        findings.extend(length::check(&source, ratchet, RATCHET));
-        findings.extend(parameters::check(&source, ratchet, RATCHET));
-        findings.extend(names::check(&source));
-        findings.extend(attributes::check(&source));
-        findings.extend(comments::module_doc(&source));
-        findings.extend(comments::commented_out_code(&source));
-    }
+fn check_source(findings: &mut Vec<Finding>, ratchet: &Ratchet, source: &Source, width_max: usize) {
+    findings.extend(length::check(source, ratchet, RATCHET));
+    findings.extend(parameters::check(source, ratchet, RATCHET));
+    findings.extend(names::check(source));
+    findings.extend(attributes::check(source));
+    findings.extend(comments::module_doc(source));
+    findings.extend(comments::head_first_word(source));
+    findings.extend(comments::commented_out_code(source));
+    findings.extend(comment_width::check(source, width_max));
 }
 
 fn read(path: &Path) -> Result<String, CheckError> {

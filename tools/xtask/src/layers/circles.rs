@@ -1,6 +1,7 @@
 //! Circles among arrows.
 //!
-//! A *circle group* is a largest set of names of which each leads to each other. Within it runs at least one circle.
+//! A *circle group* is a largest set of names of which each leads to each other. Within it runs at least one
+//! circle.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -26,7 +27,8 @@ pub fn groups<'a>(arrows: &ArrowSet<'a>) -> Vec<BTreeSet<&'a str>> {
     groups
 }
 
-/// A shortest circle through a name: the names in order, the first one again at the end; nothing if there is none.
+/// A shortest circle through a name: the names in order, the first one again at the end; nothing if there is
+/// none.
 pub fn shortest_through<'a>(arrows: &ArrowSet<'a>, name: &'a str) -> Option<Vec<&'a str>> {
     let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
     let mut queue = VecDeque::from([name]);

@@ -6,8 +6,8 @@
 //!
 //! Crates are called by the name of their folder. A name may be of a crate that does not exist yet.
 //!
-//! Worked example: with `engines -> storage`, `leaves: document` and `engines: memory`, the crate `memory` may
-//! depend on `storage` (as an engine) and on `document` (a leaf), and on nothing else of the workspace.
+//! Worked example: with `engines -> storage`, `leaves: document` and `engines: memory`, the crate `memory`
+//! may depend on `storage` (as an engine) and on `document` (a leaf), and on nothing else of the workspace.
 
 use crate::arrow_block::{self, ArrowsError, Entry};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The rule on crates: every dependency in a manifest is an arrow that ARCHITECTURE.md allows.
 //!
-//! 1. [`Arrows`] come from the page, the packages from `cargo metadata` (declared dependencies, so that optional ones and
-//!    those of other platforms count too).
+//! 1. [`Arrows`] come from the page, the packages from `cargo metadata` (declared dependencies, so that
+//!    optional ones and those of other platforms count too).
 //! 2. A normal or build dependency on a package of the workspace needs an arrow.
 //! 3. A dev-dependency needs none, but no engine may dev-depend on another engine.
 //!

@@ -1,7 +1,8 @@
-//! The found arrows of a crate, for a person: the list to paste into the head of its root, then what stands in its way.
+//! The found arrows of a crate, for a person: the list to paste into the head of its root, then what stands
+//! in its way.
 //!
-//! The list keeps the leaves that the crate has declared. A crate without a list is proposed some: modules that use no
-//! other and are used by at least [`LEAF_USERS_MIN`].
+//! The list keeps the leaves that the crate has declared. A crate without a list is proposed some: modules
+//! that use no other and are used by at least [`LEAF_USERS_MIN`].
 
 use super::CrateRoot;
 use super::circles::{self, ArrowSet};
@@ -77,7 +78,8 @@ fn block(found: &ModuleUses, arrows: &ArrowSet<'_>, leaves: &BTreeSet<&str>) -> 
     text
 }
 
-/// A circle group: its names, then each of its arrows, those with the fewest uses first, for they are cut most cheaply.
+/// A circle group: its names, then each of its arrows, those with the fewest uses first, for they are cut
+/// most cheaply.
 fn describe_group(
     text: &mut String,
     group: &BTreeSet<&str>,

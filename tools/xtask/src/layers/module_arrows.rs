@@ -1,11 +1,11 @@
 //! The allowed arrows between the top modules of a crate, as the head of its root lists them.
 //!
 //! The list is a block of arrows (see [`crate::arrow_block`]) in the root's `//!` comment, with one group:
-//! `leaves: error, options` names modules that every module may use. A leaf uses another leaf by a declared arrow only,
-//! and no other module.
+//! `leaves: error, options` names modules that every module may use. A leaf uses another leaf by a declared
+//! arrow only, and no other module.
 //!
-//! Worked example: with `engine -> log, space`, `log -> base` and `leaves: error`, the module `engine` may use `log`,
-//! `space` and `error`; `log` may use `base` and `error`; `error` may use none.
+//! Worked example: with `engine -> log, space`, `log -> base` and `leaves: error`, the module `engine` may
+//! use `log`, `space` and `error`; `log` may use `base` and `error`; `error` may use none.
 
 use crate::arrow_block::{self, ArrowsError, Entry};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,11 +2,12 @@
 //!
 //! A *top module* is a child of the crate's root: its file `x.rs` and its folder `x/`.
 //!
-//! 1. The module tree is followed from the root file ([`tokens`]), so that tests are left out as the compiler does it.
-//! 2. Each path that leaves a top module is resolved: to a top module by its name, by what the root re-exports from
-//!    it (`crate::Betree` after `pub use engine::Betree`), or by a macro that it exports.
-//! 3. A path to an item that stands in the root itself, and a glob of the root, are noted as [`RootUse`]: no list can
-//!    allow them. A name that the root has from another crate is no use of a module.
+//! 1. The module tree is followed from the root file ([`tokens`]), so that tests are left out as the compiler
+//!    does it.
+//! 2. Each path that leaves a top module is resolved: to a top module by its name, by what the root
+//!    re-exports from it (`crate::Betree` after `pub use engine::Betree`), or by a macro that it exports.
+//! 3. A path to an item that stands in the root itself, and a glob of the root, are noted as [`RootUse`]: no
+//!    list can allow them. A name that the root has from another crate is no use of a module.
 
 use super::tokens::{self, Child, FileTokens, Path, Ups};
 use crate::finding::CheckError;

@@ -1,10 +1,11 @@
 //! The tokens of one source file: which modules it declares, which paths it writes, what its root re-exports.
 //!
-//! 1. An item under an attribute `#[cfg(…)]` that is false in a product is left out: `test`, the feature `fuzzing`,
-//!    and what `all`, `any` and `not` make of them. A name that this does not know may be either.
+//! 1. An item under an attribute `#[cfg(…)]` that is false in a product is left out: `test`, the feature
+//!    `fuzzing`, and what `all`, `any` and `not` make of them. A name that this does not know may be either.
 //! 2. `mod x;` is a child in a file of its own; the tokens of `mod x { … }` count for the child.
 //! 3. A path that begins with `crate::` or `super::` is noted with its first name, each member of a group
-//!    (`crate::{a, b::C}`) by itself. Paths in macro calls and attributes count too; text and comments do not.
+//!    (`crate::{a, b::C}`) by itself. Paths in macro calls and attributes count too; text and comments do
+//!    not.
 //!
 //! Not here: which top module a name belongs to ([`super::module_uses`]).
 

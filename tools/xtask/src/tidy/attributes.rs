@@ -1,4 +1,4 @@
-//! Every `allow` and `expect` attribute says why.
+//! The rule on exceptions to lints: every `allow` and `expect` attribute says why.
 
 use super::source::{Source, words};
 use crate::finding::Finding;

@@ -1,10 +1,14 @@
-//! Module docs are there; notes to oneself and commented-out code are not.
+//! The rules on the text of comments: every file has a head, which begins with a noun; no note to oneself; no
+//! code that is commented out.
 
 use super::source::{Source, is_name_byte, words};
 use crate::finding::Finding;
 
 /// Notes to oneself, each cut in two so that this file does not contain them.
 const NOTES: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+
+/// Words with which a riddle begins: the reader learns only at the end of the sentence what it is about.
+const RIDDLE_BEGINS: [&str; 5] = ["What", "Who", "Whoever", "Nothing", "As many as"];
 
 /// How a line of code begins that somebody did not dare to delete.
 const CODE_BEGINS: [&str; 14] = [
@@ -16,6 +20,17 @@ const CODE_BEGINS: [&str; 14] = [
 pub fn module_doc(source: &Source) -> Option<Finding> {
     let message = "does not begin with `//!`: say what this file is";
     (!source.text.starts_with("//!")).then(|| Finding::new(&source.path, 1, "module-doc", message))
+}
+
+/// The head of a file begins with a noun.
+pub fn head_first_word(source: &Source) -> Option<Finding> {
+    let head = source.text.lines().next()?.strip_prefix("//!")?.trim_start();
+    let begins = |word: &&&str| {
+        head.strip_prefix(**word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+    };
+    let word = RIDDLE_BEGINS.iter().find(begins)?;
+    let message = format!("the head begins with `{word}`: say what the file is, with the noun first");
+    Some(Finding::new(&source.path, 1, "head", message))
 }
 
 /// Notes to oneself, in any text file.
@@ -65,6 +80,20 @@ mod tests {
         assert!(module_doc(&Source::scan("a.rs", "//! What it is.\nuse b;\n")).is_none());
         assert!(module_doc(&Source::scan("a.rs", "use b;\n//! Late.\n")).is_some());
         assert!(module_doc(&Source::scan("a.rs", "")).is_some());
+    }
+
+    #[test]
+    fn a_head_begins_with_a_noun() {
+        for head in
+            ["What a call needs.", "Who may write", "As many as there are", "Nothing but", "What's new"]
+        {
+            assert!(head_first_word(&Source::scan("a.rs", &format!("//! {head}\n"))).is_some(), "{head}");
+        }
+        for head in
+            ["Whole pages in memory.", "As a rule", "A pool of objects: what was used last serves next."]
+        {
+            assert!(head_first_word(&Source::scan("a.rs", &format!("//! {head}\n"))).is_none(), "{head}");
+        }
     }
 
     #[test]

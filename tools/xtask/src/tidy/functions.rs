@@ -1,4 +1,4 @@
-//! Where the functions of a file are: name, line, length, parameters.
+//! The functions of a file: name, line, length, parameters.
 
 use super::source::{Source, closing_brace, is_name_byte, words};
 

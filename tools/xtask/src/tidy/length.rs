@@ -1,4 +1,5 @@
-//! Files of at most 600 production lines, never over 1,000 lines; functions of at most 70.
+//! The rules on length: files of at most 600 production lines and never over 1,000 lines; functions of at
+//! most 70 lines.
 
 use super::functions::functions;
 use super::ratchet::Ratchet;

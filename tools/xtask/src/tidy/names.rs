@@ -1,4 +1,4 @@
-//! Names that say nothing, and aliases that pose as types.
+//! The rules on names: none that says nothing, no file called `mod.rs`, no alias that poses as a type.
 
 use super::source::{Source, is_name_byte, words};
 use crate::finding::Finding;
@@ -18,6 +18,7 @@ pub fn check(source: &Source) -> Vec<Finding> {
     for part in parts.filter(|part| EMPTY_NAMES.contains(part)) {
         findings.push(empty_name(source, 1, part));
     }
+    findings.extend(module_file(source));
     for at in words(&source.code, "mod") {
         let name = name_after(&source.code, at + 3);
         // A module in a file of its own is found by its path.
@@ -29,6 +30,17 @@ pub fn check(source: &Source) -> Vec<Finding> {
     }
     findings.extend(words(&source.code, "type").filter_map(|at| alias(source, at)));
     findings
+}
+
+/// A module is `x.rs` beside its folder `x/`. Only modules that several integration tests share are called
+/// `mod.rs`: cargo would take a file beside them for a test of its own.
+fn module_file(source: &Source) -> Option<Finding> {
+    let folder = source.path.strip_suffix("/mod.rs")?;
+    let is_in_tests = folder.split('/').any(|part| part == "tests");
+    (!is_in_tests).then(|| {
+        let message = format!("a module is `x.rs` beside its folder `x/`: move this file to {folder}.rs");
+        Finding::new(&source.path, 1, "module-file", message)
+    })
 }
 
 fn empty_name(source: &Source, line: usize, name: &str) -> Finding {
@@ -74,6 +86,13 @@ mod tests {
         assert_eq!(rules("crates/x/tests/common/mod.rs", ""), ["empty-name"]);
         assert_eq!(rules("crates/x/src/y.rs", "mod helpers { }"), ["empty-name"]);
         assert!(rules("crates/x/src/y.rs", "mod utilisation; mod length { }").is_empty());
+    }
+
+    #[test]
+    fn a_module_stands_beside_its_folder() {
+        assert_eq!(rules("crates/x/src/pages/mod.rs", ""), ["module-file"]);
+        assert!(rules("crates/x/src/pages.rs", "").is_empty());
+        assert!(rules("crates/x/tests/server/mod.rs", "").is_empty());
     }
 
     #[test]

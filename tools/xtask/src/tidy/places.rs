@@ -1,4 +1,4 @@
-//! No absolute path of somebody's machine in any text file.
+//! The rule on places: no absolute path of somebody's machine in any text file.
 
 use crate::finding::Finding;
 

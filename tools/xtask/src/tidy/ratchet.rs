@@ -1,4 +1,4 @@
-//! The exceptions to the rules of size, each with its reason. They may shrink, never grow unnoticed.
+//! The exceptions to the rules of `tidy`, each with its reason. Their number only falls.
 //!
 //! ```toml
 //! [[file]]                       # more than 600 production lines
@@ -9,17 +9,24 @@
 //! [[function]]                   # more than 70 lines
 //! path = "crates/x/src/y.rs"
 //! name = "decode"
-//! lines = 84                     # left out where the body is one table-like match, which may be as long as its table
+//! lines = 84                     # left out for a table-like match: it may be as long as its table
 //! reason = "one arm per type byte"
 //!
 //! [[boolean_parameter]]          # in a public function
 //! path = "crates/x/src/y.rs"
 //! name = "append_bool"
 //! reason = "the value itself is a truth value"
+//!
+//! [[backlog]]                    # findings of a rule that is newer than the sources
+//! rule = "comment-width"
+//! path = "crates/x"              # a folder, with all that is below it, or a file
+//! most = 12                      # exactly so many: whoever mends one lowers the number
+//! reason = "the rule is newer"
 //! ```
 
 use crate::finding::Finding;
 use serde::Deserialize;
+use std::cmp::Ordering;
 
 /// The whole list.
 #[derive(Debug, Default, Deserialize)]
@@ -31,6 +38,8 @@ pub struct Ratchet {
     function: Vec<LongFunction>,
     #[serde(default)]
     boolean_parameter: Vec<BooleanParameter>,
+    #[serde(default)]
+    backlog: Vec<Backlog>,
 }
 
 /// A file with more production lines than the rule allows.
@@ -61,7 +70,57 @@ struct BooleanParameter {
     reason: String,
 }
 
+/// Findings of a rule that is newer than the sources below a path.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Backlog {
+    rule: String,
+    path: String,
+    most: usize,
+    reason: String,
+}
+
+impl Backlog {
+    fn covers(&self, finding: &Finding) -> bool {
+        let rest = finding.path.strip_prefix(self.path.as_str());
+        finding.rule == self.rule && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
 impl Ratchet {
+    /// Takes the findings away that a backlog covers. One finding more than it allows, and all of them stay;
+    /// one less, and the number is to be lowered.
+    pub fn without_backlog(&self, ratchet_path: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
+        for backlog in &self.backlog {
+            let Backlog { rule, path, most, reason } = backlog;
+            let count = findings.iter().filter(|finding| backlog.covers(finding)).count();
+            if count <= *most {
+                findings.retain(|finding| !backlog.covers(finding));
+            }
+            let message = match count.cmp(most) {
+                Ordering::Equal if reason.trim().is_empty() => {
+                    format!("the backlog of {path} gives no reason")
+                }
+                Ordering::Equal => continue,
+                Ordering::Greater => {
+                    format!(
+                        "{path} has {count} findings of `{rule}`, at most {most}: mend those that are new"
+                    )
+                }
+                Ordering::Less if count == 0 => {
+                    format!("{path} has no finding of `{rule}`: remove its backlog")
+                }
+                Ordering::Less => {
+                    format!(
+                        "{path} has {count} findings of `{rule}`: lower its backlog from {most} to {count}"
+                    )
+                }
+            };
+            findings.push(Finding::new(ratchet_path, 1, "ratchet", message));
+        }
+        findings
+    }
+
     /// Reads the list.
     pub fn parse(text: &str) -> Result<Ratchet, toml::de::Error> {
         toml::from_str(text)
@@ -83,7 +142,8 @@ impl Ratchet {
         self.boolean_parameter.iter().any(|entry| entry.path == path && entry.name == name)
     }
 
-    /// The functions that are listed for this file as long, and those that are listed with a boolean parameter.
+    /// The functions that are listed for this file as long, and those that are listed with a boolean
+    /// parameter.
     pub fn functions_of(&self, path: &str) -> (Vec<&str>, Vec<&str>) {
         let long = self.function.iter().filter(|entry| entry.path == path).map(|entry| entry.name.as_str());
         let boolean =
@@ -136,6 +196,31 @@ mod tests {
         let ratchet = Ratchet::parse(list).expect("the list is well formed");
         assert_eq!(ratchet.function_lines("a", "f"), Some(usize::MAX));
         assert_eq!(ratchet.function_lines("a", "g"), None);
+    }
+
+    /// What is left of findings of a rule at these paths, with a backlog of two below `crates/x`.
+    fn left(paths: &[&str]) -> Vec<String> {
+        let list = "[[backlog]]\nrule = \"head\"\npath = \"crates/x\"\nmost = 2\nreason = \"newer\"\n";
+        let ratchet = Ratchet::parse(list).expect("the list is well formed");
+        let findings = paths.iter().map(|path| Finding::new(path, 1, "head", "")).collect();
+        ratchet
+            .without_backlog("ratchet.toml", findings)
+            .into_iter()
+            .map(|finding| finding.to_string())
+            .collect()
+    }
+
+    #[test]
+    fn a_backlog_covers_its_folder_and_no_more() {
+        assert!(left(&["crates/x/a.rs", "crates/x/b/c.rs"]).is_empty());
+        assert_eq!(left(&["crates/x/a.rs", "crates/x/b.rs", "crates/xy/a.rs"]), ["crates/xy/a.rs:1: head: "]);
+    }
+
+    #[test]
+    fn a_backlog_only_falls() {
+        assert_eq!(left(&["crates/x/a.rs", "crates/x/b.rs", "crates/x/c.rs"]).len(), 4);
+        assert!(left(&["crates/x/a.rs"]).concat().contains("lower its backlog from 2 to 1"));
+        assert!(left(&[]).concat().contains("remove its backlog"));
     }
 
     #[test]
