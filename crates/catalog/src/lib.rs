@@ -48,6 +48,7 @@
 //! # Not here
 //! The meaning of filters and updates (crate `query`), error codes and requests (crate `commands`), pages and
 //! logs (engines).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod building;
 mod catalog;

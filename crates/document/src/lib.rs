@@ -11,6 +11,7 @@
 //!
 //! # Not here
 //! Paths with dots, which walk into arrays (`query`); order-preserving key bytes (`keyorder`).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod compare;
 mod decimal128;

@@ -98,6 +98,7 @@
 //!
 //! # Not here
 //! Index entries of arrays and missing fields, and primary keys: `catalog`. Bounds of queries: `query`.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod bounds;
 mod decode;

@@ -38,6 +38,7 @@
 //!
 //! # Not here
 //! Key layout and index maintenance (crate `catalog`), cursors and sessions (crate `commands`).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod array_build;
 mod array_sort;

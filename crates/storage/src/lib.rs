@@ -61,6 +61,7 @@
 //! backup -> identifiers
 //! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory
 //! ```
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
 mod access;

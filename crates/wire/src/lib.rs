@@ -30,6 +30,7 @@
 //! crate `commands`.
 //!
 //! The facts about the protocol come from the drivers' sources and from observing servers.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod codec;
 mod documents;

@@ -106,6 +106,7 @@
 //! | [`log`] | the write-ahead log |
 //! | [`memory`] | accounts, object pool, memory of pages, limit on resident nodes |
 //! | [`base`] | ids, addresses, pointers, field encoding |
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
 mod background;

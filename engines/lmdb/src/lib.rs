@@ -28,6 +28,7 @@
 //! # Not here
 //! Counts of subtrees, which LMDB does not keep: a range is estimated by counting a little
 //! ([`emulate`](pando_storage::emulate)).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
 mod commit;

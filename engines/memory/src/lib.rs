@@ -25,6 +25,7 @@
 //!
 //! # Not here
 //! Durability: a receipt's place in the log is its timestamp, and counts as durable to every degree at once.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
 mod store;

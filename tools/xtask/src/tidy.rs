@@ -13,6 +13,7 @@
 //! | [`parameters`] | no boolean parameter in a public function; no tuple of more than two as a parameter |
 //! | [`comments`] | heads that begin with a noun; no notes to oneself, no commented-out code |
 //! | [`comment_width`] | comments as wide as code at most |
+//! | [`doors`] | the crates of the product turn on the lint against doors beside `environment` |
 //! | [`places`] | no absolute path of somebody's machine |
 //! | [`decisions`] | every decision record is linked from the list |
 
@@ -20,6 +21,7 @@ mod attributes;
 mod comment_width;
 mod comments;
 mod decisions;
+mod doors;
 mod functions;
 mod length;
 mod names;
@@ -68,6 +70,7 @@ fn check_source(findings: &mut Vec<Finding>, ratchet: &Ratchet, source: &Source,
     findings.extend(comments::head_first_word(source));
     findings.extend(comments::commented_out_code(source));
     findings.extend(comment_width::check(source, width_max));
+    findings.extend(doors::check(source));
 }
 
 fn read(path: &Path) -> Result<String, CheckError> {
