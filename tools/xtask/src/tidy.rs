@@ -15,7 +15,8 @@
 //! | [`comment_width`] | comments as wide as code at most |
 //! | [`doors`] | the crates of the product turn on the lint against doors beside `environment` |
 //! | [`places`] | no absolute path of somebody's machine |
-//! | [`decisions`] | every decision record is linked from the list |
+//! | [`decisions`] | decision records: a page each, numbers without gaps, linked from the list |
+//! | [`page_paths`] | the files, modules and sections that pages name or link to are there |
 
 mod attributes;
 mod comment_width;
@@ -25,6 +26,7 @@ mod doors;
 mod functions;
 mod length;
 mod names;
+mod page_paths;
 mod parameters;
 mod places;
 mod ratchet;
@@ -56,6 +58,7 @@ pub fn check_tree(root: &Path) -> Result<Vec<Finding>, CheckError> {
         }
     }
     findings.extend(decisions::check(root, &paths)?);
+    findings.extend(page_paths::check(root, &paths)?);
     let mut findings = ratchet.without_backlog(RATCHET, findings);
     findings.sort();
     Ok(findings)
