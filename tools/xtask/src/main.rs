@@ -2,7 +2,8 @@
 //!
 //! - `layers`: which crate may depend on which, and which module within a crate (see [`layers`]). With
 //!   `--graph CRATE` it prints the arrows that are found between the modules of a crate, and their circles.
-//! - `tidy`: what makes the sources pleasant to read (see [`tidy`]).
+//! - `tidy`: the rules of style that a program can check (see [`tidy`]).
+//! - `compatibility`: writes docs/compatibility.md, by the test of `crates/pando` that otherwise compares it.
 //!
 //! Every check prints all that it finds as `file:line: rule: what to do`, and ends with 1 if there was
 //! anything, with 2 if it could not run. Not here: formatting (`cargo fmt`) and lints (`cargo clippy`).
@@ -20,9 +21,9 @@ mod tidy;
 
 use finding::{CheckError, Finding};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask layers [--graph CRATE] | tidy";
+const USAGE: &str = "usage: cargo xtask layers [--graph CRATE] | tidy | compatibility";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         ["layers", "--graph", folder] => return print(words[0], layers::graph_of(&root, folder)),
         ["layers"] => layers::check_workspace(&root),
         ["tidy"] => tidy::check_tree(&root),
+        ["compatibility"] => return write_compatibility(&root),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -40,6 +42,23 @@ fn main() -> ExitCode {
     match outcome {
         Ok(findings) => report(&words[0..1], &findings),
         Err(error) => failed(words[0], &error),
+    }
+}
+
+/// Runs the test that makes the page, and lets it write.
+fn write_compatibility(root: &Path) -> ExitCode {
+    let status = Command::new("cargo")
+        .args(["test", "--quiet", "--package", "pandodb", "--test", "compatibility"])
+        .env("PANDO_WRITE_PAGES", "1")
+        .current_dir(root)
+        .status();
+    match status {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("compatibility: cannot run cargo: {error}");
+            ExitCode::from(2)
+        }
     }
 }
 
