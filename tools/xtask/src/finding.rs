@@ -40,6 +40,14 @@ pub enum CheckError {
         /// Why.
         source: std::io::Error,
     },
+    /// A file that the check keeps cannot be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The list of arrows is missing or not understood.
     #[error("the list of allowed arrows in {path} is not usable")]
     Arrows {

@@ -2,7 +2,8 @@
 //!
 //! - `layers`: which crate may depend on which, and which module within a crate (see [`layers`]). With
 //!   `--graph CRATE` it prints the arrows that are found between the modules of a crate, and their circles.
-//! - `tidy`: the rules of style that a program can check (see [`tidy`]).
+//! - `tidy`: the rules of style that a program can check (see [`tidy`]). With `--lower` it first lowers the
+//!   numbers of exceptions that the tree no longer needs.
 //! - `compatibility`: writes docs/compatibility.md, by the test of `crates/pando` that otherwise compares it.
 //!
 //! Every check prints all that it finds as `file:line: rule: what to do`, and ends with 1 if there was
@@ -23,7 +24,7 @@ use finding::{CheckError, Finding};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask layers [--graph CRATE] | tidy | compatibility";
+const USAGE: &str = "usage: cargo xtask layers [--graph CRATE] | tidy [--lower] | compatibility";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         ["layers", "--graph", folder] => return print(words[0], layers::graph_of(&root, folder)),
         ["layers"] => layers::check_workspace(&root),
         ["tidy"] => tidy::check_tree(&root),
+        ["tidy", "--lower"] => tidy::lower_and_check(&root),
         ["compatibility"] => return write_compatibility(&root),
         _ => {
             eprintln!("{USAGE}");

@@ -43,9 +43,31 @@ const RATCHET: &str = "tools/xtask/ratchet.toml";
 
 /// Checks the tree whose root this is.
 pub fn check_tree(root: &Path) -> Result<Vec<Finding>, CheckError> {
-    let ratchet_path = root.join(RATCHET);
-    let ratchet = Ratchet::parse(&read(&ratchet_path)?)
-        .map_err(|source| CheckError::Toml { path: ratchet_path, source })?;
+    let (_, ratchet) = ratchet(root)?;
+    let mut findings = ratchet.without_backlog(RATCHET, findings(root, &ratchet)?);
+    findings.sort();
+    Ok(findings)
+}
+
+/// Lowers the numbers in the list of exceptions to what the tree needs, and checks it.
+pub fn lower_and_check(root: &Path) -> Result<Vec<Finding>, CheckError> {
+    let (text, ratchet) = ratchet(root)?;
+    let lowered = ratchet.lowered(&text, &findings(root, &ratchet)?);
+    let path = root.join(RATCHET);
+    std::fs::write(&path, lowered).map_err(|source| CheckError::Write { path, source })?;
+    check_tree(root)
+}
+
+/// The list of exceptions, as text and as read.
+fn ratchet(root: &Path) -> Result<(String, Ratchet), CheckError> {
+    let path = root.join(RATCHET);
+    let text = read(&path)?;
+    let ratchet = Ratchet::parse(&text).map_err(|source| CheckError::Toml { path, source })?;
+    Ok((text, ratchet))
+}
+
+/// All findings, those of the backlogs too.
+fn findings(root: &Path, ratchet: &Ratchet) -> Result<Vec<Finding>, CheckError> {
     let width_max = comment_width::width_max(root)?;
     let paths = tracked_files(root)?;
     let mut findings = ratchet.files_that_are_gone(RATCHET, &paths);
@@ -54,13 +76,11 @@ pub fn check_tree(root: &Path) -> Result<Vec<Finding>, CheckError> {
         findings.extend(places::check(path, &text));
         findings.extend(comments::notes_to_oneself(path, &text));
         if path.ends_with(".rs") {
-            check_source(&mut findings, &ratchet, &Source::scan(path, &text), width_max);
+            check_source(&mut findings, ratchet, &Source::scan(path, &text), width_max);
         }
     }
     findings.extend(decisions::check(root, &paths)?);
     findings.extend(page_paths::check(root, &paths)?);
-    let mut findings = ratchet.without_backlog(RATCHET, findings);
-    findings.sort();
     Ok(findings)
 }
 

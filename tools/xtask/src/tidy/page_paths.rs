@@ -163,7 +163,8 @@ fn missing_word(tree: &Tree<'_>, word: &str, read: &dyn Fn(&str) -> String) -> O
 }
 
 fn stands_for_many(word: &str) -> bool {
-    let has_placeholder = word.contains(['*', '<', '{', '…']) || word.contains("...");
+    let has_placeholder = word.contains(['*', '<', '{', '…'])
+        || ["...", "YYYY", "NNNN"].iter().any(|placeholder| word.contains(placeholder));
     let is_placeholder = |part: &str| {
         let (stem, ending) = part.split_once('.').unwrap_or((part, ""));
         let is_shouted = !stem.is_empty() && stem.chars().all(|c| c.is_ascii_uppercase());

@@ -20,13 +20,16 @@
 //! [[backlog]]                    # findings of a rule that is newer than the sources
 //! rule = "comment-width"
 //! path = "crates/x"              # a folder, with all that is below it, or a file
-//! most = 12                      # exactly so many: whoever mends one lowers the number
+//! most = 12                      # exactly so many; `cargo xtask tidy --lower` lowers it
 //! reason = "the rule is newer"
 //! ```
 
 use crate::finding::Finding;
 use serde::Deserialize;
 use std::cmp::Ordering;
+
+/// Begins a backlog; backlogs stand at the end of the list.
+const BACKLOG_OPENING: &str = "[[backlog]]";
 
 /// The whole list.
 #[derive(Debug, Default, Deserialize)]
@@ -119,6 +122,23 @@ impl Ratchet {
             findings.push(Finding::new(ratchet_path, 1, "ratchet", message));
         }
         findings
+    }
+
+    /// The list with the numbers of its backlogs lowered to what these findings need; a backlog that is no
+    /// longer needed goes. No number rises.
+    pub fn lowered(&self, text: &str, findings: &[Finding]) -> String {
+        let mut parts = text.split(BACKLOG_OPENING);
+        let mut lowered = parts.next().unwrap_or_default().trim_end().to_owned();
+        lowered.push('\n');
+        for (part, backlog) in parts.zip(&self.backlog) {
+            let count = findings.iter().filter(|finding| backlog.covers(finding)).count();
+            if count > 0 {
+                let most = format!("most = {}", count.min(backlog.most));
+                let part = part.trim_end().replace(&format!("most = {}", backlog.most), &most);
+                lowered.push_str(&format!("\n{BACKLOG_OPENING}{part}\n"));
+            }
+        }
+        lowered
     }
 
     /// Reads the list.
@@ -221,6 +241,19 @@ mod tests {
         assert_eq!(left(&["crates/x/a.rs", "crates/x/b.rs", "crates/x/c.rs"]).len(), 4);
         assert!(left(&["crates/x/a.rs"]).concat().contains("lower its backlog from 2 to 1"));
         assert!(left(&[]).concat().contains("remove its backlog"));
+    }
+
+    #[test]
+    fn numbers_are_lowered_and_never_raised() {
+        let backlog = |path: &str, most| {
+            format!("[[backlog]]\nrule = \"head\"\npath = \"{path}\"\nmost = {most}\nreason = \"newer\"\n")
+        };
+        let text = format!("# Head.\n\n{}\n{}\n{}", backlog("a", 3), backlog("b", 2), backlog("c", 1));
+        let ratchet = Ratchet::parse(&text).expect("the list is well formed");
+        let findings: Vec<Finding> =
+            ["a/1.rs", "a/2.rs", "c/1.rs", "c/2.rs"].map(|path| Finding::new(path, 1, "head", "")).into();
+        let expected = format!("# Head.\n\n{}\n{}", backlog("a", 2), backlog("c", 1));
+        assert_eq!(ratchet.lowered(&text, &findings), expected);
     }
 
     #[test]
