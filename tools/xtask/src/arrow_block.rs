@@ -34,7 +34,7 @@ pub enum ArrowsError {
     NotUnderstood {
         /// Its line number.
         line: usize,
-        /// What stands there.
+        /// Its text.
         text: String,
     },
 }

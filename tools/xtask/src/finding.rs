@@ -12,7 +12,7 @@ pub struct Finding {
     pub line: usize,
     /// The rule's short name.
     pub rule: &'static str,
-    /// What is wrong and what to do.
+    /// The fault and the cure.
     pub message: String,
 }
 
@@ -53,7 +53,7 @@ pub enum CheckError {
     Arrows {
         /// The page that should hold it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its fault.
         source: crate::arrow_block::ArrowsError,
     },
     /// A source file cannot be cut into tokens.

@@ -9,14 +9,14 @@ pub fn examples() -> Vec<Vec<u8>> {
     crate::targets::by_chance()
 }
 
-/// What is grown.
+/// The grown input.
 pub type Input = (FilterDocument, Stored);
 
 /// See the module.
 pub fn run(input: Input) {
     let (text, document) = &input;
     let Ok(filter) = Filter::parse(text, &ParseScope::at(0)) else { return };
-    // What `explain` prints is a document whatever the filter is.
+    // `explain` prints a document whatever the filter is.
     crate::check::assert_sound(&filter.to_document().to_raw());
     let matched = filter.matches(document);
     let with_position = filter.matches_with_position(document);

@@ -11,7 +11,7 @@ pub fn examples() -> Vec<Vec<u8>> {
     crate::targets::by_chance()
 }
 
-/// What is grown.
+/// The grown input.
 pub type Input = (Stored, Stored);
 
 /// See the module.

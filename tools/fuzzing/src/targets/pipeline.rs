@@ -21,7 +21,7 @@ pub fn examples() -> Vec<Vec<u8>> {
     crate::targets::by_chance()
 }
 
-/// What is grown.
+/// The grown input.
 pub type Input = (Stages, [Stored; 4]);
 
 /// See the module.

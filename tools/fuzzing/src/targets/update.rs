@@ -13,7 +13,7 @@ pub fn examples() -> Vec<Vec<u8>> {
     crate::targets::by_chance()
 }
 
-/// What is grown.
+/// The grown input.
 #[derive(Arbitrary, Debug)]
 pub struct Input {
     update: UpdateText,

@@ -65,7 +65,7 @@ pub fn from_users_to_used<'a>(names: &BTreeSet<&'a str>, arrows: &ArrowSet<'a>) 
     order
 }
 
-/// What can be reached from a name by at least one arrow.
+/// The names that a name reaches by at least one arrow.
 fn reached<'a>(arrows: &ArrowSet<'a>, name: &str) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     let mut todo = vec![name];

@@ -58,7 +58,7 @@ impl Arrows {
             .any(|targets| targets.contains(to) || (targets.contains(ENGINES) && self.is_engine(to)))
     }
 
-    /// What a crate may depend on, for a message.
+    /// The crates that a crate may depend on, for a message.
     pub fn allowed_from(&self, from: &str) -> String {
         let mut all: Vec<&str> = self.leaves.iter().map(String::as_str).collect();
         let keys = if self.is_engine(from) { vec![from, ENGINES] } else { vec![from] };

@@ -62,9 +62,9 @@ pub struct FileTokens {
     pub paths: Vec<Path>,
     /// The macros that `#[macro_export]` puts into the crate's root, each with the module in which it stands.
     pub exported_macros: Vec<(Vec<String>, String)>,
-    /// What is defined in the crate's root itself; empty for other files.
+    /// The items that the crate's root defines itself; empty for other files.
     pub root_items: Vec<String>,
-    /// What the crate's root uses; empty for other files.
+    /// The uses in the crate's root; empty for other files.
     pub root_uses: Vec<RootUse>,
 }
 

@@ -173,7 +173,7 @@ fn stands_for_many(word: &str) -> bool {
     has_placeholder || word.split('/').any(is_placeholder)
 }
 
-/// What is wrong with a path such as `pando_storage::cursor::Cursor`.
+/// The fault of a path such as `pando_storage::cursor::Cursor`, if it has one.
 fn missing_name(tree: &Tree<'_>, word: &str, read: &dyn Fn(&str) -> String) -> Option<String> {
     let mut names = word.trim_end_matches("()").trim_end_matches('!').split("::");
     let name = names.next()?.strip_prefix("pando_")?;

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(ratchet.function_lines("a", "g"), None);
     }
 
-    /// What is left of findings of a rule at these paths, with a backlog of two below `crates/x`.
+    /// The findings that are left of one at each of these paths, with a backlog of two below `crates/x`.
     fn left(paths: &[&str]) -> Vec<String> {
         let list = "[[backlog]]\nrule = \"head\"\npath = \"crates/x\"\nmost = 2\nreason = \"newer\"\n";
         let ratchet = Ratchet::parse(list).expect("the list is well formed");
