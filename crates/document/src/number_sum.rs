@@ -75,7 +75,8 @@ impl NumberSum {
         }
     }
 
-    /// Knuth's two-sum: `double + correction` stays the exact sum of what was added, but for the correction's own rounding.
+    /// Knuth's two-sum: `double + correction` stays the exact sum of what was added, but for the correction's
+    /// own rounding.
     fn add_double(&mut self, number: f64) {
         let sum = self.double + number;
         let added = sum - self.double;
@@ -90,7 +91,8 @@ impl NumberSum {
     /// Doubles and integers together.
     fn binary_total(&self) -> NumberSum {
         let mut total = *self;
-        // The integers as two doubles: what the first leaves out is below 2^74, and few enough bits for the second.
+        // The integers as two doubles: what the first leaves out is below 2^74, and few enough bits for the
+        // second.
         let high = self.integers as f64;
         total.add_double(high);
         total.add_double((self.integers - high as i128) as f64);
@@ -113,7 +115,8 @@ impl NumberSum {
         self.decimals.add(binary)
     }
 
-    /// The sum in the widest type of its terms; integers beyond that type in the next that holds them, at last a double.
+    /// The sum in the widest type of its terms; integers beyond that type in the next that holds them, at
+    /// last a double.
     pub fn total(&self) -> Number {
         match self.widest {
             ElementType::Decimal128 => Number::Decimal128(self.decimal_total()),

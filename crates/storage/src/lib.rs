@@ -43,22 +43,16 @@
 //!
 //! # Modules
 //! ```arrows
-//! snapshot_transaction -> batch, durability, intents, limits, merge, spill, statistics, transaction, write_set
+//! checked -> backup, batch, check, durability, engine, limits, load, merge, statistics, transaction
+//! emulate -> engine, transaction
+//! snapshot_transaction -> batch, durability, intents, limits, merge, spill, statistics
+//! snapshot_transaction -> transaction, write_set
+//! engine -> backup, check, durability, limits, load, statistics, transaction
 //! spill -> batch, fingerprint, merge, write_set
+//! transaction -> batch, durability, merge, statistics
 //! write_set -> batch, fingerprint, merge
 //! intents -> fingerprint
-//! checked -> backup, batch, check, durability, engine, limits, load, merge, statistics, transaction
-//! engine -> backup, check, durability, limits, load, statistics, transaction
-//! transaction -> batch, durability, merge, statistics
 //! merge -> limits
-//! fingerprint -> identifiers
-//! load -> error
-//! durability -> error, identifiers
-//! limits -> error
-//! statistics -> identifiers
-//! check -> identifiers
-//! batch -> memory
-//! backup -> identifiers
 //! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -20,7 +20,8 @@
 //! Two slots of [`SLOT_BYTES`], written in turn, so that a torn write leaves the other one. The higher
 //! sequence counts.
 //! ```text
-//! magic 8 | crc32c of the rest 4 | sequence 8 | state 1 | boot id length 1 | boot id 64 | meta length 4 | meta pages
+//! magic 8 | crc32c of the rest 4 | sequence 8 | state 1 | boot id length 1 | boot id 64
+//! | meta length 4 | meta pages
 //! ```
 //! Numbers are little-endian.
 

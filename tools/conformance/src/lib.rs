@@ -1,7 +1,9 @@
 //! The storage contract as tests: the whole test file of a new engine.
 //!
 //! ```text
-//! pando_conformance::engine_conformance!(my_engine, |folder| Arc::new(MyEngine::open(folder).expect("it opens")));
+//! pando_conformance::engine_conformance!(my_engine, |folder| {
+//!     Arc::new(MyEngine::open(folder).expect("it opens"))
+//! });
 //! ```
 //!
 //! makes one test for each promise of the contract, named by the promise, in a module `my_engine`. The second

@@ -2,7 +2,8 @@
 //!
 //! # Layout, before compression
 //! ```text
-//! per write: varint tree, varint key length, the key, varint number, flags, varint value length, the value or the merges
+//! per write: varint tree, varint key length, the key, varint number, flags, varint value length,
+//!            the value or the merges
 //! flags: 1 deletion, 2 blind, 4 merges
 //! ```
 //! On the device a page is an LZ4 block, or its raw bytes where these are not longer. The layer's index in

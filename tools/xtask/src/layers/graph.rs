@@ -15,6 +15,8 @@ use std::path::Path;
 
 /// So many modules use a module that is proposed as a leaf.
 const LEAF_USERS_MIN: usize = 4;
+/// A line of the list is as wide as a comment may be.
+const LINE_BYTES_MAX: usize = 110;
 
 /// The text for one root; empty if it has no modules.
 pub fn of(root: &Path, crate_root: &CrateRoot) -> Result<String, CheckError> {
@@ -66,9 +68,19 @@ fn block(found: &ModuleUses, arrows: &ArrowSet<'_>, leaves: &BTreeSet<&str>) -> 
     for from in circles::from_users_to_used(&modules, arrows) {
         let is_listed = |to: &&str| leaves.contains(from) || !leaves.contains(to);
         let to = arrows.iter().filter(|(user, _)| *user == from).map(|(_, to)| *to).filter(is_listed);
-        let to: Vec<&str> = to.collect();
-        if !to.is_empty() {
-            let _ = writeln!(text, "//! {from} -> {}", to.join(", "));
+        let mut line = String::new();
+        for to in to {
+            // A module may have several lines.
+            if line.len() + ", ".len() + to.len() > LINE_BYTES_MAX {
+                let _ = writeln!(text, "{line}");
+                line.clear();
+            }
+            let joint = if line.is_empty() { format!("//! {from} -> ") } else { ", ".to_owned() };
+            line.push_str(&joint);
+            line.push_str(to);
+        }
+        if !line.is_empty() {
+            let _ = writeln!(text, "{line}");
         }
     }
     if !leaves.is_empty() {
@@ -117,6 +129,15 @@ mod tests {
         let uses = [("a", "b"), ("a", "e"), ("b", "c"), ("b", "e"), ("c", "e"), ("d", "e")];
         let text = describe(&found(&uses), None);
         assert_eq!(text, "//! ```arrows\n//! a -> b\n//! b -> c\n//! leaves: e\n//! ```\nno circle\n");
+    }
+
+    #[test]
+    fn a_long_line_is_broken() {
+        let names: Vec<String> = (0..12).map(|at| format!("a_long_module_name_{at:02}")).collect();
+        let uses: Vec<(&str, &str)> = names.iter().map(|name| ("top", name.as_str())).collect();
+        let text = describe(&found(&uses), None);
+        assert_eq!(text.lines().filter(|line| line.starts_with("//! top -> ")).count(), 3, "{text}");
+        assert!(text.lines().all(|line| line.len() <= LINE_BYTES_MAX), "{text}");
     }
 
     #[test]
