@@ -33,6 +33,7 @@
 //! # Not here
 //! The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine
 //! through [`open_commands`] as this crate does.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
 mod collection;

@@ -1,7 +1,7 @@
 //! The thread that accepts connections and gives each to the I/O thread that has the fewest.
 //!
-//! One thread serves all listeners and sleeps nearly always. docs/decisions/0002-network-side.md says why there
-//! is no listener for each I/O thread.
+//! One thread serves all listeners and sleeps nearly always. docs/decisions/0002-network-side.md says why
+//! there is no listener for each I/O thread.
 
 use std::io;
 use std::sync::Arc;
