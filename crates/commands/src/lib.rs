@@ -40,8 +40,8 @@
 //! ```arrows
 //! commands -> connection, context, generic_arguments, registry, shared_state, suspended_find
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
-//! admin -> context, cursor_reply, cursors
 //! crud -> context, cursor_reply, cursors, diagnostic, point_lookup, shared_state, suspended_find
+//! admin -> context, cursor_reply, cursors
 //! diagnostic -> context
 //! session -> context, generic_arguments
 //! cursor_reply -> context, cursors
@@ -49,9 +49,12 @@
 //! shared_state -> connection, cursors
 //! connection -> suspended_find
 //! suspended_find -> point_lookup
+//! request -> arguments, error, error_code
+//! arguments -> error, error_code
 //! error -> error_code
 //! leaves: arguments, command_name, error, error_code, identity, operation_counters, request
 //! ```
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod admin;
 pub mod arguments;

@@ -17,15 +17,15 @@
 //! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
 //!
 //! ```arrows
-//! expression -> array_sort, date, regular_expression
+//! update -> array_sort, expression, filter, pipeline, sort
+//! explain -> execute, filter, plan, sort
+//! pipeline -> expression, filter, projection, sort
+//! execute -> filter, plan, sort
+//! plan -> filter, regular_expression, sort
+//! projection -> expression, filter
 //! filter -> expression, regular_expression
 //! sort -> expression
-//! projection -> expression, filter
-//! pipeline -> expression, filter, projection, sort
-//! update -> array_sort, expression, filter, pipeline, sort
-//! plan -> filter, regular_expression, sort
-//! execute -> filter, plan, sort
-//! explain -> execute, filter, plan, sort
+//! expression -> array_sort, date, regular_expression
 //! path -> error
 //! leaves: array_build, error, identity, literal, path, shell_text
 //! ```

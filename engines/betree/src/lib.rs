@@ -106,6 +106,27 @@
 //! | [`log`] | the write-ahead log |
 //! | [`memory`] | accounts, object pool, memory of pages, limit on resident nodes |
 //! | [`base`] | ids, addresses, pointers, field encoding |
+//!
+//! # Allowed arrows between the rooms
+//! ```arrows
+//! engine -> backup, commit_order, error, format, log, options, range_deletes, recovery, space, statistics
+//! engine -> store, transaction, tree, verify
+//! backup -> error, format, log, space, store, tree
+//! recovery -> commit, error, format, log, options, range_deletes, space, store, tree
+//! statistics -> error, space, store, tree
+//! transaction -> commit, commit_order, error, range_deletes, store, tree
+//! verify -> error, format, log, space, store, tree
+//! store -> background, commit, commit_order, counters, error, options, space, tree
+//! commit -> background, commit_order, counters, error, format, log, options, range_deletes, tree
+//! background -> commit_order, counters, error, format, options, range_deletes, space, tree
+//! commit_order -> error, log, range_deletes, tree
+//! tree -> cache, error, format, options, range_deletes, space
+//! options -> error, format, log, space
+//! cache -> error, space
+//! error -> log, space
+//! format -> range_deletes
+//! leaves: base, memory
+//! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
