@@ -88,7 +88,7 @@ sanitize: ## AddressSanitizer on the code with unsafe blocks, ThreadSanitizer on
 .PHONY: test-mysql
 test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done
-	cargo test --quiet --package pando-bench --features mysql
+	cargo test --quiet --package pando-bench-mysql
 
 .PHONY: test-clients
 test-clients: $(PYTHON) $(NODE_TESTS)/.installed ## PyMongo, the Node driver, mongosh and the Rust driver against a real server
@@ -123,9 +123,9 @@ compare: $(PYTHON) ## Two builds of the server and of betree in turn (BEFORE=fol
 .PHONY: measure-posts
 measure-posts: ## The five posts against five engines in a small size, half an hour of an idle machine, to 75 minutes of a busy one (OUT=…); goes on where it was interrupted
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done
-	cargo build --release --package pando-server --package pando-bench --features pando-bench/mysql
+	cargo build --release --package pando-server --package pando-bench-mysql
 	mongod=$$("$(SHARED)/oracle/mongod" install)
-	LD_LIBRARY_PATH="$$(dirname "$$mongod")/lib" $(TARGET)/release/pando-bench suite tools/bench/suites/posts-small.toml --out "$(or $(OUT),$(CACHE)/posts)" \
+	LD_LIBRARY_PATH="$$(dirname "$$mongod")/lib" $(TARGET)/release/pando-bench-mysql suite tools/bench/suites/posts-small.toml --out "$(or $(OUT),$(CACHE)/posts)" \
 		--program pando="$(PANDO)" --program mongod="$$mongod" $(ARGUMENTS)
 
 .PHONY: measure-lab

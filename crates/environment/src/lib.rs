@@ -44,7 +44,7 @@ pub use error::{EnvironmentError, Operation};
 pub use files::{Access, File, FileSystem, FolderLock, OpenMode};
 pub use missed_read::MissedRead;
 pub use prefetch::prefetch;
-pub use random::{Random, SeededRandom};
+pub use random::{Random, SeededRandom, split_mix};
 pub use read_queue::{QUEUED_READ_BYTES_MAX, ReadQueue};
 pub use read_together::{ReadRange, read_together};
 pub use simulated::SimulatedDisk;

@@ -23,6 +23,14 @@ pub trait Random: Send + Sync {
 /// The increment of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the golden ratio in 64 bits.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// One step of SplitMix64 from a state: spreads related seeds over all bits. The next step is of the state plus the golden ratio.
+pub fn split_mix(state: u64) -> u64 {
+    let mut mixed = state.wrapping_add(GAMMA);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 /// SplitMix64: a counter and a mixing function, so that threads draw from it without a lock.
 pub struct SeededRandom {
     state: AtomicU64,
@@ -44,10 +52,7 @@ impl SeededRandom {
 
 impl Random for SeededRandom {
     fn next_u64(&self) -> u64 {
-        let mut z = self.state.fetch_add(GAMMA, Ordering::Relaxed).wrapping_add(GAMMA);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(self.state.fetch_add(GAMMA, Ordering::Relaxed))
     }
 }
 
@@ -100,6 +105,15 @@ mod tests {
         assert_ne!(draw(7), draw(8));
         // The reference value of SplitMix64 for seed 0.
         assert_eq!(SeededRandom::new(0).next_u64(), 0xe220_a839_7b1d_cdaf);
+    }
+
+    #[test]
+    fn split_mix_gives_its_published_first_numbers() {
+        // From state 1234567; each step advances the state by the odd constant.
+        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        let states = (0..3_u64).map(|step| 1_234_567_u64.wrapping_add(step.wrapping_mul(GAMMA)));
+        let numbers: Vec<u64> = states.map(split_mix).collect();
+        assert_eq!(numbers, expected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A batch: what one transaction writes, in one piece of memory that is used again.
+//! A batch: the writes of one transaction, in one piece of memory that is used again.
 
 use std::ops::Range;
 

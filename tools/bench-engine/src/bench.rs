@@ -1,10 +1,13 @@
-//! What the workloads of one process share: the store, the data, the counters, and the sync every 100 ms.
+//! The parts that the workloads of one process share: the store, the data, the counters, and the sync every
+//! 100 ms.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::counters::{Device, Sample};
+use pando_measuring::counters::Device;
+
+use crate::counters::Sample;
 use crate::data::Purchases;
 use crate::error::BenchError;
 use crate::peer::{Peer, PeerKind, PeerSettings};
@@ -34,7 +37,7 @@ pub struct Bench {
     /// What draws hang on.
     pub seed: u64,
     folder: PathBuf,
-    device: Device,
+    device: Option<Device>,
 }
 
 impl Bench {
@@ -47,7 +50,7 @@ impl Bench {
         documents: u64,
     ) -> Result<Bench, BenchError> {
         let peer = kind.open(folder, settings)?;
-        let device = Device::under(folder)?;
+        let device = Device::under(folder);
         let folder = folder.to_owned();
         Ok(Bench { peer, purchases: Purchases::new(seed), documents, seed, folder, device })
     }

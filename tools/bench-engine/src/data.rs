@@ -1,7 +1,8 @@
-//! The data: purchases, as iibench has them, each told by its number, so that whatever is read can be checked.
+//! The data: purchases, as iibench has them, each told by its number, so that whatever is read can be
+//! checked.
 //!
-//! A document has 308 bytes of BSON: `_id`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, and a text of
-//! 100 random letters and 89 equal ones. Its trees:
+//! A document has 308 bytes of BSON: `_id`, `dateandtime`, `cashregisterid`, `customerid`, `productid`,
+//! `price`, and a text of 100 random letters and 89 equal ones. Its trees:
 //!
 //! | tree | key | bytes | value |
 //! |---|---|---|---|
@@ -10,7 +11,8 @@
 //! | 2 | cash register, price, customer, primary key | 32 | |
 //! | 3 | price, date, customer, primary key | 36 | |
 //!
-//! Keys are order-preserving bytes: of each field a byte for its type, then the number, most significant byte first.
+//! Keys are order-preserving bytes: of each field a byte for its type, then the number, most significant byte
+//! first.
 
 use pando_document::{DocumentWriter, ObjectId};
 
@@ -111,7 +113,8 @@ impl Purchases {
         }
     }
 
-    /// Appends the document of a number. Version 0 is what is loaded; an update sets the product to its version.
+    /// Appends the document of a number. Version 0 is what is loaded; an update sets the product to its
+    /// version.
     pub fn write_document(&self, number: u64, version: u32, out: &mut Vec<u8>) {
         let purchase = self.purchase(number);
         let as_int32 = |value: u32| i32::try_from(value).expect("all numbers of the data are small");
@@ -155,8 +158,8 @@ impl Purchases {
         out.extend_from_slice(&primary_key(number));
     }
 
-    /// Whether these bytes are the document of a number, in any version that is not below `version_min`. Looks at `_id`, length
-    /// and product; every 16th number at all bytes.
+    /// Whether these bytes are the document of a number, in any version that is not below `version_min`.
+    /// Looks at `_id`, length and product; every 16th number at all bytes.
     pub fn check(&self, number: u64, versions: std::ops::RangeInclusive<u32>, document: &[u8]) -> bool {
         let id_matches = document.get(9..21) == Some(&object_id(number).bytes()[..]);
         if document.len() as u64 != DOCUMENT_BYTES || !id_matches {

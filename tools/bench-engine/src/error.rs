@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! The errors of this tool, each with advice where there is one.
 
 use std::path::PathBuf;
 
@@ -74,12 +74,9 @@ pub enum BenchError {
         /// What is wrong.
         source: serde_json::Error,
     },
-    /// A file of the kernel has another form than this tool knows.
-    #[error("{path} has an unexpected form: please report it with the kernel's version")]
-    Form {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The kernel's counters cannot be read.
+    #[error(transparent)]
+    Counter(#[from] pando_measuring::counters::CounterError),
     /// The process that measured ended badly.
     #[error("the measuring process of {peer}, {phase}, {ended}")]
     Child {

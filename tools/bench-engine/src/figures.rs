@@ -1,4 +1,5 @@
-//! What was measured: figures by name, timelines, notes; one [`Outcome`] for each measuring process, and all of a run together.
+//! Measured figures by name, timelines, notes; one [`Outcome`] for each measuring process, and all of a run
+//! together.
 
 use std::collections::BTreeMap;
 use std::path::Path;

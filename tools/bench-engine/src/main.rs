@@ -1,19 +1,25 @@
-//! Storage engines side by side: betree, and the bare libraries RocksDB, LMDB, redb and fjall, in process, without a server.
+//! Storage engines side by side: betree, and the bare libraries RocksDB, LMDB, redb and fjall, in process,
+//! without a server.
 //!
 //! # Terms
-//! - *Peer*: an engine as this tool sees it. *Phase*: what one process measures of one peer. *Workload*: a part of a phase.
-//! - *Cache*: what a peer's own caches and write buffers may take. *Cap*: what a process may take in all, page cache of the
-//!   kernel included: the cache and the *headroom*. *Scale*: bytes of documents in multiples of the cache.
+//! - *Peer*: an engine as this tool sees it. *Phase*: what one process measures of one peer. *Workload*: a
+//!   part of a phase.
+//! - *Cache*: what a peer's own caches and write buffers may take. *Cap*: what a process may take in all,
+//!   page cache of the kernel included: the cache and the *headroom*. *Scale*: bytes of documents in
+//!   multiples of the cache.
 //! - *Drained*: no work is left to do in the background.
 //!
 //! # The life of a run
 //! 1. [`cli`] turns arguments into a [`running::Run`].
-//! 2. [`running`] starts a process for each phase of each peer, in a [`memory_group`] where the phase is capped.
-//! 3. [`measuring`] is that process: it opens a [`peer`], goes through [`workloads`], and reads the [`counters`] around them.
+//! 2. [`running`] starts a process for each phase of each peer, in a [`memory_group`] where the phase is
+//!    capped.
+//! 3. [`measuring`] is that process: it opens a [`peer`], goes through [`workloads`], and reads the
+//!    [`counters`] around them.
 //! 4. [`report`] sets the figures side by side, with what is wanted of betree: tables, a page, a chart.
 //!
 //! # Invariants
-//! - All peers get the same [`data`], the same batches, the same times, and a sync of what they wrote every 100 ms.
+//! - All peers get the same [`data`], the same batches, the same times, and a sync of what they wrote every
+//!   100 ms.
 //! - Every answer is checked: a wrong one ends the phase, and there is no figure.
 //!
 //! Not here: servers and the wire (`tools/bench`).

@@ -1,11 +1,14 @@
-//! One measuring process: enters its memory group, opens the store, goes through the workloads of its phase, and writes its
-//! outcome. A process of its own for each phase, so that memory, caches and counters are of nothing else.
+//! One measuring process: enters its memory group, opens the store, goes through the workloads of its phase,
+//! and writes its outcome. A process of its own for each phase, so that memory, caches and counters are of
+//! nothing else.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use pando_measuring::counters::{Memory, ProcessId};
+
 use crate::bench::Bench;
-use crate::counters::{folder_bytes, resident_bytes};
+use crate::counters::folder_bytes;
 use crate::data::{DOCUMENT_BYTES, DOCUMENTS, INDEXES, RAW_BYTES, TREES};
 use crate::error::{BenchError, on_file};
 use crate::figures::{Figures, Outcome, write_json};
@@ -56,7 +59,8 @@ pub fn run(task: &Task) -> Result<(), BenchError> {
     if let Some(group) = &task.group {
         MemoryGroup::enter(group).map_err(on_file("enter the group", group))?;
     }
-    // Whole huge pages for a few bytes each would count against the cap, with one allocator more than with another.
+    // Whole huge pages for a few bytes each would count against the cap, with one allocator more than with
+    // another.
     rustix::thread::disable_transparent_huge_pages(true)
         .map_err(|error| on_file("turn off huge pages for", "this process")(error.into()))?;
     let mut outcome = Outcome::new(task.peer, task.phase);
@@ -94,7 +98,7 @@ impl Task {
 /// The end of every phase: memory, and what the library counted.
 fn close(bench: &Bench, outcome: &mut Outcome) -> Result<(), BenchError> {
     let name = format!("{}.peak_mb", outcome.phase.name());
-    outcome.figures.set(name, resident_bytes()?.1 as f64 / 1e6);
+    outcome.figures.set(name, Memory::of(ProcessId::own())?.peak_bytes as f64 / 1e6);
     outcome.counters = bench.peer.counters();
     Ok(())
 }
@@ -197,7 +201,7 @@ fn capped(task: &Task, outcome: &mut Outcome) -> Result<(), BenchError> {
         let loaded = outcome.figures.get("capped.inserts.documents").unwrap_or(documents as f64);
         inserts::costs(&usage, loaded, "capped.drained", &mut outcome.figures);
     }
-    outcome.figures.set("capped.loaded_mb", resident_bytes()?.1 as f64 / 1e6);
+    outcome.figures.set("capped.loaded_mb", Memory::of(ProcessId::own())?.peak_bytes as f64 / 1e6);
     outcome.counters = bench.peer.counters();
     // What follows may meet the cap: what was measured so far is kept.
     write_json(&task.outcome, outcome)?;
@@ -207,7 +211,8 @@ fn capped(task: &Task, outcome: &mut Outcome) -> Result<(), BenchError> {
     close(&bench, outcome)
 }
 
-/// Point reads against the device's own rate at the same size, turn by turn, since both change with what else runs.
+/// Point reads against the device's own rate at the same size, turn by turn, since both change with what else
+/// runs.
 fn cold_points(task: &Task, bench: &Bench, figures: &mut Figures) -> Result<(), BenchError> {
     point_reads::run(bench, task.points(MANY))?;
     for (threads, name) in [(MANY, "64"), (1, "1")] {

@@ -1,4 +1,5 @@
-//! A control group that caps the memory of a measuring process: its own, and the kernel's page cache of its files.
+//! A control group that caps the memory of a measuring process: its own, and the kernel's page cache of its
+//! files.
 //!
 //! 1. The parent makes a group below its own, of version 1 or 2, with a limit.
 //! 2. The measuring process enters it before it opens anything.
@@ -8,6 +9,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use pando_measuring::control_group::ControlGroup;
 
 const MOUNTS: &str = "/proc/self/mounts";
 const GROUPS: &str = "/proc/self/cgroup";
@@ -61,25 +64,11 @@ struct OwnGroup {
 
 /// The group of this process that controls memory.
 fn own_group(groups: &str, mounts: &str) -> Option<OwnGroup> {
-    let group_of = |controller: &str| {
-        let line = groups.lines().find(|line| {
-            line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == controller))
-        })?;
-        line.splitn(3, ':').nth(2).map(|path| path.trim_start_matches('/').to_owned())
+    let of = |controller, limit_file| {
+        let group = ControlGroup::find(groups, mounts, controller)?;
+        Some(OwnGroup { folder: group.folder(), limit_file })
     };
-    let mount_of = |wanted: &dyn Fn(&str, &str) -> bool| {
-        mounts.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            let (folder, kind, options) = (fields.get(1)?, fields.get(2)?, fields.get(3)?);
-            wanted(kind, options).then(|| PathBuf::from(folder))
-        })
-    };
-    let version_1 = mount_of(&|kind, options| kind == "cgroup" && options.split(',').any(|o| o == "memory"));
-    if let (Some(mount), Some(group)) = (version_1, group_of("memory")) {
-        return Some(OwnGroup { folder: mount.join(group), limit_file: "memory.limit_in_bytes" });
-    }
-    let mount = mount_of(&|kind, _| kind == "cgroup2")?;
-    Some(OwnGroup { folder: mount.join(group_of("")?), limit_file: "memory.max" })
+    of("memory", "memory.limit_in_bytes").or_else(|| of("", "memory.max"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A peer: a storage engine as this tool sees it. Small on purpose: what all of them can do, in the way each does it best.
+//! A peer: a storage engine as this tool sees it. Small on purpose: what all of them can do, in the way each
+//! does it best.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,8 @@ use crate::error::BenchError;
 use crate::peers;
 use crate::peers::betree::Buffers;
 
-/// An open store. Dropping it ends it without draining, as a killed process would, as far as the library allows.
+/// An open store. Dropping it ends it without draining, as a killed process would, as far as the library
+/// allows.
 pub trait Peer: Send + Sync {
     /// Which one it is.
     fn kind(&self) -> PeerKind;
@@ -146,8 +148,8 @@ impl PeerKind {
         matches!(self, PeerKind::Betree | PeerKind::Btree | PeerKind::Rocksdb)
     }
 
-    /// Whether ten thousand trees can be asked of it: RocksDB's are prefixes here, which cost nothing, and fjall syncs several
-    /// files for each (200 take 17 s to make).
+    /// Whether ten thousand trees can be asked of it: RocksDB's are prefixes here, which cost nothing, and
+    /// fjall syncs several files for each (200 take 17 s to make).
     pub fn suits_many_trees(self) -> bool {
         !matches!(self, PeerKind::Rocksdb | PeerKind::Fjall)
     }

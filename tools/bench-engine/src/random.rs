@@ -1,14 +1,13 @@
-//! Chance that follows from a seed: draws in sequence, and draws told by a number.
+//! Random numbers that follow from a seed: draws in sequence, and draws by their number.
 
-/// The increment of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+use pando_measuring::random::split_mix;
+
+/// The increment of SplitMix64.
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The finisher of SplitMix64: a permutation of all numbers of 64 bits.
+/// The draw of SplitMix64 that a number stands at: a permutation of all numbers of 64 bits.
 pub fn scattered(number: u64) -> u64 {
-    let mut mixed = number.wrapping_mul(GAMMA);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+    split_mix(number.wrapping_sub(1).wrapping_mul(GAMMA))
 }
 
 /// A sequence of draws.
@@ -46,7 +45,8 @@ impl Random {
 pub enum Draw {
     /// Each as often as any other.
     Uniform,
-    /// Four fifths of the draws in the latest fifth, and so on within it (Gray et al., SIGMOD 1994: self-similar, 80-20).
+    /// Four fifths of the draws in the latest fifth, and so on within it (Gray et al., SIGMOD 1994:
+    /// self-similar, 80-20).
     Latest,
 }
 
@@ -67,6 +67,17 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_data_of_a_seed_stays_what_it_was() {
+        assert_eq!(scattered(0), 0, "the mixing function keeps 0");
+        assert_eq!(scattered(1), split_mix(0));
+        assert_eq!(
+            scattered(1),
+            0xE220_A839_7B1D_CDAF,
+            "the first number of the published sequence of state 0"
+        );
+    }
 
     #[test]
     fn four_fifths_of_the_latest_draws_fall_into_the_latest_fifth() {

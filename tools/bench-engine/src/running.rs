@@ -2,13 +2,15 @@
 //!
 //! 1. Write the setup, from which measuring processes take theirs.
 //! 2. Peer by peer, phase by phase: make the memory group, start the process, wait, read its outcome.
-//! 3. What fails is noted, and the phases that need it are left out; everything else goes on.
+//! 3. A phase that fails is noted, and the phases that need it are left out. All others go on.
 //! 4. Write the results, print the tables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+
+use pando_measuring::counters::Facts;
 
 use crate::error::{BenchError, on_file};
 use crate::figures::{Outcome, Results, read_json, write_json};
@@ -156,7 +158,8 @@ impl Running<'_> {
             Phase::Growing => run.setup.documents() * crate::data::DOCUMENT_BYTES * percent / 100,
             _ => run.setup.cache_bytes,
         };
-        // What the page cache has of the store is charged to whoever brought it in: it would be outside the cap.
+        // What the page cache has of the store is charged to whoever brought it in: it would be outside the
+        // cap.
         forget_cached(&folder).map_err(on_file("drop from the page cache", &folder))?;
         let group = phase.is_capped().then(|| MemoryGroup::create(cache_bytes + run.setup.headroom_bytes));
         let mut command = Command::new(std::env::current_exe().map_err(on_file("find", "this program"))?);
@@ -227,20 +230,13 @@ fn forget_cached(folder: &Path) -> std::io::Result<()> {
 
 /// The facts without which a figure cannot be compared with another.
 fn machine() -> BTreeMap<String, String> {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let after = |path: &str, name: &str| {
-        let text = read(path);
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));
-        line.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
-    };
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let load: Vec<String> = read("/proc/loadavg").split(' ').take(3).map(str::to_owned).collect();
+    let facts = Facts::gather(None, None);
     [
-        ("processor", after("/proc/cpuinfo", "model name")),
-        ("cores", cores.to_string()),
-        ("memory", after("/proc/meminfo", "MemTotal")),
-        ("kernel", read("/proc/sys/kernel/osrelease").trim().to_owned()),
-        ("load at the beginning", load.join(" ")),
+        ("processor", facts.cpu_model.unwrap_or_default()),
+        ("cores", facts.cores.to_string()),
+        ("memory", facts.memory_kb.map_or_else(String::new, |kb| format!("{kb} kB"))),
+        ("kernel", facts.kernel.unwrap_or_default()),
+        ("load at the beginning", facts.load_average.unwrap_or_default()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()

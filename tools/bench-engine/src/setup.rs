@@ -1,4 +1,4 @@
-//! How a run is made: sizes, times, and the phases.
+//! The settings of a run: sizes, times, and the phases.
 
 use crate::data::DOCUMENT_BYTES;
 use crate::error::BenchError;

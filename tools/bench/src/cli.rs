@@ -1,51 +1,78 @@
-//! The command line: its arguments, and what they mean in the tool's own terms.
+//! The arguments that subcommands share, and their meaning in the tool's own terms.
 //!
-//! Arguments stand in groups (server, load, run) that the subcommands share, so that a name means the same in each; what
-//! only one workload has stands in its file of [`crate::command`].
+//! Arguments stand in groups (server, load, run), so that a name means the same in each subcommand. The
+//! arguments of one workload stand in its file of `command`.
 
 pub mod launch;
-pub mod scale;
 pub mod sysbench;
 
 use crate::client::{EMBEDDED_SCHEME, Pace, Spacing};
-use crate::counters::ProcessId;
 use crate::error::BenchError;
-use crate::random::Generator;
+use crate::protocol::Server;
 use crate::run::Plan;
 use crate::workload::load::Durability;
 use crate::workload::spread::Spread;
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use pando_measuring::counters::ProcessId;
+use pando_measuring::random::Generator;
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The highest rate of an open loop.
 const RATE_MAX: f64 = 1e9;
 
+/// The beginning of targets of MySQL's protocol, which a program of its own speaks.
+pub const MYSQL_SCHEME: &str = "mysql://";
+
 /// What names the server where the command line does not.
 pub const URI_VARIABLE: &str = "PANDO_BENCH_URI";
-
-/// The whole command line.
-pub fn command() -> Command {
-    Command::new("pando-bench")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("Measures any server that speaks MongoDB's wire protocol: see docs/benchmarks.md.")
-        .subcommand_required(true)
-        .subcommand(crate::command::point::command())
-        .subcommand(crate::command::sysbench::command())
-        .subcommand(crate::command::kv::command())
-        .subcommand(crate::command::iibench::command())
-        .subcommand(crate::command::linkbench::command())
-        .subcommand(crate::command::load::command())
-        .subcommand(crate::command::compare::command())
-        .subcommand(crate::command::report::command())
-        .subcommand(crate::command::suite::command())
-        .subcommand(crate::command::self_check::command())
-}
 
 /// An argument with a value.
 pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// A whole number with a default, in a range.
+pub fn number(
+    name: &'static str,
+    default: &'static str,
+    range: impl RangeBounds<i64>,
+    help: &'static str,
+) -> Arg {
+    option(name, "N", help).default_value(default).value_parser(value_parser!(u32).range(range))
+}
+
+/// The same in seconds.
+pub fn seconds(
+    name: &'static str,
+    default: &'static str,
+    range: impl RangeBounds<i64>,
+    help: &'static str,
+) -> Arg {
+    number(name, default, range, help).value_name("SECONDS")
+}
+
+/// One of some words, the first of which is the default.
+pub fn choice<const N: usize>(
+    name: &'static str,
+    value: &'static str,
+    words: [&'static str; N],
+    help: &'static str,
+) -> Arg {
+    option(name, value, help).default_value(words[0]).value_parser(PossibleValuesParser::new(words))
+}
+
+/// A switch.
+pub fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// A file or a folder.
+pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    option(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
 /// Where the server is, and where the report goes.
@@ -60,36 +87,31 @@ pub fn server_arguments() -> Vec<Arg> {
         option("embedded-cache", "MB", "Of embedded: targets: memory for cached pages, in 10^6 bytes")
             .default_value("256")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
-        option(
+        choice(
             "mysql-engine",
             "NAME",
-            "Of mysql:// targets (--features mysql): innodb, rocksdb, ndb, myisam",
+            ["innodb", "rocksdb", "ndb", "myisam"],
+            "Of mysql:// targets (the program pando-bench-mysql): innodb, rocksdb, ndb, myisam",
         )
-        .default_value("innodb")
-        .ignore_case(true)
-        .value_parser(PossibleValuesParser::new(["innodb", "rocksdb", "ndb", "myisam"])),
-        option(
+        .ignore_case(true),
+        choice(
             "mysql-settings",
             "WHOSE",
+            ["server", "posts"],
             "Of mysql:// targets: leave the server's settings, or set the posts'",
-        )
-        .default_value("server")
-        .value_parser(PossibleValuesParser::new(["server", "posts"])),
+        ),
         option("mysql-table-options", "SQL", "Of mysql:// targets: what else stands behind CREATE TABLE")
             .default_value(""),
-        option("api", "WHICH", "Of mysql:// targets, how a row is read by its key: SELECT, or HANDLER")
-            .default_value("sql")
-            .value_parser(PossibleValuesParser::new(["sql", "handler"])),
+        choice(
+            "api",
+            "WHICH",
+            ["sql", "handler"],
+            "Of mysql:// targets, how a row is read by its key: SELECT, or HANDLER",
+        ),
         option("server-pid", "PID", "The server's process [default: who listens on that port]")
             .value_parser(value_parser!(u32).range(1..)),
-        option("data-dir", "DIR", "The server's data folder [default: as its command line says]")
-            .value_parser(value_parser!(PathBuf)),
-        option(
-            "out",
-            "DIR",
-            "Write a JSON file per run into this folder, and files in the original's columns",
-        )
-        .value_parser(value_parser!(PathBuf)),
+        path("data-dir", "DIR", "The server's data folder [default: as its command line says]"),
+        path("out", "DIR", "Write a JSON file per run into this folder, and files in the original's columns"),
     ];
     arguments.extend(launch::arguments());
     arguments
@@ -98,27 +120,38 @@ pub fn server_arguments() -> Vec<Arg> {
 /// How to load.
 pub fn load_arguments() -> Vec<Arg> {
     vec![
-        option("load-connections", "N", "Connections that load")
-            .default_value("4")
-            .value_parser(value_parser!(u32).range(1..=1000)),
-        option("batch", "N", "Documents per insert")
-            .default_value("1000")
-            .value_parser(value_parser!(u32).range(1..=100_000)),
-        option("durability", "WHAT", "When a write is answered: w:1, w:1 with j:true, or w:majority")
-            .default_value("w1")
-            .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
+        number("load-connections", "4", 1..=1000, "Connections that load"),
+        number("batch", "1000", 1..=100_000, "Documents per insert"),
+        durability_argument("When a write is answered: w:1, w:1 with j:true, or w:majority"),
     ]
 }
 
-/// Over how many collections and databases the data of a workload is spread whose only collection has another name.
+/// When a write is answered.
+pub fn durability_argument(help: &'static str) -> Arg {
+    choice("durability", "WHAT", ["w1", "j", "majority"], help)
+}
+
+/// The database.
+pub fn database_argument(default: &'static str) -> Arg {
+    option("database", "NAME", "The database").default_value(default)
+}
+
+/// Over how many databases the collections are spread.
+pub fn databases_argument() -> Arg {
+    number("databases", "1", 1..=100_000, "Spread the collections over so many: NAME1 to NAMEN")
+}
+
+/// Over how many collections and databases the data of a workload is spread whose only collection has another
+/// name.
 pub fn spread_arguments() -> Vec<Arg> {
     vec![
-        option("databases", "N", "Spread the collections over so many: NAME1 to NAMEN")
-            .default_value("1")
-            .value_parser(value_parser!(u32).range(1..=100_000)),
-        option("collections", "N", "Spread the data over so many; more than one are numbered from 1")
-            .default_value("1")
-            .value_parser(value_parser!(u32).range(1..=100_000)),
+        databases_argument(),
+        number(
+            "collections",
+            "1",
+            1..=100_000,
+            "Spread the data over so many; more than one are numbered from 1",
+        ),
     ]
 }
 
@@ -139,77 +172,66 @@ pub fn spread(matches: &ArgMatches, collection: &'static str) -> Result<Spread, 
 
 /// When to load.
 pub fn load_when_argument() -> Arg {
-    option(
+    choice(
         "load",
         "WHEN",
+        ["missing", "yes", "no", "only"],
         "Load before the runs: if there is nothing, always (what is there is dropped), never, or always and then end",
     )
-    .default_value("missing")
-    .value_parser(PossibleValuesParser::new(["missing", "yes", "no", "only"]))
+}
+
+/// The seed of all draws.
+pub fn seed_argument() -> Arg {
+    option("seed", "N", "What all chance hangs on").default_value("0").value_parser(value_parser!(u64))
 }
 
 /// What the draws hang on.
 pub fn seed_arguments() -> Vec<Arg> {
     vec![
-        option("seed", "N", "What all chance hangs on").default_value("0").value_parser(value_parser!(u64)),
-        Arg::new("java-rng")
-            .long("java-rng")
-            .action(ArgAction::SetTrue)
-            .help("Draw as the original Java tools do, bit by bit, their quirks included"),
+        seed_argument(),
+        flag("java-rng", "Draw as the original Java tools do, bit by bit, their quirks included"),
     ]
 }
 
 /// The original's way, which for this workload is `what`.
 pub fn faithful_argument(what: &'static str) -> Arg {
-    Arg::new("faithful")
-        .long("faithful")
-        .action(ArgAction::SetTrue)
-        .help(format!("Do as the original does, its quirks included: {what}"))
+    let help = format!("Do as the original does, its quirks included: {what}");
+    Arg::new("faithful").long("faithful").action(ArgAction::SetTrue).help(help)
 }
 
 /// How to run.
 pub fn run_arguments() -> Vec<Arg> {
     vec![
-        option("clients", "N,N", "Clients, each with its own connection; one run for each number")
-            .default_value("8,32,100")
-            .value_delimiter(',')
-            .value_parser(value_parser!(u32).range(1..=60_000)),
-        option("threads", "N", "Threads of this tool that drive them")
-            .default_value("1")
-            .value_parser(value_parser!(u32).range(1..=1000)),
-        option("duration", "SECONDS", "Length of the measured window")
-            .default_value("20")
-            .value_parser(value_parser!(u32).range(1..=1_000_000)),
-        option("warmup", "SECONDS", "Time before it")
-            .default_value("3")
-            .value_parser(value_parser!(u32).range(0..=1_000_000)),
+        number(
+            "clients",
+            "8,32,100",
+            1..=60_000,
+            "Clients, each with its own connection; one run for each number",
+        )
+        .value_name("N,N")
+        .value_delimiter(','),
+        number("threads", "1", 1..=1000, "Threads of this tool that drive them"),
+        seconds("duration", "20", 1..=1_000_000, "Length of the measured window"),
+        seconds("warmup", "3", 0..=1_000_000, "Time before it"),
         option(
             "rate",
             "N",
             "Open loop: begin so many units per second, whatever the server does [default: closed loop]",
         )
         .value_parser(parse_rate),
-        option(
+        choice(
             "arrivals",
             "HOW",
+            ["even", "poisson"],
             "Of an open loop: evenly spread, or as many users who know nothing of each other",
-        )
-        .default_value("even")
-        .value_parser(PossibleValuesParser::new(["even", "poisson"])),
-        option("repeats", "N", "Runs for each number of clients")
-            .default_value("1")
-            .value_parser(value_parser!(u32).range(1..=1000)),
-        option("interval", "SECONDS", "Width of a line in the files with the original's columns")
-            .default_value("10")
-            .value_parser(value_parser!(u32).range(1..=3600)),
-        Arg::new("no-ceiling")
-            .long("no-ceiling")
-            .action(ArgAction::SetTrue)
-            .help("Do not measure this tool's own ceiling before each run"),
-        Arg::new("null-server")
-            .long("null-server")
-            .action(ArgAction::SetTrue)
-            .help("Measure only this tool: run against a built-in server that answers without looking"),
+        ),
+        number("repeats", "1", 1..=1000, "Runs for each number of clients"),
+        seconds("interval", "10", 1..=3600, "Width of a line in the files with the original's columns"),
+        flag("no-ceiling", "Do not measure this tool's own ceiling before each run"),
+        flag(
+            "null-server",
+            "Measure only this tool: run against a built-in server that answers without looking",
+        ),
     ]
 }
 
@@ -256,9 +278,8 @@ pub struct ServerOptions {
     pub force_checkpoint: bool,
     /// How stacks are found, if the server is to be recorded.
     pub profile: Option<String>,
-    /// The server, if it speaks MySQL's protocol and the workload does, too.
-    #[cfg(feature = "mysql")]
-    pub sql: Option<crate::sql::SqlServer>,
+    /// The server, if it speaks another protocol than MongoDB's.
+    pub foreign: Option<Arc<dyn Server>>,
 }
 
 /// What every workload is told.
@@ -301,7 +322,7 @@ pub fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
         Some(option) => Err(BenchError::Option { option, cause: cause.to_owned() }),
         None => Ok(()),
     };
-    if !uri.starts_with("mysql://") {
+    if !uri.starts_with(MYSQL_SCHEME) {
         refuse(
             &["mysql-engine", "mysql-settings", "mysql-table-options", "api"],
             "only targets mysql:// have it; MongoDB's protocol names no storage engine, and has one way to read",
@@ -321,30 +342,6 @@ pub fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The servers behind `mysql://`; nothing for another protocol.
-#[cfg(feature = "mysql")]
-pub fn sql_server(matches: &ArgMatches) -> Result<Option<crate::sql::SqlServer>, BenchError> {
-    use crate::sql::server::{SettingsFrom, SqlWays};
-    use crate::sql::{Api, SqlEngine};
-    let text = |name| value::<String>(matches, name);
-    let posts = text("mysql-settings") == "posts";
-    let ways = SqlWays {
-        engine: SqlEngine::of_name(&text("mysql-engine")).expect("only names of engines are taken"),
-        api: if text("api") == "handler" { Api::Handler } else { Api::Sql },
-        settings: if posts { SettingsFrom::Posts } else { SettingsFrom::Server },
-        table_options: text("mysql-table-options"),
-    };
-    crate::sql::SqlServer::of_uri(&uri(matches), ways)
-}
-
-/// The options of a run against these servers.
-#[cfg(feature = "mysql")]
-pub fn measure_options_of_sql(matches: &ArgMatches, server: &crate::sql::SqlServer) -> MeasureOptions {
-    let mut options = measure_options(matches);
-    options.server.sql = Some(server.clone());
-    options
-}
-
 /// The arguments of the server group.
 pub fn server_options(matches: &ArgMatches) -> ServerOptions {
     ServerOptions {
@@ -358,8 +355,7 @@ pub fn server_options(matches: &ArgMatches) -> ServerOptions {
         data_folder: matches.get_one("data-dir").cloned(),
         embedded_cache_bytes: value::<u64>(matches, "embedded-cache") * 1_000_000,
         out: matches.get_one("out").cloned(),
-        #[cfg(feature = "mysql")]
-        sql: None,
+        foreign: None,
     }
 }
 
@@ -403,15 +399,5 @@ pub fn measure_options(matches: &ArgMatches) -> MeasureOptions {
         repeats: value(matches, "repeats"),
         with_ceiling: !matches.get_flag("no-ceiling"),
         null_server: matches.get_flag("null-server"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_definition_of_the_command_line_is_sound() {
-        command().debug_assert();
     }
 }

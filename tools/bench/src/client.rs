@@ -1,17 +1,21 @@
-//! The clients: lean, so that they are not what is measured. No driver, no allocation per request.
+//! The clients. They are lean, so that a run measures the server and not them: no driver, no allocation per
+//! request.
 //!
 //! - [`Session`]: a blocking connection, for commands outside the measured window, and for tasks.
 //! - [`Script`]: what a client does, request by request; [`Connection`] is its socket, and what it waits for.
-//! - [`Worker`]: a thread that drives many connections with one epoll loop; each query costs one read and one write.
+//! - [`Worker`]: a thread that drives many connections with one epoll loop; each query costs one read and one
+//!   write.
 //! - [`Task`]: what a client does that has a thread of its own; [`Crew`] is all of these.
 //! - [`EmbeddedStore`]: an engine in this process, whose clients have no socket.
 //! - [`Pace`]: a closed loop, or an open one with its [`Schedule`](schedule::Schedule).
 //! - [`Tally`]: what was counted in the measured window.
 //! - [`NullServer`]: answers everything at once with the same reply, to measure the client itself.
 //!
-//! In a closed loop a client begins its next unit when the last is over: a stall of the server shows once per client, and
-//! latencies are service times. In an open loop units begin by schedule, and latencies count from there.
+//! In a closed loop a client begins its next unit when the last is over: a stall of the server shows once per
+//! client, and latencies are service times. In an open loop units begin by schedule, and latencies count from
+//! there.
 
+mod address;
 mod connection;
 mod crew;
 mod embedded;
@@ -28,12 +32,13 @@ mod thread_usage;
 mod timer;
 mod worker;
 
+pub use address::{Address, Place, Stream, WatchedStream};
 pub use connection::Connection;
 pub use crew::{Crew, GRACE as CREW_GRACE};
 pub use embedded::{EmbeddedClient, EmbeddedSession, EmbeddedStore, Record, SCHEME as EMBEDDED_SCHEME};
 pub use login::Login;
 pub use login::scram::Mechanism;
-pub use null_server::{NullReply, NullServer};
+pub use null_server::{Listening, NullServer};
 pub use reply::{Outcome, outcome_of};
 pub use schedule::{Pace, Spacing};
 pub use script::{Judgement, Kind, Next, Note, Script, Turn, Verdict};

@@ -1,4 +1,5 @@
-//! What the subcommands do: one file per workload for its arguments, and the phases, which are the same for all.
+//! The subcommands that measure: one file for the arguments of each workload, and the phases, which are the
+//! same for all.
 
 pub mod compare;
 pub mod iibench;
@@ -8,24 +9,99 @@ pub mod load;
 pub mod phases;
 pub mod point;
 pub mod report;
-pub mod self_check;
-pub mod suite;
+pub mod scale;
 pub mod sysbench;
 
-use crate::address::Address;
-use crate::cli::ServerOptions;
-use crate::client::{EMBEDDED_SCHEME, EmbeddedStore, Session};
-use crate::counters::{Facts, ProcessId, Sources};
+use crate::cli::{self, MYSQL_SCHEME, MeasureOptions, ServerOptions};
+use crate::client::{Address, EMBEDDED_SCHEME, EmbeddedStore};
 use crate::error::BenchError;
 use crate::launch::StartedServer;
+use crate::protocol::{Job, MongoServer, Protocol, Server};
 use crate::report::file::Circumstances;
 use crate::target::{ServerFacts, Target};
+use clap::{ArgMatches, Command};
+use pando_measuring::counters::{Facts, ProcessId, Sources};
+use std::process::ExitCode;
 use std::sync::Arc;
+
+/// A call of a subcommand.
+#[derive(Clone, Copy)]
+pub struct Call<'c> {
+    /// Its arguments.
+    pub matches: &'c ArgMatches,
+    /// The protocol that this program speaks beside MongoDB's, if any.
+    pub protocol: Option<&'c dyn Protocol>,
+}
+
+impl Call<'_> {
+    /// Whether this program speaks the protocol of a URI.
+    pub fn speaks(&self, uri: &str) -> bool {
+        !uri.starts_with(MYSQL_SCHEME) || self.foreign(uri).is_some()
+    }
+
+    fn foreign(&self, uri: &str) -> Option<&dyn Protocol> {
+        self.protocol.filter(|protocol| uri.starts_with(protocol.scheme()))
+    }
+
+    /// The server of the arguments, if it speaks another protocol than MongoDB's.
+    fn foreign_server(&self) -> Result<Option<Arc<dyn Server>>, BenchError> {
+        let protocol = self.foreign(&cli::uri(self.matches));
+        protocol.map(|protocol| protocol.server(self.matches)).transpose()
+    }
+
+    /// Makes the runs of a job.
+    fn measure(&self, job: Job, mut options: MeasureOptions) -> Result<phases::Finished, BenchError> {
+        options.server.foreign = self.foreign_server()?;
+        let workload = match &options.server.foreign {
+            Some(server) => server.workload(job)?,
+            None => job.into_workload(),
+        };
+        phases::measure(workload.as_ref(), &options)
+    }
+}
+
+/// A workload of the command line.
+pub struct Subject {
+    /// The subcommand.
+    pub name: &'static str,
+    /// Its arguments.
+    pub command: fn() -> Command,
+    /// What the arguments say.
+    pub job: fn(&ArgMatches) -> Result<Job, BenchError>,
+}
+
+/// All workloads.
+pub const SUBJECTS: [Subject; 5] = [
+    Subject {
+        name: "point",
+        command: point::command,
+        job: |matches| Ok(Job::Point(point::workload(matches))),
+    },
+    Subject { name: "sysbench", command: sysbench::command, job: sysbench::job },
+    Subject { name: "kv", command: kv::command, job: |matches| Ok(Job::KeyValue(kv::workload(matches)?)) },
+    Subject { name: "iibench", command: iibench::command, job: iibench::job },
+    Subject {
+        name: "linkbench",
+        command: linkbench::command,
+        job: |matches| Ok(Job::LinkBench(linkbench::workload(matches)?.0)),
+    },
+];
+
+/// Runs the subcommand of a workload.
+pub fn run(call: Call<'_>, subject: &Subject) -> Result<ExitCode, BenchError> {
+    if subject.name == "linkbench" {
+        return linkbench::run(call);
+    }
+    let finished = call.measure((subject.job)(call.matches)?, cli::measure_options(call.matches))?;
+    Ok(finished.exit_code())
+}
 
 /// The server that was found, and where its counters are.
 struct Found {
-    /// Ends with this, if the tool has started it. Before the target: an engine in this process closes after its clients.
+    /// Ends with this, if the tool has started it. Before the target: an engine in this process closes after
+    /// its clients.
     _started: Option<StartedServer>,
+    server: Arc<dyn Server>,
     target: Target,
     sources: Sources,
     circumstances: Circumstances,
@@ -42,33 +118,31 @@ fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
         Some(launch) => Some(StartedServer::start(&launch, &|| greet(options).map(|_| ()))?),
         None => None,
     };
-    let (target, server) = greet(options)?;
+    let (server, facts) = greet(options)?;
+    let target = server.target();
     let process = options.process.or_else(|| started.as_ref().map(|server| ProcessId::new(server.process())));
-    let sources = Sources::find(target.address(), process, options.data_folder.clone());
+    let sources = Sources::find(process.or_else(|| target.address().process()), options.data_folder.clone());
     let circumstances = Circumstances {
         server_address: target.address().to_string(),
-        server,
+        server: facts,
         server_process: sources.server(),
         machine: Facts::gather(sources.data_folder(), sources.server()),
         disk_source: sources.disk_source(),
         labels: options.labels.clone(),
     };
     print_circumstances(&circumstances);
-    Ok(Found { _started: started, target, sources, circumstances })
+    Ok(Found { _started: started, server, target, sources, circumstances })
 }
 
-/// The server's address, and what it says about itself.
-fn greet(options: &ServerOptions) -> Result<(Target, ServerFacts), BenchError> {
-    #[cfg(feature = "mysql")]
-    if let Some(sql) = &options.sql {
-        return Ok((Target::at(sql.address()), sql.facts()?));
-    }
-    let target = match options.uri.strip_prefix(EMBEDDED_SCHEME) {
-        Some(engine) => embedded(engine, options)?,
-        None => Target::parse(&options.uri)?,
+/// The server, and what it says about itself.
+fn greet(options: &ServerOptions) -> Result<(Arc<dyn Server>, ServerFacts), BenchError> {
+    let server: Arc<dyn Server> = match (&options.foreign, options.uri.strip_prefix(EMBEDDED_SCHEME)) {
+        (Some(server), _) => server.clone(),
+        (None, Some(engine)) => Arc::new(MongoServer::at(embedded(engine, options)?)),
+        (None, None) => Arc::new(MongoServer::at(Target::parse(&options.uri)?)),
     };
-    let server = ServerFacts::ask(&mut Session::open(target.address())?)?;
-    Ok((target, server))
+    let facts = server.facts()?;
+    Ok((server, facts))
 }
 
 /// An engine in this process, over the folder that was given.

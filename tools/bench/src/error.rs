@@ -1,8 +1,7 @@
-//! What can go wrong in the lab, and what to do about it.
+//! The errors of the lab, each with advice where there is one.
 
-use crate::address::Address;
-use crate::counters::CounterError;
 use pando_document::DocumentError;
+use pando_measuring::counters::CounterError;
 use pando_wire::WireError;
 use std::path::PathBuf;
 
@@ -31,7 +30,7 @@ pub enum BenchError {
     #[error("cannot connect to {address}: is the server running?")]
     Connect {
         /// The server's address.
-        address: Address,
+        address: String,
         /// Why.
         source: std::io::Error,
     },
@@ -41,7 +40,7 @@ pub enum BenchError {
     )]
     Silent {
         /// The server's address.
-        address: Address,
+        address: String,
         /// How long it had.
         seconds: u64,
     },
@@ -58,14 +57,13 @@ pub enum BenchError {
         /// What the server says, or what is wrong with it.
         cause: String,
     },
-    /// A server of MySQL's protocol does not let this user in.
-    #[cfg(feature = "mysql")]
+    /// A server of another protocol does not let this user in.
     #[error(
         "{address} refused the login: {message} (code {code}); check user and password (percent-encoded) in the URI"
     )]
-    SqlLogin {
+    LoginRefused {
         /// The server's address.
-        address: Address,
+        address: String,
         /// The server's code.
         code: u16,
         /// The server's message.
@@ -159,12 +157,11 @@ pub enum BenchError {
         /// What is wrong with it.
         cause: String,
     },
-    /// A server of MySQL's protocol refused something, or the connection to it broke.
-    #[cfg(feature = "mysql")]
-    #[error("the server of MySQL's protocol refused, or the connection to it broke")]
-    Sql {
+    /// A server of another protocol refused something, or the connection to it broke.
+    #[error("the server refused a statement, or the connection to it broke")]
+    Driver {
         /// What the driver says.
-        source: Box<mysql::Error>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The server's counters cannot be read.
     #[error(transparent)]
@@ -258,10 +255,6 @@ pub enum BenchError {
 impl BenchError {
     /// Whether the server is there and does not let this user in: waiting will not help.
     pub fn is_refused_login(&self) -> bool {
-        #[cfg(feature = "mysql")]
-        if matches!(self, BenchError::SqlLogin { .. }) {
-            return true;
-        }
-        matches!(self, BenchError::Login { .. })
+        matches!(self, BenchError::Login { .. } | BenchError::LoginRefused { .. })
     }
 }

@@ -1,12 +1,13 @@
-//! Ctrl-C and its like: what was measured is kept, what was started is ended, what was set is set back.
+//! Ctrl-C and its like: finished runs are kept, started servers are ended, changed settings are set back.
 //!
-//! 1. The first signal raises a flag ([`requested`]). Runs and suites look at it every second and end in order: finished runs are
-//!    written already, and dropping a started server ends it.
-//! 2. A second signal, or [`GRACE`] after the first, ends the tool at once; the [`Undo`]s that are registered are done before.
+//! 1. The first signal raises a flag ([`requested`]). Runs and suites look at it every second and end in
+//!    order: finished runs are written already, and dropping a started server ends it.
+//! 2. A second signal, or [`GRACE`] after the first, ends the tool at once; the [`Undo`]s that are registered
+//!    are done before.
 //!
 //! # Invariant
-//! An [`Undo`] is registered before there is something to undo (or right after, where its number is known only then), and
-//! taken back when it has been done in order.
+//! An [`Undo`] is registered before there is something to undo (or right after, where its number is known
+//! only then), and taken back when it has been done in order.
 
 use crate::error::BenchError;
 use rustix::process::{Pid, Signal, kill_process_group};

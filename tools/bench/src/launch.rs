@@ -1,15 +1,21 @@
 //! Servers that this tool starts and ends: for capped runs (`--server-command`) and for suites.
 //!
-//! 1. [`caps`] makes a control group where one is asked for; a shell moves itself into it and becomes the server's program.
-//! 2. The server is a process group of its own, so that Ctrl-C in the terminal reaches this tool alone, which then ends it in order.
-//! 3. [`StartedServer::start`] waits until the server answers; one that dies or is slow is told with the end of its log.
-//! 4. [`StartedServer::stop`], or dropping it, ends it: its own stop command or a signal, then some time, then force.
+//! 1. [`caps`] makes a control group where one is asked for; a shell moves itself into it and becomes the
+//!    server's program.
+//! 2. The server is a process group of its own, so that Ctrl-C in the terminal reaches this tool alone, which
+//!    then ends it in order.
+//! 3. [`StartedServer::start`] waits until the server answers; one that dies or is slow is told with the end
+//!    of its log.
+//! 4. [`StartedServer::stop`], or dropping it, ends it: its own stop command or a signal, then some time,
+//!    then force.
 
 pub mod caps;
 mod group;
+mod readahead;
 mod words;
 
 pub use caps::Caps;
+pub use readahead::Readahead;
 pub use words::Words;
 
 use crate::error::BenchError;

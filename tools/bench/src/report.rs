@@ -1,4 +1,4 @@
-//! What comes out: a table for people, a file per run for programs, a page for both.
+//! The output: a table for people, a file per run for programs, a page for both.
 //!
 //! - [`Figures`]: every number of a run, rates and costs per operation; table, file and page are faces of it.
 //! - [`warnings`]: what makes a figure doubtful.
@@ -6,24 +6,25 @@
 //! - [`file`]: one self-describing JSON document per run.
 //! - [`page`]: all runs of a folder as one HTML page.
 //! - [`markdown`]: the same as tables for a text file.
-//! - [`posts`]: what the posts published. [`directions`]: what they concluded, and whether that is so here.
+//! - [`posts`]: what the posts published and concluded. [`verdicts`]: whether that is so here.
 //! - [`compare`]: two sets of runs beside each other.
 //! - [`durability`]: what an acknowledged write means.
 //! - [`intervals`]: a run by intervals. [`csv`]: files in columns, those of the original tools among them.
 
-mod chart;
 pub mod compare;
 pub mod csv;
 pub mod dips;
-pub mod directions;
 pub mod durability;
 pub mod figures;
 pub mod file;
+mod finding;
 pub mod intervals;
 pub mod markdown;
 pub mod page;
 pub mod posts;
 pub mod table;
+pub mod verdicts;
 pub mod warnings;
 
 pub use figures::{Figures, LatencyFigures};
+pub use finding::Finding;

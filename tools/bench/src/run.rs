@@ -2,17 +2,18 @@
 //!
 //! 1. All clients connect; only then the clock starts.
 //! 2. The workers begin; the window opens when the warm-up is over.
-//! 3. This thread samples the machine's counters at both edges of the window and at each of its seconds, and prints
-//!    progress.
-//! 4. The window closes at its end, or when all clients are over, whichever is first. The workers' tallies are added up.
+//! 3. This thread samples the machine's counters at both edges of the window and at each of its seconds, and
+//!    prints progress.
+//! 4. The window closes at its end, or when all clients are over, whichever is first. The workers' tallies
+//!    are added up.
 
-use crate::address::{Address, Place};
 use crate::client::{
-    CREW_GRACE, Clients, Connection, Crew, EmbeddedClient, Misses, Orders, Pace, Tally, Task, Window, Worker,
+    Address, CREW_GRACE, Clients, Connection, Crew, EmbeddedClient, Misses, Orders, Pace, Place, Tally, Task,
+    Window, Worker,
 };
-use crate::counters::{Sources, Usage};
 use crate::error::BenchError;
 use crate::interrupt;
+use pando_measuring::counters::{Sources, Usage};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,8 +21,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub mod settle;
-#[cfg(test)]
-pub mod tests;
 
 /// How often progress is printed.
 const PROGRESS_S: u32 = 10;
@@ -68,7 +67,8 @@ pub struct Measured {
     pub usage: Option<Usage>,
     /// What each second of it cost.
     pub usage_per_second: Vec<Usage>,
-    /// What the data folder took on the device at the end of each interval, in bytes; empty if its place is not known.
+    /// What the data folder took on the device at the end of each interval, in bytes; empty if its place is
+    /// not known.
     pub folder_bytes: Vec<u64>,
 }
 
@@ -219,7 +219,8 @@ struct Watched {
     folder_bytes: Vec<u64>,
 }
 
-/// Samples the counters at the edges of the window and of its seconds, and the size of the data at the end of each interval.
+/// Samples the counters at the edges of the window and of its seconds, and the size of the data at the end of
+/// each interval.
 fn watch(
     plan: Plan,
     window: Window,
@@ -253,7 +254,8 @@ fn watch(
     Ok(Watched { usage, usage_per_second: per_second, folder_bytes })
 }
 
-/// Waits for a moment; whether all clients are over before. Somebody who asks for the end is heard within a second.
+/// Waits for a moment; whether all clients are over before. Somebody who asks for the end is heard within a
+/// second.
 fn is_over_by(underway: &Underway, moment: Instant) -> Result<bool, BenchError> {
     loop {
         interrupt::check()?;

@@ -1,4 +1,5 @@
-//! Whether this tool is as lean and as true as it says: what it costs, measured against its own null server in one process.
+//! The self-check: the cost of this tool and the truth of its figures, against its own null server in one
+//! process.
 //!
 //! | part | question | bound |
 //! |---|---|---|
@@ -8,16 +9,17 @@
 //! | [`degrees`] | is a file LinkBench's own table of degrees? | by all totals |
 //! | [`seed`] | do two runs of one seed send the same requests? | all |
 //!
-//! Comparisons alternate within one call, since other work on the machine disturbs any single figure. How the client compares with
-//! drivers is `tests/measurements/drivers.py`, since drivers are no part of this tool.
+//! Comparisons alternate within one call, since other work on the machine disturbs any single figure. How the
+//! client compares with drivers is `tests/measurements/drivers.py`, since drivers are no part of this tool.
 
+pub mod command;
 pub mod counters;
 pub mod degrees;
 pub mod floor;
 pub mod open_loop;
 pub mod seed;
 
-use crate::client::{INTERVAL_S, Misses, NullReply, NullServer, Pace};
+use crate::client::{INTERVAL_S, Misses, NullServer, Pace};
 use crate::command::point;
 use crate::error::BenchError;
 use crate::run::{Counting, Plan};
@@ -66,10 +68,7 @@ fn queries() -> PointQuery {
 
 /// A null server that is content with point queries.
 fn null_server(workload: &PointQuery) -> Result<NullServer, BenchError> {
-    match workload.null_reply() {
-        Some(NullReply::Document(reply)) => NullServer::start(&reply),
-        _ => Err(BenchError::Closed),
-    }
+    NullServer::start(&workload.null_reply().ok_or(BenchError::Closed)?)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

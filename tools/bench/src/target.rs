@@ -1,8 +1,8 @@
-//! The server that is measured: its address, and what it says about itself.
+//! The server that is measured: its address and its facts.
 
 pub mod uri;
 
-use crate::address::Address;
+use crate::client::Address;
 use crate::client::Session;
 use crate::error::BenchError;
 use pando_document::{Document, doc};
@@ -76,7 +76,8 @@ pub struct ServerFacts {
 
 impl ServerFacts {
     /// Asks the server.
-    pub fn ask(session: &mut Session) -> Result<ServerFacts, BenchError> {
+    pub fn ask(target: &Target) -> Result<ServerFacts, BenchError> {
+        let mut session = Session::open(target.address())?;
         let build = session.command("admin", doc! { "buildInfo": 1 })?;
         let hello = session.command("admin", doc! { "hello": 1 })?;
         let text = |document: &Document, name: &str| Some(document.get(name)?.as_str()?.to_owned());

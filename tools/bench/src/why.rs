@@ -1,4 +1,4 @@
-//! Why a figure is what it is: what the server counted of itself, and where its processors were.
+//! The reasons behind a figure: numbers that the server counts of itself, and a profile of its processors.
 //!
 //! - [`status`]: the numbers of serverStatus that changed.
 //! - [`profile`]: a record by `perf`: top symbols and a flame graph.
@@ -24,7 +24,8 @@ impl Why {
 /// What is known of one run beside its figures.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Why {
-    /// Numbers of serverStatus, by their path, and how much they changed between the run's beginning and its end, warm-up included.
+    /// Numbers of serverStatus, by their path, and how much they changed between the run's beginning and its
+    /// end, warm-up included.
     #[serde(default)]
     pub status: BTreeMap<String, f64>,
     /// Where the server's processors were.

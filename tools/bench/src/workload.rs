@@ -1,4 +1,4 @@
-//! The workloads, one per file or folder, and what the frame asks of each.
+//! The workloads, one per file or folder, and the trait that the frame runs them by.
 //!
 //! # The phases of a run
 //! 1. *Load* ([`Loading`]): the data, unless it is there.
@@ -24,41 +24,61 @@ pub mod load;
 pub mod point;
 pub mod spread;
 pub mod sysbench;
+#[cfg(test)]
+mod whole_runs;
 
-use crate::client::{Clients, Misses, NullReply};
+use crate::client::{Clients, Listening, Misses, NullServer};
 use crate::error::BenchError;
 use crate::report::Figures;
+pub use crate::report::Finding;
 use crate::report::csv::CsvFile;
 use crate::run::Measured;
 use crate::target::Target;
 use load::Loading;
+use pando_document::Document;
 
 /// What is measured.
 pub trait Workload: Sync {
+    /// The workload that this one repeats over another protocol. Where this one does not describe itself,
+    /// that one does. A workload without an original describes itself.
+    fn original(&self) -> Option<&dyn Workload> {
+        None
+    }
+
     /// Its name: the subcommand, and in reports.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.original().map_or("", |original| original.name())
+    }
 
     /// What will be done, in one line.
-    fn summary(&self) -> String;
+    fn summary(&self) -> String {
+        self.original().map_or_else(String::new, |original| original.summary())
+    }
 
     /// All that a repetition needs: parameters, seed and generator.
-    fn parameters(&self) -> serde_json::Value;
+    fn parameters(&self) -> serde_json::Value {
+        self.original().map_or(serde_json::Value::Null, |original| original.parameters())
+    }
 
     /// What the rate counts, in the plural: "queries".
-    fn operations(&self) -> &'static str;
+    fn operations(&self) -> &'static str {
+        self.original().map_or("operations", |original| original.operations())
+    }
 
     /// The kinds of statements that are told apart; none if a unit is one statement.
     fn kinds(&self) -> Vec<String> {
-        Vec::new()
+        self.original().map_or_else(Vec::new, |original| original.kinds())
     }
 
     /// What a miss is.
     fn misses(&self) -> Misses {
-        Misses::AreFaults
+        self.original().map_or(Misses::AreFaults, |original| original.misses())
     }
 
     /// How to load; nothing if there is nothing to load.
-    fn loading(&self) -> Option<&dyn Loading>;
+    fn loading(&self) -> Option<&dyn Loading> {
+        None
+    }
 
     /// Clients of a pass that comes before the run and is not counted.
     fn warm_up(&self, _target: &Target, _clients: u32) -> Result<Option<Clients>, BenchError> {
@@ -78,19 +98,27 @@ pub trait Workload: Sync {
     /// The clients of a run.
     fn clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError>;
 
-    /// A reply with which the clients of [`Workload::null_clients`] are content, for the null server; nothing if there is
-    /// none, and then the tool's own ceiling is not known.
-    fn null_reply(&self) -> Option<NullReply>;
+    /// A reply with which the clients of [`Workload::null_clients`] are content, for the null server; nothing
+    /// if there is none, and then the tool's own ceiling is not known.
+    fn null_reply(&self) -> Option<Document> {
+        None
+    }
+
+    /// A server that answers at once.
+    fn null_server(&self) -> Result<Option<Box<dyn Listening>>, BenchError> {
+        let Some(reply) = self.null_reply() else { return Ok(None) };
+        Ok(Some(Box::new(NullServer::start(&reply)?)))
+    }
 
     /// The clients that the tool's own ceiling is measured with.
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
         self.clients(target, clients)
     }
 
-    /// How many seconds to wait at most, after a run, until the server is idle: for workloads whose rate hangs on what it may
-    /// put off. None: not at all.
+    /// How many seconds to wait at most, after a run, until the server is idle: for workloads whose rate
+    /// hangs on what it may put off. None: not at all.
     fn settle_s(&self) -> u32 {
-        0
+        self.original().map_or(0, |original| original.settle_s())
     }
 
     /// Whether the data is as it must be after a run.
@@ -99,8 +127,8 @@ pub trait Workload: Sync {
     }
 
     /// Lines about this run that only this workload has.
-    fn lines(&self, _measured: &Measured) -> Vec<String> {
-        Vec::new()
+    fn lines(&self, measured: &Measured) -> Vec<String> {
+        self.original().map_or_else(Vec::new, |original| original.lines(measured))
     }
 
     /// What else stands in the file of the run that was verified last.
@@ -109,25 +137,7 @@ pub trait Workload: Sync {
     }
 
     /// Files in the columns of the original tool.
-    fn csv(&self, _figures: &Figures) -> Vec<CsvFile> {
-        Vec::new()
-    }
-}
-
-/// Something that was checked after a run.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Finding {
-    /// What was checked.
-    pub what: String,
-    /// How many were looked at.
-    pub checked: u64,
-    /// How many of them were wrong.
-    pub wrong: u64,
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Finding { what, checked, wrong } = self;
-        write!(f, "{what}: {checked} checked, {wrong} wrong")
+    fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
+        self.original().map_or_else(Vec::new, |original| original.csv(figures))
     }
 }

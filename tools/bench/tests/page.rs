@@ -1,4 +1,5 @@
-//! Report pages in a real headless browser: nothing is wider than a phone, charts are drawn, pictures and paper come out.
+//! Report pages in a real headless browser: nothing is wider than a phone, charts are drawn, pictures and
+//! paper come out.
 //!
 //! Needs `chromium` in the search path (Debian's package `chromium`), or what `CHROMIUM` names.
 
@@ -109,7 +110,8 @@ fn a_report_page_reads_well_on_phones_screens_and_paper() {
         [("", "light"), ("@media (prefers-color-scheme: dark)", "dark"), ("@media print", "printed")]
     {
         let shown = folder.path().join(format!("{colours}.html"));
-        // A rule without a condition says more than one with: what stands in braces is as if the condition held.
+        // A rule without a condition says more than one with: what stands in braces is as if the condition
+        // held.
         std::fs::write(
             &shown,
             if media.is_empty() { text.clone() } else { text.replace(media, "@media screen") },

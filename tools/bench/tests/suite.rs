@@ -1,4 +1,5 @@
-//! A suite from end to end: a real server that it starts and ends, an engine in this process, an interruption, and bad input.
+//! A suite from end to end: a real server that it starts and ends, an engine in this process, an
+//! interruption, and bad input.
 
 #[path = "support/program.rs"]
 mod program;

@@ -1,4 +1,5 @@
-//! Servers that die or are silent, and folders that cannot be written: a clear message, and what was measured is kept.
+//! Servers that die or are silent, and folders that cannot be written: a clear message, and what was measured
+//! is kept.
 
 mod support;
 
@@ -168,7 +169,8 @@ fn a_full_disk_is_told_with_the_figures_and_leaves_no_half_file() {
         server.uri(),
         out.display()
     );
-    // A device of one page, which is full, in a mount namespace of one's own; who may not have one gets files of no length instead.
+    // A device of one page, which is full, in a mount namespace of one's own; who may not have one gets files
+    // of no length instead.
     let device = format!(
         "mount -t tmpfs -o size=4k none {0} && head -c 4096 /dev/zero > {0}/filler && {point}; code=$?; ls {0}; exit $code",
         out.display()

@@ -1,4 +1,5 @@
-//! `betree`, through the contract of `storage`, as the catalog uses it: documents with intents, index entries blind.
+//! `betree`, through the contract of `storage`, as the catalog uses it: documents with intents, index entries
+//! blind.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! fjall: a keyspace per tree, with LZ4, which is what it can.
 //!
-//! Write buffers are a keyspace's own and beside the cache; a quarter of the cache's size is spread over them, and the block
-//! cache gets the rest. Its journal may not be smaller than 64 MiB.
+//! Write buffers are a keyspace's own and beside the cache; a quarter of the cache's size is spread over
+//! them, and the block cache gets the rest. Its journal may not be smaller than 64 MiB.
 
 use std::path::Path;
 use std::time::Duration;

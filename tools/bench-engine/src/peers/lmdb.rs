@@ -1,6 +1,7 @@
 //! LMDB, through `heed`: a named database per tree, without readahead, since what is read is anywhere.
 //!
-//! LMDB has no cache of its own: its map is the kernel's page cache, which the memory cap bounds, and nothing else does.
+//! LMDB has no cache of its own: its map is the kernel's page cache, which the memory cap bounds, and nothing
+//! else does.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -29,8 +30,8 @@ struct LmdbPeer {
 pub fn open(folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(MAP_BYTES).max_readers(READERS_MAX).max_dbs(settings.trees);
-    // SAFETY: NO_SYNC leaves syncing to `Peer::sync`; the folder is this process's own, and nothing else touches the file or
-    // opens it a second time.
+    // SAFETY: NO_SYNC leaves syncing to `Peer::sync`; the folder is this process's own, and nothing else
+    // touches the file or opens it a second time.
     let env = unsafe {
         options.flags(EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD);
         options.open(folder)

@@ -1,5 +1,5 @@
-//! redb: a table per tree. Its commits are either on the device at once or only in memory until a later one is; here they are
-//! in memory, with one to the device every 100 ms.
+//! redb: a table per tree. Its commits are either on the device at once or only in memory until a later one
+//! is; here they are in memory, with one to the device every 100 ms.
 
 use std::path::Path;
 

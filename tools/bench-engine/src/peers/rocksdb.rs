@@ -1,9 +1,10 @@
-//! RocksDB, leveled, as its tuning guide says ("Setup Options and Basic Tuning" and "RocksDB Tuning Guide"): levels sized from
-//! the last one up, LZ4 above and Zstandard in the last level, blocks of 16 KB, Bloom filters of 10 bits, index and filter
-//! blocks in the block cache with those of level 0 pinned, direct I/O, level 1 as large as level 0 gets.
+//! RocksDB, leveled, as its tuning guide says ("Setup Options and Basic Tuning" and "RocksDB Tuning Guide"):
+//! levels sized from the last one up, LZ4 above and Zstandard in the last level, blocks of 16 KB, Bloom
+//! filters of 10 bits, index and filter blocks in the block cache with those of level 0 pinned, direct I/O,
+//! level 1 as large as level 0 gets.
 //!
-//! All trees are prefixes of one key space, as MyRocks has them. A quarter of the cache's size is for write buffers, the rest
-//! is the block cache.
+//! All trees are prefixes of one key space, as MyRocks has them. A quarter of the cache's size is for write
+//! buffers, the rest is the block cache.
 //!
 //! Only what RocksDB's interface for C has had for years is used, so that an installed library can be linked
 //! (`ROCKSDB_LIB_DIR`) in place of the one that the crate builds.

@@ -1,4 +1,6 @@
-//! The rows of the tables: which figure each shows, how it is written, and what is wanted of betree in it.
+//! The rows of the tables: for each its figure, its format, and the target of betree.
+
+use pando_measuring::number::thousands;
 
 use crate::figures::Results;
 use crate::peer::PeerKind;
@@ -208,7 +210,8 @@ pub fn figure(results: &Results, peer: PeerKind, name: &str) -> Option<f64> {
         "derived.capped_of_cached" => {
             Some(get("capped.inserts.late.rate")? / get("cached.inserts.late.rate")?)
         }
-        // Of a load that was cut short there is none; the same documents were loaded with a larger cache, too.
+        // Of a load that was cut short there is none; the same documents were loaded with a larger cache,
+        // too.
         "derived.disk_mb" => get("capped.disk_mb").or_else(|| get("cached.disk_mb")),
         "derived.growing_step" => {
             let names =
@@ -264,18 +267,6 @@ fn number(value: f64) -> String {
         least if least >= 0.00005 => format!("{value:.4}"),
         _ => "0.0000".to_owned(),
     }
-}
-
-fn thousands(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut text = if value < 0.0 { "-".to_owned() } else { String::new() };
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use pando_measuring::table;
+
 use crate::figures::Results;
 use crate::report::CHART;
 use crate::report::measures::{Measure, SECTIONS, figure, verdict, written};
@@ -57,14 +59,7 @@ pub fn render(results: &Results) -> String {
         if lines.len() == 1 {
             continue;
         }
-        let _ = writeln!(page, "### {}\n", section.title);
-        for (place, line) in lines.iter().enumerate() {
-            let _ = writeln!(page, "| {} |", line.join(" | "));
-            if place == 0 {
-                let _ = writeln!(page, "|{}", "---|".repeat(line.len()));
-            }
-        }
-        page.push('\n');
+        let _ = writeln!(page, "### {}\n\n{}", section.title, table::markdown(&lines[0], &lines[1..]));
     }
     for note in notes(results) {
         let _ = writeln!(page, "- {note}");

@@ -1,5 +1,6 @@
-//! What the device gives: random reads of the size that a peer reads, with as many threads, past the kernel's page cache. By
-//! `fio` where it is installed, by a loop of this tool elsewhere; of the store's own largest file.
+//! The rate of the device: random reads of the size that a peer reads, with as many threads, past the
+//! kernel's page cache. By `fio` where it is installed, by a loop of this tool elsewhere; of the store's own
+//! largest file.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

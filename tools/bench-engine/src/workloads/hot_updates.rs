@@ -1,5 +1,5 @@
-//! Updates of a hot set: one document in a hundred, spread over all, is written anew again and again, drawn uniformly. One
-//! client, small transactions. No index entry changes.
+//! Updates of a hot set: one document in a hundred, spread over all, is written anew again and again, drawn
+//! uniformly. One client, small transactions. No index entry changes.
 
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
-//! Random inserts: documents in ascending order of their primary key, each with three index entries anywhere, one client,
-//! batches of one transaction.
+//! Random inserts: documents in ascending order of their primary key, each with three index entries anywhere,
+//! one client, batches of one transaction.
 //!
 //! 1. Insert batch by batch, until all documents are in, or the time is over.
 //! 2. Note second by second how many are in, and the longest batch.
-//! 3. The figures are of the *second half* of the documents (of the last quarter of the time where that is not reached):
-//!    there the store is at least at half its final size.
+//! 3. The figures are of the *second half* of the documents (of the last quarter of the time where that is
+//!    not reached): there the store is at least at half its final size.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -134,7 +134,8 @@ pub fn costs(usage: &Usage, count: f64, prefix: &str, figures: &mut Figures) {
     figures.set(format!("{prefix}.cpu_us"), usage.cpu_seconds * 1e6 / count);
 }
 
-/// Loads the documents from one number on without index entries: what is read later is then there in every store.
+/// Loads the documents from one number on without index entries: what is read later is then there in every
+/// store.
 pub fn complete(bench: &Bench, from: u64, batch_documents: u64) -> Result<(), BenchError> {
     let mut batch = Batch::default();
     bench.while_syncing(|| {

@@ -1,11 +1,12 @@
-//! Many small trees: 100 keys each. First they are made and written; then, in another process, opened, read, and written to
-//! once each, with a checkpoint after it.
+//! Many small trees: 100 keys each. First they are made and written; then, in another process, opened, read,
+//! and written to once each, with a checkpoint after it.
 
 use std::time::Instant;
 
+use pando_measuring::counters::{CounterError, Memory, ProcessId};
+
 use crate::batch::Batch;
 use crate::bench::Bench;
-use crate::counters::resident_bytes;
 use crate::data::Tree;
 use crate::error::BenchError;
 use crate::figures::Figures;
@@ -40,7 +41,7 @@ pub fn make(bench: &Bench, trees: u32, opened: Instant) -> Result<Figures, Bench
     let began = Instant::now();
     bench.peer.drain()?;
     figures.set("drain_s", began.elapsed().as_secs_f64());
-    figures.set("made_mb", resident_bytes()?.0 as f64 / 1e6);
+    figures.set("made_mb", memory()?.resident_bytes as f64 / 1e6);
     Ok(figures)
 }
 
@@ -48,7 +49,7 @@ pub fn make(bench: &Bench, trees: u32, opened: Instant) -> Result<Figures, Bench
 pub fn again(bench: &Bench, trees: u32, opened: Instant) -> Result<Figures, BenchError> {
     let mut figures = Figures::default();
     figures.set("open_s", opened.elapsed().as_secs_f64());
-    figures.set("opened_mb", resident_bytes()?.0 as f64 / 1e6);
+    figures.set("opened_mb", memory()?.resident_bytes as f64 / 1e6);
     let began = Instant::now();
     let reader = bench.peer.reader()?;
     for place in 0..trees {
@@ -71,11 +72,15 @@ pub fn again(bench: &Bench, trees: u32, opened: Instant) -> Result<Figures, Benc
     let began = Instant::now();
     bench.peer.drain()?;
     figures.set("checkpoint_s", began.elapsed().as_secs_f64());
-    figures.set("used_mb", resident_bytes()?.1 as f64 / 1e6);
+    figures.set("used_mb", memory()?.peak_bytes as f64 / 1e6);
     let place = trees - 1;
     let found = bench.peer.reader()?.scan(Tree::new(place), b"", usize::MAX, &mut |_, _| ())?;
     if found as u64 != KEYS + 1 {
         return Err(bench.wrong(format!("a scan of tree {place}"), format!("{found} keys for {}", KEYS + 1)));
     }
     Ok(figures)
+}
+
+fn memory() -> Result<Memory, CounterError> {
+    Memory::of(ProcessId::own())
 }

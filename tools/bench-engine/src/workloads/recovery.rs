@@ -1,5 +1,5 @@
-//! Recovery: documents with index entries are inserted until the log is so long, and the process ends as if it had been killed;
-//! another one opens the store, and finds every acknowledged document.
+//! Recovery: documents with index entries are inserted until the log is so long, and the process ends as if
+//! it had been killed; another one opens the store, and finds every acknowledged document.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Range scans: so many rows from a uniformly drawn one on, one client, each scan a reader of its own.
 //!
-//! Rows of the documents are checked by number, every 16th in full; those of an index by their order, and every 64th by the
-//! document that it belongs to.
+//! Rows of the documents are checked by number, every 16th in full; those of an index by their order, and
+//! every 64th by the document that it belongs to.
 
 use std::time::{Duration, Instant};
 

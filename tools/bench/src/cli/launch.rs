@@ -1,6 +1,6 @@
-//! The arguments of a server that the tool starts itself, of what is recorded beside the figures, and of why they are so.
+//! The arguments for a server that the tool starts itself, for labels, and for profiles.
 
-use super::{option, value};
+use super::{flag, option, seconds, value};
 use crate::error::BenchError;
 use crate::launch::caps::{IoCap, parse_bytes};
 use crate::launch::{Caps, Launch, Words};
@@ -19,12 +19,8 @@ pub fn arguments() -> Vec<Arg> {
             "Start this server, and end it afterwards; words: {port} {data} {cache_mb} …",
         ),
         option("server-stop", "COMMAND", "End it so [default: SIGTERM]"),
-        option("server-ready", "SECONDS", "How long it may take to answer")
-            .default_value("60")
-            .value_parser(value_parser!(u32).range(1..=86_400)),
-        option("server-grace", "SECONDS", "How long it may take to end before it is killed")
-            .default_value("120")
-            .value_parser(value_parser!(u32).range(0..=86_400)),
+        seconds("server-ready", "60", 1..=86_400, "How long it may take to answer"),
+        seconds("server-grace", "120", 0..=86_400, "How long it may take to end before it is killed"),
         option("cache-mb", "MB", "What {cache_mb} and its like stand for, in 10^6 bytes")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
         option("scale", "FACTOR", "The post's data and cache, so much smaller: 0.001")
@@ -49,7 +45,8 @@ pub fn arguments() -> Vec<Arg> {
         )
         .action(ArgAction::Append)
         .value_parser(parse_label),
-        Arg::new("force-checkpoint").long("force-checkpoint").action(ArgAction::SetTrue).help(
+        flag(
+            "force-checkpoint",
             "Have the server write a checkpoint before each run, and another one before sizes are taken again",
         ),
         option(

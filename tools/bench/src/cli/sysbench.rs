@@ -1,11 +1,12 @@
 //! The arguments of the sysbench documents, which several subcommands share.
 
-use super::{durability, generator, option, seed_arguments, value};
+use super::{
+    choice, database_argument, databases_argument, durability, generator, number, seed_arguments, value,
+};
 use crate::workload::load::IndexBuild;
 use crate::workload::sysbench::documents::DataSet;
 use crate::workload::sysbench::loading::Load;
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgMatches, value_parser};
+use clap::{Arg, ArgMatches};
 
 /// The most documents per collection: `_id` is an int32.
 const DOCUMENTS_MAX: i64 = i32::MAX as i64;
@@ -13,16 +14,10 @@ const DOCUMENTS_MAX: i64 = i32::MAX as i64;
 /// Which documents there are.
 pub fn data_arguments() -> Vec<Arg> {
     let mut arguments = vec![
-        option("database", "NAME", "The database").default_value("sbtest"),
-        option("databases", "N", "Spread the collections over so many: NAME1 to NAMEN")
-            .default_value("1")
-            .value_parser(value_parser!(u32).range(1..=100_000)),
-        option("collections", "N", "Collections sbtest1 to sbtestN")
-            .default_value("8")
-            .value_parser(value_parser!(u32).range(1..=100_000)),
-        option("docs", "N", "Documents per collection")
-            .default_value("125000")
-            .value_parser(value_parser!(u32).range(1..=DOCUMENTS_MAX)),
+        database_argument("sbtest"),
+        databases_argument(),
+        number("collections", "8", 1..=100_000, "Collections sbtest1 to sbtestN"),
+        number("docs", "125000", 1..=DOCUMENTS_MAX, "Documents per collection"),
     ];
     arguments.extend(seed_arguments());
     arguments
@@ -31,12 +26,8 @@ pub fn data_arguments() -> Vec<Arg> {
 /// The index on `k`.
 pub fn index_arguments() -> Vec<Arg> {
     vec![
-        option("secondary-index", "on|off", "Whether there is an index on k")
-            .default_value("on")
-            .value_parser(PossibleValuesParser::new(["on", "off"])),
-        option("index-build", "WHEN", "Create it before or after the load")
-            .default_value("before")
-            .value_parser(PossibleValuesParser::new(["before", "after"])),
+        choice("secondary-index", "on|off", ["on", "off"], "Whether there is an index on k"),
+        choice("index-build", "WHEN", ["before", "after"], "Create it before or after the load"),
     ]
 }
 

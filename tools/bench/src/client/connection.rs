@@ -1,18 +1,18 @@
 //! One client of a run: its socket, its script, and the one request that it waits for.
 //!
 //! # Syscalls
-//! A request is one write, a reply one read: the socket is non-blocking and watched edge by edge, and after a whole reply
-//! nothing more can come, so that no second read has to find the socket empty. Only a reply that comes in pieces, or a
-//! request that does not fit the socket's buffer, costs more.
+//! A request is one write, a reply one read: the socket is non-blocking and watched edge by edge, and after a
+//! whole reply nothing more can come, so that no second read has to find the socket empty. Only a reply that
+//! comes in pieces, or a request that does not fit the socket's buffer, costs more.
 //!
 //! # Invariants
 //! - At most one request is under way.
-//! - `partial` is empty unless a reply came in pieces: replies are read into the worker's one buffer, which stays in the
-//!   CPU's cache, and judged there.
+//! - `partial` is empty unless a reply came in pieces: replies are read into the worker's one buffer, which
+//!   stays in the CPU's cache, and judged there.
 
 use super::script::{Judgement, Next, Note, Turn};
 use super::{Script, Session, reply};
-use crate::address::{Address, WatchedStream};
+use crate::client::{Address, WatchedStream};
 use crate::error::BenchError;
 use mio::event::Source;
 use pando_wire::frame_length;
@@ -104,8 +104,8 @@ impl Connection {
         self.script.notes()
     }
 
-    /// Sends the first request of a unit, which was to begin at `intended`, as of `now`. The state tells whether there was
-    /// one.
+    /// Sends the first request of a unit, which was to begin at `intended`, as of `now`. The state tells
+    /// whether there was one.
     pub fn begin_unit(&mut self, intended: Instant, now: Instant) -> Result<(), BenchError> {
         assert_eq!(self.state, State::Idle, "a client does one unit at a time");
         self.times = Times { intended, begun: now, statement: now };

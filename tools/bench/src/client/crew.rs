@@ -1,10 +1,11 @@
 //! Clients with a thread each, for tasks that wait for their replies.
 //!
-//! In a closed loop each thread does one unit after the other. In an open loop all threads take units from one schedule:
-//! whoever is free takes the next one, sleeps until it is due, and if it is due already, its latency counts from then.
+//! In a closed loop each thread does one unit after the other. In an open loop all threads take units from
+//! one schedule: whoever is free takes the next one, sleeps until it is due, and if it is due already, its
+//! latency counts from then.
 //!
-//! Counts go into a few tallies that threads share: a tally with histograms for ten kinds takes megabytes, and a unit of a
-//! task costs many times the lock.
+//! Counts go into a few tallies that threads share: a tally with histograms for ten kinds takes megabytes,
+//! and a unit of a task costs many times the lock.
 
 use super::schedule::Schedule;
 use super::script::{Turn, Verdict};
@@ -17,7 +18,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long to wait, after the window, for clients that wait for a reply. A batch may take long; a server that hangs takes for ever.
+/// How long to wait, after the window, for clients that wait for a reply. A batch may take long; a server
+/// that hangs takes for ever.
 pub const GRACE: Duration = Duration::from_secs(60);
 /// How many tallies there are at most.
 const TALLIES: usize = 8;
@@ -98,7 +100,8 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits until the next unit is due. `Some(None)` in a closed loop; nothing if it is not due in the window.
+    /// Waits until the next unit is due. `Some(None)` in a closed loop; nothing if it is not due in the
+    /// window.
     fn next_beginning(&self, window: Window) -> Option<Option<Instant>> {
         let Some(schedule) = &self.schedule else { return Some(None) };
         let due = {

@@ -1,8 +1,9 @@
-//! Logging in over MongoDB's protocol: `saslStart` and `saslContinue` on a connection that has greeted the server.
+//! Logging in over MongoDB's protocol: `saslStart` and `saslContinue` on a connection that has greeted the
+//! server.
 //!
 //! # Invariant
-//! User and password are in no message, no file and no `Debug` of this tool: what may be shown of a login is the mechanism and
-//! the database that knows the user.
+//! User and password are in no message, no file and no `Debug` of this tool: what may be shown of a login is
+//! the mechanism and the database that knows the user.
 
 pub mod scram;
 
@@ -33,7 +34,8 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// A user that the database `source` knows; without a mechanism the best that the server has for this user.
+    /// A user that the database `source` knows; without a mechanism the best that the server has for this
+    /// user.
     pub fn new(user: String, password: String, source: String, mechanism: Option<Mechanism>) -> Login {
         Login { user, password, source, mechanism, keys: Keys::default() }
     }

@@ -1,7 +1,8 @@
-//! Answers everything at once with the same reply: a server that costs as little as a server can.
+//! A server that answers everything at once with the same reply, and so costs as little as a server can.
 //!
-//! Measured with the same client, it gives the rate that the client cannot pass: a result near it says more about the
-//! client than about the server. One thread with one epoll loop; each request costs it one read and one write, too.
+//! Measured with the same client, it gives the rate that the client cannot pass: a result near it says more
+//! about the client than about the server. One thread with one epoll loop; each request costs it one read and
+//! one write, too.
 
 use crate::error::BenchError;
 use mio::net::{TcpListener, TcpStream};
@@ -17,26 +18,10 @@ const LISTENER: Token = Token(usize::MAX);
 const STOP: Token = Token(usize::MAX - 1);
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What a workload's clients are content with, from a server that does nothing.
-#[derive(Clone, Debug, PartialEq)]
-pub enum NullReply {
-    /// This document, whatever is asked over MongoDB's protocol.
-    Document(Document),
-    /// MySQL's protocol.
-    #[cfg(feature = "mysql")]
-    Sql,
-}
-
-#[cfg(test)]
-impl NullReply {
-    /// The document, of a reply over MongoDB's protocol.
-    pub fn into_document(self) -> Document {
-        match self {
-            NullReply::Document(document) => document,
-            #[cfg(feature = "mysql")]
-            NullReply::Sql => panic!("it is of MySQL's protocol"),
-        }
-    }
+/// A server that listens until it is dropped.
+pub trait Listening {
+    /// Where it listens.
+    fn address(&self) -> SocketAddr;
 }
 
 /// A null server that runs until it is dropped.
@@ -48,7 +33,8 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    /// Starts one on a free port of loopback. A request that says hello is answered with `ok: 1`, any other with `reply`.
+    /// Starts one on a free port of loopback. A request that says hello is answered with `ok: 1`, any other
+    /// with `reply`.
     pub fn start(reply: &Document) -> Result<NullServer, BenchError> {
         let resource = |source| BenchError::Resource { what: "a listening socket", source };
         let mut listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).map_err(resource)?;
@@ -68,9 +54,10 @@ impl NullServer {
         let thread = Some(thread.map_err(|source| BenchError::Resource { what: "a thread", source })?);
         Ok(NullServer { address, stop, thread })
     }
+}
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+impl Listening for NullServer {
+    fn address(&self) -> SocketAddr {
         self.address
     }
 }
@@ -150,7 +137,8 @@ impl Loop {
 }
 
 impl Peer {
-    /// Reads once, and answers if a request is whole. Nothing if the peer has left or sends what is no request.
+    /// Reads once, and answers if a request is whole. Nothing if the peer has left or sends what is no
+    /// request.
     fn serve(&mut self, buffer: &mut [u8], hello: &mut [u8], reply: &mut [u8]) -> Option<()> {
         loop {
             let count = match self.stream.read(buffer) {

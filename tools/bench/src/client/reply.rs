@@ -1,4 +1,4 @@
-//! What a reply says: whose it is, and whether the command succeeded.
+//! Replies: the request that one answers, and whether the command succeeded.
 
 use crate::error::BenchError;
 use pando_document::RawDocument;
@@ -31,7 +31,8 @@ pub enum Outcome {
     },
 }
 
-/// Reads `ok`, and what explains a refusal; a refused write explains itself in `writeErrors` or `writeConcernError`.
+/// Reads `ok`, and what explains a refusal; a refused write explains itself in `writeErrors` or
+/// `writeConcernError`.
 pub fn outcome_of(body: &RawDocument) -> Result<Outcome, BenchError> {
     let succeeded = body.get("ok")?.is_some_and(|ok| ok.as_i64_exact() == Some(1));
     if succeeded && body.get("writeErrors")?.is_none() && body.get("writeConcernError")?.is_none() {

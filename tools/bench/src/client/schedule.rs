@@ -1,10 +1,10 @@
-//! When units are to begin if the rate is given: an open loop.
+//! The schedule of an open loop: when units begin if the rate is given.
 //!
-//! The schedule goes on whatever the server does. A unit whose client was not free in time begins late, and its latency
-//! counts from when it was to begin: so a stall of one second at 1,000 units a second shows in about 1,000 latencies, not in
-//! one per client.
+//! The schedule goes on whatever the server does. A unit whose client was not free in time begins late, and
+//! its latency counts from when it was to begin: so a stall of one second at 1,000 units a second shows in
+//! about 1,000 latencies, not in one per client.
 
-use crate::random::{Generator, Random};
+use pando_measuring::random::{Generator, Random};
 use std::time::{Duration, Instant};
 
 /// How units are spread over time.

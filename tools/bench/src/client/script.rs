@@ -1,9 +1,9 @@
-//! What one client does, request by request: the script that a worker's event loop follows.
+//! The script of a client: its requests one by one, which a worker's event loop follows.
 //!
 //! # Terms
 //! - *Unit*: what the rate counts: a query, a transaction, a request of LinkBench, a batch of documents.
-//! - *Statement*: a part of a unit with a latency of its own; it has a *kind* (point, range, update …). A unit of one
-//!   statement needs no kind.
+//! - *Statement*: a part of a unit with a latency of its own; it has a *kind* (point, range, update …). A
+//!   unit of one statement needs no kind.
 //! - *Request*: one message. A statement takes several where the server answers in batches.
 //!
 //! # The conversation
@@ -14,11 +14,12 @@ use pando_document::RawDocument;
 
 /// What one client does.
 pub trait Script: Send {
-    /// Appends the next request, with this id, to `out`; appends nothing when there is nothing left to do. In the middle of
-    /// a unit there always is.
+    /// Appends the next request, with this id, to `out`; appends nothing when there is nothing left to do. In
+    /// the middle of a unit there always is.
     fn request(&mut self, request_id: i32, out: &mut Vec<u8>) -> Turn;
 
-    /// Looks at the body of the reply to the request before; `body` is a whole document by its length and its end.
+    /// Looks at the body of the reply to the request before; `body` is a whole document by its length and its
+    /// end.
     fn judge(&mut self, body: &RawDocument) -> Judgement;
 
     /// What the script counted besides, once it is over: a name, and how often.

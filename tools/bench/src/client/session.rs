@@ -2,7 +2,7 @@
 
 use super::EmbeddedSession;
 use super::reply::{Outcome, body_of_reply, outcome_of};
-use crate::address::{Address, Place, Stream};
+use crate::client::{Address, Place, Stream};
 use crate::error::BenchError;
 use pando_document::{Document, RawDocument, doc};
 use pando_wire::{FrameBuffer, MsgFlags, OpMsgWriter};
@@ -41,7 +41,7 @@ impl Session {
         let link = match address.place() {
             Place::Embedded(store) => Link::Embedded(store.session()),
             _ => {
-                let unreachable = |source| BenchError::Connect { address: address.clone(), source };
+                let unreachable = |source| BenchError::Connect { address: address.to_string(), source };
                 let stream = address.connect().map_err(unreachable)?;
                 stream.set_read_timeout(Some(HELLO_WITHIN)).map_err(unreachable)?;
                 Link::Socket(Box::new(Socket { stream, input: FrameBuffer::new() }))
@@ -58,7 +58,10 @@ impl Session {
         }
         let greeting = match session.command("admin", hello) {
             Err(BenchError::Connection(error)) if error.kind() == ErrorKind::WouldBlock => {
-                return Err(BenchError::Silent { address, seconds: HELLO_WITHIN.as_secs() });
+                return Err(BenchError::Silent {
+                    address: address.to_string(),
+                    seconds: HELLO_WITHIN.as_secs(),
+                });
             }
             greeted => greeted?,
         };
@@ -84,8 +87,8 @@ impl Session {
         })
     }
 
-    /// Sends what `append` writes, a request of this id, and gives the reply if the command succeeded. `name` is for the
-    /// message of a refusal.
+    /// Sends what `append` writes, a request of this id, and gives the reply if the command succeeded. `name`
+    /// is for the message of a refusal.
     pub fn exchange(
         &mut self,
         name: &str,
@@ -123,7 +126,8 @@ impl Session {
 }
 
 impl Socket {
-    /// Sends a request and waits for a frame. It is copied: this connection is not on the path that is measured.
+    /// Sends a request and waits for a frame. It is copied: this connection is not on the path that is
+    /// measured.
     fn exchange(&mut self, request: &[u8]) -> Result<Vec<u8>, BenchError> {
         self.stream.write_all(request).map_err(BenchError::Connection)?;
         loop {

@@ -1,11 +1,12 @@
 //! The id of a session of MongoDB's protocol, as commands carry it.
 
-use crate::random::split_mix;
 use pando_document::{Binary, Document, doc};
+use pando_measuring::random::split_mix;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// An id that no session had before, of this or another process: a server remembers the transactions of a session.
+/// An id that no session had before, of this or another process: a server remembers the transactions of a
+/// session.
 pub fn session_id() -> Document {
     static SESSIONS: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();

@@ -1,12 +1,12 @@
-//! What was counted in the measured window, by one worker or by all.
+//! The counts of the measured window, of one worker or of all.
 //!
-//! Done, missed, failed and retried are counted apart, and by kind where a workload has kinds. Only what was done has a
-//! latency. Whether a miss counts as work is the workload's to say: a point query must find its document, a LinkBench
-//! request for a deleted node is a good answer.
+//! Done, missed, failed and retried are counted apart, and by kind where a workload has kinds. Only what was
+//! done has a latency. Whether a miss counts as work is the workload's to say: a point query must find its
+//! document, a LinkBench request for a deleted node is a good answer.
 
 use super::script::{Note, Verdict};
 use super::{Statement, ThreadUsage};
-use crate::histogram::{CoarseLatencies, Latencies};
+use pando_measuring::histogram::{CoarseLatencies, Latencies};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What one client does that has a thread of its own and waits for each reply: for stores behind a driver, and for units
-//! whose next step hangs on what the last one found.
+//! The task of a client that has a thread of its own and waits for each reply: for stores behind a driver,
+//! and for units whose next step hangs on what the last one found.
 //!
 //! 1. [`Task::prepare`] chooses the next unit; its cost is the client's own and in no latency.
 //! 2. [`Task::perform`] does it, and says how it went.

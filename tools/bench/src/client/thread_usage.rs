@@ -1,6 +1,7 @@
-//! What a thread of the tool itself uses, so that the client's cost stands apart from the server's.
+//! The CPU time and context switches of a thread of this tool, so that the client's cost stands apart from
+//! the server's.
 
-use crate::counters::{CounterError, switches_of_this_thread};
+use pando_measuring::counters::{CounterError, switches_of_this_thread};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 

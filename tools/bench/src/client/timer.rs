@@ -1,5 +1,5 @@
-//! A timer of the kernel that an event loop can wait for: epoll itself counts in whole milliseconds, which is many times a
-//! query.
+//! A timer of the kernel that an event loop can wait for: epoll itself counts in whole milliseconds, which is
+//! many times a query.
 
 use crate::error::BenchError;
 use mio::unix::SourceFd;

@@ -2,19 +2,23 @@
 //!
 //! # Closed loop
 //! 1. Every client sends the first request of its first unit.
-//! 2. A reply that comes is timed and judged; its client's next request, of the same unit or the next, goes out at once.
+//! 2. A reply that comes is timed and judged; its client's next request, of the same unit or the next, goes
+//!    out at once.
 //!
 //! # Open loop
 //! 1. All clients are idle; a [`Schedule`] says when the next unit is to begin, and a [`Timer`] rings then.
-//! 2. An idle client takes each unit that is due. If none is idle, the unit waits for the first that gets free; its latency
-//!    counts from when it was due.
+//! 2. An idle client takes each unit that is due. If none is idle, the unit waits for the first that gets
+//!    free; its latency counts from when it was due.
 //!
 //! # Both
-//! - The *edges* of the run (beginning of the window, each of its seconds, its end) are noticed with the time that each
-//!   reply needs anyway: one comparison per reply. What is done within the window counts, wherever it began.
-//! - After the end nobody begins a unit any more; units under way go on to their end, or until [`GRACE`] is over.
-//! - A client whose connection breaks counts a failure and is out; its worker goes on while it has clients. A client whose
-//!   script is over is out, too; when all are, the worker is over, before the end of the window if need be.
+//! - The *edges* of the run (beginning of the window, each of its seconds, its end) are noticed with the time
+//!   that each reply needs anyway: one comparison per reply. Work that ends within the window counts,
+//!   wherever it began.
+//! - After the end nobody begins a unit any more; units under way go on to their end, or until [`GRACE`] is
+//!   over.
+//! - A client whose connection breaks counts a failure and is out; its worker goes on while it has clients. A
+//!   client whose script is over is out, too; when all are, the worker is over, before the end of the window
+//!   if need be.
 
 use super::connection::{Reply, State};
 use super::schedule::{Pace, Schedule};

@@ -1,9 +1,10 @@
 //! `pando-bench compare A B`: ratios of two sets of runs.
 
+use super::Call;
 use crate::error::BenchError;
 use crate::report::compare::compare;
 use crate::report::file::RunFile;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, Command, value_parser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,8 +20,8 @@ pub fn command() -> Command {
 }
 
 /// Runs the subcommand.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
-    let side = |name| read(&crate::cli::value::<PathBuf>(matches, name));
+pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
+    let side = |name| read(&crate::cli::value::<PathBuf>(call.matches, name));
     print!("{}", compare(&side("first")?, &side("second")?));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,15 +1,13 @@
 //! `pando-bench iibench`: its arguments.
 
-use super::phases;
-use crate::cli;
+use crate::cli::{self, choice, flag, number};
 use crate::error::BenchError;
-use crate::random::Generator;
+use crate::protocol::Job;
 use crate::workload::iibench::purchases::{Price, PrimaryKey, Shape};
 use crate::workload::iibench::queries::QueryPlan;
 use crate::workload::iibench::{COLLECTION, Iibench};
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use std::process::ExitCode;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use pando_measuring::random::Generator;
 use std::sync::Arc;
 
 /// The most bytes of a batch's texts: a message may hold 48 MB.
@@ -34,11 +32,8 @@ pub fn command() -> Command {
 }
 
 fn data_arguments() -> Vec<Arg> {
-    let number = |name, default: &'static str, range: std::ops::RangeInclusive<i64>, help| {
-        cli::option(name, "N", help).default_value(default).value_parser(value_parser!(u32).range(range))
-    };
     vec![
-        cli::option("database", "NAME", "The database").default_value("iibench"),
+        cli::database_argument("iibench"),
         cli::option("docs", "N", "Documents in all; the post had 2,000,000,000")
             .default_value("1000000")
             .value_parser(value_parser!(u64).range(1..)),
@@ -47,16 +42,12 @@ fn data_arguments() -> Vec<Arg> {
         number("char-fields", "0", 0..=100, "Texts in a document"),
         number("char-field-length", "1000", 1..=1_000_000, "Characters in a text"),
         number("percent-compressible", "90", 0..=100, "So many of a hundred of them are the same"),
-        cli::option("durability", "WHAT", "When a batch is answered: w:1, w:1 with j:true, or w:majority")
-            .default_value("w1")
-            .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
-        cli::option("id", "HOW", "The primary key: ascending, or random")
-            .default_value("ascending")
-            .value_parser(PossibleValuesParser::new(["ascending", "random"])),
-        Arg::new("independent-price")
-            .long("independent-price")
-            .action(ArgAction::SetTrue)
-            .help("Draw the price whoever the customer is; the original's is nearly the customer's number"),
+        cli::durability_argument("When a batch is answered: w:1, w:1 with j:true, or w:majority"),
+        choice("id", "HOW", ["ascending", "random"], "The primary key: ascending, or random"),
+        flag(
+            "independent-price",
+            "Draw the price whoever the customer is; the original's is nearly the customer's number",
+        ),
         number(
             "settle",
             "60",
@@ -69,27 +60,18 @@ fn data_arguments() -> Vec<Arg> {
 
 fn query_arguments() -> Vec<Arg> {
     vec![
-        cli::option("queries", "N", "Queries in an interval, by one client")
-            .default_value("0")
-            .value_parser(value_parser!(u32).range(0..=1_000_000)),
-        cli::option("query-interval", "SECONDS", "The interval")
-            .default_value("15")
-            .value_parser(value_parser!(u32).range(1..=86_400)),
-        cli::option("query-limit", "N", "Documents that a query asks for")
-            .default_value("10")
-            .value_parser(value_parser!(u32).range(1..=100_000)),
+        number("queries", "0", 0..=1_000_000, "Queries in an interval, by one client"),
+        cli::seconds("query-interval", "15", 1..=86_400, "The interval"),
+        number("query-limit", "10", 1..=100_000, "Documents that a query asks for"),
         cli::option("query-begin", "N", "Documents that must be in before the first query")
             .default_value("1000000")
             .value_parser(value_parser!(u64)),
-        Arg::new("guided-queries")
-            .long("guided-queries")
-            .action(ArgAction::SetTrue)
-            .help("Queries name their index and their order"),
+        flag("guided-queries", "Queries name their index and their order"),
     ]
 }
 
-/// Runs the subcommand.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+/// The job of the arguments, if it is possible.
+pub fn job(matches: &ArgMatches) -> Result<Job, BenchError> {
     let workload = workload(matches)?;
     if workload.queries.guided && workload.queries.per_interval > 0 && workload.indexes < 3 {
         let cause = "each of the three queries names its index: --indexes 3".to_owned();
@@ -100,17 +82,10 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
         let cause = format!("a batch would have {bytes} bytes, at most {BATCH_BYTES_MAX} go into a message");
         return Err(BenchError::Option { option: "batch", cause });
     }
-    #[cfg(feature = "mysql")]
-    if let Some(server) = cli::sql_server(matches)? {
-        let options = cli::measure_options_of_sql(matches, &server);
-        let workload = crate::workload::iibench::sql::SqlIibench::new(workload, server)?;
-        return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
-    }
-    phases::measure(&workload, &cli::measure_options(matches))
+    Ok(Job::Iibench(workload))
 }
 
-/// What the arguments say.
-pub fn workload(matches: &ArgMatches) -> Result<Iibench, BenchError> {
+fn workload(matches: &ArgMatches) -> Result<Iibench, BenchError> {
     let faithful = matches.get_flag("faithful");
     let independent = matches.get_flag("independent-price") && !faithful;
     let random = cli::value::<String>(matches, "id") == "random";
@@ -165,6 +140,6 @@ mod tests {
         assert!(iibench(&["--indexes", "4"]).is_none());
         let arguments = ["iibench", "--batch", "100000", "--char-fields", "1"];
         let matches = command().try_get_matches_from(arguments).expect("each is possible alone");
-        assert!(matches!(run(&matches), Err(BenchError::Option { option: "batch", .. })));
+        assert!(matches!(job(&matches), Err(BenchError::Option { option: "batch", .. })));
     }
 }

@@ -1,14 +1,14 @@
 //! `pando-bench kv`: its arguments.
 
-use super::phases;
-use crate::cli;
+use crate::cli::{self, choice, flag, number};
 use crate::error::BenchError;
 use crate::workload::kv::loading::{KvLoad, LoadFormat, LoadOrder};
 use crate::workload::kv::rows::Rows;
 use crate::workload::kv::{KeyValue, Preload};
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use std::process::ExitCode;
+use clap::{Arg, ArgMatches, Command};
+
+/// The most rows: a place is a u32, and one more than the last is a number, too.
+const ROWS_MAX: i64 = u32::MAX as i64 - 1;
 
 /// The subcommand's arguments.
 pub fn command() -> Command {
@@ -27,49 +27,18 @@ pub fn command() -> Command {
 }
 
 fn arguments() -> Vec<Arg> {
-    let number = |name, default: &'static str, most: i64, help| {
-        cli::option(name, "N", help).default_value(default).value_parser(value_parser!(u32).range(1..=most))
-    };
     vec![
-        cli::option("database", "NAME", "The database").default_value("kv"),
-        number("rows", "1000000", i64::from(u32::MAX) - 1, "Rows; the post had 105,000,000"),
-        number(
-            "reads",
-            "100000",
-            i64::from(u32::MAX) - 1,
-            "Rows that are read in a round; the post: 1,000,000",
-        ),
-        number("rounds", "10", 200, "How often they are read"),
-        number("id-gap", "1", 1_000_000, "Ids are multiples of this"),
-        cli::option("null-pct", "PERCENT", "So many of a hundred values are null")
-            .default_value("0")
-            .value_parser(value_parser!(u32).range(0..=100)),
-        cli::option("seed", "N", "What all chance hangs on")
-            .default_value("0")
-            .value_parser(value_parser!(u64)),
-        cli::option("load-format", "WHAT", "Make documents straight, or by lines of JSON")
-            .default_value("bson")
-            .value_parser(PossibleValuesParser::new(["bson", "json"])),
-        Arg::new("preload")
-            .long("preload")
-            .action(ArgAction::SetTrue)
-            .help("Read the whole collection before the run, so that everything is in memory"),
-        Arg::new("shuffle-load")
-            .long("shuffle-load")
-            .action(ArgAction::SetTrue)
-            .help("Load in mixed order, not by id"),
+        cli::database_argument("kv"),
+        number("rows", "1000000", 1..=ROWS_MAX, "Rows; the post had 105,000,000"),
+        number("reads", "100000", 1..=ROWS_MAX, "Rows that are read in a round; the post: 1,000,000"),
+        number("rounds", "10", 1..=200, "How often they are read"),
+        number("id-gap", "1", 1..=1_000_000, "Ids are multiples of this"),
+        number("null-pct", "0", 0..=100, "So many of a hundred values are null").value_name("PERCENT"),
+        cli::seed_argument(),
+        choice("load-format", "WHAT", ["bson", "json"], "Make documents straight, or by lines of JSON"),
+        flag("preload", "Read the whole collection before the run, so that everything is in memory"),
+        flag("shuffle-load", "Load in mixed order, not by id"),
     ]
-}
-
-/// Runs the subcommand.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
-    #[cfg(feature = "mysql")]
-    if let Some(server) = cli::sql_server(matches)? {
-        let options = cli::measure_options_of_sql(matches, &server);
-        let workload = crate::workload::kv::sql::SqlKeyValue::new(workload(matches)?, server);
-        return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
-    }
-    phases::measure(&workload(matches)?, &cli::measure_options(matches))
 }
 
 /// What the arguments say.

@@ -1,19 +1,20 @@
-//! `pando-bench linkbench`: its arguments, and LinkBench's own: `-c FILE`, `-D name=value`, `-l`, `-r`, `-csvstats FILE`,
-//! `-csvstream FILE`.
+//! `pando-bench linkbench`: its arguments, and LinkBench's own: `-c FILE`, `-D name=value`, `-l`, `-r`,
+//! `-csvstats FILE`, `-csvstream FILE`.
 
-use super::phases;
-use crate::cli::{self, LoadWhen, MeasureOptions};
+use super::Call;
+use crate::cli::{self, LoadWhen, MYSQL_SCHEME, MeasureOptions, choice, option, path};
 use crate::client::{Pace, Spacing};
 use crate::error::BenchError;
+use crate::protocol::Job;
 use crate::workload::linkbench::settings::{Properties, Settings};
 use crate::workload::linkbench::store::{CheckExtent, Transactions};
 use crate::workload::linkbench::{LinkBench, Ways};
-use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Up to so many nodes, all counts are compared after a run if nothing else is said; of more, those of so many nodes.
+/// Up to so many nodes, all counts are compared after a run if nothing else is said; of more, those of so
+/// many nodes.
 const CHECK_ALL_UP_TO: u64 = 200_000;
 const CHECK_SAMPLE: u32 = 2000;
 
@@ -36,42 +37,37 @@ pub fn command() -> Command {
 
 fn graph_arguments() -> Vec<Arg> {
     vec![
-        cli::option("database", "NAME", "The database").default_value("graph-linkbench"),
-        cli::option("nodes", "N", "Nodes, where no properties say; the post: 10,000,000 and 100,000,000")
+        cli::database_argument("graph-linkbench"),
+        option("nodes", "N", "Nodes, where no properties say; the post: 10,000,000 and 100,000,000")
             .default_value("100000")
             .value_parser(value_parser!(u64).range(1..=1 << 40)),
-        cli::option(
+        option(
             "max-degree",
             "N",
             "The most links of a node; small graphs would be absurd without. 0: no limit",
         )
         .default_value("10000")
         .value_parser(value_parser!(u64)),
-        cli::option(
+        choice(
             "txn",
             "LEVEL",
+            ["auto", "none", "session", "two-phase", "tokumx"],
             "What makes a link and its count change together: nothing; a transaction; a document that says how far a write has \
              come; TokuMX's transaction. auto: none over MongoDB's protocol, session over MySQL's",
-        )
-        .default_value("auto")
-        .value_parser(PossibleValuesParser::new(["auto", "none", "session", "two-phase", "tokumx"])),
-        cli::option("durability", "WHAT", "When a write is answered: w:1, w:1 with j:true, or w:majority")
-            .default_value("w1")
-            .value_parser(PossibleValuesParser::new(["w1", "j", "majority"])),
-        cli::option(
+        ),
+        cli::durability_argument("When a write is answered: w:1, w:1 with j:true, or w:majority"),
+        choice(
             "verify",
             "WHAT",
+            ["auto", "full", "sample", "no"],
             "Compare counts with links after a run: auto (all of a small graph), full, sample, no",
-        )
-        .default_value("auto")
-        .value_parser(PossibleValuesParser::new(["auto", "full", "sample", "no"])),
+        ),
     ]
 }
 
 fn original_arguments() -> Vec<Arg> {
-    let file = |name, help| cli::option(name, "FILE", help).value_parser(value_parser!(PathBuf));
     vec![
-        file("properties", "A properties file of LinkBench").short('c'),
+        path("properties", "FILE", "A properties file of LinkBench").short('c'),
         Arg::new("define")
             .short('D')
             .value_name("NAME=VALUE")
@@ -85,8 +81,8 @@ fn original_arguments() -> Vec<Arg> {
             .short('r')
             .action(ArgAction::SetTrue)
             .help("Only the request phase unless there is -l"),
-        file("csvstats", "Write LinkBench's csvstats of the last run here"),
-        file("csvstream", "Write its csvstream here, by interval (displayfreq) and client"),
+        path("csvstats", "FILE", "Write LinkBench's csvstats of the last run here"),
+        path("csvstream", "FILE", "Write its csvstream here, by interval (displayfreq) and client"),
     ]
 }
 
@@ -101,10 +97,11 @@ pub fn with_long_options(arguments: impl Iterator<Item = std::ffi::OsString>) ->
 }
 
 /// Runs the subcommand.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
+    let matches = call.matches;
     let (bench, options) = workload(matches)?;
     let stream = bench.stream();
-    let files = measure(bench, options, matches)?;
+    let files = call.measure(Job::LinkBench(bench), options)?;
     if let Some(last) = files.runs.last() {
         let stats = crate::workload::linkbench::columns::stats(&last.figures);
         for (name, text) in [("csvstats", stats), ("csvstream", stream.text())] {
@@ -115,26 +112,6 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
         }
     }
     Ok(files.exit_code())
-}
-
-#[cfg(feature = "mysql")]
-fn measure(
-    bench: LinkBench,
-    mut options: MeasureOptions,
-    matches: &ArgMatches,
-) -> Result<phases::Finished, BenchError> {
-    let Some(server) = cli::sql_server(matches)? else { return phases::measure_files(&bench, &options) };
-    options.server.sql = Some(server.clone());
-    phases::measure_files(&crate::sql::SqlRun::new(bench.on(server))?, &options)
-}
-
-#[cfg(not(feature = "mysql"))]
-fn measure(
-    bench: LinkBench,
-    options: MeasureOptions,
-    _matches: &ArgMatches,
-) -> Result<phases::Finished, BenchError> {
-    phases::measure_files(&bench, &options)
 }
 
 /// What the arguments and the properties say.
@@ -157,7 +134,7 @@ pub fn workload(matches: &ArgMatches) -> Result<(LinkBench, MeasureOptions), Ben
         "auto" if settings.nodes() <= CHECK_ALL_UP_TO => CheckExtent::Full,
         _ => CheckExtent::Sample { nodes: CHECK_SAMPLE, id_max: settings.end_id - 1 },
     };
-    let is_sql = cli::uri(matches).starts_with("mysql://");
+    let is_sql = cli::uri(matches).starts_with(MYSQL_SCHEME);
     let transactions = Transactions::of_name(&cli::value::<String>(matches, "txn")).unwrap_or(if is_sql {
         Transactions::Session
     } else {

@@ -1,9 +1,13 @@
 //! `pando-bench load`: loads the sysbench documents, and reports what that cost.
 
-use super::{find_server, phases};
-use crate::cli::{self, server_options};
+use super::{Call, find_server, phases};
+use crate::cli;
 use crate::error::BenchError;
-use clap::{ArgMatches, Command};
+use crate::protocol::Job;
+use crate::workload::Workload;
+use crate::workload::point::{PointQuery, Projection};
+use clap::Command;
+use pando_measuring::random::distribution::Shape;
 use std::process::ExitCode;
 
 /// The subcommand's arguments.
@@ -17,22 +21,18 @@ pub fn command() -> Command {
 }
 
 /// Runs the subcommand.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
-    #[cfg(feature = "mysql")]
-    if let Some(server) = cli::sql_server(matches)? {
-        use crate::workload::point::{PointQuery, Projection};
-        use crate::workload::sysbench::sql::{SqlWorkload, Work, Wrapping};
-        let mut options = server_options(matches);
-        options.sql = Some(server.clone());
-        let (load, shape) = (cli::sysbench::load(matches), crate::random::distribution::Shape::Uniform);
-        let point = Work::Point(PointQuery { load, shape, projection: Projection::C });
-        let workload = SqlWorkload::new(point, Wrapping::Statement, server)?;
-        let mut found = find_server(&options)?;
-        phases::load(&workload, "sysbench", &mut found, &options)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let options = server_options(matches);
+pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
+    let mut options = cli::server_options(call.matches);
+    let load = cli::sysbench::load(call.matches);
+    let point = PointQuery { load, shape: Shape::Uniform, projection: Projection::C };
+    options.foreign = call.foreign_server()?;
+    let workload: Box<dyn Workload> = match &options.foreign {
+        Some(server) => server.workload(Job::Point(point))?,
+        None => Box::new(point),
+    };
     let mut found = find_server(&options)?;
-    phases::load(&cli::sysbench::load(matches), "sysbench", &mut found, &options)?;
+    if let Some(loading) = workload.loading() {
+        phases::load(loading, "sysbench", &mut found, &options)?;
+    }
     Ok(ExitCode::SUCCESS)
 }

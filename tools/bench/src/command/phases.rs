@@ -1,37 +1,34 @@
 //! The phases of every workload: load, warm-up, run, verify, for each number of clients and each repeat.
 //!
-//! Before each run the tool measures its own ceiling with as many clients, for [`CEILING_SECONDS`]. After each run its file
-//! is written at once: what has been measured is kept if a later run fails or the tool is interrupted.
+//! Before each run the tool measures its own ceiling with as many clients, for [`CEILING_SECONDS`]. After
+//! each run its file is written at once: what has been measured is kept if a later run fails or the tool is
+//! interrupted.
 
 use super::{Found, find_server};
-use crate::address::{Address, Place};
 use crate::cli::{LoadWhen, MeasureOptions, ServerOptions};
-use crate::client::{EmbeddedStore, INTERVAL_S, Misses, NullReply, NullServer, Pace};
-use crate::counters::{FolderSize, Readahead, Sources};
+use crate::client::{Address, EmbeddedStore, Misses, Pace, Place};
 use crate::error::BenchError;
+use crate::launch::Readahead;
+use crate::protocol::Server;
 use crate::report::file::{RunFacts, RunFile};
 use crate::report::table::{Row, megabytes, render, render_kinds, render_per_second};
 use crate::report::{Figures, csv, dips, warnings};
 use crate::run::settle::{self, Settled};
 use crate::run::{self, Counting, Measured, Plan};
 use crate::target::Target;
-#[cfg(feature = "mysql")]
-use crate::why::checkpoints::SqlTeller;
-use crate::why::checkpoints::{MongoTeller, Teller, Watch, force};
+use crate::why::checkpoints::Watch;
 use crate::why::profile::Recording;
 use crate::why::sizes::Sizes;
 use crate::why::{Why, status};
 use crate::workload::Workload;
-use crate::workload::load::{Loading, TimedStep};
-use std::net::SocketAddr;
+use crate::workload::load::{LONGEST_SECONDS, Loading, load_measured};
+use pando_measuring::counters::FolderSize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// How long the tool's own ceiling is measured.
 const CEILING_SECONDS: u32 = 2;
-/// No phase that ends by itself takes longer.
-const LONGEST_SECONDS: u32 = 10_000_000;
 
 /// The runs that were made.
 #[derive(Debug, Default)]
@@ -49,13 +46,8 @@ impl Finished {
     }
 }
 
-/// Goes through all phases of a workload.
-pub fn measure(workload: &dyn Workload, options: &MeasureOptions) -> Result<ExitCode, BenchError> {
-    measure_files(workload, options).map(|finished| finished.exit_code())
-}
-
 /// Goes through all phases of a workload; gives the runs.
-pub fn measure_files(workload: &dyn Workload, options: &MeasureOptions) -> Result<Finished, BenchError> {
+pub fn measure(workload: &dyn Workload, options: &MeasureOptions) -> Result<Finished, BenchError> {
     if options.null_server {
         return measure_this_tool(workload, options);
     }
@@ -110,7 +102,7 @@ fn measure_server(workload: &dyn Workload, options: &MeasureOptions) -> Result<F
     workload.check_ability(&found.target)?;
     if options.server.force_checkpoint {
         // Better refused now than after a load.
-        forced_checkpoint(&found.target, &options.server)?;
+        forced_checkpoint(found.server.as_ref())?;
     }
     if let Some(loading) = workload.loading() {
         if should_load(loading, &found.target, options.load_when)? {
@@ -175,24 +167,24 @@ fn one_run(
     );
     let mut state = Vec::new();
     if options.server.force_checkpoint {
-        let seconds = forced_checkpoint(&found.target, &options.server)?;
+        let seconds = forced_checkpoint(found.server.as_ref())?;
         state.push(format!("a checkpoint was forced before the run ({seconds:.2} s)"));
     }
     let clients = workload.clients(&found.target, plan.clients)?;
-    let before = status_of(&found.target, &options.server);
+    let before = found.server.status();
     let recording = start_recording(found, plan, options)?;
-    let watch = checkpoint_watch(&found.target, &options.server)?;
+    let watch = checkpoint_watch(found.server.as_ref())?;
     let measured = run::run(plan, found.target.address(), clients, counting, Some(&mut found.sources))?;
     let told = watch.map(Watch::finish).unwrap_or_default();
     let profile = recording.map(Recording::finish).transpose()?;
-    let status = status::changed(&before, &status_of(&found.target, &options.server));
+    let status = status::changed(&before, &found.server.status());
     let settled = settle::settle(&mut found.sources, workload.settle_s())?;
-    let sizes = Some(sizes_of(found, &options.server));
+    let sizes = Some(sizes_of(found));
     let mut sizes_written = None;
     if options.server.force_checkpoint {
-        let seconds = forced_checkpoint(&found.target, &options.server)?;
+        let seconds = forced_checkpoint(found.server.as_ref())?;
         state.push(format!("another one was forced after it ({seconds:.2} s)"));
-        sizes_written = Some(sizes_of(found, &options.server));
+        sizes_written = Some(sizes_of(found));
     }
     let why = Why { profile, status, sizes, sizes_written };
     let facts = RunFacts {
@@ -249,51 +241,22 @@ fn start_recording(
     Recording::start(server, stacks, plan.warmup_s.saturating_add(plan.duration_s)).map(Some)
 }
 
-fn status_of(target: &Target, options: &ServerOptions) -> status::Status {
-    #[cfg(feature = "mysql")]
-    if let Some(server) = &options.sql {
-        return status::sample_sql(server);
-    }
-    let _ = options;
-    status::sample(target)
-}
-
-fn sizes_of(found: &Found, options: &ServerOptions) -> Sizes {
-    #[cfg(feature = "mysql")]
-    if let Some(server) = &options.sql {
-        return Sizes::of_sql(server, found.sources.data_folder());
-    }
-    let _ = options;
-    Sizes::of(&found.target, found.sources.data_folder())
+fn sizes_of(found: &Found) -> Sizes {
+    found.server.sizes(found.sources.data_folder())
 }
 
 /// Has the server write a checkpoint; gives how many seconds it took.
-fn forced_checkpoint(target: &Target, options: &ServerOptions) -> Result<f64, BenchError> {
-    #[cfg(feature = "mysql")]
-    if let Some(server) = &options.sql {
-        return force::of_sql(server).map(|took| took.as_secs_f64());
-    }
-    let _ = options;
-    force::of_target(target).map(|took| took.as_secs_f64())
+fn forced_checkpoint(server: &dyn Server) -> Result<f64, BenchError> {
+    server.force_checkpoint().map(|took| took.as_secs_f64())
 }
 
-/// Lets somebody ask the server for its checkpoints; nothing if it says nothing of them.
-fn checkpoint_watch(target: &Target, options: &ServerOptions) -> Result<Option<Watch>, BenchError> {
-    let teller = teller_of(target, options);
-    match teller.and_then(Watch::start) {
+/// Asks the server for its checkpoints beside the run; nothing if it does not count them.
+fn checkpoint_watch(server: &dyn Server) -> Result<Option<Watch>, BenchError> {
+    match server.teller().and_then(Watch::start) {
         // A server without this command, or a user without the right to it.
         Err(BenchError::Refused { .. }) => Ok(None),
         watch => watch,
     }
-}
-
-fn teller_of(target: &Target, options: &ServerOptions) -> Result<Box<dyn Teller>, BenchError> {
-    #[cfg(feature = "mysql")]
-    if let Some(server) = &options.sql {
-        return Ok(Box::new(SqlTeller::open(server)?));
-    }
-    let _ = options;
-    Ok(Box::new(MongoTeller::open(target)?))
 }
 
 fn in_words(pace: Pace) -> String {
@@ -327,7 +290,8 @@ fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Resul
     Ok(Finished { runs: Vec::new(), flagged })
 }
 
-/// What the null server reaches with as many clients and threads; for an engine in this process, what a store without work does.
+/// What the null server reaches with as many clients and threads; for an engine in this process, what a store
+/// without work does.
 fn ceiling(plan: Plan, workload: &dyn Workload, target: &Target) -> Result<Option<f64>, BenchError> {
     let plan = Plan { warmup_s: 0, duration_s: CEILING_SECONDS, pace: Pace::Closed, ..plan };
     let measured = if let Place::Embedded(_) = target.address().place() {
@@ -339,29 +303,16 @@ fn ceiling(plan: Plan, workload: &dyn Workload, target: &Target) -> Result<Optio
 }
 
 fn run_on_null_store(plan: Plan, workload: &dyn Workload) -> Result<Option<Measured>, BenchError> {
-    let Some(NullReply::Document(reply)) = workload.null_reply() else { return Ok(None) };
+    let Some(reply) = workload.null_reply() else { return Ok(None) };
     let target = Target::at(Address::embedded(Arc::new(EmbeddedStore::null(&reply))));
     let clients = workload.null_clients(&target, plan.clients)?;
     run::run(plan, target.address(), clients, counting_of(workload), None).map(Some)
 }
 
 fn run_on_null_server(plan: Plan, workload: &dyn Workload) -> Result<Option<Measured>, BenchError> {
-    let measure = |address: SocketAddr| {
-        let clients = workload.null_clients(&Target::at(address), plan.clients)?;
-        run::run(plan, address, clients, counting_of(workload), None).map(Some)
-    };
-    match workload.null_reply() {
-        None => Ok(None),
-        Some(NullReply::Document(reply)) => {
-            let server = NullServer::start(&reply)?;
-            measure(server.address())
-        }
-        #[cfg(feature = "mysql")]
-        Some(NullReply::Sql) => {
-            let server = crate::sql::null_server::NullSqlServer::start()?;
-            measure(server.address())
-        }
-    }
+    let Some(server) = workload.null_server()? else { return Ok(None) };
+    let clients = workload.null_clients(&Target::at(server.address()), plan.clients)?;
+    run::run(plan, server.address(), clients, counting_of(workload), None).map(Some)
 }
 
 fn counting_of(workload: &dyn Workload) -> Counting {
@@ -376,12 +327,12 @@ pub(super) fn load(
     options: &ServerOptions,
 ) -> Result<(), BenchError> {
     println!("load     {}", loading.summary());
-    let watch = checkpoint_watch(&found.target, options)?;
+    let watch = checkpoint_watch(found.server.as_ref())?;
     let (measured, steps) = load_measured(loading, &found.target, &mut found.sources)?;
     let told = watch.map(Watch::finish).unwrap_or_default();
     let steps = steps.iter().map(|step| format!("{}: {:.1} s", step.what, step.seconds));
     let lines = loading.lines(&measured).into_iter().chain(steps).collect();
-    let why = Why { sizes: Some(sizes_of(found, options)), ..Why::default() };
+    let why = Why { sizes: Some(sizes_of(found)), ..Why::default() };
     let facts = RunFacts {
         workload: format!("{workload} load"),
         summary: loading.summary(),
@@ -407,33 +358,6 @@ pub(super) fn load(
         files.into_iter().try_for_each(|csv| csv.write(&path).map(drop))?;
     }
     Ok(())
-}
-
-/// Loads: the four steps of [`crate::workload::load`].
-pub fn load_measured(
-    loading: &dyn Loading,
-    target: &Target,
-    sources: &mut Sources,
-) -> Result<(Measured, Vec<TimedStep>), BenchError> {
-    loading.prepare(target)?;
-    let clients = loading.clients(target)?;
-    let connections = loading.connections();
-    let plan = Plan {
-        clients: connections,
-        threads: connections,
-        warmup_s: 0,
-        duration_s: LONGEST_SECONDS,
-        pace: Pace::Closed,
-        interval_s: INTERVAL_S,
-    };
-    let counting = Counting { kinds: loading.kinds().len(), misses: Misses::AreFaults };
-    let measured = run::run(plan, target.address(), clients, counting, Some(sources))?;
-    if let Some(message) = measured.tally.failures.first() {
-        return Err(BenchError::Load { failed: measured.tally.failed, message: message.clone() });
-    }
-    let steps = loading.finish(target)?;
-    loading.check(target)?;
-    Ok((measured, steps))
 }
 
 /// Prints how large the data folder is.

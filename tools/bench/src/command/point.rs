@@ -1,13 +1,9 @@
 //! `pando-bench point`: its arguments.
 
-use super::phases;
 use crate::cli;
-use crate::error::BenchError;
-use crate::random::distribution::Shape;
 use crate::workload::point::{PointQuery, Projection};
-use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Command};
-use std::process::ExitCode;
+use pando_measuring::random::distribution::Shape;
 
 /// The subcommand's arguments.
 pub fn command() -> Command {
@@ -24,23 +20,12 @@ pub fn command() -> Command {
                 .default_value("uniform")
                 .value_parser(|name: &str| name.parse::<Shape>()),
         )
-        .arg(
-            cli::option("projection", "WHAT", "Ask for field c only, or for the full document")
-                .default_value("c")
-                .value_parser(PossibleValuesParser::new(["c", "full"])),
-        )
-}
-
-/// Runs the subcommand.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
-    #[cfg(feature = "mysql")]
-    if let Some(server) = cli::sql_server(matches)? {
-        use crate::workload::sysbench::sql::{SqlWorkload, Work, Wrapping};
-        let options = cli::measure_options_of_sql(matches, &server);
-        let workload = SqlWorkload::new(Work::Point(workload(matches)), Wrapping::Statement, server)?;
-        return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
-    }
-    phases::measure(&workload(matches), &cli::measure_options(matches))
+        .arg(cli::choice(
+            "projection",
+            "WHAT",
+            ["c", "full"],
+            "Ask for field c only, or for the full document",
+        ))
 }
 
 /// What the arguments say.

@@ -1,10 +1,11 @@
 //! `pando-bench report DIR`: a page of all runs of a folder, or tables for a text file.
 
+use super::Call;
 use super::compare::read;
 use crate::error::BenchError;
 use crate::report::markdown;
 use crate::report::page::render;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, Command, value_parser};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,7 +29,8 @@ pub fn command() -> Command {
 }
 
 /// Runs the subcommand.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
+    let matches = call.matches;
     let folder: PathBuf = crate::cli::value(matches, "folder");
     let beside = || if folder.is_dir() { folder.join("report.html") } else { folder.with_extension("html") };
     let path = matches.get_one::<PathBuf>("page").cloned().unwrap_or_else(beside);

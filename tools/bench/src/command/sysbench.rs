@@ -1,15 +1,14 @@
 //! `pando-bench sysbench`: its arguments.
 
-use super::phases;
-use crate::cli;
+use crate::cli::{self, choice, flag, number};
 use crate::error::BenchError;
-use crate::random::Generator;
+use crate::protocol::Job;
 use crate::workload::linkbench::store::Transactions;
 use crate::workload::sysbench::mix::Mix;
 use crate::workload::sysbench::mongo::AfterFailure;
 use crate::workload::sysbench::workload::Sysbench;
-use clap::{Arg, ArgMatches, Command, value_parser};
-use std::process::ExitCode;
+use clap::{Arg, ArgMatches, Command};
+use pando_measuring::random::Generator;
 
 /// The most statements of one kind in a transaction.
 const STATEMENTS_MAX: i64 = 10_000;
@@ -31,11 +30,7 @@ pub fn command() -> Command {
 }
 
 fn mix_arguments() -> Vec<Arg> {
-    let statements = |name, default: &'static str, help| {
-        cli::option(name, "N", help)
-            .default_value(default)
-            .value_parser(value_parser!(u32).range(0..=STATEMENTS_MAX))
-    };
+    let statements = |name, default, help| number(name, default, 0..=STATEMENTS_MAX, help);
     vec![
         statements("points", "10", "Queries by _id in a transaction"),
         statements("simple-ranges", "1", "Ranges of _id"),
@@ -45,49 +40,29 @@ fn mix_arguments() -> Vec<Arg> {
         statements("index-updates", "1", "Updates of k"),
         statements("non-index-updates", "1", "Updates of c"),
         statements("delete-inserts", "1", "Deletes, each with an insert of the same _id"),
-        cli::option("range-size", "N", "Documents in a range")
-            .default_value("100")
-            .value_parser(value_parser!(u32).range(1..=10_000_000)),
-        cli::option(
+        number("range-size", "100", 1..=10_000_000, "Documents in a range"),
+        choice(
             "txn",
             "LEVEL",
+            ["none", "session", "tokumx"],
             "What makes a transaction's statements one: nothing; a transaction of a session, or BEGIN and COMMIT over MySQL's protocol; \
              TokuMX's transaction",
-        )
-        .default_value("none")
-        .value_parser(clap::builder::PossibleValuesParser::new(["none", "session", "tokumx"])),
-        Arg::new("read-only")
-            .long("read-only")
-            .action(clap::ArgAction::SetTrue)
-            .help("No updates, deletes and inserts, whatever their numbers"),
+        ),
+        flag("read-only", "No updates, deletes and inserts, whatever their numbers"),
     ]
 }
 
-/// Runs the subcommand.
-pub fn run(matches: &ArgMatches) -> Result<ExitCode, BenchError> {
+/// The job of the arguments, if it is possible.
+pub fn job(matches: &ArgMatches) -> Result<Job, BenchError> {
     let workload = workload(matches);
     if workload.mix.statements() == 0 {
         let cause = "a transaction needs a statement".to_owned();
         return Err(BenchError::Option { option: "points", cause });
     }
-    #[cfg(feature = "mysql")]
-    if let Some(server) = cli::sql_server(matches)? {
-        if workload.transactions == Transactions::TokuMx {
-            let cause = "MySQL's protocol has none and session".to_owned();
-            return Err(BenchError::Option { option: "txn", cause });
-        }
-        let wrapped = workload.transactions == Transactions::Session;
-        use crate::workload::sysbench::sql::{SqlWorkload, Work, Wrapping};
-        let options = cli::measure_options_of_sql(matches, &server);
-        let wrapping = if wrapped { Wrapping::Transaction } else { Wrapping::Statement };
-        let workload = SqlWorkload::new(Work::Mix(workload), wrapping, server)?;
-        return phases::measure(&crate::sql::SqlRun::new(workload)?, &options);
-    }
-    phases::measure(&workload, &cli::measure_options(matches))
+    Ok(Job::Sysbench(workload))
 }
 
-/// What the arguments say.
-pub fn workload(matches: &ArgMatches) -> Sysbench {
+fn workload(matches: &ArgMatches) -> Sysbench {
     let number = |name| cli::value::<u32>(matches, name);
     let faithful = matches.get_flag("faithful");
     let writes = |name| if matches.get_flag("read-only") { 0 } else { number(name) };

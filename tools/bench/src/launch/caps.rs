@@ -1,4 +1,4 @@
-//! How much memory and disk a started server may have, as it is written on the command line.
+//! The caps of a started server: memory and disk, as they are written on the command line.
 
 use std::str::FromStr;
 
@@ -53,7 +53,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 impl FromStr for IoCap {
     type Err = String;
 
-    /// Limits with `|` between: `200riops`, `200wiops`, `200iops` (both), `20MBps` (both), `20MBrps`, `20MBwps`.
+    /// Limits with `|` between: `200riops`, `200wiops`, `200iops` (both), `20MBps` (both), `20MBrps`,
+    /// `20MBwps`.
     fn from_str(text: &str) -> Result<IoCap, String> {
         let mut cap = IoCap::default();
         for part in text.split(['|', ',']) {

@@ -1,14 +1,14 @@
 //! A control group for a started server, version 2 or 1, with its caps; it is removed afterwards.
 //!
 //! - Version 2 where its root has the controllers that are needed: `memory.max`, `memory.swap.max`, `io.max`.
-//! - Else version 1: `memory.limit_in_bytes`, `blkio.throttle.*`. There, buffered writes are not throttled (they are written back
-//!   by the kernel, in the root group); reads and direct writes are.
+//! - Else version 1: `memory.limit_in_bytes`, `blkio.throttle.*`. There, buffered writes are not throttled
+//!   (they are written back by the kernel, in the root group); reads and direct writes are.
 //! - Where the user may not, the message says what to run instead.
 
 use super::Caps;
-use crate::counters::Device;
 use crate::error::BenchError;
 use crate::interrupt::{self, Undo};
+use pando_measuring::counters::Device;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Words in braces that commands of servers may have: `{port}`, `{data}`, `{cache_mb}`, `{cache_gb}`, `{cache_bytes}`.
+//! Words in braces that commands of servers may have: `{port}`, `{data}`, `{cache_mb}`, `{cache_gb}`,
+//! `{cache_bytes}`.
 
 use crate::error::BenchError;
 use std::collections::BTreeMap;
@@ -32,7 +33,8 @@ impl Words {
             .with("cache_gb", format!("{gigabytes:.3}"))
     }
 
-    /// The text with its words replaced. A word that is not known is refused: a typing error would reach the server as it stands.
+    /// The text with its words replaced. A word that is not known is refused: a typing error would reach the
+    /// server as it stands.
     pub fn fill(&self, option: &'static str, text: &str) -> Result<String, BenchError> {
         let mut filled = String::new();
         let mut rest = text;

@@ -1,13 +1,15 @@
 //! Two sets of runs beside each other: ratios with their spread.
 //!
 //! 1. Runs are put together that did the same: workload, clients, rate, and parameters.
-//! 2. Of each figure there is the median of each side, the ratio of the medians (second by first), and how far that ratio
-//!    could be off: the lowest of the second by the highest of the first, and the other way round.
-//! 3. A ratio whose spread has 1 in it is no difference that these runs could show; a single run has no spread, and says so.
+//! 2. Of each figure there is the median of each side, the ratio of the medians (second by first), and how
+//!    far that ratio could be off: the lowest of the second by the highest of the first, and the other way
+//!    round.
+//! 3. A ratio whose spread has 1 in it is no difference that these runs could show; a single run has no
+//!    spread, and says so.
 
 use super::Figures;
 use super::file::RunFile;
-use super::table::aligned;
+use pando_measuring::table::aligned;
 use std::collections::BTreeMap;
 
 /// A figure that is compared.

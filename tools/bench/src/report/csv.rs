@@ -1,5 +1,5 @@
-//! Files in columns: those of the original tools, so that whatever read theirs reads ours, and for every run its seconds and its
-//! intervals.
+//! Files in columns: those of the original tools, so that whatever read theirs reads ours, and for every run
+//! its seconds and its intervals.
 
 use super::Figures;
 use super::file::write_whole;
@@ -26,7 +26,8 @@ impl CsvFile {
     }
 }
 
-/// The columns of a load, as sysbench-mongodb has them; the latency, which it names and never writes, is a batch's mean in ms.
+/// The columns of a load, as sysbench-mongodb has them; the latency, which it names and never writes, is a
+/// batch's mean in ms.
 pub fn of_load(figures: &Figures) -> CsvFile {
     let mut text = format!("tot_inserts\telap_secs\tcum_ips\tint_ips\tint_lat\t{}", heading(figures));
     for interval in intervals(figures) {

@@ -1,9 +1,10 @@
 //! Checkpoint dips: runs of seconds in which far less is done than around them.
 //!
-//! A second is in a dip if its operations are below 0.7 of the median of the two periods around it. Dips are what a server that
-//! stops for its checkpoints shows. Whether they are its checkpoints' it says itself where it counts them ([`Figures::checkpoints`]): a dip
-//! is beside one that was under way during it or in the second before. The period is that of these checkpoints; else the highest peak of the
-//! seconds' autocorrelation, after their trend is taken away; where there is none, two minutes are around.
+//! A second is in a dip if its operations are below 0.7 of the median of the two periods around it. Dips are
+//! what a server that stops for its checkpoints shows. Whether they are its checkpoints' it says itself where
+//! it counts them ([`Figures::checkpoints`]): a dip is beside one that was under way during it or in the
+//! second before. The period is that of these checkpoints; else the highest peak of the seconds'
+//! autocorrelation, after their trend is taken away; where there is none, two minutes are around.
 //!
 //! The last second of a run that ended by itself is shorter than the others, and is left out.
 
@@ -18,7 +19,8 @@ const AROUND: usize = 60;
 const PERIOD_MIN: usize = 3;
 /// A period is believed that fits so often into the run.
 const PERIODS_MIN: usize = 3;
-/// A peak of the autocorrelation below this is chance, as is one within three deviations of what white noise has.
+/// A peak of the autocorrelation below this is chance, as is one within three deviations of what white noise
+/// has.
 const PEAK_MIN: f64 = 0.3;
 /// The first peak that has this share of the highest is the period; the others are its multiples.
 const PEAK_SHARE: f64 = 0.8;
@@ -52,7 +54,8 @@ pub struct Steadiness {
     pub period_s: Option<usize>,
     /// The server's checkpoints, if it says when it writes them.
     pub checkpoints: Option<Checkpoints>,
-    /// The deviation of intervals of ten seconds by their mean, and the rates below which one and five of a hundred of them are.
+    /// The deviation of intervals of ten seconds by their mean, and the rates below which one and five of a
+    /// hundred of them are.
     pub intervals: Option<IntervalSpread>,
 }
 
@@ -157,7 +160,8 @@ fn of_seconds(operations: &[f64], checkpoints: Option<&[Checkpoint]>) -> Steadin
 }
 
 impl Dip {
-    /// Whether a checkpoint was under way in it, or ended in the second before: what it filled, queues and caches, is felt a while.
+    /// Whether a checkpoint was under way in it, or ended in the second before: what it filled, queues and
+    /// caches, is felt a while.
     fn is_beside(&self, checkpoint: &Checkpoint) -> bool {
         (self.from_s.saturating_sub(1)..self.from_s + self.seconds).any(|second| checkpoint.is_in(second))
     }
@@ -287,7 +291,8 @@ mod tests {
     #[test]
     fn the_period_is_that_of_the_dips_whatever_the_trend_and_the_noise() {
         // A rate that falls by half, noise of 5 %, and a dip every 17 seconds.
-        let mut noise = crate::random::Random::for_client(crate::random::Generator::Xoshiro, 7, 0);
+        let mut noise =
+            pando_measuring::random::Random::for_client(pando_measuring::random::Generator::Xoshiro, 7, 0);
         let series = (0..200_u64).map(|second| {
             let trend = 10_000.0 * (1.0 - second as f64 / 400.0);
             let dip = if second % 17 < 2 { 0.3 } else { 1.0 };
@@ -298,7 +303,8 @@ mod tests {
 
     #[test]
     fn noise_and_a_single_stop_have_no_period() {
-        let mut noise = crate::random::Random::for_client(crate::random::Generator::Xoshiro, 7, 0);
+        let mut noise =
+            pando_measuring::random::Random::for_client(pando_measuring::random::Generator::Xoshiro, 7, 0);
         assert_eq!(found((0..200).map(|_| 1000 + u64::from(noise.below(200)))).period_s, None);
         assert_eq!(found((0..100).map(|second| if second == 50 { 0 } else { 1000 })).period_s, None);
         assert_eq!(found([1, 2].into_iter()).period_s, None);
@@ -337,7 +343,8 @@ mod tests {
         assert_eq!(of_seconds(&[1.0], None).line(), None);
     }
 
-    /// A server that does a third while it writes a checkpoint: from 20 s on every 30 s, 4 s long; one stop is somebody else's.
+    /// A server that does a third while it writes a checkpoint: from 20 s on every 30 s, 4 s long; one stop
+    /// is somebody else's.
     fn with_checkpoints() -> (Vec<f64>, Vec<Checkpoint>) {
         let operations = (0..180).map(|second| match (second % 30, second) {
             (20..24, _) => 300.0,
@@ -368,7 +375,8 @@ mod tests {
 
     #[test]
     fn the_median_is_of_the_two_periods_around_whoever_tells_the_period() {
-        // Half the rate for 20 s. With a period of 5 s known, the median follows it, and only its edges are dips.
+        // Half the rate for 20 s. With a period of 5 s known, the median follows it, and only its edges are
+        // dips.
         let operations: Vec<f64> =
             (0..200).map(|second| if (80..100).contains(&second) { 500.0 } else { 1000.0 }).collect();
         let checkpoints: Vec<Checkpoint> = (1..40)

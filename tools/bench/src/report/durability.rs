@@ -1,4 +1,4 @@
-//! What an acknowledged write means, in words: figures of servers that promise different things are not comparable.
+//! The meaning of an acknowledged write, in words: figures of servers with different promises do not compare.
 //!
 //! 1. What the user says of the server (label `durability`) counts first.
 //! 2. Else the workload's own `durability`, read with what the server is known to do about it.

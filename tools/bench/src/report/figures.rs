@@ -1,11 +1,12 @@
-//! Every number of a run. An operation is a query, a transaction, a request; in a load or an insert workload a document.
+//! Every number of a run. An operation is a query, a transaction, a request; in a load or an insert workload
+//! a document.
 
 use super::intervals::IntervalFigures;
 use crate::client::{INTERVAL_S, KindTally, Second, ThreadUsage};
-use crate::counters::{Pressure, Shares, Usage};
-use crate::histogram::Latencies;
 use crate::run::Measured;
 use crate::why::checkpoints::{Checkpoint, Watched};
+use pando_measuring::counters::{Pressure, Shares, Usage};
+use pando_measuring::histogram::Latencies;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,7 @@ pub struct Figures {
     #[serde(default)]
     pub per_second: Costs,
     /// How the time of all cores was used.
-    pub machine: Option<MachineShares>,
+    pub machine: Option<Shares>,
     /// Share (0..=1) of the window in which somebody on the machine waited for a core, a device, memory.
     pub pressure: Option<PressureShares>,
     /// Where the disk columns come from.
@@ -63,7 +64,8 @@ pub struct Figures {
     /// Each interval of the window.
     #[serde(default)]
     pub intervals: Vec<IntervalFigures>,
-    /// The checkpoints of the server that were under way in the window, as it says itself; nothing if it does not.
+    /// The checkpoints of the server that were under way in the window, as it says itself; nothing if it does
+    /// not.
     #[serde(default)]
     pub checkpoints: Option<Vec<Checkpoint>>,
     /// How often each latency of a unit occurred: pairs of microseconds, to two digits, and a count.
@@ -73,14 +75,23 @@ pub struct Figures {
 /// Latencies in microseconds.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LatencyFigures {
+    /// The mean.
     pub mean: f64,
+    /// A quarter took at most so long.
     pub p25: f64,
+    /// The median.
     pub p50: f64,
+    /// Three quarters took at most so long.
     pub p75: f64,
+    /// Nine of ten took at most so long.
     pub p90: f64,
+    /// 95 of a hundred took at most so long.
     pub p95: f64,
+    /// 99 of a hundred took at most so long.
     pub p99: f64,
+    /// 999 of a thousand took at most so long.
     pub p999: f64,
+    /// The longest.
     pub max: f64,
 }
 
@@ -132,19 +143,14 @@ pub struct Costs {
     pub server_major_faults: Option<f64>,
 }
 
-/// Shares (0..=1) of the time of all cores.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub struct MachineShares {
-    pub idle: f64,
-    pub user: f64,
-    pub system: f64,
-}
-
 /// Shares (0..=1) of the window in which somebody waited.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct PressureShares {
+    /// For a core.
     pub cpu: Option<f64>,
+    /// For a device.
     pub io: Option<f64>,
+    /// For memory.
     pub memory: Option<f64>,
 }
 
@@ -239,7 +245,7 @@ impl Figures {
             notes: tally.notes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
             per_operation: Costs::by(measured, operations as f64),
             per_second: Costs::by(measured, seconds),
-            machine: usage.map(|usage| MachineShares::of(usage.machine)),
+            machine: usage.map(|usage| usage.machine),
             pressure: usage.map(|usage| PressureShares::of(usage.pressure, usage.seconds)),
             disk_source: usage.and_then(|usage| Some(usage.disk.as_ref()?.source.clone())),
             client_threads_busy: tally.threads.iter().map(|thread| thread.cpu_us / 1e6 / seconds).collect(),
@@ -277,12 +283,6 @@ impl Figures {
     }
 }
 
-impl MachineShares {
-    fn of(shares: Shares) -> MachineShares {
-        MachineShares { idle: shares.idle, user: shares.user, system: shares.system }
-    }
-}
-
 impl PressureShares {
     fn of(pressure: Pressure, seconds: f64) -> PressureShares {
         let share = |us: Option<u64>| us.map(|us| us as f64 / 1e6 / seconds);
@@ -313,7 +313,7 @@ fn timeline(seconds: &[Second], usages: &[Usage]) -> Vec<TimelineSecond> {
             disk_writes: disk.and_then(|disk| disk.writes),
             read_bytes: disk.map(|disk| disk.read_bytes),
             written_bytes: disk.map(|disk| disk.written_bytes),
-            server_cpu_us: server.map(crate::counters::ServerUsage::cpu_us),
+            server_cpu_us: server.map(pando_measuring::counters::ServerUsage::cpu_us),
             server_switches: server.map(|server| server.switches),
             server_resident_bytes: server.map(|server| server.resident_bytes),
             ..TimelineSecond::default()
@@ -353,12 +353,12 @@ impl Costs {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::client::UnitEnd;
     use crate::client::{Misses, Pace, Tally, Verdict};
-    use crate::counters::{DiskCounts, DiskUsage, ServerUsage};
     use crate::run::Plan;
+    use pando_measuring::counters::{DiskCounts, DiskUsage, ServerUsage};
 
     /// A run of one client that counted this, over 2 seconds.
     pub fn measured(tally: Tally, usage: Option<Usage>) -> Measured {

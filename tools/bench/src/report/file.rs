@@ -1,16 +1,15 @@
-//! One JSON document per run, with all that is needed to repeat it and to believe it.
+//! The file of a run: one JSON document with all that is needed to repeat the run and to judge it.
 
+use super::Finding;
 use super::{Figures, durability, warnings};
 use crate::client::{Misses, Pace};
-use crate::counters::{Facts, FolderSize, ProcessId};
 use crate::error::BenchError;
 use crate::run::Plan;
-use crate::suite::kept::runs_in;
 use crate::target::ServerFacts;
 use crate::target::uri::without_login;
 use crate::why::Why;
 use crate::why::profile::flame_graph_path;
-use crate::workload::Finding;
+use pando_measuring::counters::{Facts, FolderSize, ProcessId};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -258,8 +257,23 @@ impl Circumstances {
     }
 }
 
+/// What a suite keeps of its progress, in the folder of its results.
+pub fn suite_file(folder: &Path) -> PathBuf {
+    folder.join("suite.json")
+}
+
+/// The folder in which a suite puts whole results.
+pub fn results_in(folder: &Path) -> PathBuf {
+    folder.join("results")
+}
+
+/// The folder that has the files of runs: of a suite's folder a folder in it, else the folder itself.
+pub fn runs_in(folder: &Path) -> PathBuf {
+    if suite_file(folder).exists() { results_in(folder) } else { folder.to_owned() }
+}
+
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::super::figures::tests::{measured, tally};
     use super::*;
 

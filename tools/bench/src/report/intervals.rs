@@ -1,10 +1,11 @@
-//! A run by intervals of some seconds, as the original tools report it: rates, percentiles, costs, the size of the data, and seconds
-//! with a checkpoint. [`heading`] and [`cells`] are the columns that no original has; every file by intervals ends with them.
+//! A run by intervals of some seconds, as the original tools report it: rates, percentiles, costs, the size
+//! of the data, and seconds with a checkpoint. [`heading`] and [`cells`] are the columns that no original
+//! has; every file by intervals ends with them.
 
 use super::Figures;
 use super::figures::TimelineSecond;
 use crate::client::IntervalTally;
-use crate::histogram::CoarseLatencies;
+use pando_measuring::histogram::CoarseLatencies;
 use std::fmt::Write as _;
 
 /// What an interval has that is not in its seconds.
@@ -23,10 +24,15 @@ pub struct IntervalFigures {
 pub struct Percentiles {
     /// How many there were.
     pub count: u64,
+    /// The median.
     pub p50: f64,
+    /// 95 of a hundred took at most so long.
     pub p95: f64,
+    /// 99 of a hundred took at most so long.
     pub p99: f64,
+    /// 999 of a thousand took at most so long.
     pub p999: f64,
+    /// The longest.
     pub max: f64,
 }
 
@@ -107,7 +113,8 @@ impl Interval {
     }
 }
 
-/// A run by its intervals; the last one may be shorter, and its last second, too, of a run that ended by itself.
+/// A run by its intervals; the last one may be shorter, and its last second, too, of a run that ended by
+/// itself.
 pub fn intervals(figures: &Figures) -> Vec<Interval> {
     let mut intervals = of_timeline(&figures.timeline, figures.seconds, figures.interval_s);
     for (interval, own) in intervals.iter_mut().zip(&figures.intervals) {
@@ -158,8 +165,9 @@ fn sum(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.flatten().fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
 }
 
-/// The names of the columns that end each line: percentiles of units in ms, of each kind with its number, then costs by operation,
-/// gigabytes of the data folder, seconds with a checkpoint, and megabytes that the server is behind.
+/// The names of the columns that end each line: percentiles of units in ms, of each kind with its number,
+/// then costs by operation, gigabytes of the data folder, seconds with a checkpoint, and megabytes that the
+/// server is behind.
 pub fn heading(figures: &Figures) -> String {
     let mut text = "int_p50\tint_p95\tint_p99\tint_p999\tint_max".to_owned();
     for kind in &figures.kinds {

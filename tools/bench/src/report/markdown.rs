@@ -1,12 +1,12 @@
-//! The runs of a folder as tables for a text file: a row per run of the suite, a column per server, and what the posts concluded with
-//! what is found of it here.
+//! The runs of a folder as tables for a text file: a row per run of the suite, a column per server, and what
+//! the posts concluded with what is found of it here.
 
-use super::chart::number;
-use super::directions::DIRECTIONS;
 use super::file::RunFile;
 use super::page::{median_rate, plain_server_name};
-use super::posts::POSTS;
+use super::posts::posts;
 use super::warnings::CEILING_SHARE_MAX;
+use pando_measuring::number::number;
+use pando_measuring::table;
 use std::fmt::Write as _;
 
 /// A table: its heading, and a cell of it.
@@ -33,7 +33,7 @@ pub fn render(files: &[RunFile]) -> String {
     let servers = in_order(files.iter().map(plain_server_name));
     let rows = in_order(files.iter().map(row_name));
     for (heading, cell) in TABLES {
-        let cells: Vec<Vec<String>> = rows
+        let lines: Vec<Vec<String>> = rows
             .iter()
             .map(|row| {
                 let of = |server: &String| -> Vec<&RunFile> {
@@ -41,21 +41,15 @@ pub fn render(files: &[RunFile]) -> String {
                         |file: &&RunFile| row_name(file) == *row && plain_server_name(file) == *server;
                     files.iter().filter(is_it).collect()
                 };
-                servers.iter().map(|server| cell(&of(server))).collect()
+                std::iter::once(row.clone()).chain(servers.iter().map(|server| cell(&of(server)))).collect()
             })
             .collect();
-        if cells.iter().flatten().all(|cell| cell == "-") {
+        if lines.iter().flat_map(|line| &line[1..]).all(|cell| cell == "-") {
             continue;
         }
-        let _ = writeln!(
-            text,
-            "\n| {heading} | {} |\n|---|{}",
-            servers.join(" | "),
-            "---|".repeat(servers.len())
-        );
-        for (row, cells) in rows.iter().zip(cells) {
-            let _ = writeln!(text, "| {row} | {} |", cells.join(" | "));
-        }
+        let headings: Vec<&str> =
+            std::iter::once(heading).chain(servers.iter().map(String::as_str)).collect();
+        let _ = write!(text, "\n{}", table::markdown(&headings, &lines));
     }
     text + &conclusions(files) + &doubts(files)
 }
@@ -134,21 +128,17 @@ fn median(files: &[&RunFile], figure: impl Fn(&RunFile) -> Option<f64>) -> Strin
 fn conclusions(files: &[RunFile]) -> String {
     let all: Vec<&RunFile> = files.iter().collect();
     let mut rows = String::new();
-    for direction in &DIRECTIONS {
-        let Some(judged) = direction.judge(&all) else { continue };
-        let _ = writeln!(
-            rows,
-            "| {} | {} | {} | {} |",
-            direction.post,
-            direction.says,
-            judged.figures,
-            judged.verdict()
-        );
+    for (post, verdict) in
+        posts().iter().flat_map(|post| post.verdicts.iter().map(move |verdict| (post, verdict)))
+    {
+        let Some(judged) = verdict.judge(post, &all) else { continue };
+        let (says, figures, holds) = (&verdict.says, &judged.figures, judged.verdict());
+        let _ = writeln!(rows, "| {} | {says} | {figures} | {holds} |", post.letter);
     }
     if rows.is_empty() {
         return rows;
     }
-    let titles = POSTS.iter().map(|post| format!("{}: {}", post.letter, post.title)).collect::<Vec<_>>();
+    let titles = posts().iter().map(|post| format!("{}: {}", post.letter, post.title)).collect::<Vec<_>>();
     format!("\n{}.\n\n| post | says | here | direction |\n|---|---|---|---|\n{rows}", titles.join("; "))
 }
 
@@ -168,7 +158,7 @@ fn doubts(files: &[RunFile]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::directions::tests::run;
+    use super::super::verdicts::tests::run;
     use super::*;
 
     #[test]

@@ -1,22 +1,24 @@
-//! The report of a folder of runs: one HTML page with nothing from outside, for screens light and dark, phones and paper.
+//! The report of a folder of runs: one HTML page with nothing from outside, for screens light and dark,
+//! phones and paper.
 //!
 //! 1. The machine, and what makes figures of this page not comparable ([`caveats`]).
-//! 2. For each workload: the post's tables with ours beside them ([`posts`]), rates by clients, the engine by cache matrix
-//!    ([`matrix`]), all figures, I/O per operation, throughput over time with dips marked, latencies, and why ([`why`]).
-//! 3. What makes figures doubtful stands with the run that it is about.
+//! 2. For each workload: the post's tables with ours beside them ([`posts`]), rates by clients, the engine by
+//!    cache matrix ([`matrix`]), all figures, I/O per operation, throughput over time with dips marked,
+//!    latencies, and why ([`why`]).
+//! 3. Doubts about a figure stand with its run.
 
-use super::chart::{self, Axis, Chart, Line, Mark, MarkKind, escape, number};
 use super::dips::{Steadiness, steadiness};
 use super::file::RunFile;
-use super::table::{percent, system_us, waiting};
-use super::warnings::CEILING_SHARE_MAX;
+use super::table::{COLUMNS, Column, PER_SECOND, Row};
+use pando_measuring::chart::{Axis, Chart, Line, Mark, MarkKind, escape};
+use pando_measuring::number::number;
+use pando_measuring::table;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 mod caveats;
 mod matrix;
 mod posts;
-mod table;
 mod why;
 
 const STYLE: &str = include_str!("page.css");
@@ -47,7 +49,8 @@ pub fn plain_server_name(file: &RunFile) -> String {
     format!("{version} at {}", file.server_address)
 }
 
-/// The same, and its cache where that is known, and which run of the suite it was where a workload has several.
+/// The same, and its cache where that is known, and which run of the suite it was where a workload has
+/// several.
 fn server_name(file: &RunFile) -> String {
     let cache = file.labels.get("cache").map(String::as_str);
     let parts =
@@ -64,7 +67,7 @@ fn run_label(file: &RunFile) -> Option<&str> {
 pub fn median_rate(files: &[&RunFile]) -> String {
     let mut rates: Vec<f64> = files.iter().map(|file| file.figures.rate).collect();
     rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).map_or("-".to_owned(), |rate| chart::number(*rate))
+    rates.get(rates.len() / 2).map_or("-".to_owned(), |rate| number(*rate))
 }
 
 fn environment(files: &[RunFile]) -> String {
@@ -161,28 +164,18 @@ fn rates(files: &[&RunFile]) -> String {
     }
 }
 
-/// A column of the table of all figures.
-type Column = (&'static str, fn(&RunFile) -> String);
+/// A column that only the page has.
+type PageColumn = (&'static str, fn(&RunFile) -> String);
 
-const FIGURES: [Column; 22] = [
+/// Those before the columns of the terminal's table.
+const BEFORE: [PageColumn; 3] = [
     ("server", server_name),
-    ("clients", |file| file.plan.clients.to_string()),
     ("loop", |file| file.plan.rate.map_or_else(|| "closed".to_owned(), |rate| format!("open, {rate}/s"))),
-    ("state", |file| state(file)),
-    ("ops/s", |file| format!("{:.0}", file.figures.rate)),
-    ("of ceiling", of_ceiling),
-    ("p50 us", |file| number(file.figures.latency_us.p50)),
-    ("p99 us", |file| number(file.figures.latency_us.p99)),
-    ("p999 us", |file| number(file.figures.latency_us.p999)),
-    ("max us", |file| number(file.figures.latency_us.max)),
-    ("disk r/op", |file| table::optional(file.figures.per_operation.disk_reads)),
-    ("rKB/op", |file| table::optional(file.figures.per_operation.read_kb)),
-    ("wKB/op", |file| table::optional(file.figures.per_operation.written_kb)),
-    ("cs/op", |file| table::optional(file.figures.per_operation.machine_switches)),
-    ("server us/op", |file| table::optional(file.figures.per_operation.server_cpu_us)),
-    ("client us/op", |file| table::optional(file.figures.per_operation.client_cpu_us)),
-    ("idle %", |file| table::short(file.figures.machine.map(|shares| shares.idle * 100.0))),
-    ("RSS MB", |file| megabytes(file.figures.server_resident_bytes)),
+    ("state", state),
+];
+
+/// Those behind them.
+const BEHIND: [PageColumn; 4] = [
     ("data MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.data))),
     ("indexes MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.indexes))),
     ("log MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.log))),
@@ -190,47 +183,36 @@ const FIGURES: [Column; 22] = [
 ];
 
 fn all_figures(files: &[&RunFile]) -> String {
-    let rows: Vec<Vec<String>> =
-        files.iter().map(|file| FIGURES.iter().map(|(_, cell)| cell(file)).collect()).collect();
-    format!("<h3>All figures</h3>{}", table::render(&FIGURES.map(|(heading, _)| heading), &rows))
+    format!("<h3>All figures</h3>{}", figures_table(&BEFORE, &COLUMNS, &BEHIND, files))
 }
-
-const PER_SECOND: [Column; 14] = [
-    ("server", server_name),
-    ("clients", |file| file.plan.clients.to_string()),
-    ("disk r/s", |file| table::short(file.figures.per_second.disk_reads)),
-    ("disk w/s", |file| table::short(file.figures.per_second.disk_writes)),
-    ("rKB/s", |file| table::short(file.figures.per_second.read_kb)),
-    ("wKB/s", |file| table::short(file.figures.per_second.written_kb)),
-    ("cs/s", |file| table::short(file.figures.per_second.machine_switches)),
-    ("server user %", |file| percent(file.figures.per_second.server_user_us)),
-    ("server system %", |file| percent(system_us(&file.figures.per_second))),
-    ("client %", |file| percent(file.figures.per_second.client_cpu_us)),
-    ("major faults/s", |file| table::short(file.figures.per_second.server_major_faults)),
-    ("waiting for CPU %", |file| waiting(&file.figures, |share| share.cpu)),
-    ("for disk %", |file| waiting(&file.figures, |share| share.io)),
-    ("for memory %", |file| waiting(&file.figures, |share| share.memory)),
-];
 
 /// The same costs by second; CPU in percent of a core.
 fn per_second(files: &[&RunFile]) -> String {
-    let rows: Vec<Vec<String>> =
-        files.iter().map(|file| PER_SECOND.iter().map(|(_, cell)| cell(file)).collect()).collect();
-    format!("<h3>Per second</h3>{}", table::render(&PER_SECOND.map(|(heading, _)| heading), &rows))
+    format!("<h3>Per second</h3>{}", figures_table(&BEFORE[..1], &PER_SECOND, &[], files))
+}
+
+/// The columns of the terminal between those of the page.
+fn figures_table(
+    before: &[PageColumn],
+    columns: &[Column],
+    behind: &[PageColumn],
+    files: &[&RunFile],
+) -> String {
+    let own = |columns: &[PageColumn]| columns.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
+    let headings = [own(before), columns.iter().map(Column::name).collect(), own(behind)].concat();
+    let row = |file: &&RunFile| {
+        let run = Row { clients: file.plan.clients, figures: &file.figures, ceiling: file.ceiling };
+        let before = before.iter().map(|(_, cell)| cell(file));
+        let behind = behind.iter().map(|(_, cell)| cell(file));
+        before.chain(columns.iter().map(|column| (column.cell)(&run))).chain(behind).collect()
+    };
+    table::html(&headings, &files.iter().map(row).collect::<Vec<Vec<String>>>())
 }
 
 /// The first word of what the suite says: fresh, cold, warm.
 fn state(file: &RunFile) -> String {
     let state = file.labels.get("state").map_or("-", String::as_str);
     state.split(':').next().unwrap_or(state).to_owned()
-}
-
-/// The share of the tool's own ceiling; a rate above half of it says more about the tool.
-fn of_ceiling(file: &RunFile) -> String {
-    let Some(ceiling) = file.ceiling.filter(|ceiling| *ceiling > 0.0) else { return "-".to_owned() };
-    let share = file.figures.rate / ceiling;
-    let flag = if share > CEILING_SHARE_MAX { " (!)" } else { "" };
-    format!("{:.0} % of {}{flag}", share * 100.0, number(ceiling))
 }
 
 fn megabytes(bytes: Option<u64>) -> String {
@@ -254,7 +236,7 @@ fn throughput(files: &[&RunFile]) -> String {
             title: format!("{} per second over time, {}", file.operations, run_name(file)),
             x_name: "seconds",
             x_axis: Axis::Linear,
-            lines: vec![Line { name: file.operations.clone(), points: operations }],
+            lines: vec![Line::new(file.operations.clone(), operations)],
             marks: marks(&found, file),
         };
         let _ = write!(
@@ -324,7 +306,7 @@ fn latencies(files: &[&RunFile]) -> String {
                 (*us, so_far as f64 * 100.0 / all.max(1) as f64)
             })
             .collect();
-        Line { name: run_name(file), points }
+        Line::new(run_name(file), points)
     };
     let lines: Vec<Line> = files.iter().map(line).collect();
     let title = "percent of units that took at most so long".to_owned();

@@ -2,11 +2,21 @@
 
 use super::Figures;
 use super::figures::{Costs, PressureShares};
+use super::warnings::CEILING_SHARE_MAX;
+use pando_measuring::table::{aligned, optional};
 
 /// A column: its two lines of heading, and what stands in it.
-struct Column {
+pub struct Column {
     heading: [&'static str; 2],
-    cell: fn(&Row<'_>) -> String,
+    /// The cell of a run.
+    pub cell: fn(&Row<'_>) -> String,
+}
+
+impl Column {
+    /// The heading in one line.
+    pub fn name(&self) -> String {
+        self.heading.join(" ").trim_start().to_owned()
+    }
 }
 
 /// A run, for the table.
@@ -20,7 +30,8 @@ pub struct Row<'a> {
     pub ceiling: Option<f64>,
 }
 
-const COLUMNS: [Column; 22] = [
+/// The cost of an operation, after its rate and its latencies.
+pub const COLUMNS: [Column; 22] = [
     Column { heading: ["", "clients"], cell: |row| row.clients.to_string() },
     Column { heading: ["", "ops/s"], cell: |row| format!("{:.0}", row.figures.rate) },
     Column { heading: ["p50", "us"], cell: |row| microseconds(row.figures.latency_us.p50) },
@@ -49,7 +60,7 @@ const COLUMNS: [Column; 22] = [
 ];
 
 /// What a second cost: the same sums as in the columns by operation, and those that only a second has.
-const PER_SECOND: [Column; 15] = [
+pub const PER_SECOND: [Column; 15] = [
     Column { heading: ["", "clients"], cell: |row| row.clients.to_string() },
     Column { heading: ["disk r", "/s"], cell: |row| each(row.figures.per_second.disk_reads) },
     Column { heading: ["disk w", "/s"], cell: |row| each(row.figures.per_second.disk_writes) },
@@ -68,17 +79,17 @@ const PER_SECOND: [Column; 15] = [
 ];
 
 /// CPU time in the kernel.
-pub fn system_us(costs: &Costs) -> Option<f64> {
+fn system_us(costs: &Costs) -> Option<f64> {
     Some(costs.server_cpu_us? - costs.server_user_us?)
 }
 
 /// Microseconds of CPU in a second as percent of a core: 200 are two cores.
-pub fn percent(us: Option<f64>) -> String {
+fn percent(us: Option<f64>) -> String {
     optional(us, |us| format!("{:.1}", us / 1e4))
 }
 
 /// The share of the time in which somebody on the machine waited.
-pub fn waiting(figures: &Figures, of: fn(&PressureShares) -> Option<f64>) -> String {
+fn waiting(figures: &Figures, of: fn(&PressureShares) -> Option<f64>) -> String {
     optional(figures.pressure.as_ref().and_then(of), |share| format!("{:.1}", share * 100.0))
 }
 
@@ -119,21 +130,6 @@ pub fn render_kinds(figures: &Figures) -> Option<String> {
     Some(aligned(&lines))
 }
 
-/// Cells under each other, to the right.
-pub fn aligned(lines: &[Vec<String>]) -> String {
-    let columns = lines.first().map_or(0, Vec::len);
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut table = String::new();
-    for line in lines {
-        let cells: Vec<String> =
-            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
-        table.push_str(cells.join("  ").trim_end());
-        table.push('\n');
-    }
-    table
-}
-
 /// Bytes as megabytes.
 pub fn megabytes(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / 1e6)
@@ -153,13 +149,11 @@ fn each(value: Option<f64>) -> String {
     })
 }
 
-fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| "-".to_owned(), show)
-}
-
+/// The share of the tool's own ceiling, marked where it says more about the tool than about the server.
 fn of_ceiling(row: &Row<'_>) -> String {
     optional(row.ceiling.filter(|ceiling| *ceiling > 0.0), |ceiling| {
-        format!("{:.0}%", row.figures.rate / ceiling * 100.0)
+        let share = row.figures.rate / ceiling;
+        format!("{:.0}%{}", share * 100.0, if share > CEILING_SHARE_MAX { "(!)" } else { "" })
     })
 }
 

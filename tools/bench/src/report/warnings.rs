@@ -1,11 +1,11 @@
-//! What makes a figure doubtful. A run with failures, with misses that must not be, or after which the data was wrong, is
-//! not a measurement at all: it is *flagged*, and the tool ends with 1.
+//! The warnings: reasons to doubt a figure. A run with failures, with misses that must not be, or after which
+//! the data was wrong, is not a measurement at all: it is *flagged*, and the tool ends with 1.
 
 use super::Figures;
+use super::Finding;
 use super::dips::steadiness;
 use super::file::{Circumstances, RunFacts};
 use crate::client::{Misses, Pace};
-use crate::workload::Finding;
 
 /// Beyond this share of the CPU time, the client is a part of what is measured.
 const CLIENT_SHARE_MAX: f64 = 0.25;
@@ -196,7 +196,7 @@ mod tests {
         let mut mapped = circumstances();
         mapped.machine.read_ahead_kb = Some(8192);
         assert_eq!(of_readahead(&mapped), None);
-        let files = crate::counters::OpenFiles { files: 1, direct: 0, mapped_bytes: 1_000_000_000 };
+        let files = pando_measuring::counters::OpenFiles { files: 1, direct: 0, mapped_bytes: 1_000_000_000 };
         mapped.machine.open_files = Some(files);
         assert!(of_readahead(&mapped).is_some_and(|warning| warning.contains("8192 KB")));
     }

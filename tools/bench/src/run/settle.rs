@@ -1,11 +1,13 @@
-//! After a run of inserts: how long the server goes on until it is idle, and what that costs. An engine that puts work off
-//! (merges, checkpoints) owes it when the last insert is answered; its rate to that moment is not the rate that it can keep.
+//! After a run of inserts: how long the server goes on until it is idle, and what that costs. An engine that
+//! puts work off (merges, checkpoints) owes it when the last insert is answered; its rate to that moment is
+//! not the rate that it can keep.
 //!
-//! Idle is a server whose process used less than [`IDLE_CORES`] of a core and wrote less than [`IDLE_BYTES`] a second, for
-//! [`IDLE_S`] seconds in a row; others may use the device meanwhile. A server on another machine cannot be looked at, and is not waited for.
+//! Idle is a server whose process used less than [`IDLE_CORES`] of a core and wrote less than [`IDLE_BYTES`]
+//! a second, for [`IDLE_S`] seconds in a row; others may use the device meanwhile. A server on another
+//! machine cannot be looked at, and is not waited for.
 
-use crate::counters::{Sources, Usage};
 use crate::error::BenchError;
+use pando_measuring::counters::{Sources, Usage};
 use std::time::Duration;
 
 const IDLE_CORES: f64 = 0.05;
@@ -70,7 +72,7 @@ impl Settled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::{Pressure, ServerUsage, Shares};
+    use pando_measuring::counters::{Pressure, ServerUsage, Shares};
 
     fn usage(cpu_us: f64) -> Usage {
         Usage {

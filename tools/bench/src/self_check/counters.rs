@@ -1,14 +1,15 @@
-//! How much slower runs are whose counters are read. Three figures: rates with and without, in turn; the CPU of this process per query with
-//! and without, which other work on the machine disturbs less; and what one reading of all counters costs, once a second, which nothing
-//! disturbs and which decides.
+//! The check of the counters: the slowdown of runs whose counters are read. Three figures: rates with and
+//! without, in turn; the CPU of this process per query with and without, which other work on the machine
+//! disturbs less; and what one reading of all counters costs, once a second, which nothing disturbs and which
+//! decides.
 
 use super::{Answer, Effort, QUERIES, median, null_server, queries};
-use crate::client::{Pace, ThreadUsage};
-use crate::counters::Sources;
+use crate::client::{Listening, Pace, ThreadUsage};
 use crate::error::BenchError;
 use crate::run;
 use crate::target::Target;
 use crate::workload::Workload;
+use pando_measuring::counters::{ProcessId, Sources};
 use rustix::time::{ClockId, clock_gettime};
 
 /// How much slower a run may be, as a share.
@@ -22,7 +23,7 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     let server = null_server(&workload)?;
     let target = Target::at(server.address());
     let folder = std::env::current_dir().ok();
-    let mut sources = Sources::find(server.address(), None, folder);
+    let mut sources = Sources::find(ProcessId::behind_port(server.address()), folder);
     let mut measure = |counted: bool| -> Result<(f64, f64), BenchError> {
         let clients = workload.null_clients(&target, effort.clients)?;
         let sources = counted.then_some(&mut sources);

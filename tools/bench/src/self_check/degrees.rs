@@ -1,6 +1,7 @@
-//! Whether a file is the table of degrees that LinkBench came with, by the totals that are known of it: links and nodes without
-//! links of graphs of 10,000 to 100,000,000 nodes. The file is LinkBench's (`config/Distribution.dat`), stands in
-//! no package registry, and is no part of this project: whoever has a copy of LinkBench names theirs.
+//! The check of a file that may be the table of degrees that LinkBench came with, by the totals that are
+//! known of it: links and nodes without links of graphs of 10,000 to 100,000,000 nodes. The file is
+//! LinkBench's (`config/Distribution.dat`), stands in no package registry, and is no part of this project:
+//! whoever has a copy of LinkBench names theirs.
 
 use super::Answer;
 use crate::error::BenchError;

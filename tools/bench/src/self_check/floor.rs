@@ -1,9 +1,9 @@
-//! What a point query costs the client above the least that any client does: an epoll loop that reads a reply and writes a request
-//! of the same bytes, and looks at neither.
+//! The check of the client's cost: a point query against the floor. The floor is an epoll loop that reads
+//! replies and writes requests of the same bytes, and looks at neither.
 
 use super::{Answer, Effort, QUERIES, median, null_server, queries};
-use crate::address::WatchedStream;
-use crate::client::{Pace, Session, ThreadUsage};
+use crate::client::WatchedStream;
+use crate::client::{Listening, Pace, Session, ThreadUsage};
 use crate::error::BenchError;
 use crate::run;
 use crate::target::Target;

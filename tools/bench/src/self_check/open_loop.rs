@@ -1,7 +1,7 @@
-//! Whether an open loop at half of what the closed one reaches begins as many units as its schedule says.
+//! The check of open loops: one at half of the closed loop's rate begins as many units as its schedule says.
 
 use super::{Answer, Effort, QUERIES, null_server, queries};
-use crate::client::{Pace, Spacing};
+use crate::client::{Listening, Pace, Spacing};
 use crate::error::BenchError;
 use crate::run;
 use crate::target::Target;

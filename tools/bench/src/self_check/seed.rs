@@ -1,14 +1,17 @@
-//! Whether two runs of one seed send the same requests, byte by byte, and runs of two seeds others.
+//! The check of seeds: two runs of one seed send the same requests, byte by byte, and runs of two seeds
+//! others.
 //!
-//! All five workloads are looked at, as they speak MongoDB's protocol: a store that answers everything with one document writes down
-//! what it is asked. Left out of the comparison is what hangs on the clock, as it must: fields of times, and iibench's ascending `_id`,
-//! whose first bytes are seconds. The queries beside iibench's inserts are not looked at: they ask for times since the start.
+//! All five workloads are looked at, as they speak MongoDB's protocol: a store that answers everything with
+//! one document writes down what it is asked. Left out of the comparison is what hangs on the clock, as it
+//! must: fields of times, and iibench's ascending `_id`, whose first bytes are seconds. The queries beside
+//! iibench's inserts are not looked at: they ask for times since the start.
 
 use super::Answer;
-use crate::address::Address;
-use crate::client::{EmbeddedClient, EmbeddedStore, NullReply, Record, Task, Turn};
-use crate::command::{iibench, kv, linkbench, point, sysbench};
+use crate::client::Address;
+use crate::client::{EmbeddedClient, EmbeddedStore, Record, Task, Turn};
+use crate::command::{SUBJECTS, Subject};
 use crate::error::BenchError;
+use crate::protocol::Job;
 use crate::target::Target;
 use crate::workload::Workload;
 use pando_document::{Document, Value};
@@ -16,7 +19,6 @@ use pando_wire::{Body, Message};
 use std::sync::{Arc, PoisonError};
 
 /// The workloads.
-const WORKLOADS: [&str; 5] = ["point", "sysbench", "kv", "linkbench", "iibench"];
 /// Clients, and units of each.
 const CLIENTS: u32 = 3;
 const UNITS: u32 = 500;
@@ -27,13 +29,14 @@ const TIMES: [&str; 2] = ["time", "dateandtime"];
 pub fn check() -> Result<Answer, BenchError> {
     let mut texts = Vec::new();
     let mut holds = true;
-    for name in WORKLOADS {
-        let sent = |seed| sent(workload(name, seed)?.as_ref());
+    for subject in &SUBJECTS {
+        let sent = |seed| sent(workload(subject, seed)?.as_ref());
         let (first, second, other) = (sent("5")?, sent("5")?, sent("6")?);
         let is_same = first == second && !first.is_empty();
         holds &= is_same && first != other;
         texts.push(format!(
-            "{name}: {} bytes of {CLIENTS} clients, {}",
+            "{}: {} bytes of {CLIENTS} clients, {}",
+            subject.name,
             first.len(),
             if is_same { "the same" } else { "NOT the same" }
         ));
@@ -41,23 +44,16 @@ pub fn check() -> Result<Answer, BenchError> {
     Ok(Answer { text: format!("two runs of one seed send: {}", texts.join("; ")), holds })
 }
 
-fn workload(name: &'static str, seed: &'static str) -> Result<Box<dyn Workload>, BenchError> {
-    let arguments = [name, "--seed", seed];
-    Ok(match name {
-        "point" => Box::new(point::workload(&point::command().get_matches_from(arguments))),
-        "sysbench" => Box::new(sysbench::workload(&sysbench::command().get_matches_from(arguments))),
-        "kv" => Box::new(kv::workload(&kv::command().get_matches_from(arguments))?),
-        "linkbench" => Box::new(linkbench::workload(&linkbench::command().get_matches_from(arguments))?.0),
-        _ => {
-            let arguments = arguments.into_iter().chain(["--batch", "10"]);
-            Box::new(iibench::workload(&iibench::command().get_matches_from(arguments))?)
-        }
-    })
+fn workload(subject: &Subject, seed: &'static str) -> Result<Box<dyn Workload>, BenchError> {
+    // A small batch, so that clients send many of them.
+    let small: &[&str] = if subject.name == "iibench" { &["--batch", "10"] } else { &[] };
+    let arguments = [subject.name, "--seed", seed].into_iter().chain(small.iter().copied());
+    (subject.job)(&(subject.command)().get_matches_from(arguments)).map(Job::into_workload)
 }
 
 /// The first requests of each client, one client after the other, without times.
 fn sent(workload: &dyn Workload) -> Result<Vec<u8>, BenchError> {
-    let Some(NullReply::Document(reply)) = workload.null_reply() else { return Ok(Vec::new()) };
+    let Some(reply) = workload.null_reply() else { return Ok(Vec::new()) };
     let record = Record::default();
     let store = Arc::new(EmbeddedStore::recording(&reply, record.clone()));
     let clients = workload.null_clients(&Target::at(Address::embedded(store.clone())), CLIENTS)?;
@@ -125,7 +121,7 @@ mod tests {
     fn one_seed_sends_the_same_requests_and_another_one_others() {
         let answer = check().expect("no server is needed");
         assert!(answer.holds, "{}", answer.text);
-        assert!(WORKLOADS.iter().all(|name| answer.text.contains(name)));
+        assert!(SUBJECTS.iter().all(|subject| answer.text.contains(subject.name)));
     }
 
     #[test]

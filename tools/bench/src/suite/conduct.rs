@@ -1,19 +1,22 @@
-//! Going through the cells: servers start, come into the state that a cell asks for, are measured, and end.
+//! The conductor of a suite. For each cell it starts the server, brings it into the state of the cell,
+//! measures and ends it.
 //!
-//! Each cell is a call of this program, so that one which hangs or dies takes nothing else with it, and what it measured is what
-//! its command line would measure alone. A cell that fails is told, and the suite goes on with the next.
+//! Each cell is a call of this program, so that one which hangs or dies takes nothing else with it, and what
+//! it measured is what its command line would measure alone. A cell that fails is told, and the suite goes on
+//! with the next.
 
 use super::file::{State, Suite, program};
-use super::kept::{Done, Kept, ServerMark, results_in};
+use super::kept::{Done, Kept, ServerMark};
 use super::matrix::Cell;
 use super::page_cache;
-use crate::address::Address;
 use crate::cli::URI_VARIABLE;
-use crate::counters::Readahead;
+use crate::client::Address;
 use crate::error::BenchError;
 use crate::interrupt::{self, Undo};
+use crate::launch::Readahead;
 use crate::launch::caps::parse_bytes;
 use crate::launch::{Caps, Launch, StartedServer, Words, end_of};
+use crate::report::file::results_in;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -272,7 +275,7 @@ impl<'a> Conductor<'a> {
         let address = Address::from(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let answers = || {
             let connected = address.connect();
-            connected.map(drop).map_err(|source| BenchError::Connect { address: address.clone(), source })
+            connected.map(drop).map_err(|source| BenchError::Connect { address: address.to_string(), source })
         };
         let server = StartedServer::start(&launch, &answers)?;
         self.kept.server = ServerMark::of(server.process());
@@ -415,7 +418,8 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Moves a call's files to the results; what it printed stays where it is. They are whole results when the cell is kept as done.
+    /// Moves a call's files to the results; what it printed stays where it is. They are whole results when
+    /// the cell is kept as done.
     fn keep_files(&mut self, folder: &Path) -> Result<Vec<String>, BenchError> {
         let results = results_in(&self.places.out);
         let unwritable = |source| BenchError::WriteReport { path: results.clone(), source };

@@ -1,4 +1,4 @@
-//! The file of a suite, and what must be right in it before anything starts.
+//! The file of a suite, and the checks of it before anything starts.
 
 use crate::error::BenchError;
 use crate::launch::caps::{IoCap, parse_bytes};
@@ -58,8 +58,8 @@ pub struct ServerEntry {
     /// Its caches.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheEntry>,
-    /// The cache that data is loaded with, where loading with the cells' own would take too long; afterwards the server is started
-    /// anew with the cell's [the cell's].
+    /// The cache that data is loaded with, where loading with the cells' own would take too long; afterwards
+    /// the server is started anew with the cell's [the cell's].
     pub load_cache: Option<CacheEntry>,
     /// How long it may take to answer, in seconds.
     #[serde(default = "two_minutes")]
@@ -254,7 +254,8 @@ impl ServerEntry {
         self.uri.starts_with(crate::client::EMBEDDED_SCHEME)
     }
 
-    /// Whether it runs before and after the suite: a cluster of several programs, a server of another machine.
+    /// Whether it runs before and after the suite: a cluster of several programs, a server of another
+    /// machine.
     pub fn is_somebody_elses(&self) -> bool {
         self.start.is_none() && !self.is_embedded()
     }
@@ -302,7 +303,8 @@ fn check_server(server: &ServerEntry) -> Result<(), String> {
     Ok(())
 }
 
-/// Arguments of a table, as on the command line: `name = true` is a flag, a list is joined by commas; `D` is LinkBench's own.
+/// Arguments of a table, as on the command line: `name = true` is a flag, a list is joined by commas; `D` is
+/// LinkBench's own.
 pub fn as_arguments(table: &BTreeMap<String, toml::Value>) -> Vec<String> {
     let text = |value: &toml::Value| match value {
         toml::Value::String(text) => text.clone(),

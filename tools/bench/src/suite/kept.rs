@@ -1,10 +1,12 @@
-//! What a suite has done so far, in `DIR/suite.json`: written after each step, so that an interruption costs one cell.
+//! The progress of a suite, in `DIR/suite.json`. It is written after each step, so that an interruption costs
+//! one cell.
 
 use crate::error::BenchError;
+use crate::report::file::{results_in, suite_file};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a server that was left behind may take to end.
@@ -19,7 +21,8 @@ pub struct Kept {
     pub done: BTreeMap<String, Done>,
     /// The data that is loaded, by its key, and how many seconds that took.
     pub loaded: BTreeMap<String, f64>,
-    /// Files that are being moved to the results, of a cell that is not done: if a call ends there, they are nobody's.
+    /// Files that are being moved to the results, of a cell that is not done: if a call ends there, they are
+    /// nobody's.
     #[serde(default)]
     pub moving: Vec<String>,
     /// A server that is running, if the call that started it was killed.
@@ -84,7 +87,7 @@ impl ServerMark {
 impl Kept {
     /// Reads what an earlier call left; a server that it left behind is ended.
     pub fn read(folder: &Path) -> Result<Kept, BenchError> {
-        let path = path_in(folder);
+        let path = suite_file(folder);
         if !path.exists() {
             return Ok(Kept::default());
         }
@@ -110,7 +113,7 @@ impl Kept {
 
     /// Writes it, whole or not at all.
     pub fn write(&self, folder: &Path) -> Result<(), BenchError> {
-        let path = path_in(folder);
+        let path = suite_file(folder);
         let unwritable = |source| BenchError::WriteReport { path: path.clone(), source };
         let text = serde_json::to_string_pretty(self).map_err(std::io::Error::other).map_err(unwritable)?;
         let beside = path.with_extension("json.new");
@@ -119,23 +122,10 @@ impl Kept {
     }
 }
 
-fn path_in(folder: &Path) -> PathBuf {
-    folder.join("suite.json")
-}
-
-/// Where the files of runs are: of a suite's folder a folder in it, else the folder itself.
-pub fn runs_in(folder: &Path) -> PathBuf {
-    if path_in(folder).exists() { results_in(folder) } else { folder.to_owned() }
-}
-
-/// Where whole results are.
-pub fn results_in(folder: &Path) -> PathBuf {
-    folder.join("results")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::file::runs_in;
     use std::os::unix::process::CommandExt;
 
     #[test]
@@ -203,7 +193,7 @@ mod tests {
     #[test]
     fn a_file_that_is_none_is_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::write(path_in(folder.path()), "{").expect("writable");
+        std::fs::write(suite_file(folder.path()), "{").expect("writable");
         assert!(Kept::read(folder.path()).expect_err("it is broken").to_string().contains("begin anew"));
     }
 }

@@ -1,6 +1,8 @@
-//! The cells of a suite, in an order with few loads and few starts of servers: by server, cache, run, clients, repeat.
+//! The cells of a suite, in an order with few loads and few starts of servers: by server, cache, run,
+//! clients, repeat.
 
 use super::file::{CacheEntry, RunEntry, ServerEntry, State, Suite, as_arguments};
+use crate::command::SUBJECTS;
 use crate::error::BenchError;
 use crate::target::uri::without_login;
 use std::collections::BTreeMap;
@@ -27,6 +29,11 @@ const OF_THE_DATA: [&str; 19] = [
     "D",
     "c",
 ];
+
+/// The command line of the workloads.
+fn workloads() -> clap::Command {
+    clap::Command::new("pando-bench").subcommands(SUBJECTS.iter().map(|subject| (subject.command)()))
+}
 
 /// One call of a workload.
 #[derive(Clone, Debug)]
@@ -87,7 +94,8 @@ impl Cell {
         serde_json::json!([server, cache, run, clients, repeat]).to_string()
     }
 
-    /// Whose data it is: the server, and the workloads that use the same collections. Keys of data begin with it.
+    /// Whose data it is: the server, and the workloads that use the same collections. Keys of data begin with
+    /// it.
     pub fn data_family(&self) -> String {
         let family = if self.run.workload == "point" { "sysbench" } else { &self.run.workload };
         format!("{}{family} / ", self.server.data_owner())
@@ -141,7 +149,7 @@ impl Cell {
     pub fn check(&self) -> Result<(), BenchError> {
         let all = std::iter::once("pando-bench".to_owned()).chain(self.arguments());
         let all = crate::command::linkbench::with_long_options(all.map(Into::into));
-        match crate::cli::command().try_get_matches_from(all) {
+        match workloads().try_get_matches_from(all) {
             Ok(_) => Ok(()),
             Err(error) => {
                 let text = error.to_string();

@@ -1,4 +1,4 @@
-//! Taking files out of the kernel's page cache, so that a cold run is cold.
+//! The kernel's page cache: files are taken out of it, so that a cold run is cold.
 
 use crate::error::BenchError;
 use rustix::fs::{Advice, fadvise};

@@ -1,7 +1,9 @@
-//! `mongodb://[USER:PASSWORD@]HOST[:PORT][/[DATABASE]][?authSource=DB&authMechanism=NAME]`, as MongoDB's drivers read it.
+//! `mongodb://[USER:PASSWORD@]HOST[:PORT][/[DATABASE]][?authSource=DB&authMechanism=NAME]`, as MongoDB's
+//! drivers read it.
 //!
-//! One host: what is measured is one server. The options are those of a login; what is sent stands in the workload. User, password
-//! and database are percent-encoded, a unix socket is its path with `%2F` for each slash.
+//! One host: what is measured is one server. The options are those of a login; what is sent stands in the
+//! workload. User, password and database are percent-encoded, a unix socket is its path with `%2F` for each
+//! slash.
 
 use crate::client::{Login, Mechanism};
 use crate::error::BenchError;
@@ -38,7 +40,7 @@ impl ParsedUri {
 
     fn read(uri: &str) -> Result<ParsedUri, &'static str> {
         if uri.starts_with("mysql://") {
-            return Err("this build does not speak MySQL's protocol: build with --features mysql");
+            return Err("this program does not speak MySQL's protocol: use pando-bench-mysql");
         }
         let rest = uri.strip_prefix(SCHEME).ok_or("it does not begin with mongodb://")?;
         let (before, options) = rest.split_once('?').unwrap_or((rest, ""));

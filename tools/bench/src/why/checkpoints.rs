@@ -1,20 +1,27 @@
-//! When the server wrote its checkpoints, as the server itself says, and what it had put off meanwhile.
+//! The checkpoints of the server during a run, as the server itself reports them, and the work that it had
+//! put off.
 //!
 //! # Terms
 //! - *Checkpoint*: from when the server begins to bring its data files up to date until it has.
-//! - *Behind*: bytes that are acknowledged and not in the data files yet: what a checkpoint or a merge still has to write.
+//! - *Behind*: bytes that are acknowledged and not in the data files yet: what a checkpoint or a merge still
+//!   has to write.
 //! - *Background*: bytes that the server wrote besides its log, by checkpoints, flushes and merges.
 //!
 //! # How
 //! 1. A [`Teller`] asks a server over a connection of its own; one for each protocol.
-//! 2. A [`Watch`] lets it ask twice a second, on a thread of its own: a server that stands still must not delay the tool's counters.
-//! 3. [`Watched`] turns the answers into checkpoints and seconds of a window. A server counts checkpoints when they are over, and
-//!    how long they took in all: the beginning is that much before. Both are right to half a second, and to the length of an answer.
+//! 2. A [`Watch`] lets it ask twice a second, on a thread of its own: a server that stands still must not
+//!    delay the tool's counters.
+//! 3. [`Watched`] turns the answers into checkpoints and seconds of a window. A server counts checkpoints
+//!    when they are over, and how long they took in all: the beginning is that much before. Both are right to
+//!    half a second, and to the length of an answer.
 //!
-//! What servers say of it is [`words`]' matter; [`force`] asks for one. A server that says nothing has no checkpoints here, which is not the same as none.
+//! What servers say of it is [`words`]' matter; [`force`] asks for one. A server that says nothing has no
+//! checkpoints here, which is not the same as none.
 
-pub mod force;
+mod force;
 mod words;
+
+pub use force::{cannot_be_forced, force};
 
 use crate::client::Session;
 use crate::error::BenchError;
@@ -89,36 +96,6 @@ impl Teller for MongoTeller {
     fn ask(&mut self) -> Result<Told, BenchError> {
         let status = self.session.command("admin", self.command.clone())?;
         Ok(words::of_server_status(&status))
-    }
-}
-
-/// Asks by SHOW GLOBAL STATUS.
-#[cfg(feature = "mysql")]
-pub struct SqlTeller {
-    connection: mysql::Conn,
-    engine: crate::sql::SqlEngine,
-}
-
-#[cfg(feature = "mysql")]
-impl SqlTeller {
-    /// Of the servers that are measured: the first of them is asked.
-    pub fn open(server: &crate::sql::SqlServer) -> Result<SqlTeller, BenchError> {
-        Ok(SqlTeller { connection: server.connect()?, engine: server.engine() })
-    }
-}
-
-#[cfg(feature = "mysql")]
-impl Teller for SqlTeller {
-    fn ask(&mut self) -> Result<Told, BenchError> {
-        use mysql::prelude::Queryable;
-        let names: Vec<String> =
-            words::sql_names(self.engine).iter().map(|name| format!("'{name}'")).collect();
-        if names.is_empty() {
-            return Ok(Told::default());
-        }
-        let query = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", names.join(", "));
-        let rows: Vec<(String, String)> = self.connection.query(query).map_err(crate::sql::of_sql)?;
-        Ok(words::of_global_status(&rows))
     }
 }
 
@@ -261,7 +238,8 @@ fn seconds_since(from: Instant, at: Instant) -> f64 {
 mod tests {
     use super::*;
 
-    /// Answers at these milliseconds of the window: how many are over, how long they took in all, whether one is under way.
+    /// Answers at these milliseconds of the window: how many are over, how long they took in all, whether one
+    /// is under way.
     fn watched(from: Instant, answers: &[(i64, u64, f64, bool)]) -> Watched {
         let told = answers.iter().map(|(ms, over, seconds, is_running)| {
             let offset = Duration::from_millis(ms.unsigned_abs());

@@ -1,14 +1,15 @@
-//! Where the server's processors were: `perf record` of its process over warm-up and window, as top symbols and a flame graph.
+//! A profile of the server: `perf record` of its process over warm-up and window, as top symbols and a flame
+//! graph.
 //!
 //! 1. [`Recording::start`] starts perf beside the run; it ends with the window, or is told to.
 //! 2. [`Recording::finish`] lets `perf script` print the stacks, and folds them.
 //!
 //! The graph is an SVG without scripts, and needs nothing from outside.
 
-use crate::counters::ProcessId;
 use crate::error::BenchError;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options as FoldOptions};
+use pando_measuring::counters::ProcessId;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,16 @@
-//! How large data, indexes and log are, apart: by dbStats of all databases where the server has it, the log by its folder.
+//! The sizes of data, indexes and log, apart: by dbStats of all databases where the server has it, the log by
+//! its folder.
 
 use crate::client::Session;
-use crate::counters::FolderSize;
 use crate::target::Target;
 use pando_document::{Document, Value, doc};
+use pando_measuring::counters::FolderSize;
 use std::path::Path;
 
 /// Databases that are the server's own.
 const ITS_OWN: [&str; 3] = ["admin", "local", "config"];
-/// Folders and beginnings of files that hold a log: mongod's journal, Pando's log, InnoDB's redo log, MySQL's binary log, RocksDB's.
+/// Folders and beginnings of files that hold a log: mongod's journal, Pando's log, InnoDB's redo log, MySQL's
+/// binary log, RocksDB's.
 const LOGS: [&str; 8] =
     ["journal", "log", "#innodb_redo", "ib_logfile", "binlog.", "mysql-bin.", "aria_log", ".rocksdb"];
 
@@ -34,15 +36,8 @@ impl Sizes {
         Sizes { documents, data, indexes, ..Sizes::of_folder(folder) }
     }
 
-    /// The same of MySQL's servers: as the engine itself estimates them.
-    #[cfg(feature = "mysql")]
-    pub fn of_sql(server: &crate::sql::SqlServer, folder: Option<&Path>) -> Sizes {
-        let (data, indexes) = sql_sizes(server).unwrap_or_default();
-        Sizes { data, indexes, ..Sizes::of_folder(folder) }
-    }
-
-    /// What is known without asking anybody.
-    fn of_folder(folder: Option<&Path>) -> Sizes {
+    /// The part that is known without asking the server.
+    pub fn of_folder(folder: Option<&Path>) -> Sizes {
         Sizes {
             log: folder.and_then(log_bytes),
             folder: folder.map(|folder| FolderSize::of(folder).allocated_bytes),
@@ -65,18 +60,6 @@ impl Sizes {
             .collect();
         (!known.is_empty()).then(|| known.join(", "))
     }
-}
-
-/// Data and indexes of all schemas but the server's own; where primary keys are clustered they are the data.
-#[cfg(feature = "mysql")]
-fn sql_sizes(server: &crate::sql::SqlServer) -> Option<(Option<u64>, Option<u64>)> {
-    use mysql::prelude::Queryable;
-    let query = format!(
-        "SELECT CAST(SUM(DATA_LENGTH) AS UNSIGNED), CAST(SUM(INDEX_LENGTH) AS UNSIGNED) FROM information_schema.TABLES \
-         WHERE ENGINE = '{}' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')",
-        server.engine().name()
-    );
-    server.connect().ok()?.query_first(query).ok()?
 }
 
 fn asked(target: &Target) -> Option<Sizes> {

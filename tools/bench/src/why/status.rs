@@ -1,4 +1,5 @@
-//! Numbers of serverStatus (of MySQL: SHOW GLOBAL STATUS), and which of them a run changed. Servers without the command have none.
+//! Numbers of serverStatus (of MySQL: SHOW GLOBAL STATUS), and which of them a run changed. Servers without
+//! the command have none.
 
 use crate::client::Session;
 use crate::target::Target;
@@ -22,17 +23,6 @@ pub fn sample(target: &Target) -> Status {
         flatten(&reply, "", 0, &mut status);
     }
     status
-}
-
-/// Asks a MySQL server; empty if it does not answer this.
-#[cfg(feature = "mysql")]
-pub fn sample_sql(server: &crate::sql::SqlServer) -> Status {
-    use mysql::prelude::Queryable;
-    let asked = server.connect().ok().and_then(|mut connection| connection.query("SHOW GLOBAL STATUS").ok());
-    let rows: Vec<(String, String)> = asked.unwrap_or_default();
-    let is_clock = |name: &str| name.starts_with("Uptime");
-    let number = |(name, value): (String, String)| Some((name, value.parse::<f64>().ok()?));
-    rows.into_iter().filter(|(name, _)| !is_clock(name)).filter_map(number).collect()
 }
 
 fn flatten(document: &Document, above: &str, depth: usize, status: &mut Status) {

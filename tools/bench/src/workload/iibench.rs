@@ -6,31 +6,31 @@
 //!
 //! # A run
 //! 1. Drop the collection; create the first so many of the three indexes.
-//! 2. Each client inserts its share, batch by batch, until all is in or the window is over. The operation is the document.
-//! 3. Queries begin when enough is in, and end with the last insert. Their latency counts from when they were due.
+//! 2. Each client inserts its share, batch by batch, until all is in or the window is over. The operation is
+//!    the document.
+//! 3. Queries begin when enough is in, and end with the last insert. Their latency counts from when they were
+//!    due.
 //! 4. Verify: as many documents as were acknowledged, and as many index entries as the planner counts.
 //!
-//! Unlike the original, a batch that failed is counted and neither lost silently nor sent twice. The rate is to the last
-//! insert; beside it stands the rate until the server is idle, with what it wrote in either time.
+//! Unlike the original, a batch that failed is counted and neither lost silently nor sent twice. The rate is
+//! to the last insert; beside it stands the rate until the server is idle, with what it wrote in either time.
 
 pub mod columns;
 pub mod purchases;
 pub mod queries;
-#[cfg(feature = "mysql")]
-pub mod sql;
 
 use super::insert::{Batch, BatchSource, Inserter, OnFailure};
 use super::load::{Durability, Loading, count, drop_collection};
 use super::spread::Spread;
 use super::{Finding, Workload};
-use crate::client::{Clients, Kind, Misses, NullReply, Script, Session};
+use crate::client::{Clients, Kind, Misses, Script, Session};
 use crate::error::BenchError;
-use crate::random::Generator;
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
 use crate::run::Measured;
 use crate::target::Target;
 use pando_document::{Document, doc};
+use pando_measuring::random::Generator;
 use purchases::{Purchases, Shape};
 use queries::{MongoAsker, QueryPlan, Questioner};
 use serde_json::json;
@@ -92,19 +92,19 @@ fn index_keys() -> [(&'static str, Document); 3] {
 
 impl Iibench {
     /// What the clients of a run share, which its verification looks at.
-    fn begin(&self, clients: u32) -> Arc<Sent> {
+    pub fn begin(&self, clients: u32) -> Arc<Sent> {
         let sent = Arc::new(Sent { documents: AtomicU64::new(0), inserting: AtomicU64::new(clients.into()) });
         *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent.clone();
         sent
     }
 
     /// Documents that were sent in the run that began last.
-    fn sent(&self) -> u64 {
+    pub fn sent(&self) -> u64 {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).documents.load(Ordering::Relaxed)
     }
 
     /// How many of the documents this client inserts.
-    fn share(&self, client: u32, clients: u32) -> u64 {
+    pub fn share(&self, client: u32, clients: u32) -> u64 {
         let edge = |client: u32| {
             let edge = u128::from(self.documents) * u128::from(client) / u128::from(clients);
             u64::try_from(edge).unwrap_or(u64::MAX)
@@ -113,7 +113,7 @@ impl Iibench {
     }
 
     /// The same without an end and without queries, for what answers without looking.
-    fn endless(&self) -> Iibench {
+    pub fn endless(&self) -> Iibench {
         let queries = QueryPlan { per_interval: 0, ..self.queries };
         Iibench { documents: 1 << 48, queries, sent: Arc::default(), ..self.clone() }
     }
@@ -208,8 +208,8 @@ impl Workload for Iibench {
     }
 
     /// Each batch is taken as whole.
-    fn null_reply(&self) -> Option<NullReply> {
-        Some(NullReply::Document(doc! { "n": i64::from(self.batch), "ok": 1.0 }))
+    fn null_reply(&self) -> Option<Document> {
+        Some(doc! { "n": i64::from(self.batch), "ok": 1.0 })
     }
 
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
@@ -232,8 +232,9 @@ impl Workload for Iibench {
         let what = if self.spread.collections == 1 { "the collection" } else { "the collections" };
         let mut findings = vec![finding(sent, what, found)];
         for (name, key) in index_keys().into_iter().take(self.indexes as usize) {
-            // Every document has every key, so that an index that is counted through has an entry for each. Nothing but its first
-            // field is asked for: for another field each document would be fetched, at random.
+            // Every document has every key, so that an index that is counted through has an entry for each.
+            // Nothing but its first field is asked for: for another field each document would be fetched, at
+            // random.
             let first = key.names().next().unwrap_or_default().to_owned();
             let found = sum(&mut |session, database, collection| {
                 let mut query = Document::new();
@@ -260,13 +261,13 @@ impl Workload for Iibench {
 }
 
 /// Documents that were sent, against those that were found in a place.
-fn finding(sent: u64, place: &str, found: u64) -> Finding {
+pub fn finding(sent: u64, place: &str, found: u64) -> Finding {
     let what = format!("documents that were sent, against {place}");
     Finding { what, checked: sent, wrong: found.abs_diff(sent) }
 }
 
-/// Costs per so many documents, as the post has them: `vm.cs`, `vm.us+sy` (percent of the machine times a million), and disk
-/// traffic, all divided by the insert rate.
+/// Costs per so many documents, as the post has them: `vm.cs`, `vm.us+sy` (percent of the machine times a
+/// million), and disk traffic, all divided by the insert rate.
 fn normalised(measured: &Measured, documents: u32) -> Vec<String> {
     let Some(usage) = &measured.usage else { return Vec::new() };
     let done = measured.tally.operations() as f64;
@@ -322,8 +323,8 @@ mod tests {
     use super::*;
     use crate::client::Turn;
     use crate::client::{Pace, Tally, UnitEnd, Verdict};
-    use crate::counters::{DiskCounts, DiskUsage, Pressure, Shares, Usage};
     use crate::run::Plan;
+    use pando_measuring::counters::{DiskCounts, DiskUsage, Pressure, Shares, Usage};
     use std::time::{Duration, Instant};
 
     fn workload(documents: u64) -> Iibench {

@@ -1,7 +1,7 @@
-//! Inserting by batches: what every load and every insert workload does over the wire.
+//! Inserts by batches, for every load and every insert workload over the wire.
 //!
-//! A [`BatchSource`] makes documents; an [`Inserter`] is the script that sends them, one `insert` a batch with its documents
-//! as a sequence, and that believes a reply only if it counts all of them.
+//! A [`BatchSource`] makes documents; an [`Inserter`] is the script that sends them, one `insert` a batch
+//! with its documents as a sequence, and that believes a reply only if it counts all of them.
 
 use super::load::Durability;
 use crate::client::{Judgement, Kind, Next, Note, Outcome, Script, Turn, Verdict, outcome_of};

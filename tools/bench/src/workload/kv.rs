@@ -1,36 +1,33 @@
 //! Reads of single rows by key, everything in memory (part C of the specification).
 //!
 //! # Documents
-//! `{_id: int64, value1: int32, value2: double}`, 46 bytes; ids are multiples of a gap, from 1 gap on. The values of a
-//! document hang on the seed and its id only, so that any reply can be checked exactly, and documents can be loaded in any
-//! order.
+//! `{_id: int64, value1: int32, value2: double}`, 46 bytes; ids are multiples of a gap, from 1 gap on. The
+//! values of a document hang on the seed and its id only, so that any reply can be checked exactly, and
+//! documents can be loaded in any order.
 //!
 //! # The run
-//! A *read set* of ids is drawn once, without repetition, and shuffled. A *pass* reads each of them once; each client reads
-//! its own part. Two passes warm up and are not counted; then come the *rounds*, ten passes by default. The rate is all reads
-//! by the time until the slowest client is done; each round has its rate, too, so that a round that warms the cache shows.
+//! A *read set* of ids is drawn once, without repetition, and shuffled. A *pass* reads each of them once;
+//! each client reads its own part. Two passes warm up and are not counted; then come the *rounds*, ten passes
+//! by default. The rate is all reads by the time until the slowest client is done; each round has its rate,
+//! too, so that a round that warms the cache shows.
 //!
-//! With *preload* the whole collection is read before, and its index counted through. That everything is in memory is looked at: the
-//! disk reads of the measured part are printed.
+//! With *preload* the whole collection is read before, and its index counted through. That everything is in
+//! memory is looked at: the disk reads of the measured part are printed.
 //!
 //! [`rows`] makes the documents, [`loading`] inserts them.
 
 pub mod loading;
 pub mod rows;
-#[cfg(feature = "mysql")]
-pub mod sql;
 
 use super::Workload;
 use super::load::Loading;
-use crate::client::{
-    Clients, Judgement, Kind, Next, NullReply, Outcome, Script, Session, Turn, Verdict, outcome_of,
-};
+use crate::client::{Clients, Judgement, Kind, Next, Outcome, Script, Session, Turn, Verdict, outcome_of};
 use crate::error::BenchError;
-use crate::random::{Generator, Random};
 use crate::run::Measured;
 use crate::target::Target;
 use loading::KvLoad;
-use pando_document::{RawDocument, doc};
+use pando_document::{Document, RawDocument, doc};
+use pando_measuring::random::{Generator, Random};
 use pando_wire::RequestTemplate;
 use rows::{Row, Rows};
 use serde_json::json;
@@ -40,7 +37,7 @@ use std::sync::Arc;
 /// One reply in so many is decoded and checked as a whole, each client's first one too.
 const VERIFY_ONE_IN: u64 = 1024;
 /// Passes before the counted ones.
-const WARM_UP_PASSES: u32 = 2;
+pub const WARM_UP_PASSES: u32 = 2;
 /// Stands in the template where the key goes; its bytes occur nowhere else in it.
 const KEY_PLACE: i64 = 0x7AD1_C5E9_3B0F_A642;
 /// What the read set's stream is called: no client has this number.
@@ -91,7 +88,7 @@ impl KeyValue {
     }
 
     /// That as many rows were read as there are to be.
-    fn check_preloaded(&self, found: u64) -> Result<(), BenchError> {
+    pub fn check_preloaded(&self, found: u64) -> Result<(), BenchError> {
         let expected = u64::from(self.load.rows.count);
         if found == expected {
             return Ok(());
@@ -125,7 +122,8 @@ impl KeyValue {
     pub fn read_set(&self) -> Vec<u32> {
         let rows = self.load.rows.count;
         let mut random = Random::for_client(Generator::Xoshiro, self.load.rows.seed, READ_SET_STREAM);
-        // A shuffle that is broken off after as many steps as there are reads; only what was moved is remembered.
+        // A shuffle that is broken off after as many steps as there are reads; only what was moved is
+        // remembered.
         let mut moved: HashMap<u32, u32> = HashMap::new();
         let mut set = Vec::with_capacity(self.reads.min(rows) as usize);
         for place in 0..self.reads.min(rows) {
@@ -215,10 +213,10 @@ impl Workload for KeyValue {
     }
 
     /// A row that is right for no id, but has the size of all.
-    fn null_reply(&self) -> Option<NullReply> {
+    fn null_reply(&self) -> Option<Document> {
         let row = doc! { "_id": 0_i64, "value1": 0, "value2": 0.0 };
         let reply = doc! { "cursor": { "firstBatch": [row], "id": 0_i64, "ns": "kv.keyvalue" }, "ok": 1.0 };
-        Some(NullReply::Document(reply))
+        Some(reply)
     }
 
     /// They look at no value, and read on until the time is over.

@@ -4,15 +4,17 @@
 //! - [`shuffler`], [`zipf`], [`degree`], [`access`]: which nodes and links, how many and how often.
 //! - [`content`]: their data.
 //! - [`mix`]: the operations. [`requester`]: a client of the request phase. [`loading`]: the load phase.
-//! - [`store`]: what a store must do; [`mongo`] is one over MongoDB's protocol, `mysql` one over MySQL's (with the feature of
-//!   this name). Another database is one file.
+//! - [`store`]: what a store must do. [`mongo`] has those of MongoDB's protocol, `tools/bench-mysql` the one
+//!   of MySQL's.
 //! - [`columns`] and [`stream`]: LinkBench's own output.
 //!
-//! The defaults do what LinkBench's documentation and configuration say; [`LinkBench::faithful`] does what its code does:
-//! more links than the table of degrees has, writes with the reads' distribution, multigets of one link more, a motif of 512
-//! bytes for links; and over MongoDB's protocol without transactions what its plugin sends, counts that go wrong included.
+//! The defaults do what LinkBench's documentation and configuration say; [`LinkBench::faithful`] does what
+//! its code does: more links than the table of degrees has, writes with the reads' distribution, multigets of
+//! one link more, a motif of 512 bytes for links; and over MongoDB's protocol without transactions what its
+//! plugin sends, counts that go wrong included.
 //!
-//! After a run, counts are compared with visible links, and the number of those that differ stands beside the rate.
+//! After a run, counts are compared with visible links, and the number of those that differ stands beside the
+//! rate.
 
 pub mod access;
 pub mod columns;
@@ -21,8 +23,6 @@ pub mod degree;
 pub mod loading;
 pub mod mix;
 pub mod mongo;
-#[cfg(feature = "mysql")]
-pub mod mysql;
 pub mod requester;
 pub mod settings;
 pub mod shuffler;
@@ -32,27 +32,25 @@ pub mod zipf;
 
 use super::load::{Durability, Loading};
 use super::{Finding, Workload};
-use crate::client::{Clients, Misses, NullReply};
+use crate::client::{Clients, Misses};
 use crate::error::BenchError;
-use crate::random::{Generator, Random};
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
 use crate::run::Measured;
-#[cfg(feature = "mysql")]
-use crate::sql::{SqlServer, workload::SqlWork};
 use crate::target::Target;
 use access::{Access, Multigets, Writes};
 use content::{Content, ORIGINAL_MOTIF_BYTES};
 use degree::{Degrees, Split, Table};
 use mix::OPERATIONS;
 use mongo::{Mapping, MongoDatabase};
-use pando_document::doc;
+use pando_document::{Document, doc};
+use pando_measuring::random::{Generator, Random};
 use requester::{Requester, Shared};
 use serde_json::json;
 use settings::Settings;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use store::{CheckExtent, LinkDatabase, Transactions};
+use store::{CheckExtent, LinkDatabase, StoreChoice, Transactions};
 use stream::{ClientStream, StreamLog};
 
 /// What is not in LinkBench's own settings.
@@ -98,9 +96,8 @@ pub struct LinkBench {
     mapping: Mapping,
     /// The csvstream of the last run.
     stream: Arc<StreamLog>,
-    /// The servers, if they speak MySQL's protocol.
-    #[cfg(feature = "mysql")]
-    sql: Option<SqlServer>,
+    /// What makes the database, if it is of another protocol than MongoDB's.
+    elsewhere: Option<Arc<dyn StoreChoice>>,
 }
 
 impl LinkBench {
@@ -152,16 +149,25 @@ impl LinkBench {
             mapping: Mapping::Own,
             stream: Arc::new(StreamLog::new(settings.display_s, settings.samples_max)),
             settings,
-            #[cfg(feature = "mysql")]
-            sql: None,
+            elsewhere: None,
         })
     }
 
-    /// The same over MySQL's protocol.
-    #[cfg(feature = "mysql")]
+    /// The same over another protocol.
     #[must_use]
-    pub fn on(self, server: SqlServer) -> LinkBench {
-        LinkBench { sql: Some(server), ..self }
+    pub fn on(self, stores: Arc<dyn StoreChoice>) -> LinkBench {
+        LinkBench { elsewhere: Some(stores), ..self }
+    }
+
+    /// The same without an end, for a server that answers without looking.
+    #[must_use]
+    pub fn endless(&self) -> LinkBench {
+        LinkBench { settings: Settings { requests: None, ..self.settings.clone() }, ..self.clone() }
+    }
+
+    /// The name of the database.
+    pub fn database(&self) -> &str {
+        &self.database
     }
 
     /// The csvstream of the last run, also of clones.
@@ -171,9 +177,8 @@ impl LinkBench {
 
     /// The database behind the clients.
     fn store(&self, target: &Target) -> Box<dyn LinkDatabase> {
-        #[cfg(feature = "mysql")]
-        if let Some(server) = &self.sql {
-            return Box::new(mysql::SqlDatabase::new(server, &self.database, self.transactions));
+        if let Some(stores) = &self.elsewhere {
+            return stores.database(&self.database, self.transactions);
         }
         Box::new(MongoDatabase::new(target, &self.database, self.transactions, self.durability, self.mapping))
     }
@@ -307,20 +312,19 @@ impl Workload for LinkBench {
     }
 
     /// What every operation is content with: a node, a visible link and a count in one.
-    fn null_reply(&self) -> Option<NullReply> {
+    fn null_reply(&self) -> Option<Document> {
         let document = doc! {
             "_id": 1_i64, "type": 2048, "visibility": 1, "id1": 1_i64, "link_type": 1_i64, "id2": 1_i64, "time": 1_i64,
             "version": 0, "data": "12345678", "count": 1_i64,
         };
         let cursor = doc! { "firstBatch": [document.clone()], "id": 0_i64, "ns": "graph-linkbench.link" };
         let reply = doc! { "cursor": cursor, "value": document, "n": 1, "nModified": 1, "ok": 1.0 };
-        Some(NullReply::Document(reply))
+        Some(reply)
     }
 
     /// They ask on until the time is over.
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        let settings = Settings { requests: None, ..self.settings.clone() };
-        Workload::clients(&LinkBench { settings, ..self.clone() }, target, clients)
+        Workload::clients(&self.endless(), target, clients)
     }
 
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
@@ -336,21 +340,5 @@ impl Workload for LinkBench {
 
     fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
         columns::files(figures, self.stream.text())
-    }
-}
-
-#[cfg(feature = "mysql")]
-impl SqlWork for LinkBench {
-    fn server(&self) -> &SqlServer {
-        self.sql.as_ref().expect("only a benchmark with such a server is asked over this protocol")
-    }
-
-    fn first_table(&self) -> String {
-        mysql::SqlDatabase::new(self.server(), &self.database, self.transactions).link_table()
-    }
-
-    fn on_null_server(&self, server: SqlServer) -> LinkBench {
-        let settings = Settings { requests: None, ..self.settings.clone() };
-        LinkBench { settings, sql: Some(server), ..self.clone() }
     }
 }

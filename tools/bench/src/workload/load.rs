@@ -1,17 +1,19 @@
-//! Loading: the phase before the runs. Each workload says how ([`Loading`]); the frame measures it as it measures a run.
+//! Loading: the phase before the runs. Each workload says how ([`Loading`]); the frame measures it as it
+//! measures a run.
 //!
-//! 1. [`Loading::prepare`]: drop what is there of the workload's own collections, and no other; create the indexes that are
-//!    to be there from the start.
-//! 2. [`Loading::clients`] insert until all is in. This is the measured window: its operation is the document, its latency a
-//!    batch's.
+//! 1. [`Loading::prepare`]: drop what is there of the workload's own collections, and no other; create the
+//!    indexes that are to be there from the start.
+//! 2. [`Loading::clients`] insert until all is in. This is the measured window: its operation is the
+//!    document, its latency a batch's.
 //! 3. [`Loading::finish`]: what comes after, such as indexes; its time is given apart.
 //! 4. [`Loading::check`]: a load that lost documents is an error.
 
-use crate::client::{Clients, Session};
+use crate::client::{Clients, INTERVAL_S, Misses, Pace, Session};
 use crate::error::BenchError;
-use crate::run::Measured;
+use crate::run::{self, Counting, Measured, Plan};
 use crate::target::Target;
 use pando_document::{Document, Value, doc};
+use pando_measuring::counters::Sources;
 use std::time::Instant;
 
 /// MongoDB's code of a drop of what is not there.
@@ -54,6 +56,36 @@ pub trait Loading: Sync {
 
     /// Step 4: whether the data is what a run needs.
     fn check(&self, target: &Target) -> Result<(), BenchError>;
+}
+
+/// No phase that ends by itself takes longer.
+pub const LONGEST_SECONDS: u32 = 10_000_000;
+
+/// Loads: the four steps.
+pub fn load_measured(
+    loading: &dyn Loading,
+    target: &Target,
+    sources: &mut Sources,
+) -> Result<(Measured, Vec<TimedStep>), BenchError> {
+    loading.prepare(target)?;
+    let clients = loading.clients(target)?;
+    let connections = loading.connections();
+    let plan = Plan {
+        clients: connections,
+        threads: connections,
+        warmup_s: 0,
+        duration_s: LONGEST_SECONDS,
+        pace: Pace::Closed,
+        interval_s: INTERVAL_S,
+    };
+    let counting = Counting { kinds: loading.kinds().len(), misses: Misses::AreFaults };
+    let measured = run::run(plan, target.address(), clients, counting, Some(sources))?;
+    if let Some(message) = measured.tally.failures.first() {
+        return Err(BenchError::Load { failed: measured.tally.failed, message: message.clone() });
+    }
+    let steps = loading.finish(target)?;
+    loading.check(target)?;
+    Ok((measured, steps))
 }
 
 /// Something after the load that took time.

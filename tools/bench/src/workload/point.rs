@@ -2,8 +2,8 @@
 //!
 //! 1. Draw the collection, then the key, in this order as the original does.
 //! 2. Patch the key into the collection's template, an OP_MSG `find` with `limit: 1` and `singleBatch: true`.
-//! 3. Of each reply: `ok: 1`, and bytes enough to hold the document. Of one in [`VERIFY_ONE_IN`], and of any that looks too
-//!    short: exactly one document, and its content.
+//! 3. Of each reply: `ok: 1`, and bytes enough to hold the document. Of one in [`VERIFY_ONE_IN`], and of any
+//!    that looks too short: exactly one document, and its content.
 //!
 //! One query is one request and one operation in the report; sysbench counts it as one transaction.
 
@@ -11,12 +11,12 @@ use super::Workload;
 use super::load::Loading;
 use super::sysbench::documents::DataSet;
 use super::sysbench::loading::Load;
-use crate::client::{Clients, Judgement, NullReply, Outcome, Script, Turn, Verdict, outcome_of};
+use crate::client::{Clients, Judgement, Outcome, Script, Turn, Verdict, outcome_of};
 use crate::error::BenchError;
-use crate::random::distribution::{Distribution, Shape};
-use crate::random::{Random, mask};
 use crate::target::Target;
-use pando_document::{RawDocument, doc};
+use pando_document::{Document, RawDocument, doc};
+use pando_measuring::random::distribution::{Distribution, Shape};
+use pando_measuring::random::{Random, mask};
 use pando_wire::RequestTemplate;
 use serde_json::json;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl Workload for PointQuery {
         Ok(Clients::of_scripts((0..clients).map(script).collect()))
     }
 
-    fn null_reply(&self) -> Option<NullReply> {
+    fn null_reply(&self) -> Option<Document> {
         let mut document = doc! { "c": mask::C };
         if self.projection == Projection::Full {
             document = doc! { "_id": 1, "k": 1, "c": mask::C, "pad": mask::PAD };
@@ -137,10 +137,11 @@ impl Workload for PointQuery {
         let (database, collection) = self.data().place(1);
         let namespace = format!("{database}.{collection}");
         let reply = doc! { "cursor": { "firstBatch": [document], "id": 0_i64, "ns": namespace }, "ok": 1.0 };
-        Some(NullReply::Document(reply))
+        Some(reply)
     }
 
-    /// The null server always gives the same document, so that only a projection without `_id` can be content with it.
+    /// The null server always gives the same document, so that only a projection without `_id` can be content
+    /// with it.
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
         PointQuery { projection: Projection::C, ..self.clone() }.clients(target, clients)
     }
@@ -241,11 +242,10 @@ impl Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_document::Document;
     use pando_wire::{Body, Message};
 
     fn workload(projection: Projection) -> PointQuery {
-        PointQuery { projection, shape: Shape::Uniform, load: crate::run::tests::load(3, 10) }
+        PointQuery { projection, shape: Shape::Uniform, load: crate::workload::whole_runs::load(3, 10) }
     }
 
     fn script(projection: Projection) -> Box<dyn Script> {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn hit(projection: Projection) -> Document {
-        workload(projection).null_reply().expect("there is one").into_document()
+        workload(projection).null_reply().expect("there is one")
     }
 
     fn judge(projection: Projection, body: &Document) -> Verdict {

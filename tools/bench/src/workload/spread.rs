@@ -1,5 +1,6 @@
-//! Where the collections (or tables) of a workload are: one, or several that share its data, in one database or several. One
-//! database against many was the point of a post, when a lock belonged to a database.
+//! The places of the collections (or tables) of a workload: one, or several that share its data, in one
+//! database or several. One database against many was the point of a post, when a lock belonged to a
+//! database.
 
 /// Collections and their databases.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -15,8 +16,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Database and name of a collection, counted from 0. Several are numbered from 1, as sysbench's are; of several databases the
-    /// first holds the first collection, the second the second, and so on around.
+    /// Database and name of a collection, counted from 0. Several are numbered from 1, as sysbench's are; of
+    /// several databases the first holds the first collection, the second the second, and so on around.
     pub fn place(&self, collection: u32) -> (String, String) {
         let numbered = |name: &str, count: u32, number: u32| match count {
             1 => name.to_owned(),
@@ -53,7 +54,7 @@ impl Spread {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// So many collections in so many databases.

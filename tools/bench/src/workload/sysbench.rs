@@ -3,8 +3,8 @@
 //! - [`documents`]: the documents and collections, which `point` uses, too.
 //! - [`loading`]: fills the collections.
 //! - [`mix`]: which statements a transaction has, with which keys: the same for every target.
-//! - [`mongo`]: the statements over MongoDB's protocol; [`wrapping`]: what makes them one transaction, where that is asked for.
-//! - `sql`: the same over MySQL's protocol, with the feature `mysql`.
+//! - [`mongo`]: the statements over MongoDB's protocol; [`wrapping`]: what makes them one transaction, where
+//!   that is asked for. `tools/bench-mysql` has the same over MySQL's protocol.
 //! - [`workload`]: the whole, for the frame.
 //! - [`columns`]: the columns of sysbench-mongodb.
 
@@ -13,8 +13,6 @@ pub mod documents;
 pub mod loading;
 pub mod mix;
 pub mod mongo;
-#[cfg(feature = "mysql")]
-pub mod sql;
 pub mod workload;
 pub mod wrapping;
 

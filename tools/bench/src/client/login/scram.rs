@@ -1,10 +1,12 @@
 //! One SCRAM exchange, the client's side (RFC 5802, RFC 7677), without channel binding.
 //!
 //! 1. [`Exchange::first`]: the user and a nonce.
-//! 2. The server adds to the nonce, and names salt and rounds; [`Exchange::answer`] proves that the password is known.
+//! 2. The server adds to the nonce, and names salt and rounds; [`Exchange::answer`] proves that the password
+//!    is known.
 //! 3. The server proves that it knows it, too: [`Exchange::check`].
 //!
-//! Deriving the key takes thousands of rounds, milliseconds each time: [`Keys`] keeps the last one for the other clients of a run.
+//! Deriving the key takes thousands of rounds, milliseconds each time: [`Keys`] keeps the last one for the
+//! other clients of a run.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,7 @@
-//! What makes figures of one page not comparable, for all of it: said once, at its top.
+//! The caveats of a page: reasons why its figures do not compare, said once at its top.
 
-use crate::report::chart::escape;
 use crate::report::file::RunFile;
+use pando_measuring::chart::escape;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

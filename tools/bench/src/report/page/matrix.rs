@@ -1,9 +1,10 @@
 //! The engine × cache matrix, I/O per operation, and the insert rate against the size of the data.
 
-use super::table;
 use super::{median_rate, plain_server_name, run_label, run_name};
-use crate::report::chart::{Axis, Chart, Line, escape, number};
 use crate::report::file::RunFile;
+use pando_measuring::chart::{Axis, Chart, Line, escape};
+use pando_measuring::number::number;
+use pando_measuring::table;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -14,7 +15,8 @@ const GAP: f64 = 10.0;
 const MIDDLE: f64 = 440.0;
 const LABELS: f64 = 250.0;
 
-/// Rates by cache (rows) and server (columns), for each number of clients; nothing unless there are two caches.
+/// Rates by cache (rows) and server (columns), for each number of clients; nothing unless there are two
+/// caches.
 pub fn engines_by_cache(files: &[&RunFile]) -> String {
     let cache = |file: &RunFile| file.labels.get("cache").cloned();
     let caches: BTreeSet<String> = files.iter().filter_map(|file| cache(file)).collect();
@@ -46,7 +48,7 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
         })
         .collect();
     let what = files.first().map_or("operations", |file| file.operations.as_str());
-    format!("<h3>Engine by cache: {} per second</h3>{}", escape(what), table::render(&headings, &rows))
+    format!("<h3>Engine by cache: {} per second</h3>{}", escape(what), table::html(&headings, &rows))
 }
 
 /// Kilobytes read (to the left) and written (to the right) per operation, a bar for each run.
@@ -96,7 +98,8 @@ pub fn io_per_operation(files: &[&RunFile]) -> String {
     format!("<h3>Disk I/O per operation</h3>{svg}")
 }
 
-/// Documents per second over documents that are in: the curve that shows when indexes do not fit in the cache any more.
+/// Documents per second over documents that are in: the curve that shows when indexes do not fit in the cache
+/// any more.
 pub fn rate_by_size(files: &[&RunFile]) -> String {
     let line = |file: &&RunFile| {
         let mut sum = 0.0;
@@ -104,7 +107,7 @@ pub fn rate_by_size(files: &[&RunFile]) -> String {
             sum += second.operations as f64;
             (sum, second.operations as f64)
         });
-        Line { name: run_name(file), points: points.collect() }
+        Line::new(run_name(file), points.collect())
     };
     let lines: Vec<Line> = files.iter().map(line).filter(|line| line.points.len() > 2).collect();
     let title = "documents per second by documents that are in".to_owned();

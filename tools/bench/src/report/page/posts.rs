@@ -1,11 +1,11 @@
 //! The posts' tables with ours beside them, in the same shape.
 
-use super::table::{self, short};
 use super::{median_rate, plain_server_name, run_label, server_name};
-use crate::report::chart::escape;
-use crate::report::directions::DIRECTIONS;
 use crate::report::file::RunFile;
-use crate::report::posts::{POSTS, TABLES};
+use crate::report::posts::{Post, posts};
+use crate::report::verdicts::Verdict;
+use pando_measuring::chart::escape;
+use pando_measuring::table::{self, short};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -14,9 +14,9 @@ const NORM_DOCUMENTS: f64 = 200.0;
 
 /// What the post of a workload published, and ours beside it; nothing if the workload is of no post.
 pub fn render(workload: &str, files: &[&RunFile]) -> String {
-    let Some(post) = POSTS.iter().find(|post| post.workload == workload) else { return String::new() };
+    let Some(post) = posts().iter().find(|post| post.workload == workload) else { return String::new() };
     let mut html =
-        format!("<h3>Post {}: {}</h3><p>Its conclusions:</p><ul>", post.letter, escape(post.title));
+        format!("<h3>Post {}: {}</h3><p>Its conclusions:</p><ul>", post.letter, escape(&post.title));
     post.conclusions.iter().for_each(|conclusion| {
         let _ = write!(html, "<li>{}</li>", escape(conclusion));
     });
@@ -29,36 +29,32 @@ pub fn render(workload: &str, files: &[&RunFile]) -> String {
         _ => vec![reads(files)],
     };
     let mut ours = ours.into_iter();
-    for theirs in TABLES.iter().filter(|table| table.post == post.letter) {
-        let rows: Vec<Vec<String>> =
-            theirs.rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+    for theirs in &post.tables {
         let _ = write!(
             html,
             "<div class=\"beside\"><div><h4>The post: {}</h4>{}<p><small>{}</small></p></div><div><h4>Here</h4>{}</div></div>",
-            escape(theirs.title),
-            table::render(theirs.headings, &rows),
-            escape(theirs.note),
+            escape(&theirs.title),
+            table::html(&theirs.headings, &theirs.rows),
+            escape(&theirs.note),
             ours.next().unwrap_or_default()
         );
     }
-    html + &directions(post.letter, files)
+    html + &verdicts(post, files)
 }
 
-/// What the post concluded, with our figures and whether it still holds.
-fn directions(post: &str, files: &[&RunFile]) -> String {
-    let of_post = DIRECTIONS.iter().filter(|direction| direction.post == post);
-    let rows: Vec<Vec<String>> = of_post
-        .filter_map(|direction| {
-            let judged = direction.judge(files)?;
-            Some(vec![direction.says.to_owned(), judged.figures.clone(), judged.verdict().to_owned()])
-        })
-        .collect();
+/// The post's conclusions, with our figures and whether they still hold.
+fn verdicts(post: &Post, files: &[&RunFile]) -> String {
+    let row = |verdict: &Verdict| {
+        let judged = verdict.judge(post, files)?;
+        Some(vec![verdict.says.clone(), judged.figures.clone(), judged.verdict().to_owned()])
+    };
+    let rows: Vec<Vec<String>> = post.verdicts.iter().filter_map(row).collect();
     if rows.is_empty() {
         return String::new();
     }
     format!(
         "<h4>Whether it still holds</h4><div class=\"words\">{}</div>",
-        table::render(&["the post says", "here", "direction"], &rows)
+        table::html(&["the post says", "here", "direction"], &rows)
     )
 }
 
@@ -98,7 +94,7 @@ fn by_clients(files: &[&RunFile]) -> String {
         row.push(switches.map_or("-".to_owned(), |switches| format!("{switches:.0}")));
         row
     };
-    table::render(&headings, &groups.iter().map(row).collect::<Vec<_>>())
+    table::html(&headings, &groups.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Post A's second table: percent of a core, server and client.
@@ -125,7 +121,7 @@ fn cpu_by_clients(files: &[&RunFile]) -> String {
         row.push(short(each.and_then(|each| each.client_cpu_us)));
         row
     };
-    table::render(&headings, &groups.iter().map(row).collect::<Vec<_>>())
+    table::html(&headings, &groups.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Post B's matrix, with its chart of I/O per operation as columns.
@@ -145,7 +141,7 @@ fn by_cache(files: &[&RunFile]) -> String {
             file.figures.checkpoints.as_ref().map_or_else(|| "-".to_owned(), |all| all.len().to_string()),
         ]
     };
-    table::render(&headings, &files.iter().map(row).collect::<Vec<_>>())
+    table::html(&headings, &files.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Post C's table.
@@ -159,10 +155,7 @@ fn reads(files: &[&RunFile]) -> String {
             short(file.figures.per_operation.disk_reads),
         ]
     };
-    table::render(
-        &["system", "reads/s", "rounds", "disk reads/op"],
-        &files.iter().map(row).collect::<Vec<_>>(),
-    )
+    table::html(&["system", "reads/s", "rounds", "disk reads/op"], &files.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Post E's table: costs per 200 documents, in its units.
@@ -196,5 +189,5 @@ fn per_documents(files: &[&RunFile]) -> String {
             folder.map_or("-".to_owned(), |bytes| format!("{:.1} MB", bytes as f64 / 1e6)),
         ]
     };
-    table::render(&headings, &files.iter().map(row).collect::<Vec<_>>())
+    table::html(&headings, &files.iter().map(row).collect::<Vec<_>>())
 }

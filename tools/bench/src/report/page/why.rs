@@ -1,10 +1,12 @@
-//! Why figures are what they are: profiles, and what servers counted of themselves.
+//! The reasons behind figures: profiles, and the numbers that servers count of themselves.
 
-use super::{run_name, table};
-use crate::report::chart::{escape, number};
+use super::run_name;
 use crate::report::file::RunFile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pando_measuring::chart::escape;
+use pando_measuring::number::number;
+use pando_measuring::table;
 use std::fmt::Write as _;
 
 /// So many symbols and numbers are shown; all are in the files.
@@ -33,7 +35,7 @@ fn profile(file: &RunFile) -> String {
     let mut html = format!(
         "<details><summary>Top symbols of {} samples of the server</summary>{}</details>",
         profile.samples,
-        table::render(&["symbol", "share"], &rows)
+        table::html(&["symbol", "share"], &rows)
     );
     if !profile.flame_graph.is_empty() {
         // As a picture, its style is its own and does not reach the page.
@@ -64,7 +66,7 @@ fn waits(file: &RunFile) -> String {
     }
     format!(
         "<details open><summary>Top waits of the server</summary>{}</details>",
-        table::render(&["name", "waits", "seconds", "seconds a second"], &rows)
+        table::html(&["name", "waits", "seconds", "seconds a second"], &rows)
     )
 }
 
@@ -85,6 +87,6 @@ fn status(file: &RunFile) -> String {
     format!(
         "<details><summary>{} numbers of serverStatus changed</summary>{}</details>",
         changes.len(),
-        table::render(&["number", "change, warm-up included", "per operation"], &rows)
+        table::html(&["number", "change, warm-up included", "per operation"], &rows)
     )
 }

@@ -1,37 +1,15 @@
-//! How each server names its checkpoints, what it is behind, and what it writes in the background.
+//! The names by which each server reports its checkpoints, its unwritten bytes, and its background writes.
 //!
 //! | server | checkpoints | behind | background |
 //! |---|---|---|---|
 //! | MongoDB, WiredTiger | counted, with their time | dirty bytes in the cache | bytes written from the cache |
 //! | Pando, `betree` | counted, with their time | bytes in buffers that are to be merged | bytes written to the data file |
-//! | InnoDB | none to count: it writes on and on | age of the checkpoint: log that only the log has | pages written |
-//! | MyRocks | none: it flushes and compacts | nothing that it says | bytes flushed and compacted |
 
 use super::{Counted, Told};
-#[cfg(feature = "mysql")]
-use crate::sql::SqlEngine;
 use pando_document::{Document, Value};
 
 /// The parts of serverStatus that are looked at.
 pub const PARTS: [&str; 2] = ["wiredTiger", "pando"];
-
-/// The variables of an engine that are looked at: those of another one in the same server say nothing of it.
-#[cfg(feature = "mysql")]
-pub fn sql_names(engine: SqlEngine) -> &'static [&'static str] {
-    match engine {
-        // The first of MariaDB, the next two of MySQL 8.
-        SqlEngine::InnoDb => &[
-            "Innodb_checkpoint_age",
-            "Innodb_redo_log_current_lsn",
-            "Innodb_redo_log_checkpoint_lsn",
-            "Innodb_pages_written",
-            "Innodb_buffer_pool_pages_flushed",
-            "Innodb_page_size",
-        ],
-        SqlEngine::RocksDb => &["Rocksdb_flush_write_bytes", "Rocksdb_compact_write_bytes"],
-        SqlEngine::Ndb | SqlEngine::MyIsam => &[],
-    }
-}
 
 /// What a serverStatus says.
 pub fn of_server_status(status: &Document) -> Told {
@@ -74,23 +52,6 @@ fn number(document: &Document, path: &[&str]) -> Option<f64> {
     }
 }
 
-/// What the rows of a SHOW GLOBAL STATUS say.
-#[cfg(feature = "mysql")]
-pub fn of_global_status(rows: &[(String, String)]) -> Told {
-    let value = |name: &str| {
-        let row = rows.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
-        row.and_then(|(_, value)| value.parse::<u64>().ok())
-    };
-    let lsn = value("Innodb_redo_log_current_lsn").zip(value("Innodb_redo_log_checkpoint_lsn"));
-    let age = value("Innodb_checkpoint_age").or(lsn.map(|(now, then)| now.saturating_sub(then)));
-    let pages = value("Innodb_pages_written").or_else(|| value("Innodb_buffer_pool_pages_flushed"));
-    let of_innodb = pages.zip(value("Innodb_page_size")).map(|(pages, bytes)| pages.saturating_mul(bytes));
-    let of_rocksdb = [value("Rocksdb_flush_write_bytes"), value("Rocksdb_compact_write_bytes")];
-    let parts: Vec<u64> = [of_innodb].into_iter().chain(of_rocksdb).flatten().collect();
-    let background = (!parts.is_empty()).then(|| parts.iter().sum());
-    Told { checkpoints: None, behind: age, background }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,26 +88,5 @@ mod tests {
         {
             assert_eq!(of_server_status(&status), Told::default(), "{status:?}");
         }
-    }
-
-    #[cfg(feature = "mysql")]
-    #[test]
-    fn the_age_of_innodbs_checkpoint_and_what_rocksdb_writes_are_found() {
-        let rows = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
-            rows.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-        };
-        let of_mariadb = rows(&[
-            ("Innodb_checkpoint_age", "77"),
-            ("Innodb_pages_written", "2"),
-            ("Innodb_page_size", "16384"),
-        ]);
-        let told = of_global_status(&of_mariadb);
-        assert_eq!((told.behind, told.background, told.checkpoints), (Some(77), Some(32_768), None));
-        let of_mysql =
-            rows(&[("Innodb_redo_log_current_lsn", "100"), ("Innodb_redo_log_checkpoint_lsn", "60")]);
-        assert_eq!(of_global_status(&of_mysql).behind, Some(40));
-        let of_rocksdb = rows(&[("rocksdb_flush_write_bytes", "5"), ("Rocksdb_compact_write_bytes", "6")]);
-        assert_eq!(of_global_status(&of_rocksdb).background, Some(11));
-        assert_eq!(of_global_status(&rows(&[("Uptime", "9")])), Told::default());
     }
 }

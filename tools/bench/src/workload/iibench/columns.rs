@@ -1,6 +1,7 @@
-//! The columns of iibench-mongodb: `tot_inserts elap_secs cum_ips int_ips cum_qry_avg int_qry_avg cum_qpm int_qpm exceptions`
-//! first and in this order; query averages are milliseconds, `qpm` queries per minute. Percentiles of the batches and queries of the
-//! interval, costs, the size of the data and seconds with a checkpoint come after. Intervals are of time, not of inserts, so that a stall shows.
+//! The columns of iibench-mongodb: `tot_inserts elap_secs cum_ips int_ips cum_qry_avg int_qry_avg cum_qpm
+//! int_qpm exceptions` first and in this order; query averages are milliseconds, `qpm` queries per minute.
+//! Percentiles of the batches and queries of the interval, costs, the size of the data and seconds with a
+//! checkpoint come after. Intervals are of time, not of inserts, so that a stall shows.
 
 use crate::report::Figures;
 use crate::report::csv::CsvFile;

@@ -1,14 +1,15 @@
-//! The documents: a purchase each. Fields in their order: `_id` (an ObjectId, ascending), `dateandtime` (int64, milliseconds
-//! since 1970), `cashregisterid`, `customerid`, `productid` (int32), `price` (double), then texts `cf1` to `cfM`.
+//! The documents: a purchase each. Fields in their order: `_id` (an ObjectId, ascending), `dateandtime`
+//! (int64, milliseconds since 1970), `cashregisterid`, `customerid`, `productid` (int32), `price` (double),
+//! then texts `cf1` to `cfM`.
 //!
-//! Draws are in the original's order: customer, price, cash register, product, then an offset for each text. The original's
-//! price is almost the customer over again (its width is 5, its range 1,005), so that two of the three indexes have nearly
-//! the same order; [`Price::Independent`] draws it alone.
+//! Draws are in the original's order: customer, price, cash register, product, then an offset for each text.
+//! The original's price is almost the customer over again (its width is 5, its range 1,005), so that two of
+//! the three indexes have nearly the same order; [`Price::Independent`] draws it alone.
 //!
 //! A text is a piece of random letters and a piece of `a`s, cut at random out of buffers that are made once.
 
-use crate::random::{Generator, Random, split_mix};
 use pando_document::{DocumentWriter, ObjectId};
+use pando_measuring::random::{Generator, Random, split_mix};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -69,7 +70,8 @@ impl Shape {
         primary_key: PrimaryKey::Ascending,
     };
 
-    /// The characters of a text, by kind: random ones, and `a`s. Each part is rounded down, as the original does.
+    /// The characters of a text, by kind: random ones, and `a`s. Each part is rounded down, as the original
+    /// does.
     fn text_parts(&self) -> (u32, u32) {
         let percent = u64::from(self.compressible_percent);
         let part =
@@ -160,8 +162,8 @@ impl Purchases {
         match self.shape.primary_key {
             PrimaryKey::Ascending => ObjectId::from_parts(seconds, self.process, number),
             PrimaryKey::Random => {
-                // From a stream of its own: the draws of the fields stay the original's. Mixing is a bijection, so that no
-                // two numbers of a client give the same 8 bytes.
+                // From a stream of its own: the draws of the fields stay the original's. Mixing is a
+                // bijection, so that no two numbers of a client give the same 8 bytes.
                 let client = u64::from_be_bytes([
                     0,
                     0,
@@ -248,7 +250,8 @@ mod tests {
 
     #[test]
     fn with_java_numbers_the_draws_are_the_originals() {
-        // Java itself says of `new Random(0)`: nextInt(100000), nextDouble(), nextInt(1000), nextInt(10000) are these.
+        // Java itself says of `new Random(0)`: nextInt(100000), nextDouble(), nextInt(1000), nextInt(10000)
+        // are these.
         let (_, document) = first(Shape::PLAIN, Generator::Java);
         let number = |name: &str| document.get(name).and_then(|value| value.as_i64_exact());
         assert_eq!((number("customerid"), number("cashregisterid")), (Some(41_360), Some(447)));

@@ -1,19 +1,20 @@
 //! The queries beside the inserts: one client, three ranges in turn, so many in an interval.
 //!
-//! A query is due at fixed times from the moment when enough documents are in, whatever the last one took; its latency counts
-//! from then. (The original counts its gap from the last query's beginning, so that slow queries never pile up.)
+//! A query is due at fixed times from the moment when enough documents are in, whatever the last one took;
+//! its latency counts from then. (The original counts its gap from the last query's beginning, so that slow
+//! queries never pile up.)
 //!
-//! None of the three has an order, as in the original, so that which documents come back hangs on the plan that the server
-//! chooses; with [`QueryPlan::guided`] each names its index and its order.
+//! None of the three has an order, as in the original, so that which documents come back hangs on the plan
+//! that the server chooses; with [`QueryPlan::guided`] each names its index and its order.
 
 use super::Sent;
 use super::purchases::{Draw, Price};
 use crate::client::{ClientState, Kind, Note, Performed, Session, Statement, Task, Turn, Verdict};
 use crate::error::BenchError;
-use crate::random::{Generator, Random};
 use crate::target::Target;
 use crate::workload::spread::Spread;
 use pando_document::{Document, doc};
+use pando_measuring::random::{Generator, Random};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -38,7 +39,6 @@ pub struct QueryPlan {
 
 impl QueryPlan {
     /// No queries.
-    #[cfg(test)]
     pub const NONE: QueryPlan =
         QueryPlan { per_interval: 0, interval_s: 15, limit: 10, begin_after: 1_000_000, guided: false };
 
@@ -57,8 +57,8 @@ impl QueryPlan {
 
 /// How a query is asked.
 pub trait Asker: Send {
-    /// Asks the query of this number (0 to 2) about what was drawn and a moment; gives how much was found. An error other than
-    /// [`BenchError::Refused`] means that the connection is lost.
+    /// Asks the query of this number (0 to 2) about what was drawn and a moment; gives how much was found. An
+    /// error other than [`BenchError::Refused`] means that the connection is lost.
     fn ask(&mut self, which: u32, draw: Draw, moment: i64) -> Result<u64, BenchError>;
 }
 

@@ -1,16 +1,16 @@
-//! Inserts the rows: in order of id or shuffled, from BSON or from JSON.
+//! The load of the rows: in order of id or shuffled, from BSON or from JSON.
 //!
-//! From JSON, each row is made as a line `{"id":…,"value1":…,"value2":…}` and parsed again, as the original's import did; the
-//! CPU time of parsing is counted apart, so that it does not pass for the server's.
+//! From JSON, each row is made as a line `{"id":…,"value1":…,"value2":…}` and parsed again, as the original's
+//! import did; the CPU time of parsing is counted apart, so that it does not pass for the server's.
 
 use super::rows::{Row, Rows};
 use crate::client::{Clients, Note, Script, Session, ThreadUsage};
 use crate::error::BenchError;
-use crate::random::distribution::scattering_factor;
 use crate::target::Target;
 use crate::workload::insert::{Batch, BatchSource, Inserter, OnFailure};
 use crate::workload::load::{Durability, Loading, check_count, count, drop_collection};
 use crate::workload::spread::Spread;
+use pando_measuring::random::distribution::scattering_factor;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -166,7 +166,8 @@ impl RowOrder {
         self.load.spread.share(self.load.rows.count, collection)
     }
 
-    /// The place of the row that is inserted into its collection as the `nth`: the rows go around the collections.
+    /// The place of the row that is inserted into its collection as the `nth`: the rows go around the
+    /// collections.
     fn place(&self, collection: u32, nth: u32) -> u32 {
         let number = match self.load.order {
             LoadOrder::Ascending => nth,
@@ -253,7 +254,7 @@ impl BatchSource for RowBatches {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use pando_document::RawDocument;
 

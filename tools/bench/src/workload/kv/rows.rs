@@ -1,8 +1,8 @@
-//! The rows: each hangs on the seed and its place only.
+//! The rows: each follows from the seed and its place only.
 
 use crate::error::BenchError;
-use crate::random::split_mix;
 use pando_document::{DocumentWriter, RawDocument};
+use pando_measuring::random::split_mix;
 
 /// The bytes of a row without nulls.
 pub const ROW_BYTES: usize = 46;

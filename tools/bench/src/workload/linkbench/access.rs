@@ -1,19 +1,20 @@
-//! Which node an operation is about, and which links.
+//! The choice of the node and of the links of an operation.
 //!
 //! # Nodes
-//! A rank is drawn by Zipf's distribution, and a shuffler makes an id of it. Accesses to links mostly use another shuffler
-//! than degrees do (*uncorrelated*: how hot a node is does not go with how many links it has), and sometimes the same.
-//! A write of links takes the uncorrelated one in 95 of 100 cases with shape 0.741; the original has a mistake there, and
-//! takes the reads' 99.5 of 100 with shape 0.8 ([`Writes::AsOriginal`]).
+//! A rank is drawn by Zipf's distribution, and a shuffler makes an id of it. Accesses to links mostly use
+//! another shuffler than degrees do (*uncorrelated*: how hot a node is does not go with how many links it
+//! has), and sometimes the same. A write of links takes the uncorrelated one in 95 of 100 cases with shape
+//! 0.741; the original has a mistake there, and takes the reads' 99.5 of 100 with shape 0.8
+//! ([`Writes::AsOriginal`]).
 //!
 //! # Links
-//! The load gives a node links to the ids right after its own. So a link exists with probability P if its distance is drawn
-//! from ceil(links / P) places, at least one.
+//! The load gives a node links to the ids right after its own. So a link exists with probability P if its
+//! distance is drawn from ceil(links / P) places, at least one.
 
 use super::degree::Degrees;
 use super::shuffler::{LINKS_SEED, NODES_SEED, Shuffler, UNCORRELATED_SEED};
 use super::zipf::Zipf;
-use crate::random::Random;
+use pando_measuring::random::Random;
 
 /// The share of reads of links whose heat goes with their number.
 const READS_CORRELATED: f64 = 0.005;
@@ -45,9 +46,13 @@ pub enum Multigets {
 
 /// The probability that a link exists which an operation is about.
 pub mod existence {
+    /// Of a read.
     pub const GET: f64 = 0.5;
+    /// Of an update.
     pub const UPDATE: f64 = 0.9;
+    /// Of a delete.
     pub const DELETE: f64 = 0.9;
+    /// Of an insert.
     pub const ADD: f64 = 0.05;
 }
 
@@ -173,7 +178,7 @@ fn below(random: &mut Random, bound: u64) -> u64 {
 mod tests {
     use super::super::degree::{Split, Table};
     use super::*;
-    use crate::random::Generator;
+    use pando_measuring::random::Generator;
 
     const NODES: u64 = 100_000;
 

@@ -1,8 +1,9 @@
-//! LinkBench's own output: its lines at the end of a phase, and `csvstats`; `csvstream` is [`super::stream`]'s.
+//! LinkBench's own output: its lines at the end of a phase, and `csvstats`; `csvstream` is
+//! [`super::stream`]'s.
 //!
-//! Percentiles come as buckets, as the original prints them: tenths of a millisecond below 1 ms, whole ones below 100 ms,
-//! hundreds below 1 s, seconds below 10 s, and one from there on. Unlike there, only what was done is counted, failed requests
-//! not.
+//! Percentiles come as buckets, as the original prints them: tenths of a millisecond below 1 ms, whole ones
+//! below 100 ms, hundreds below 1 s, seconds below 10 s, and one from there on. Unlike there, only what was
+//! done is counted, failed requests not.
 
 use crate::report::Figures;
 use crate::report::csv::CsvFile;

@@ -1,10 +1,10 @@
-//! The data of links and nodes: how long, and of which bytes.
+//! The data of links and nodes: its length and its bytes.
 //!
-//! Lengths are log-normal around a median, rounded and cut. Bytes come in chunks: a chunk is fresh, or copied out of a *motif*
-//! buffer that the generator filled at its beginning; how often decides how well the data compresses. Most links are one
-//! short chunk, so that they resemble others and not themselves.
+//! Lengths are log-normal around a median, rounded and cut. Bytes come in chunks: a chunk is fresh, or copied
+//! out of a *motif* buffer that the generator filled at its beginning; how often decides how well the data
+//! compresses. Most links are one short chunk, so that they resemble others and not themselves.
 
-use crate::random::Random;
+use pando_measuring::random::Random;
 
 /// The length of a chunk.
 const CHUNK_BYTES: usize = 128;
@@ -88,7 +88,7 @@ impl ContentMaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Generator;
+    use pando_measuring::random::Generator;
 
     fn all(content: Content, count: u32) -> Vec<Vec<u8>> {
         let mut random = Random::for_client(Generator::Xoshiro, 1, 1);

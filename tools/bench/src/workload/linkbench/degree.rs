@@ -1,18 +1,21 @@
-//! How many links a node has.
+//! The number of links of a node.
 //!
 //! # The table
-//! The original draws from an empirical distribution: pairs of a number of links and the percentage of nodes that have at
-//! most as many. With `data_file` (LinkBench's `Distribution.dat`) the table is that file's section `nlinks`. Without one it
-//! is the built-in curve through the published points of it (see [`POINTS`]), between which it goes on straight in logarithms:
-//! the same head, the same quantiles, a mean within some percent, and not the same totals.
+//! The original draws from an empirical distribution: pairs of a number of links and the percentage of nodes
+//! that have at most as many. With `data_file` (LinkBench's `Distribution.dat`) the table is that file's
+//! section `nlinks`. Without one it is the built-in curve through the published points of it (see
+//! [`POINTS`]), between which it goes on straight in logarithms: the same head, the same quantiles, a mean
+//! within some percent, and not the same totals.
 //!
 //! # From an id to its links
 //! 1. rank = the id's place in the order of degrees ([`Shuffler::inverse`]), rank 0 having the most.
-//! 2. u = 1 - rank / n; the first entry of the table whose cumulative share is at least u is the node's total T.
-//! 3. T is split over the link types: evenly, the first types having one more where it does not come out even.
+//! 2. u = 1 - rank / n; the first entry of the table whose cumulative share is at least u is the node's total
+//!    T.
+//! 3. T is split over the link types: evenly, the first types having one more where it does not come out
+//!    even.
 //!
-//! The original's split gives `T - T/types` types one more, not `T mod types`, and so creates more links than T;
-//! [`Split::AsOriginal`] does so, too.
+//! The original's split gives `T - T/types` types one more, not `T mod types`, and so creates more links than
+//! T; [`Split::AsOriginal`] does so, too.
 
 use super::shuffler::{LINKS_SEED, Shuffler};
 use crate::error::BenchError;
@@ -90,7 +93,8 @@ impl Table {
         for two in POINTS.windows(2) {
             let ((from, from_percent), (to, to_percent)) = (two[0], two[1]);
             entries.push((from as u64, from_percent / 100.0));
-            // Shares of nodes with more links, in logarithms; what none has more than is a thousandth of the point before.
+            // Shares of nodes with more links, in logarithms; what none has more than is a thousandth of the
+            // point before.
             let more = |percent: f64| (100.0 - percent).max((100.0 - from_percent) / 1000.0).ln();
             // Steps of a twentieth keep the table small where single links no longer matter.
             let mut links = from + (from / 20.0).floor().max(1.0);
@@ -107,7 +111,8 @@ impl Table {
         Table { entries }
     }
 
-    /// The section `nlinks` of a file of LinkBench's form: a line with the section's name, then lines `NUMBER PERCENT`.
+    /// The section `nlinks` of a file of LinkBench's form: a line with the section's name, then lines `NUMBER
+    /// PERCENT`.
     pub fn read(path: &Path) -> Result<Table, BenchError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })?;
@@ -166,8 +171,8 @@ impl Table {
         Totals { nodes, links, links_as_original, nodes_without }
     }
 
-    /// The degree of each rank of so many, rank 0 first. What [`Table::links_at`] says of each, without searching: shares descend
-    /// from rank to rank, and so does the place in the table.
+    /// The degree of each rank of so many, rank 0 first. What [`Table::links_at`] says of each, without
+    /// searching: shares descend from rank to rank, and so does the place in the table.
     fn degrees_of_ranks(&self, nodes: u64) -> impl Iterator<Item = u64> {
         let mut place = self.entries.len();
         (0..nodes).map(move |rank| {

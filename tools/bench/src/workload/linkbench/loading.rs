@@ -1,8 +1,8 @@
 //! The load phase: nodes, their links and the links' counts, by pieces of the ids.
 //!
-//! Pieces are taken from the highest ids down, as in the original; unlike there, each piece brings its nodes, too (the
-//! original has one thread for all nodes, which is the load's tail), and its draws hang on the seed and the piece only, so
-//! that a load is the same however many clients load.
+//! Pieces are taken from the highest ids down, as in the original; unlike there, each piece brings its nodes,
+//! too (the original has one thread for all nodes, which is the load's tail), and its draws hang on the seed
+//! and the piece only, so that a load is the same however many clients load.
 
 use super::LinkBench;
 use super::content::ContentMaker;
@@ -10,10 +10,10 @@ use super::requester::{FIRST_LINK_TYPE, now_ms};
 use super::store::{Count, Link, LinkKey, LinkStore, Node};
 use crate::client::{ClientState, Clients, Kind, Performed, Statement, Task, Turn, Verdict};
 use crate::error::BenchError;
-use crate::random::Random;
 use crate::run::Measured;
 use crate::target::Target;
 use crate::workload::load::Loading;
+use pando_measuring::random::Random;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -103,7 +103,8 @@ impl Loading for LinkBench {
         // What cannot be done is said before what is not there.
         database.check_ability()?;
         let found = database.contents()?;
-        // Requests add and delete nodes and add links; that fewer links are there than were loaded means another load.
+        // Requests add and delete nodes and add links; that fewer links are there than were loaded means
+        // another load.
         let expected = self.degrees.all_links();
         if found.links < expected {
             let namespace = format!("{}.link", self.database);

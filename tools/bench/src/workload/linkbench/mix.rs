@@ -1,21 +1,31 @@
-//! The ten operations, and how often each comes.
+//! The ten operations, and the share of each.
 
 use crate::client::Kind;
 use crate::error::BenchError;
-use crate::random::Random;
+use pando_measuring::random::Random;
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
+    /// A node with a new number.
     AddNode,
+    /// New data of a node.
     UpdateNode,
+    /// A node away.
     DeleteNode,
+    /// A node by its number.
     GetNode,
+    /// A link.
     AddLink,
+    /// A link hidden.
     DeleteLink,
+    /// New data of a link.
     UpdateLink,
+    /// How many links of a type a node has.
     CountLink,
+    /// Some links by their keys.
     MultigetLink,
+    /// The newest links of a type.
     GetLinksList,
 }
 
@@ -110,7 +120,8 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Of percentages in the order of [`OPERATIONS`]. If any is told, those that are not are 0; if none is, all are LinkBench's.
+    /// Of percentages in the order of [`OPERATIONS`]. If any is told, those that are not are 0; if none is,
+    /// all are LinkBench's.
     pub fn of(told: [Option<f64>; OPERATIONS.len()]) -> Result<Mix, BenchError> {
         let any = told.iter().any(Option::is_some);
         let default = |operation: Operation| if any { 0.0 } else { operation.default_percentage() };
@@ -152,7 +163,7 @@ impl Mix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Generator;
+    use pando_measuring::random::Generator;
 
     #[test]
     fn the_default_adds_up_as_the_specification_says() {

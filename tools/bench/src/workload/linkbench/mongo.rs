@@ -1,24 +1,26 @@
 //! The store over MongoDB's protocol.
 //!
 //! # Mapping
-//! Collections `node`, `link`, `count`. A link's `_id` is `{t, a, b}` (type, from, to), a count's `{i, t}`, a node's its
-//! number: one index fewer than the original's plugin, and no way to have a link twice. The index of lists covers them, since
-//! they ask for its fields only.
+//! Collections `node`, `link`, `count`. A link's `_id` is `{t, a, b}` (type, from, to), a count's `{i, t}`, a
+//! node's its number: one index fewer than the original's plugin, and no way to have a link twice. The index
+//! of lists covers them, since they ask for its fields only.
 //!
 //! # A write of a link
-//! 1. One `findAndModify` with upsert changes the link and gives what was there: so exactly one client sees each change from
-//!    hidden (or absent) to visible, and from visible to hidden.
-//! 2. Who saw such a change adds it to the count, by `$inc` with upsert.
+//! 1. One `findAndModify` with upsert changes the link and gives what was there: so exactly one client sees
+//!    each change from hidden (or absent) to visible, and from visible to hidden.
+//! 2. The client that saw such a change adds it to the count, by `$inc` with upsert.
 //!
-//! Without transactions the two are apart for a moment, and a crash between them leaves a wrong count; when nothing is under
-//! way, counts are right. [`transaction`] makes them one transaction, of a session or of TokuMX; [`two_phase`] makes what a crash
-//! left half done be ended later.
+//! Without transactions the two are apart for a moment, and a crash between them leaves a wrong count; when
+//! nothing is under way, counts are right. [`transaction`] makes them one transaction, of a session or of
+//! TokuMX; [`two_phase`] makes what a crash left half done be ended later.
 //!
-//! The plugin of the original loses counts by replacing their documents, begins its transaction after the first write, and
-//! asks for a `count` before each list: none of this is done here, unless `--faithful` asks for [`plugin`].
+//! The plugin of the original loses counts by replacing their documents, begins its transaction after the
+//! first write, and asks for a `count` before each list: none of this is done here, unless `--faithful` asks
+//! for [`plugin`].
 //!
 //! # Once more
-//! A write conflict, a lock timeout, or a duplicate key between two upserts of the same link is tried again, and counted.
+//! A write conflict, a lock timeout, or a duplicate key between two upserts of the same link is tried again,
+//! and counted.
 
 mod documents;
 mod plugin;
@@ -32,7 +34,7 @@ use crate::error::BenchError;
 use crate::target::Target;
 use crate::workload::Finding;
 use crate::workload::load::{Durability, count, drop_collection};
-use documents::{batch, each, sample};
+use documents::{batch, each, list_index, sample};
 use pando_document::{Document, Value, doc};
 use plugin::{Level, PluginStore};
 use std::collections::HashMap;
@@ -129,9 +131,8 @@ impl LinkDatabase for MongoDatabase {
             let mut commands = plugin::index_commands().into_iter();
             return commands.try_for_each(|command| session.command(&self.database, command).map(drop));
         }
-        let key =
-            doc! { "id1": 1, "link_type": 1, "visibility": 1, "time": 1, "id2": 1, "version": 1, "data": 1 };
-        let index = doc! { "createIndexes": "link", "indexes": [{ "key": key, "name": "id1_type" }] };
+        let index =
+            doc! { "createIndexes": "link", "indexes": [{ "key": list_index(), "name": "id1_type" }] };
         session.command(&self.database, index).map(|_| ())
     }
 

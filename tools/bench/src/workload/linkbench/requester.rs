@@ -1,10 +1,10 @@
 //! One client of the request phase: draws an operation with its node, links and data, and asks its store.
 //!
-//! Data and keys are made before the clock of the operation starts. A list that came back full is remembered (up to
-//! [`HISTORY_MAX`] nodes): now and then a list asks for what lies before it instead.
+//! Data and keys are made before the clock of the operation starts. A list that came back full is remembered
+//! (up to [`HISTORY_MAX`] nodes): now and then a list asks for what lies before it instead.
 //!
-//! An answer that something is not there is a miss: deleted nodes stay deleted, and half of the links that are asked for were
-//! never there.
+//! An answer that something is not there is a miss: deleted nodes stay deleted, and half of the links that
+//! are asked for were never there.
 
 use super::access::{Access, existence};
 use super::content::{Content, ContentMaker};
@@ -13,7 +13,7 @@ use super::store::{Found, Link, LinkKey, LinkStore, ListQuery, Node};
 use super::stream::ClientStream;
 use crate::client::{ClientState, Note, Performed, Statement, Task, Turn, Verdict};
 use crate::error::BenchError;
-use crate::random::Random;
+use pando_measuring::random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -1,8 +1,8 @@
-//! What LinkBench is told: its own settings, under the names of its properties files.
+//! LinkBench's own settings, under the names of its properties files.
 //!
-//! A file has lines `name = value` (or `name: value`); `#` and `!` begin comments. `workload_file` names another file, whose
-//! settings stand behind: what the first one says counts. Settings that this tool has no use for are told, not refused: most
-//! are about the original's stores.
+//! A file has lines `name = value` (or `name: value`); `#` and `!` begin comments. `workload_file` names
+//! another file, whose settings stand behind: what the first one says counts. Settings that this tool has no
+//! use for are told, not refused: most are about the original's stores.
 
 use super::mix::{Mix, OPERATIONS};
 use crate::error::BenchError;
@@ -85,7 +85,8 @@ impl Properties {
     }
 }
 
-/// A file by a path that is meant from another file's folder, from the one above (where LinkBench's home is), or from here.
+/// A file by a path that is meant from another file's folder, from the one above (where LinkBench's home is),
+/// or from here.
 fn beside(file: &Path, path: &str) -> Option<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let above = folder.parent().unwrap_or(Path::new(""));

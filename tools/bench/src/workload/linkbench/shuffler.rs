@@ -1,13 +1,13 @@
-//! From ranks to ids and back: a cheap bijection that puts the hot and the many-linked ids apart.
+//! A cheap bijection between ranks and ids, which puts the hot and the many-linked ids apart.
 //!
-//! Ranks 0 to n - 1 are dealt out to G = min(1024, n) groups, rank i to group i mod G. Within its group, a rank goes round by
-//! as many places as the group's rotation says; rotations are drawn from java.util.Random with a fixed seed, so that they are
-//! the original's. What a rank is modulo G stays.
+//! Ranks 0 to n - 1 are dealt out to G = min(1024, n) groups, rank i to group i mod G. Within its group, a
+//! rank goes round by as many places as the group's rotation says; rotations are drawn from java.util.Random
+//! with a fixed seed, so that they are the original's. What a rank is modulo G stays.
 //!
-//! Example: with n = 10,000,000, m = floor(n / G) = 9765 and the links' seed, group 0 rotates by 347: rank 0 becomes
-//! 347 * 1024 = 355,328.
+//! Example: with n = 10,000,000, m = floor(n / G) = 9765 and the links' seed, group 0 rotates by 347: rank 0
+//! becomes 347 * 1024 = 355,328.
 
-use crate::random::java::JavaRandom;
+use pando_measuring::random::java::JavaRandom;
 
 /// Most groups.
 const GROUPS_MAX: u64 = 1024;

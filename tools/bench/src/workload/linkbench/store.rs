@@ -1,8 +1,9 @@
-//! What a store must do: one trait for a client's connection, one for the database behind it. Another database is one file.
+//! The contract of a store: one trait for a client's connection, one for the database behind it. Another
+//! database is one file.
 //!
-//! # What holds when nothing is under way
-//! For each node and link type, the count is the number of its visible links. Every change of a link's visibility changes the
-//! count with it; [`LinkDatabase::check`] counts.
+//! # Invariant while no operation is under way
+//! For each node and link type, the count is the number of its visible links. Every change of a link's
+//! visibility changes the count with it; [`LinkDatabase::check`] counts.
 
 use crate::error::BenchError;
 use crate::workload::Finding;
@@ -152,7 +153,8 @@ pub struct Listed {
 
 /// A client's connection. Errors other than [`BenchError::Refused`] mean that it is lost.
 pub trait LinkStore: Send {
-    /// Adds a link, or changes and shows the one that is there; keeps the count. Also LinkBench's update of a link.
+    /// Adds a link, or changes and shows the one that is there; keeps the count. Also LinkBench's update of a
+    /// link.
     fn add_link(&mut self, link: &Link) -> Result<LinkChange, BenchError>;
     /// Hides a link, at this time; keeps the count.
     fn delete_link(&mut self, key: LinkKey, time: i64) -> Result<Found, BenchError>;
@@ -229,4 +231,10 @@ pub trait LinkDatabase: Send + Sync {
     fn open(&self, clients: u32) -> Result<Box<dyn LinkStore>, BenchError>;
     /// Compares counts with visible links.
     fn check(&self, extent: CheckExtent) -> Result<Option<Finding>, BenchError>;
+}
+
+/// Makes databases of another protocol than MongoDB's.
+pub trait StoreChoice: std::fmt::Debug + Send + Sync {
+    /// The database of this name, with this level of transactions.
+    fn database(&self, name: &str, transactions: Transactions) -> Box<dyn LinkDatabase>;
 }

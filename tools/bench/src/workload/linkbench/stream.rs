@@ -1,11 +1,12 @@
-//! LinkBench's `csvstream`: for each client and interval (`displayfreq`), a line per operation with percentiles of a sample of
-//! at most `maxsamples` latencies.
+//! LinkBench's `csvstream`: for each client and interval (`displayfreq`), a line per operation with
+//! percentiles of a sample of at most `maxsamples` latencies.
 //!
-//! As the original's, with what it lacks: DELETE_LINK has lines, too, and the duration of an interval is in microseconds, as its
-//! column says. A list's length stands in lines of a pretended operation, RANGE_SIZE. The warm-up is in it; time stamps tell.
+//! As the original's, with what it lacks: DELETE_LINK has lines, too, and the duration of an interval is in
+//! microseconds, as its column says. A list's length stands in lines of a pretended operation, RANGE_SIZE.
+//! The warm-up is in it; time stamps tell.
 
 use super::mix::{OPERATIONS, Operation};
-use crate::random::{Generator, Random};
+use pando_measuring::random::{Generator, Random};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

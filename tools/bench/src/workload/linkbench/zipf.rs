@@ -1,7 +1,8 @@
-//! Zipf's distribution over ranks as the original draws it, by the approximation of Gray et al. ("Quickly generating
-//! billion-record synthetic databases", 1994). (`point` draws Zipf exactly; here the original's shape is what counts.)
+//! Zipf's distribution over ranks as the original draws it, by the approximation of Gray et al. ("Quickly
+//! generating billion-record synthetic databases", 1994). (`point` draws Zipf exactly; here the original's
+//! shape is what counts.)
 
-use crate::random::Random;
+use pando_measuring::random::Random;
 
 /// From so many ranks on, the sum of the weights is approximated by its integral.
 const APPROXIMATE_FROM: u64 = 100_000;
@@ -49,7 +50,7 @@ impl Zipf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Generator;
+    use pando_measuring::random::Generator;
 
     /// Shape, sum, eta, percent of rank 0, percent of the top 0.1, 1 and 10 percent of the ranks.
     const TEN_MILLION: [(f64, f64, f64, f64, [f64; 3]); 4] = [

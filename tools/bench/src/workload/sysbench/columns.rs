@@ -1,6 +1,7 @@
-//! The columns of sysbench-mongodb: `elap_secs cum_tps int_tps cum_ips int_ips` first and in this order; `*_ips` is always 0,
-//! as in the original, whose insert counter never moves in this phase. Then the latency as the original's newest version has it, and
-//! what none has: percentiles of the transaction and of each kind of statement, costs, the size of the data, seconds with a checkpoint.
+//! The columns of sysbench-mongodb: `elap_secs cum_tps int_tps cum_ips int_ips` first and in this order;
+//! `*_ips` is always 0, as in the original, whose insert counter never moves in this phase. Then the latency
+//! as the original's newest version has it, and what none has: percentiles of the transaction and of each
+//! kind of statement, costs, the size of the data, seconds with a checkpoint.
 
 use crate::report::Figures;
 use crate::report::csv::CsvFile;

@@ -1,10 +1,12 @@
-//! The sysbench documents: `_id` int32 from 1, `k` int32 uniform in 1..=N, `c` 119 characters, `pad` 59 characters; 217
-//! bytes of BSON. They stand in collections `sbtest1` to `sbtestC` of one database, N in each, with an index on `k`.
+//! The sysbench documents: `_id` int32 from 1, `k` int32 uniform in 1..=N, `c` 119 characters, `pad` 59
+//! characters; 217 bytes of BSON. They stand in collections `sbtest1` to `sbtestC` of one database, N in
+//! each, with an index on `k`.
 //!
-//! The documents of a collection hang on the seed and the collection's number only; draws are in the order k, c, pad.
+//! The documents of a collection hang on the seed and the collection's number only; draws are in the order k,
+//! c, pad.
 
-use crate::random::{Generator, Random, mask};
 use pando_document::DocumentWriter;
+use pando_measuring::random::{Generator, Random, mask};
 
 /// The bytes of one document.
 pub const DOCUMENT_BYTES: usize = 217;
@@ -23,8 +25,8 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// Database and name of a collection, counted from 1. Of several databases, the first holds the first collection, the
-    /// second the second, and so on around.
+    /// Database and name of a collection, counted from 1. Of several databases, the first holds the first
+    /// collection, the second the second, and so on around.
     pub fn place(&self, number: u32) -> (String, String) {
         let database = match self.databases {
             1 => self.database.clone(),

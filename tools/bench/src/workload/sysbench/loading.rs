@@ -1,19 +1,20 @@
-//! Fills the sysbench collections anew, in order of `_id`.
+//! The load of the sysbench collections, in order of `_id`.
 //!
-//! Each collection is loaded by one connection from start to end; a free connection takes the next collection. So at most
-//! as many connections work as there are collections, and the tail has fewer. Unlike the original, the last batch of a
-//! collection may be short: no document is dropped because the batch does not divide their number.
+//! Each collection is loaded by one connection from start to end; a free connection takes the next
+//! collection. So at most as many connections work as there are collections, and the tail has fewer. Unlike
+//! the original, the last batch of a collection may be short: no document is dropped because the batch does
+//! not divide their number.
 
 use super::documents::{DOCUMENT_BYTES, DataSet, Documents};
 use crate::client::{Clients, Script, Session};
 use crate::error::BenchError;
-use crate::random::Generator;
 use crate::target::Target;
 use crate::workload::insert::{Batch, BatchSource, Inserter, OnFailure};
 use crate::workload::load::{
     Durability, IndexBuild, Loading, TimedStep, check_count, count, drop_collection,
 };
 use pando_document::doc;
+use pando_measuring::random::Generator;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,12 +1,12 @@
-//! Which statements a transaction has, and with which keys.
+//! The statements of a transaction, and their keys.
 //!
-//! The order is fixed; one collection serves a whole transaction. Draws come in the original's order: the collection, then
-//! for each statement its key, then what it writes (`k`, `c`, `pad`). So the same seed and client give the same statements
-//! on every target.
+//! The order is fixed; one collection serves a whole transaction. Draws come in the original's order: the
+//! collection, then for each statement its key, then what it writes (`k`, `c`, `pad`). So the same seed and
+//! client give the same statements on every target.
 
 use super::documents::DataSet;
 use crate::client::Kind;
-use crate::random::{Generator, Random, mask};
+use pando_measuring::random::{Generator, Random, mask};
 
 /// How many statements of each kind a transaction has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -66,8 +66,9 @@ pub const KINDS: [&str; 9] = [
     "insert",
 ];
 
-/// A statement. Ids count from 1; a range begins at `from`.
+/// A statement. Ids count from 1; a range begins at `from`; `k`, `c` and `pad` are fields of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are those of the document, and are named so")]
 pub enum Statement {
     /// Field `c` of one document.
     Point { id: i32 },

@@ -1,27 +1,29 @@
-//! The statements over MongoDB's protocol: each stands alone, as the original's do without transactions, unless [`Wrapping`] is asked
-//! for.
+//! The statements over MongoDB's protocol: each stands alone, as the original's do without transactions,
+//! unless [`Wrapping`] is asked for.
 //!
-//! Replies are checked always for success and for how much came back, and one in [`VERIFY_ONE_IN`] for its content. Between
-//! a delete and the insert that follows it, others do not find the document, their ranges are short, and who deletes it as
-//! well inserts it twice: these are misses, not failures, and each is counted.
+//! Replies are checked always for success and for how much came back, and one in [`VERIFY_ONE_IN`] for its
+//! content. Between a delete and the insert that follows it, others do not find the document, their ranges
+//! are short, and who deletes it as well inserts it twice: these are misses, not failures, and each is
+//! counted.
 
 use super::documents::DataSet;
 use super::mix::{Statement, Transaction, Transactions};
 use super::wrapping::{Stage, Wrapping};
 use crate::client::{Judgement, Kind, Next, Note, Outcome, Script, Turn, Verdict, outcome_of};
-use crate::random::mask;
 use crate::workload::load::Durability;
 use pando_document::{DocumentWriter, RawArray, RawDocument};
+use pando_measuring::random::mask;
 use pando_wire::{MsgFlags, OpMsgWriter};
 
 /// One reply in so many is checked for its content.
 const VERIFY_ONE_IN: u64 = 1024;
 /// MongoDB's code of an insert whose `_id` is there.
 const DUPLICATE_KEY: i64 = 11000;
-/// Codes after which the same statement may work: LockTimeout, WriteConflict, and TokuMX's lock that was not granted, and deadlock.
+/// Codes after which the same statement may work: LockTimeout, WriteConflict, and TokuMX's lock that was not
+/// granted, and deadlock.
 const TRANSIENT: [i64; 4] = [24, 112, 16_759, 16_760];
-/// Codes after which a transaction may work that is done once more: NoSuchTransaction (it was aborted), and an `_id` that another one has
-/// inserted since.
+/// Codes after which a transaction may work that is done once more: NoSuchTransaction (it was aborted), and
+/// an `_id` that another one has inserted since.
 const TRANSIENT_WRAPPED: [i64; 2] = [251, DUPLICATE_KEY];
 /// How often a statement is tried once more.
 const RETRIES_MAX: u32 = 100;

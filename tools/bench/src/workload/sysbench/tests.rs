@@ -3,17 +3,17 @@
 use super::mix::{KINDS, Mix};
 use super::mongo::AfterFailure;
 use super::workload::Sysbench;
-use crate::client::{Judgement, Misses, Next, NullServer, Pace, Script, Turn, Verdict};
-use crate::command::phases::load_measured;
-use crate::counters::Sources;
+use crate::client::{Judgement, Listening, Misses, Next, NullServer, Pace, Script, Turn, Verdict};
 use crate::error::BenchError;
-use crate::run::tests::load;
 use crate::run::{Counting, Measured, Plan, run};
 use crate::target::Target;
 use crate::workload::Workload;
 use crate::workload::linkbench::store::Transactions as TransactionLevel;
+use crate::workload::load::load_measured;
 use crate::workload::load::{Durability, Loading};
+use crate::workload::whole_runs::load;
 use pando_document::{Document, doc};
+use pando_measuring::counters::{ProcessId, Sources};
 use pando_wire::{Body, Message};
 
 /// With as many documents per collection as per batch, one reply suits both insert and count.
@@ -22,7 +22,7 @@ const DOCUMENTS: u32 = 10;
 fn load_into(reply: &Document) -> Result<Measured, BenchError> {
     let server = NullServer::start(reply).expect("loopback is there");
     let target = Target::parse(&format!("mongodb://{}", server.address())).expect("an address");
-    let mut sources = Sources::find(server.address(), None, None);
+    let mut sources = Sources::find(ProcessId::behind_port(server.address()), None);
     load_measured(&load(3, DOCUMENTS), &target, &mut sources).map(|(measured, _)| measured)
 }
 
@@ -82,8 +82,7 @@ fn judge(script: &mut dyn Script, reply: &Document) -> Judgement {
 #[test]
 fn a_transaction_sends_the_commands_of_the_original() {
     let workload = sysbench(Mix::DEFAULT);
-    let (mut script, reply) =
-        (script(&workload), workload.null_reply().expect("there is one").into_document());
+    let (mut script, reply) = (script(&workload), workload.null_reply().expect("there is one"));
     let mut names = Vec::new();
     loop {
         let command = request(script.as_mut());
@@ -104,7 +103,7 @@ fn a_range_longer_than_a_batch_is_read_to_its_end() {
     let mix = Mix { points: 0, range_size: 300, ..Mix::DEFAULT };
     let mut script = script(&sysbench(mix));
     let batch = |name: &'static str, id: i64| {
-        doc! { "cursor": { (name): [{ "c": crate::random::mask::C }], "id": id, "ns": "a.b" }, "ok": 1.0 }
+        doc! { "cursor": { (name): [{ "c": pando_measuring::random::mask::C }], "id": id, "ns": "a.b" }, "ok": 1.0 }
     };
     assert!(request(script.as_mut()).contains("find"));
     assert_eq!(judge(script.as_mut(), &batch("firstBatch", 77)), Judgement::more());
@@ -150,7 +149,8 @@ fn a_conflict_is_tried_again_and_a_refusal_ends_the_transaction() {
     assert_eq!(refusal.next, Next::Unit { operations: 1 });
 }
 
-/// The names of the commands of one transaction, and what each carries of these fields, answered by `reply` of their place.
+/// The names of the commands of one transaction, and what each carries of these fields, answered by `reply`
+/// of their place.
 fn conversation(
     script: &mut dyn Script,
     fields: &[&str],
@@ -181,7 +181,7 @@ fn wrapped(level: TransactionLevel) -> (Box<dyn Script>, Document) {
         ..Mix::DEFAULT
     };
     let workload = Sysbench { transactions: level, ..sysbench(mix) };
-    (script(&workload), workload.null_reply().expect("there is one").into_document())
+    (script(&workload), workload.null_reply().expect("there is one"))
 }
 
 #[test]
@@ -269,8 +269,7 @@ fn in_the_originals_way_a_failure_ends_the_client() {
 #[test]
 fn a_run_counts_transactions_and_their_statements_apart() {
     let workload = sysbench(Mix::DEFAULT);
-    let server =
-        NullServer::start(&workload.null_reply().expect("there is one").into_document()).expect("loopback");
+    let server = NullServer::start(&workload.null_reply().expect("there is one")).expect("loopback");
     let target = Target::parse(&format!("mongodb://{}", server.address())).expect("an address");
     let clients = workload.clients(&target, 4).expect("it is all there");
     let plan =

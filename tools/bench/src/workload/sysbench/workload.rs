@@ -6,9 +6,8 @@ use super::loading::Load;
 use super::mix::{KINDS, Mix, Transactions};
 use super::mongo::{AfterFailure, MongoClient};
 use super::wrapping::Wrapping;
-use crate::client::{Clients, Misses, NullReply, Script, Session};
+use crate::client::{Clients, Misses, Script, Session};
 use crate::error::BenchError;
-use crate::random::mask;
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
 use crate::target::Target;
@@ -16,7 +15,8 @@ use crate::workload::linkbench::mongo::{Mapping, MongoDatabase};
 use crate::workload::linkbench::store::{LinkDatabase, Transactions as TransactionLevel};
 use crate::workload::load::{Durability, Loading, count};
 use crate::workload::{Finding, Workload};
-use pando_document::doc;
+use pando_document::{Document, doc};
+use pando_measuring::random::mask;
 use serde_json::json;
 
 /// The workload.
@@ -110,14 +110,15 @@ impl Workload for Sysbench {
         Ok(Clients::of_scripts((0..clients).map(script).collect()))
     }
 
-    fn null_reply(&self) -> Option<NullReply> {
+    fn null_reply(&self) -> Option<Document> {
         let document = doc! { "c": mask::C, "average": 1 };
         let cursor = doc! { "firstBatch": [document], "id": 0_i64, "ns": "sbtest.sbtest1" };
         let reply = doc! { "cursor": cursor, "values": [mask::C], "n": 1, "nModified": 1, "ok": 1.0 };
-        Some(NullReply::Document(reply))
+        Some(reply)
     }
 
-    /// Each delete is followed by an insert of the same `_id`: when all clients are done, every document is there again.
+    /// Each delete is followed by an insert of the same `_id`: when all clients are done, every document is
+    /// there again.
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {
         let mut session = Session::open(target.address())?;
         let expected = u64::from(self.load.data.documents);

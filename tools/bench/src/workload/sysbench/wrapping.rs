@@ -1,10 +1,11 @@
-//! What makes the statements of a transaction one over MongoDB's protocol, where that is asked for: the original never wraps them for
-//! MongoDB, and did for TokuMX.
+//! A transaction around the statements over MongoDB's protocol, where that is asked for: the original never
+//! wraps them for MongoDB, and did for TokuMX.
 //!
 //! # A session's transaction
 //! 1. Each statement names the session and the transaction's number; the first one begins it.
 //! 2. `commitTransaction` ends it, and has the write concern. A statement that failed aborts it.
-//! 3. The server has aborted it when it says that there was a conflict: all statements are done again, under the next number.
+//! 3. The server has aborted it when it says that there was a conflict: all statements are done again, under
+//!    the next number.
 //!
 //! # TokuMX's transaction
 //! 1. `beginTransaction` on the connection, with isolation `mvcc`.

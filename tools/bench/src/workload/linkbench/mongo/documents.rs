@@ -1,4 +1,5 @@
-//! The documents of the mapping, and what is read out of replies.
+//! The documents and commands that the stores over MongoDB's protocol share, and the values that they read
+//! out of replies.
 
 use crate::client::Session;
 use crate::error::BenchError;
@@ -26,18 +27,48 @@ pub fn node_document(node: &Node) -> Document {
     doc! { "_id": node.id, "type": NODE_TYPE, "version": node.version, "time": node.time, "data": binary(&node.data) }
 }
 
+/// The index of lists, which has all that a list asks for.
+pub fn list_index() -> Document {
+    doc! { "id1": 1, "link_type": 1, "visibility": 1, "time": 1, "id2": 1, "version": 1, "data": 1 }
+}
+
+/// The fields of a link that an update sets.
+pub fn shown_link(link: &Link) -> Document {
+    doc! { "visibility": 1, "data": binary(&link.data), "time": link.time, "version": link.version }
+}
+
+/// The fields of a link that stay.
+pub fn link_ends(key: LinkKey) -> Document {
+    doc! { "id1": key.id1, "id2": key.id2, "link_type": key.link_type }
+}
+
 pub fn link_document(link: &Link) -> Document {
-    let LinkKey { id1, link_type, id2 } = link.key;
-    doc! {
-        "_id": link_id(link.key),
-        "id1": id1,
-        "id2": id2,
-        "link_type": link_type,
-        "visibility": 1,
-        "data": binary(&link.data),
-        "time": link.time,
-        "version": link.version,
+    let mut document = doc! { "_id": link_id(link.key) };
+    for part in [link_ends(link.key), shown_link(link)] {
+        part.iter().for_each(|(name, value)| document.push(name, value.clone()));
     }
+    document
+}
+
+/// A change of one document, as the command `update` has it.
+pub fn change(query: Document, update: Document) -> Document {
+    doc! { "q": query, "u": update }
+}
+
+/// The same, with a document made if there is none.
+pub fn upsert(query: Document, update: Document) -> Document {
+    doc! { "q": query, "u": update, "upsert": true }
+}
+
+/// The number of a cursor that has more.
+pub fn open_cursor(reply: &Document) -> Option<i64> {
+    let id = reply.get("cursor")?.as_document()?.get("id")?.as_i64_exact()?;
+    (id != 0).then_some(id)
+}
+
+/// How many documents a reply with a cursor has.
+pub fn batch_length(reply: &Document) -> u32 {
+    batch(reply).map_or(0, |documents| u32::try_from(documents.len()).unwrap_or(u32::MAX))
 }
 
 pub fn count_document(count: &Count) -> Document {
@@ -79,14 +110,9 @@ pub fn each(
             let number = |field: &&str| document.get(field).and_then(Value::as_i64_exact).unwrap_or(0);
             with(&fields.iter().map(number).collect::<Vec<_>>());
         }
-        let id = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("id")?.as_i64_exact());
-        match id {
-            None | Some(0) => return Ok(()),
-            Some(id) => {
-                let more = doc! { "getMore": id, "collection": collection, "batchSize": BATCH_SIZE };
-                reply = session.command(database, more)?;
-            }
-        }
+        let Some(id) = open_cursor(&reply) else { return Ok(()) };
+        let more = doc! { "getMore": id, "collection": collection, "batchSize": BATCH_SIZE };
+        reply = session.command(database, more)?;
     }
 }
 

@@ -1,6 +1,6 @@
-//! The store as the original's plugin for MongoDB does it: `--faithful`. It sends what the plugin sends, its mistakes included, so that
-//! its figures can be set beside the plugin's; the check at the end counts what they did to the counts. Here without transactions, with
-//! the plugin's two levels of them in [`levels`].
+//! The store as the original's plugin for MongoDB does it: `--faithful`. It sends what the plugin sends, its
+//! mistakes included, so that its figures can be set beside the plugin's; the check at the end counts what
+//! they did to the counts. Here without transactions, with the plugin's two levels of them in [`levels`].
 //!
 //! | operation | commands |
 //! |---|---|
@@ -10,13 +10,14 @@
 //! | a list | `count`, then `find` without a projection, so that no index covers it |
 //! | bulk loads | unordered upserts of links, replacements of counts |
 //!
-//! Links and counts have ObjectIds and unique indexes, which the default mapping does not need. Nothing is tried again.
+//! Links and counts have ObjectIds and unique indexes, which the default mapping does not need. Nothing is
+//! tried again.
 
 mod levels;
 
 pub use levels::Level;
 
-use super::documents::{BATCH_SIZE, affected, batch, binary};
+use super::documents::{BATCH_SIZE, affected, batch_length, binary, change, list_index, upsert};
 use super::store::MongoStore;
 use crate::error::BenchError;
 use crate::workload::linkbench::store::{
@@ -26,14 +27,12 @@ use pando_document::{Document, ObjectId, Value, doc};
 
 /// Makes the plugin's indexes; the collections are there and empty.
 pub fn index_commands() -> [Document; 3] {
-    let of_lists =
-        doc! { "id1": 1, "link_type": 1, "visibility": 1, "time": 1, "id2": 1, "version": 1, "data": 1 };
     let index = |collection: &str, key: Document, name: &str, unique: bool| {
         doc! { "createIndexes": collection, "indexes": [{ "key": key, "name": name, "unique": unique }] }
     };
     [
         index("link", doc! { "link_type": 1, "id1": 1, "id2": 1 }, "link_key", true),
-        index("link", of_lists, "id1_type", false),
+        index("link", list_index(), "id1_type", false),
         index("count", doc! { "id": 1, "link_type": 1 }, "count_key", true),
     ]
 }
@@ -82,9 +81,9 @@ impl PluginStore {
     fn change_count(&mut self, key: LinkKey, time: i64) -> Result<(), BenchError> {
         let id = self.unmarked(count_key(key.id1, key.link_type));
         let replacement = doc! { "id": key.id1, "link_type": key.link_type, "time": time };
-        self.update("count", vec![doc! { "q": id.clone(), "u": replacement, "upsert": true }])?;
-        let change = self.marking(doc! { "$inc": { "version": 1_i64 } });
-        self.update("count", vec![doc! { "q": id, "u": change }]).map(drop)
+        self.update("count", vec![upsert(id.clone(), replacement)])?;
+        let next_version = self.marking(doc! { "$inc": { "version": 1_i64 } });
+        self.update("count", vec![change(id, next_version)]).map(drop)
     }
 
     fn number_of(&mut self, filter: Document, skip: u32, limit: u32) -> Result<i64, BenchError> {
@@ -104,23 +103,23 @@ fn upsert_of(link: &Link) -> Document {
     let mut on_insert = link_key(link.key);
     content(link).iter().for_each(|(name, value)| on_insert.push(name, value.clone()));
     let update = doc! { "$setOnInsert": on_insert, "$set": { "visibility": 1 } };
-    doc! { "q": link_key(link.key), "u": update, "upsert": true }
+    upsert(link_key(link.key), update)
 }
 
 impl LinkStore for PluginStore {
     fn add_link(&mut self, link: &Link) -> Result<LinkChange, BenchError> {
         // Before the transaction begins.
-        let change = self.upsert_link(link)?;
+        let became = self.upsert_link(link)?;
         self.in_transaction(Some(link.key), |store| {
             store.change_count(link.key, link.time)?;
-            if change == LinkChange::Shown {
+            if became == LinkChange::Shown {
                 let mut set = content(link);
                 set.push("visibility", 1);
                 let (query, update) =
                     (store.unmarked(link_key(link.key)), store.marking(doc! { "$set": set }));
-                store.update("link", vec![doc! { "q": query, "u": update }])?;
+                store.update("link", vec![change(query, update)])?;
             }
-            Ok(change)
+            Ok(became)
         })
     }
 
@@ -133,11 +132,11 @@ impl LinkStore for PluginStore {
         self.in_transaction(Some(key), |store| {
             let (query, hide) =
                 (store.never_marked(key), store.marking(doc! { "$set": { "visibility": 0 } }));
-            store.update("link", vec![doc! { "q": query, "u": hide }])?;
+            store.update("link", vec![change(query, hide)])?;
             store.change_count(key, time)?;
             let mut negative = count_key(key.id1, key.link_type);
             negative.push("count", doc! { "$lt": 0_i64 });
-            store.update("count", vec![doc! { "q": negative, "u": { "$set": { "count": 0_i64 } } }])?;
+            store.update("count", vec![change(negative, doc! { "$set": { "count": 0_i64 } })])?;
             store.plain.find_one("count", count_key(key.id1, key.link_type), doc! {})?;
             Ok(Found::Yes)
         })
@@ -159,7 +158,7 @@ impl LinkStore for PluginStore {
             }
             let find = doc! { "find": "link", "filter": filter, "batchSize": BATCH_SIZE };
             let reply = store.plain.command(find)?;
-            Ok(batch(&reply).map_or(0, |links| u32::try_from(links.len()).unwrap_or(u32::MAX)))
+            Ok(batch_length(&reply))
         })
     }
 
@@ -203,7 +202,7 @@ impl LinkStore for PluginStore {
             whole.push("count", count.count);
             whole.push("time", count.time);
             whole.push("version", 0_i64);
-            doc! { "q": count_key(count.id, count.link_type), "u": whole, "upsert": true }
+            upsert(count_key(count.id, count.link_type), whole)
         };
         self.update("count", counts.iter().map(replace).collect()).map(drop)
     }
@@ -216,7 +215,7 @@ impl LinkStore for PluginStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Address;
+    use crate::client::Address;
     use crate::client::{EmbeddedStore, Record, Session};
     use crate::workload::linkbench::store::Transactions;
     use pando_wire::{Body, Message};

@@ -1,8 +1,8 @@
 //! A client's connection: the operations as commands.
 
 use super::documents::{
-    BATCH_SIZE, NODE_TYPE, affected, batch, binary, count_document, count_id, link_document, link_id,
-    node_document,
+    BATCH_SIZE, NODE_TYPE, affected, batch, batch_length, binary, change, count_document, count_id,
+    link_document, link_ends, link_id, node_document, open_cursor, shown_link, upsert,
 };
 use super::transaction::Inside;
 use crate::client::{Session, session_id};
@@ -10,7 +10,7 @@ use crate::error::BenchError;
 use crate::workload::linkbench::store::{
     Count, Found, Link, LinkChange, LinkKey, LinkStore, ListQuery, Listed, Node, Transactions,
 };
-use pando_document::{Document, Value, doc};
+use pando_document::{Document, ObjectId, Value, doc};
 
 /// A connection.
 pub struct MongoStore {
@@ -24,6 +24,15 @@ pub struct MongoStore {
     /// What is under way.
     pub(super) inside: Inside,
     pub(super) retries: u64,
+}
+
+/// What becomes of a count.
+#[derive(Clone, Copy)]
+pub struct CountChange {
+    /// Links more.
+    pub change: i64,
+    /// When, in milliseconds since 1970.
+    pub time: i64,
 }
 
 /// Whether a document is made if there is none.
@@ -86,16 +95,30 @@ impl MongoStore {
         Ok(before.map(|before| before.get("visibility").and_then(Value::as_i64_exact).unwrap_or(0)))
     }
 
-    /// Adds to a count (or takes from it), at this time. It is not kept from falling below 0: without transactions a link may
-    /// be hidden before who showed it has counted it, and a sum is right at the end only if no part of it was left out.
-    pub(super) fn add_to_count(&mut self, key: LinkKey, change: i64, time: i64) -> Result<(), BenchError> {
-        let update = doc! {
-            "$inc": { "count": change, "version": 1_i64 },
-            "$set": { "time": time },
+    /// One change of a collection.
+    pub(super) fn update(&mut self, collection: &str, change: Document) -> Result<Document, BenchError> {
+        self.write(doc! { "update": collection, "updates": [change] })
+    }
+
+    /// Adds to a count (or takes from it), and leaves the mark of a transaction in two phases if there is
+    /// one. A count may fall below 0: without transactions a link may be hidden by one client before another
+    /// one has counted that it was shown. The sum is right at the end only if no part of it was left out.
+    pub(super) fn add_to_count(
+        &mut self,
+        key: LinkKey,
+        added: CountChange,
+        mark: Option<ObjectId>,
+    ) -> Result<(), BenchError> {
+        let mut update = doc! {
+            "$inc": { "count": added.change, "version": 1_i64 },
+            "$set": { "time": added.time },
             "$setOnInsert": { "id": key.id1, "link_type": key.link_type },
         };
-        let updates = doc! { "q": { "_id": count_id(key.id1, key.link_type) }, "u": update, "upsert": true };
-        self.write(doc! { "update": "count", "updates": [updates] }).map(|_| ())
+        if let Some(mark) = mark {
+            update.push("$push", doc! { "pending": mark });
+        }
+        let query = doc! { "_id": count_id(key.id1, key.link_type) };
+        self.update("count", upsert(query, update)).map(drop)
     }
 
     /// What a list asks for.
@@ -117,15 +140,12 @@ impl MongoStore {
         let mut listed = Listed { links: 0, last_time: None };
         loop {
             let links = batch(&reply).unwrap_or_default();
-            listed.links += u32::try_from(links.len()).unwrap_or(u32::MAX);
+            listed.links += batch_length(&reply);
             let last = links.last().and_then(|link| link.as_document()?.get("time")?.as_i64_exact());
             listed.last_time = last.or(listed.last_time);
             // A long list may not fit into one reply.
-            let id = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("id")?.as_i64_exact());
-            match id {
-                None | Some(0) => return Ok(listed),
-                Some(id) => reply = self.command(doc! { "getMore": id, "collection": "link" })?,
-            }
+            let Some(id) = open_cursor(&reply) else { return Ok(listed) };
+            reply = self.command(doc! { "getMore": id, "collection": "link" })?;
         }
     }
 
@@ -145,18 +165,15 @@ impl LinkStore for MongoStore {
         if self.transactions == Transactions::TwoPhase {
             return self.add_link_in_two_phases(link);
         }
-        let LinkKey { id1, link_type, id2 } = link.key;
         self.atomically(|store| {
-            let update = doc! {
-                "$set": { "visibility": 1, "data": binary(&link.data), "time": link.time, "version": link.version },
-                "$setOnInsert": { "id1": id1, "id2": id2, "link_type": link_type },
-            };
-            let change = match store.find_and_modify(doc! { "_id": link_id(link.key) }, update, Upsert::Yes)? {
-                None => LinkChange::Inserted,
-                Some(0) => LinkChange::Shown,
-                Some(_) => return Ok(LinkChange::Changed),
-            };
-            store.add_to_count(link.key, 1, link.time)?;
+            let update = doc! { "$set": shown_link(link), "$setOnInsert": link_ends(link.key) };
+            let change =
+                match store.find_and_modify(doc! { "_id": link_id(link.key) }, update, Upsert::Yes)? {
+                    None => LinkChange::Inserted,
+                    Some(0) => LinkChange::Shown,
+                    Some(_) => return Ok(LinkChange::Changed),
+                };
+            store.add_to_count(link.key, CountChange { change: 1, time: link.time }, None)?;
             Ok(change)
         })
     }
@@ -171,7 +188,7 @@ impl LinkStore for MongoStore {
             if store.find_and_modify(query, update, Upsert::No)?.is_none() {
                 return Ok(Found::No);
             }
-            store.add_to_count(key, -1, time)?;
+            store.add_to_count(key, CountChange { change: -1, time }, None)?;
             Ok(Found::Yes)
         })
     }
@@ -187,7 +204,7 @@ impl LinkStore for MongoStore {
             id2s.iter().map(|id2| link_id(LinkKey { id1, link_type, id2: *id2 }).into()).collect();
         let find = doc! { "find": "link", "filter": { "_id": { "$in": ids } }, "batchSize": BATCH_SIZE };
         let reply = self.command(find)?;
-        Ok(batch(&reply).map_or(0, |links| u32::try_from(links.len()).unwrap_or(u32::MAX)))
+        Ok(batch_length(&reply))
     }
 
     fn list_links(&mut self, query: ListQuery) -> Result<Listed, BenchError> {
@@ -204,8 +221,8 @@ impl LinkStore for MongoStore {
 
     fn update_node(&mut self, node: &Node) -> Result<Found, BenchError> {
         let set = doc! { "version": node.version, "time": node.time, "data": binary(&node.data) };
-        let update = doc! { "q": { "_id": node.id, "type": NODE_TYPE }, "u": { "$set": set } };
-        let reply = self.write(doc! { "update": "node", "updates": [update] })?;
+        let query = doc! { "_id": node.id, "type": NODE_TYPE };
+        let reply = self.update("node", change(query, doc! { "$set": set }))?;
         Ok(Found::of(affected(&reply)))
     }
 

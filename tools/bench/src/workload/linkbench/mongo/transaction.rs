@@ -1,15 +1,16 @@
-//! What makes a write of a link one transaction, and what is done again when the server says that it may work now.
+//! Transactions around a write of a link, and retries after transient errors.
 //!
-//! A transaction of a session names the session and its number in each command, and is ended by one more. TokuMX's belongs to
-//! the connection: begun with isolation `mvcc`, ended by a commit.
+//! A transaction of a session names the session and its number in each command, and is ended by one more.
+//! TokuMX's belongs to the connection: begun with isolation `mvcc`, ended by a commit.
 
 use super::store::MongoStore;
 use crate::error::BenchError;
 use crate::workload::linkbench::store::Transactions;
 use pando_document::{Document, doc};
 
-/// Codes after which the same may work: LockTimeout, WriteConflict, NoSuchTransaction (it was aborted), DuplicateKey, and
-/// TokuMX's lock that was not granted, deadlock, and collection that is younger than the transaction.
+/// Codes after which the same may work: LockTimeout, WriteConflict, NoSuchTransaction (it was aborted),
+/// DuplicateKey, and TokuMX's lock that was not granted, deadlock, and collection that is younger than the
+/// transaction.
 const TRANSIENT: [i64; 7] = [24, 112, 251, 11_000, 16_759, 16_760, 16_768];
 /// How often a write is tried at most.
 const ATTEMPTS_MAX: u32 = 1000;
@@ -45,8 +46,8 @@ impl MongoStore {
         self.session.command(&self.database, command)
     }
 
-    /// A command that writes. Outside a transaction it is tried again by itself: a link that was changed already must not be
-    /// looked at as if it had not been, only because its count was not free.
+    /// A command that writes. Outside a transaction it is tried again by itself: a link that was changed
+    /// already must not be looked at as if it had not been, only because its count was not free.
     pub(super) fn write(&mut self, mut command: Document) -> Result<Document, BenchError> {
         if self.inside != Inside::Nothing {
             // The commit has the write concern.
@@ -109,7 +110,8 @@ impl MongoStore {
             Ok(value) => self.end(inside, "commitTransaction").map(|()| value),
             Err(error) => {
                 let how = if inside == Inside::TokuMx { "rollbackTransaction" } else { "abortTransaction" };
-                // The server ends a transaction that failed by itself; that it is gone then is no second failure.
+                // The server ends a transaction that failed by itself; that it is gone then is no second
+                // failure.
                 match self.end(inside, how) {
                     Err(lost @ (BenchError::Connection(_) | BenchError::Closed)) => Err(lost),
                     _ => Err(error),

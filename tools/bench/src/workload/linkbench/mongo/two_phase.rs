@@ -1,23 +1,28 @@
-//! A write of a link in two phases, for servers without transactions: a crash can interrupt it anywhere, and [`recover`] ends
-//! it. (The original's plugin writes the states and never reads them; its documents stay for ever.)
+//! A write of a link in two phases, for servers without transactions: a crash can interrupt it anywhere, and
+//! [`recover`] ends it. (The original's plugin writes the states and never reads them; its documents stay for
+//! ever.)
 //!
 //! # A write
 //! 1. A document in `transaction` names the link: state `pending`.
-//! 2. One command changes the link, and leaves in its array `pending` this transaction and what it does to the count: 1, 0 or
-//!    -1. Which it is cannot be known before, so that there are two commands, one for a link that is visible and one for all
-//!    others; if another client was faster, the first is tried again.
-//! 3. The count is changed, and has the transaction in its array `pending`, too.
+//! 2. One command changes the link, and leaves in its array `pending` this transaction and what it does to
+//!    the count: 1, 0 or -1. Which it is cannot be known before, so that there are two commands, one for a
+//!    link that is visible and one for all others; if another client was faster, the first is tried again.
+//! 3. The count is changed ([`MongoStore::add_to_count`]), and has the transaction in its array `pending`,
+//!    too.
 //! 4. State `committed`.
 //! 5. The transaction leaves both arrays; its document is deleted.
 //!
 //! # After a crash
-//! A `pending` one whose link has it gets its count, unless that has it, too. A `committed` one has its count: step 5 may have
-//! come in part. Both then go on with steps 4 and 5. One that never reached its link has changed nothing.
+//! A `pending` one whose link has it gets its count, unless that has it, too. A `committed` one has its
+//! count: step 5 may have come in part. Both then go on with steps 4 and 5. One that never reached its link
+//! has changed nothing.
 //!
 //! [`recover`]: MongoStore::recover
 
-use super::documents::{BATCH_SIZE, affected, batch, binary, count_id, link_id};
-use super::store::MongoStore;
+use super::documents::{
+    BATCH_SIZE, affected, batch, change, count_id, link_ends, link_id, shown_link, upsert,
+};
+use super::store::{CountChange, MongoStore};
 use super::transaction::is_transient;
 use crate::error::BenchError;
 use crate::workload::linkbench::store::{Found, Link, LinkChange, LinkKey};
@@ -46,12 +51,12 @@ impl MongoStore {
     /// Adds a link, or changes and shows it.
     pub(super) fn add_link_in_two_phases(&mut self, link: &Link) -> Result<LinkChange, BenchError> {
         let id = self.begin_two_phases(link.key)?;
-        let change = self.show(link, id)?;
-        if change != LinkChange::Changed {
-            self.count_in_two_phases(link.key, 1, link.time, id)?;
+        let shown = self.show(link, id)?;
+        if shown != LinkChange::Changed {
+            self.add_to_count(link.key, CountChange { change: 1, time: link.time }, Some(id))?;
         }
         self.end_two_phases(link.key, id)?;
-        Ok(change)
+        Ok(shown)
     }
 
     /// Hides a link.
@@ -61,13 +66,12 @@ impl MongoStore {
             "$set": { "visibility": 0 },
             "$push": { "pending": { "t": id, "d": -1 } },
         };
-        let updates = doc! { "q": { "_id": link_id(key), "visibility": 1 }, "u": update };
-        let reply = self.write(doc! { "update": "link", "updates": [updates] })?;
-        if affected(&reply) == 0 {
+        let query = doc! { "_id": link_id(key), "visibility": 1 };
+        if affected(&self.update("link", change(query, update))?) == 0 {
             self.forget(id)?;
             return Ok(Found::No);
         }
-        self.count_in_two_phases(key, -1, time, id)?;
+        self.add_to_count(key, CountChange { change: -1, time }, Some(id))?;
         self.end_two_phases(key, id)?;
         Ok(Found::Yes)
     }
@@ -83,17 +87,11 @@ impl MongoStore {
 
     /// Step 2 of an add.
     fn show(&mut self, link: &Link, id: ObjectId) -> Result<LinkChange, BenchError> {
-        let LinkKey { id1, link_type, id2 } = link.key;
-        let set = doc! {
-            "visibility": 1, "data": binary(&link.data), "time": link.time, "version": link.version,
-        };
-        let on_insert = doc! { "id1": id1, "id2": id2, "link_type": link_type };
-        let key = link_id(link.key);
+        let (set, on_insert, key) = (shown_link(link), link_ends(link.key), link_id(link.key));
         for _ in 0..TURNS_MAX {
             let update = doc! { "$set": set.clone(), "$push": { "pending": { "t": id, "d": 0 } } };
-            let updates = doc! { "q": { "_id": key.clone(), "visibility": 1 }, "u": update };
-            let reply = self.write(doc! { "update": "link", "updates": [updates] })?;
-            if affected(&reply) == 1 {
+            let visible = doc! { "_id": key.clone(), "visibility": 1 };
+            if affected(&self.update("link", change(visible, update))?) == 1 {
                 return Ok(LinkChange::Changed);
             }
             let update = doc! {
@@ -101,8 +99,8 @@ impl MongoStore {
                 "$setOnInsert": on_insert.clone(),
                 "$push": { "pending": { "t": id, "d": 1 } },
             };
-            let updates = doc! { "q": { "_id": key.clone(), "visibility": 0 }, "u": update, "upsert": true };
-            match self.write_once(doc! { "update": "link", "updates": [updates] }) {
+            let hidden = doc! { "_id": key.clone(), "visibility": 0 };
+            match self.write_once(doc! { "update": "link", "updates": [upsert(hidden, update)] }) {
                 Ok(reply) => {
                     let is_new = reply.get("upserted").is_some();
                     return Ok(if is_new { LinkChange::Inserted } else { LinkChange::Shown });
@@ -116,34 +114,13 @@ impl MongoStore {
         Err(BenchError::Refused { command: "update".to_owned(), code: DUPLICATE_KEY, message })
     }
 
-    /// Step 3.
-    fn count_in_two_phases(
-        &mut self,
-        key: LinkKey,
-        change: i64,
-        time: i64,
-        id: ObjectId,
-    ) -> Result<(), BenchError> {
-        let LinkKey { id1, link_type, .. } = key;
-        let update = doc! {
-            "$inc": { "count": change, "version": 1_i64 },
-            "$set": { "time": time },
-            "$setOnInsert": { "id": id1, "link_type": link_type },
-            "$push": { "pending": id },
-        };
-        let updates = doc! { "q": { "_id": count_id(id1, link_type) }, "u": update, "upsert": true };
-        self.write(doc! { "update": "count", "updates": [updates] }).map(|_| ())
-    }
-
     /// Steps 4 and 5.
     fn end_two_phases(&mut self, key: LinkKey, id: ObjectId) -> Result<(), BenchError> {
-        let updates = doc! { "q": { "_id": id }, "u": { "$set": { "state": "committed" } } };
-        self.write(doc! { "update": COLLECTION, "updates": [updates] })?;
-        let of_count =
-            doc! { "q": { "_id": count_id(key.id1, key.link_type) }, "u": { "$pull": { "pending": id } } };
-        self.write(doc! { "update": "count", "updates": [of_count] })?;
-        let of_link = doc! { "q": { "_id": link_id(key) }, "u": { "$pull": { "pending": { "t": id } } } };
-        self.write(doc! { "update": "link", "updates": [of_link] })?;
+        let (of_count, of_link) = (count_id(key.id1, key.link_type), link_id(key));
+        let committed = doc! { "$set": { "state": "committed" } };
+        self.update(COLLECTION, change(doc! { "_id": id }, committed))?;
+        self.update("count", change(doc! { "_id": of_count }, doc! { "$pull": { "pending": id } }))?;
+        self.update("link", change(doc! { "_id": of_link }, doc! { "$pull": { "pending": { "t": id } } }))?;
         self.forget(id)
     }
 
@@ -181,12 +158,14 @@ impl MongoStore {
         let is_pending = document.get("state").and_then(Value::as_str) == Some("pending");
         if is_pending {
             let link = self.find_one("link", doc! { "_id": link_id(key) }, doc! {})?;
-            let change = link.as_ref().and_then(|link| pending_change(link, *id));
+            let owed = link.as_ref().and_then(|link| pending_change(link, *id));
             let count_key = doc! { "_id": count_id(key.id1, key.link_type), "pending": *id };
             let is_counted = self.find_one("count", count_key, doc! { "_id": 1 })?.is_some();
             let time = link.as_ref().and_then(|link| link.get("time")?.as_i64_exact()).unwrap_or(0);
-            match change {
-                Some(change @ (1 | -1)) if !is_counted => self.count_in_two_phases(key, change, time, *id)?,
+            match owed {
+                Some(change @ (1 | -1)) if !is_counted => {
+                    self.add_to_count(key, CountChange { change, time }, Some(*id))?;
+                }
                 _ => {}
             }
         }

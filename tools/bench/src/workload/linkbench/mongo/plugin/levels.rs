@@ -1,15 +1,17 @@
 //! The plugin's levels of transactions, as they come out.
 //!
-//! - *Mvcc* (its level 1): every operation between TokuMX's `beginTransaction` and `commitTransaction`; the upsert of a link comes before it.
-//!   A flag that all connections share is taken back by the second one, so that with more than one client the level is *None*:
-//!   [`Level::of`].
-//! - *Simulated* (its level 2): a document in `transaction` that goes through the states of a two-phase commit, and marks in what is changed.
-//!   Nobody ever reads a state. Hiding a link, and taking marks away, look for an empty array of marks, which documents that
-//!   were loaded do not have, and the mark that is taken from a count is compared as a text: nothing is hidden, nothing is taken away. The
-//!   documents in `transaction` stay for ever.
+//! - *Mvcc* (its level 1): every operation between TokuMX's `beginTransaction` and `commitTransaction`; the
+//!   upsert of a link comes before it. A flag that all connections share is taken back by the second one, so
+//!   that with more than one client the level is *None*: [`Level::of`].
+//! - *Simulated* (its level 2): a document in `transaction` that goes through the states of a two-phase
+//!   commit, and marks in what is changed. Nobody ever reads a state. Hiding a link, and taking marks away,
+//!   look for an empty array of marks, which documents that were loaded do not have, and the mark that is
+//!   taken from a count is compared as a text: nothing is hidden, nothing is taken away. The documents in
+//!   `transaction` stay for ever.
 
 use super::{PluginStore, count_key, link_key};
 use crate::error::BenchError;
+use crate::workload::linkbench::mongo::documents::change;
 use crate::workload::linkbench::mongo::two_phase::transaction_id;
 use crate::workload::linkbench::store::{LinkKey, Transactions};
 use pando_document::{Document, doc};
@@ -86,10 +88,9 @@ impl PluginStore {
         let Some(id) = self.marks else { return Ok(()) };
         self.state("committed")?;
         let as_text = doc! { "$pull": { (MARKS): format!("{id:?}") } };
-        let of_count = doc! { "q": count_key(link.id1, link.link_type), "u": as_text };
-        self.update("count", vec![of_count])?;
-        let of_link = doc! { "q": self.never_marked(link), "u": { "$pull": { (MARKS): id } } };
-        self.update("link", vec![of_link])?;
+        self.update("count", vec![change(count_key(link.id1, link.link_type), as_text)])?;
+        let unmark = change(self.never_marked(link), doc! { "$pull": { (MARKS): id } });
+        self.update("link", vec![unmark])?;
         self.state("done")?;
         self.marks = None;
         Ok(())
@@ -97,7 +98,7 @@ impl PluginStore {
 
     fn state(&mut self, state: &str) -> Result<(), BenchError> {
         let Some(id) = self.marks else { return Ok(()) };
-        let update = doc! { "q": { "_id": id }, "u": { "$set": { "state": state } } };
+        let update = change(doc! { "_id": id }, doc! { "$set": { "state": state } });
         self.update(COLLECTION, vec![update]).map(drop)
     }
 
@@ -117,7 +118,8 @@ impl PluginStore {
         update
     }
 
-    /// The plugin's filter for links that no transaction has marked: those that never had a mark have no array, and are not found.
+    /// The plugin's filter for links that no transaction has marked: those that never had a mark have no
+    /// array, and are not found.
     pub(super) fn never_marked(&self, key: LinkKey) -> Document {
         let mut filter = link_key(key);
         if self.marks.is_some() {

@@ -1,0 +1,129 @@
+//! `pando-bench suite FILE`: its arguments, and the checks before anything starts.
+
+use super::conduct::{Conductor, Places};
+use super::file::{Suite, program};
+use crate::cli;
+use crate::command::Call;
+use crate::error::BenchError;
+use crate::report::file::{RunFile, results_in};
+use crate::report::markdown;
+use crate::report::page::render;
+use clap::{Arg, ArgAction, Command, value_parser};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The subcommand's arguments.
+pub fn command() -> Command {
+    Command::new("suite")
+        .about(
+            "Measures a matrix of servers, caches, workloads and clients; goes on where it was interrupted",
+        )
+        .arg(
+            Arg::new("suite")
+                .value_name("FILE")
+                .required(true)
+                .help("The suite, in TOML: see tools/bench/suites and docs/benchmarks.md")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(cli::path("out", "DIR", "Results, and what is done already").default_value("suite-results"))
+        .arg(cli::path("stores", "DIR", "The servers' data [default: DIR/stores]"))
+        .arg(
+            cli::option("program", "NAME=PATH", "Where a server's program is, if not in the search path")
+                .action(ArgAction::Append)
+                .value_parser(parse_program),
+        )
+        .arg(cli::option("servers", "NAME,NAME", "Only these servers of the suite").value_delimiter(','))
+        .arg(cli::flag(
+            "without-caps",
+            "Leave the suite's memory and disk caps out, where control groups may not be made",
+        ))
+        .arg(cli::flag("check", "Only check it, and name its cells"))
+        .arg(cli::flag("no-ceiling", "Do not measure this tool's own ceiling before each run"))
+}
+
+fn parse_program(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text.split_once('=').ok_or("a program is NAME=PATH")?;
+    Ok((name.to_owned(), PathBuf::from(path)))
+}
+
+/// Runs the subcommand.
+pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
+    let matches = call.matches;
+    let mut suite = Suite::read(&cli::value::<PathBuf>(matches, "suite"))?;
+    if let Some(names) = matches.get_many::<String>("servers") {
+        suite.keep_servers(&names.cloned().collect::<Vec<_>>())?;
+    }
+    if matches.get_flag("without-caps") {
+        suite.without_caps();
+    }
+    let out = absolute(&cli::value::<PathBuf>(matches, "out"))?;
+    let data =
+        matches.get_one::<PathBuf>("stores").map_or_else(|| Ok(out.join("stores")), |path| absolute(path))?;
+    let programs = matches.get_many::<(String, PathBuf)>("program").unwrap_or_default().cloned().collect();
+    let mut places = Places { out, data, programs, further: Vec::new() };
+    if matches.get_flag("no-ceiling") {
+        places.further.push("--no-ceiling".to_owned());
+    }
+    check(&suite, &places, call)?;
+    println!("suite    {}: {}", suite.name, suite.about);
+    if let Some(scaled) = &suite.scaled {
+        println!("scaled   {scaled}");
+    }
+    let cells = suite.cells();
+    if matches.get_flag("check") {
+        cells.iter().for_each(|cell| println!("  {}: {}", cell.name(), cell.arguments().join(" ")));
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("results  {}, {} cells", places.out.display(), cells.len());
+    let conducted = Conductor::new(&suite, &places)?.conduct();
+    // Also after an interruption: what there is can be looked at.
+    write_reports(&places.out)?;
+    let outcome = conducted?;
+    if outcome.failed > 0 {
+        return Err(BenchError::Suite { failed: outcome.failed, all: cells.len() });
+    }
+    println!("all {} cells are done, {} of them flagged", outcome.done, outcome.flagged);
+    Ok(if outcome.flagged > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// What can be known before the first server starts.
+fn check(suite: &Suite, places: &Places, call: Call<'_>) -> Result<(), BenchError> {
+    for server in &suite.servers {
+        if !call.speaks(&server.uri) {
+            let cause = format!(
+                "server `{}` speaks MySQL's protocol: use the program pando-bench-mysql, or name the others by --servers",
+                server.name
+            );
+            return Err(BenchError::Option { option: "servers", cause });
+        }
+        if let Some(name) = server.program.as_deref().filter(|name| program(name, &places.programs).is_none())
+        {
+            let cause = format!(
+                "server `{}` needs `{name}`, which is not there: install it, name it by --program {name}=PATH, or take the \
+                 server out of the suite",
+                server.name
+            );
+            return Err(BenchError::Option { option: "program", cause });
+        }
+    }
+    suite.cells().iter().try_for_each(super::matrix::Cell::check)
+}
+
+fn write_reports(out: &Path) -> Result<(), BenchError> {
+    let files = RunFile::read_folder(&results_in(out))?;
+    if files.is_empty() {
+        return Ok(());
+    }
+    for (name, text) in [("report.html", render(&files)), ("tables.md", markdown::render(&files))] {
+        let path = out.join(name);
+        std::fs::write(&path, text)
+            .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+        println!("report   {}: {} runs", path.display(), files.len());
+    }
+    Ok(())
+}
+
+/// Servers start in folders of their own.
+fn absolute(path: &Path) -> Result<PathBuf, BenchError> {
+    std::path::absolute(path).map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })
+}

@@ -1,0 +1,316 @@
+//! Line charts as SVG, over an even or a logarithmic axis. They need nothing from outside.
+//!
+//! [`Chart::render`] makes an element of a page, whose style has the classes `c0` to `c5`, `grid`, `tick`,
+//! `mark` and `checkpoint`. [`Chart::render_file`] makes a file of its own, with the style that it is given.
+
+use crate::number::{number, round_up};
+use std::fmt::Write as _;
+
+/// The size of a chart in its own units; the page scales it.
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 260.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 34.0;
+/// How many colours there are.
+const COLOURS: usize = 6;
+/// The most points that are drawn of a line: more than there are dots on a screen say nothing.
+const POINTS_MAX: usize = 1500;
+/// The room of a name in the legend of a file.
+const LEGEND_WIDTH: f64 = 96.0;
+
+/// A line of a chart.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its class in the style, where that is not the colour of its place.
+    pub class: Option<&'static str>,
+    /// Its points, by their x.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Line {
+    /// A line in the colour of its place.
+    pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
+        Line { name: name.into(), class: None, points }
+    }
+
+    fn class_at(&self, place: usize) -> String {
+        self.class.map_or_else(|| format!("c{}", place % COLOURS), str::to_owned)
+    }
+}
+
+/// The scale of the horizontal axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Even.
+    Linear,
+    /// In powers of ten, from the smallest x above 0.
+    Logarithmic,
+}
+
+/// What a mark is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// Seconds in which far less was done: the whole height.
+    Dip,
+    /// A checkpoint of the server: a bar along the axis.
+    Checkpoint,
+}
+
+/// The height of a bar along the axis.
+const BAR_HEIGHT: f64 = 7.0;
+
+/// A span that is marked.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    /// Of what.
+    pub kind: MarkKind,
+    /// From this x.
+    pub from: f64,
+    /// To this one.
+    pub to: f64,
+}
+
+/// A chart.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// What it shows, for those who cannot see it.
+    pub title: String,
+    /// The name of the horizontal axis.
+    pub x_name: &'static str,
+    /// Its scale.
+    pub x_axis: Axis,
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// What is marked.
+    pub marks: Vec<Mark>,
+}
+
+impl Chart {
+    /// As an element of the page, with its legend; nothing if there is nothing to draw.
+    pub fn render(&self) -> String {
+        let Some(frame) = self.frame() else { return String::new() };
+        let mut svg = format!(
+            "<figure><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+            escape(&self.title)
+        );
+        for mark in &self.marks {
+            let (from, to) = (frame.x(mark.from), frame.x(mark.to));
+            let (class, top, least) = match mark.kind {
+                MarkKind::Dip => ("mark", TOP, 1.0),
+                // Most are shorter than a dot.
+                MarkKind::Checkpoint => ("checkpoint", HEIGHT - BOTTOM, 2.0),
+            };
+            let width = (to - from).max(least);
+            let height = if mark.kind == MarkKind::Dip { HEIGHT - TOP - BOTTOM } else { BAR_HEIGHT };
+            let _ = write!(
+                svg,
+                "<rect class=\"{class}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            );
+        }
+        frame.draw_axes(&mut svg, self.x_name);
+        for (place, line) in self.lines.iter().enumerate() {
+            self.draw_line(&mut svg, &frame, place, line);
+        }
+        svg.push_str("</svg>");
+        let mut legend: Vec<(String, &str)> = Vec::new();
+        if self.lines.len() > 1 {
+            let keys = self.lines.iter().enumerate();
+            legend.extend(keys.map(|(place, line)| (line.class_at(place), line.name.as_str())));
+        }
+        for (kind, class, name) in [
+            (MarkKind::Dip, "mark", "dips"),
+            (MarkKind::Checkpoint, "checkpoint", "checkpoints, says the server"),
+        ] {
+            if self.marks.iter().any(|mark| mark.kind == kind) {
+                legend.push((class.to_owned(), name));
+            }
+        }
+        if !legend.is_empty() {
+            svg.push_str("<figcaption>");
+            for (class, name) in legend {
+                let _ = write!(svg, "<span class=\"key {class}\"></span>{} ", escape(name));
+            }
+            svg.push_str("</figcaption>");
+        }
+        svg.push_str("</figure>");
+        svg
+    }
+
+    /// As a file, with the title above and the names of the lines along the top; nothing if there is nothing
+    /// to draw.
+    pub fn render_file(&self, style: &str) -> Option<String> {
+        let frame = self.frame()?;
+        let title = escape(&self.title);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 -44 {WIDTH} {:.0}\" role=\"img\"><title>{title}</title>\
+             <style>{style}</style>\n<text x=\"0\" y=\"-28\">{title}</text>\n",
+            HEIGHT + 44.0
+        );
+        frame.draw_axes(&mut svg, self.x_name);
+        for (place, line) in self.lines.iter().enumerate() {
+            self.draw_line(&mut svg, &frame, place, line);
+            let (x, class) = (LEFT + LEGEND_WIDTH * place as f64, line.class_at(place));
+            let _ = writeln!(
+                svg,
+                "<line class=\"{class}\" x1=\"{x}\" x2=\"{}\" y1=\"-8\" y2=\"-8\"/><text x=\"{}\" y=\"-4\">{}</text>",
+                x + 16.0,
+                x + 22.0,
+                escape(&line.name)
+            );
+        }
+        Some(svg + "</svg>\n")
+    }
+
+    /// The part of the plane that holds all points; nothing if there are none above the axis.
+    fn frame(&self) -> Option<Frame> {
+        let points = || self.lines.iter().flat_map(|line| &line.points).filter(|(x, _)| self.is_on_axis(*x));
+        let x_from = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
+        let x_to = points().map(|(x, _)| *x).fold(f64::NEG_INFINITY, f64::max);
+        let y_to = points().map(|(_, y)| *y).fold(0.0, f64::max);
+        let frame = Frame { axis: self.x_axis, x_from, x_to, y_to: round_up(y_to) };
+        (x_from.is_finite() && y_to > 0.0).then_some(frame)
+    }
+
+    fn is_on_axis(&self, x: f64) -> bool {
+        self.x_axis == Axis::Linear || x > 0.0
+    }
+
+    fn draw_line(&self, svg: &mut String, frame: &Frame, place: usize, line: &Line) {
+        let step = line.points.len().div_ceil(POINTS_MAX).max(1);
+        let class = line.class.map_or_else(|| format!("line {}", line.class_at(place)), str::to_owned);
+        let _ = write!(svg, "<polyline class=\"{class}\" points=\"");
+        // Of points that share a place on the screen, the lowest is drawn: a dip must not vanish.
+        for part in line.points.chunks(step) {
+            let lowest = part.iter().filter(|(x, _)| self.is_on_axis(*x)).min_by(|a, b| a.1.total_cmp(&b.1));
+            if let Some((x, y)) = lowest {
+                let _ = write!(svg, "{:.1},{:.1} ", frame.x(*x), frame.y(*y));
+            }
+        }
+        svg.push_str("\"/>");
+    }
+}
+
+/// Where values are on the drawing.
+struct Frame {
+    axis: Axis,
+    x_from: f64,
+    x_to: f64,
+    y_to: f64,
+}
+
+impl Frame {
+    fn x(&self, x: f64) -> f64 {
+        let place = match self.axis {
+            Axis::Linear => (x - self.x_from) / (self.x_to - self.x_from).max(1e-9),
+            Axis::Logarithmic => {
+                (x.max(self.x_from) / self.x_from).ln() / (self.x_to / self.x_from).ln().max(1e-9)
+            }
+        };
+        LEFT + place.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, y: f64) -> f64 {
+        HEIGHT - BOTTOM - (y / self.y_to).clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
+    }
+
+    fn draw_axes(&self, svg: &mut String, x_name: &str) {
+        for step in 0..=4 {
+            let value = self.y_to * f64::from(step) / 4.0;
+            let y = self.y(value);
+            let _ = write!(
+                svg,
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>",
+                WIDTH - RIGHT
+            );
+            let _ = write!(
+                svg,
+                "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 6.0,
+                y + 4.0,
+                number(value)
+            );
+        }
+        for (x, text) in self.x_ticks() {
+            let _ = write!(
+                svg,
+                "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+                self.x(x),
+                HEIGHT - BOTTOM + 15.0
+            );
+        }
+        let _ = write!(
+            svg,
+            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{x_name}</text>",
+            WIDTH - RIGHT,
+            HEIGHT - 4.0
+        );
+    }
+
+    fn x_ticks(&self) -> Vec<(f64, String)> {
+        match self.axis {
+            Axis::Linear => (0..=5)
+                .map(|step| self.x_from + (self.x_to - self.x_from) * f64::from(step) / 5.0)
+                .map(|x| (x, number(x)))
+                .collect(),
+            Axis::Logarithmic => {
+                let powers = (self.x_from.log10().floor() as i32)..=(self.x_to.log10().ceil() as i32);
+                let within = |x: &f64| (self.x_from..=self.x_to).contains(x);
+                let steps = |factors: &'static [f64]| {
+                    let all =
+                        powers.clone().flat_map(|power| factors.iter().map(move |f| f * 10_f64.powi(power)));
+                    all.filter(within).map(|x| (x, number(x))).collect::<Vec<_>>()
+                };
+                // A span of less than two powers has steps in between.
+                let whole = steps(&[1.0]);
+                if whole.len() > 2 { whole } else { steps(&[1.0, 2.0, 5.0]) }
+            }
+        }
+    }
+}
+
+/// Text that is not taken for markup.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: Vec<(f64, f64)>, x_axis: Axis) -> String {
+        let lines = vec![Line::new("<a>", points)];
+        Chart { title: "t".into(), x_name: "s", x_axis, lines, marks: Vec::new() }.render()
+    }
+
+    #[test]
+    fn a_line_goes_through_its_points() {
+        let svg = chart(vec![(0.0, 0.0), (10.0, 100.0)], Axis::Linear);
+        let (left, bottom) = (LEFT, HEIGHT - BOTTOM);
+        let expected = format!("points=\"{left:.1},{bottom:.1} {:.1},{TOP:.1} \"", WIDTH - RIGHT);
+        assert!(svg.contains(&expected), "{svg}");
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_chart() {
+        assert_eq!(chart(vec![], Axis::Linear), "");
+        assert_eq!(chart(vec![(0.0, 0.0)], Axis::Linear), "");
+        assert_eq!(chart(vec![(0.0, 5.0)], Axis::Logarithmic), "", "0 is not on a logarithmic axis");
+    }
+
+    #[test]
+    fn a_dip_of_one_point_in_many_is_drawn() {
+        let points = (0..100_000).map(|x| (f64::from(x), if x == 70_001 { 0.0 } else { 100.0 })).collect();
+        let svg = chart(points, Axis::Linear);
+        assert!(svg.contains(&format!(",{:.1} ", HEIGHT - BOTTOM)), "the lowest point is on the axis");
+        assert!(svg.len() < 60_000);
+    }
+
+    #[test]
+    fn text_is_not_taken_for_markup() {
+        assert_eq!(escape("<a \"b\" & c>"), "&lt;a &quot;b&quot; &amp; c&gt;");
+    }
+}
