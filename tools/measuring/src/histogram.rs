@@ -16,6 +16,12 @@ pub struct Latencies {
     counts: hdrhistogram::Histogram<u64>,
 }
 
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies::new()
+    }
+}
+
 impl Latencies {
     /// No latency yet.
     pub fn new() -> Latencies {

@@ -139,7 +139,7 @@ impl Task for SqlClient {
                 let id = i32::try_from(keys.draw(random) + 1).unwrap_or(i32::MAX);
                 Transaction { collection, statements: vec![Statement::Point { id }] }
             }
-            Units::Transactions(transactions) => transactions.next(),
+            Units::Transactions(transactions) => transactions.next_transaction(),
         };
         Turn::Request
     }

@@ -133,7 +133,7 @@ impl Transactions {
     }
 
     /// The next one.
-    pub fn next(&mut self) -> Transaction {
+    pub fn next_transaction(&mut self) -> Transaction {
         let collection = self.random.below(self.collections) + 1;
         let mix = self.mix;
         let mut statements = Vec::with_capacity(mix.statements() as usize);
@@ -214,7 +214,7 @@ mod tests {
     fn the_same_seed_and_client_do_the_same_and_others_do_not() {
         let first_three = |client| {
             let mut transactions = transactions(Generator::Xoshiro, client);
-            [transactions.next(), transactions.next(), transactions.next()]
+            [transactions.next_transaction(), transactions.next(), transactions.next()]
         };
         assert_eq!(first_three(1), first_three(1));
         assert_ne!(first_three(1), first_three(2));
@@ -225,7 +225,7 @@ mod tests {
         let mut transactions = transactions(Generator::Xoshiro, 0);
         let (mut collections, mut tenths) = ([0_u32; 8], [0_u32; 10]);
         for _ in 0..4000 {
-            let transaction = transactions.next();
+            let transaction = transactions.next_transaction();
             collections[transaction.collection as usize - 1] += 1;
             for statement in transaction.statements {
                 if let Statement::Point { id } = statement {

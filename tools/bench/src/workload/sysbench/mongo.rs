@@ -347,7 +347,7 @@ impl Script for MongoClient {
             if self.counts.ended > 0 {
                 return Turn::Over;
             }
-            self.current = self.transactions.next();
+            self.current = self.transactions.next_transaction();
             self.place = 0;
             self.wrapping.begin();
         }
