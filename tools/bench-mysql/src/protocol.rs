@@ -81,7 +81,7 @@ impl Server for SqlServer {
             Job::Sysbench(sysbench) => Box::new(SqlRun::new(SqlWorkload::of_mix(sysbench, server)?)?),
             Job::KeyValue(kv) => Box::new(SqlRun::new(SqlKeyValue::new(kv, server))?),
             Job::Iibench(iibench) => Box::new(SqlRun::new(SqlIibench::new(iibench, server)?)?),
-            Job::LinkBench(linkbench) => Box::new(SqlRun::new(SqlLinkBench::new(linkbench, server))?),
+            Job::LinkBench(linkbench) => Box::new(SqlRun::new(SqlLinkBench::new(*linkbench, server))?),
         })
     }
 }

@@ -83,7 +83,7 @@ pub const SUBJECTS: [Subject; 5] = [
     Subject {
         name: "linkbench",
         command: linkbench::command,
-        job: |matches| Ok(Job::LinkBench(linkbench::workload(matches)?.0)),
+        job: |matches| Ok(Job::LinkBench(Box::new(linkbench::workload(matches)?.0))),
     },
 ];
 

@@ -67,7 +67,7 @@ pub enum Job {
     /// Inserts under secondary indexes.
     Iibench(Iibench),
     /// A social graph.
-    LinkBench(LinkBench),
+    LinkBench(Box<LinkBench>),
 }
 
 impl Job {
@@ -78,7 +78,7 @@ impl Job {
             Job::Sysbench(workload) => Box::new(workload),
             Job::KeyValue(workload) => Box::new(workload),
             Job::Iibench(workload) => Box::new(workload),
-            Job::LinkBench(workload) => Box::new(workload),
+            Job::LinkBench(workload) => workload,
         }
     }
 }

@@ -101,7 +101,7 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let matches = call.matches;
     let (bench, options) = workload(matches)?;
     let stream = bench.stream();
-    let files = call.measure(Job::LinkBench(bench), options)?;
+    let files = call.measure(Job::LinkBench(Box::new(bench)), options)?;
     if let Some(last) = files.runs.last() {
         let stats = crate::workload::linkbench::columns::stats(&last.figures);
         for (name, text) in [("csvstats", stats), ("csvstream", stream.text())] {

@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_transaction_is_eighteen_statements_in_the_originals_order() {
-        let transaction = transactions(Generator::Xoshiro, 0).next();
+        let transaction = transactions(Generator::Xoshiro, 0).next_transaction();
         let kinds: Vec<usize> = transaction.statements.iter().map(|s| s.kind().index()).collect();
         assert_eq!(kinds, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(Mix::DEFAULT.statements(), 18);
@@ -194,14 +194,14 @@ mod tests {
     #[test]
     fn with_java_numbers_the_first_keys_are_the_originals() {
         // Java itself says of `new Random(0)`: nextInt(8) is 5, nextInt(1000) is 948, then 29.
-        let transaction = transactions(Generator::Java, 0).next();
+        let transaction = transactions(Generator::Java, 0).next_transaction();
         assert_eq!(transaction.collection, 6);
         assert_eq!(transaction.statements[..2], [Statement::Point { id: 949 }, Statement::Point { id: 30 }]);
     }
 
     #[test]
     fn the_originals_clients_all_begin_with_one_collection_and_ours_do_not() {
-        let first = |generator, client| transactions(generator, client).next().collection;
+        let first = |generator, client| transactions(generator, client).next_transaction().collection;
         assert!((0..64).all(|client| first(Generator::Java, client) == 6), "neighbouring seeds are related");
         let mut counts = [0_u32; 8];
         (0..64).for_each(|client| counts[first(Generator::Xoshiro, client) as usize - 1] += 1);
@@ -214,7 +214,11 @@ mod tests {
     fn the_same_seed_and_client_do_the_same_and_others_do_not() {
         let first_three = |client| {
             let mut transactions = transactions(Generator::Xoshiro, client);
-            [transactions.next_transaction(), transactions.next(), transactions.next()]
+            [
+                transactions.next_transaction(),
+                transactions.next_transaction(),
+                transactions.next_transaction(),
+            ]
         };
         assert_eq!(first_three(1), first_three(1));
         assert_ne!(first_three(1), first_three(2));
