@@ -1,13 +1,13 @@
 //! Servers that this tool starts and ends: for capped runs (`--server-command`) and for suites.
 //!
-//! 1. [`caps`] makes a control group where one is asked for; a shell moves itself into it and becomes the
-//!    server's program.
-//! 2. The server is a process group of its own, so that Ctrl-C in the terminal reaches this tool alone, which
-//!    then ends it in order.
-//! 3. [`StartedServer::start`] waits until the server answers; one that dies or is slow is told with the end
-//!    of its log.
-//! 4. [`StartedServer::stop`], or dropping it, ends it: its own stop command or a signal, then some time,
-//!    then force.
+//! 1. [`caps`] makes a control group where one is asked for. A shell enters it and becomes the server's
+//!    program.
+//! 2. The server is a process group of its own. Ctrl-C in the terminal reaches this tool alone, which then
+//!    ends the server in order.
+//! 3. [`StartedServer::start`] waits until the server answers. The error of a server that dies or is slow has
+//!    the end of its log.
+//! 4. [`StartedServer::stop`], or dropping it, ends it: by its own stop command or a signal, after a time by
+//!    force.
 
 pub mod caps;
 mod group;

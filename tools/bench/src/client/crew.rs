@@ -1,11 +1,11 @@
 //! Clients with a thread each, for tasks that wait for their replies.
 //!
 //! In a closed loop each thread does one unit after the other. In an open loop all threads take units from
-//! one schedule: whoever is free takes the next one, sleeps until it is due, and if it is due already, its
-//! latency counts from then.
+//! one schedule. A free thread takes the next unit and sleeps until it is due. If it is due already, its
+//! latency counts from that moment.
 //!
-//! Counts go into a few tallies that threads share: a tally with histograms for ten kinds takes megabytes,
-//! and a unit of a task costs many times the lock.
+//! Threads share a few tallies. A tally with histograms for ten kinds takes megabytes, and a unit of a task
+//! costs many times the lock.
 
 use super::schedule::Schedule;
 use super::script::{Turn, Verdict};

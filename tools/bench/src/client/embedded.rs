@@ -1,9 +1,8 @@
-//! Engines in this process: the same requests as on the wire, handed over without a socket.
+//! Engines in this process: the same requests as on the wire, without a socket.
 //!
-//! A script's request is an OP_MSG, since that is what scripts make. Here it is taken apart again (some ten
-//! nanoseconds) into the command document and its sequences, which go to the embedded crate; the reply
-//! document goes straight to the script. Each client has a thread of its own, which runs the engine, too:
-//! there is no client apart whose cost could be told.
+//! A script makes an OP_MSG. Here it is parsed again (some ten nanoseconds) into the command document and its
+//! sequences, which go to the embedded crate. The reply document goes straight to the script. Each client has
+//! a thread of its own, which also runs the engine, so the client's own cost cannot be told apart.
 
 use super::script::{Judgement, Next, Note, Script, Turn, Verdict};
 use super::task::{ClientState, Performed, Statement, Task};

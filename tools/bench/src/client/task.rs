@@ -1,7 +1,7 @@
-//! The task of a client that has a thread of its own and waits for each reply: for stores behind a driver,
-//! and for units whose next step hangs on what the last one found.
+//! The task of a client that has a thread of its own and waits for each reply. Stores behind a driver are
+//! tasks, and so are units whose next step depends on the last reply.
 //!
-//! 1. [`Task::prepare`] chooses the next unit; its cost is the client's own and in no latency.
+//! 1. [`Task::prepare`] chooses the next unit. Its cost is the client's own and in no latency.
 //! 2. [`Task::perform`] does it, and says how it went.
 
 use super::script::{Kind, Note, Turn, Verdict};

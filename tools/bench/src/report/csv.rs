@@ -1,4 +1,4 @@
-//! Files in columns: those of the original tools, so that whatever read theirs reads ours, and for every run
+//! Files in columns: those of the original tools, so that a program for theirs reads ours, and for every run
 //! its seconds and its intervals.
 
 use super::Figures;

@@ -1,10 +1,11 @@
-//! Checkpoint dips: runs of seconds in which far less is done than around them.
+//! Checkpoint dips: runs of seconds with far less work than the seconds around them.
 //!
-//! A second is in a dip if its operations are below 0.7 of the median of the two periods around it. Dips are
-//! what a server that stops for its checkpoints shows. Whether they are its checkpoints' it says itself where
-//! it counts them ([`Figures::checkpoints`]): a dip is beside one that was under way during it or in the
-//! second before. The period is that of these checkpoints; else the highest peak of the seconds'
-//! autocorrelation, after their trend is taken away; where there is none, two minutes are around.
+//! A second is in a dip if its operations are below 0.7 of the median of the two periods around it. A server
+//! that stops for its checkpoints shows dips. Where the server counts its checkpoints
+//! ([`Figures::checkpoints`]), a dip belongs to one that was under way during it or in the second before.
+//!
+//! The period is that of these checkpoints. Without them it is the highest peak of the autocorrelation of the
+//! seconds, without their trend. Without a peak, the median is of two minutes.
 //!
 //! The last second of a run that ended by itself is shorter than the others, and is left out.
 

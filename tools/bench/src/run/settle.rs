@@ -1,10 +1,10 @@
-//! After a run of inserts: how long the server goes on until it is idle, and what that costs. An engine that
-//! puts work off (merges, checkpoints) owes it when the last insert is answered; its rate to that moment is
-//! not the rate that it can keep.
+//! The time after a run of inserts until the server is idle, and its cost. An engine puts work off (merges,
+//! checkpoints), and still owes it when the last insert is answered. Its rate to that moment is not the rate
+//! that it can keep.
 //!
-//! Idle is a server whose process used less than [`IDLE_CORES`] of a core and wrote less than [`IDLE_BYTES`]
-//! a second, for [`IDLE_S`] seconds in a row; others may use the device meanwhile. A server on another
-//! machine cannot be looked at, and is not waited for.
+//! A server is idle if its process used less than [`IDLE_CORES`] of a core and wrote less than [`IDLE_BYTES`]
+//! a second, for [`IDLE_S`] seconds in a row. Others may use the device meanwhile. The tool does not wait for
+//! a server on another machine, because it cannot see that process.
 
 use crate::error::BenchError;
 use pando_measuring::counters::{Sources, Usage};

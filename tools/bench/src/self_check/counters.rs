@@ -1,7 +1,9 @@
-//! The check of the counters: the slowdown of runs whose counters are read. Three figures: rates with and
-//! without, in turn; the CPU of this process per query with and without, which other work on the machine
-//! disturbs less; and what one reading of all counters costs, once a second, which nothing disturbs and which
-//! decides.
+//! The check of the counters: the slowdown of runs whose counters are read.
+//!
+//! - Rates with and without counters, in turn.
+//! - The CPU of this process per query with and without them, which other work on the machine disturbs less.
+//! - The cost of one reading of all counters, which happens once a second. No other work disturbs it, so it
+//!   decides.
 
 use super::{Answer, Effort, QUERIES, median, null_server, queries};
 use crate::client::{Listening, Pace, ThreadUsage};

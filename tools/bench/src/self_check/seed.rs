@@ -1,10 +1,10 @@
 //! The check of seeds: two runs of one seed send the same requests, byte by byte, and runs of two seeds
 //! others.
 //!
-//! All five workloads are looked at, as they speak MongoDB's protocol: a store that answers everything with
-//! one document writes down what it is asked. Left out of the comparison is what hangs on the clock, as it
-//! must: fields of times, and iibench's ascending `_id`, whose first bytes are seconds. The queries beside
-//! iibench's inserts are not looked at: they ask for times since the start.
+//! All five workloads are compared as they speak MongoDB's protocol. A store that answers everything with one
+//! document records the requests. Fields that depend on the clock are left out: times, and iibench's
+//! ascending `_id`, whose first bytes are seconds. The queries beside iibench's inserts are left out too,
+//! because they ask for times since the start.
 
 use super::Answer;
 use crate::client::Address;

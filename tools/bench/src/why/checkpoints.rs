@@ -2,21 +2,21 @@
 //! put off.
 //!
 //! # Terms
-//! - *Checkpoint*: from when the server begins to bring its data files up to date until it has.
-//! - *Behind*: bytes that are acknowledged and not in the data files yet: what a checkpoint or a merge still
-//!   has to write.
+//! - *Checkpoint*: the time in which the server brings its data files up to date.
+//! - *Behind*: acknowledged bytes that are not in the data files yet. A checkpoint or a merge still has to
+//!   write them.
 //! - *Background*: bytes that the server wrote besides its log, by checkpoints, flushes and merges.
 //!
-//! # How
-//! 1. A [`Teller`] asks a server over a connection of its own; one for each protocol.
+//! # Steps
+//! 1. A [`Teller`] asks a server over a connection of its own. Each protocol has one.
 //! 2. A [`Watch`] lets it ask twice a second, on a thread of its own: a server that stands still must not
 //!    delay the tool's counters.
-//! 3. [`Watched`] turns the answers into checkpoints and seconds of a window. A server counts checkpoints
-//!    when they are over, and how long they took in all: the beginning is that much before. Both are right to
-//!    half a second, and to the length of an answer.
+//! 3. [`Watched`] turns the answers into checkpoints and seconds of a window. A server counts a checkpoint
+//!    when it is over, with the time that it took, from which the beginning follows. Both are right to half a
+//!    second, and to the length of an answer.
 //!
-//! What servers say of it is [`words`]' matter; [`force`] asks for one. A server that says nothing has no
-//! checkpoints here, which is not the same as none.
+//! [`words`] has the names of the servers' numbers, [`force`] asks for a checkpoint. A server that does not
+//! count its checkpoints has none here. That does not mean that it wrote none.
 
 mod force;
 mod words;

@@ -1,8 +1,8 @@
 //! The load phase: nodes, their links and the links' counts, by pieces of the ids.
 //!
-//! Pieces are taken from the highest ids down, as in the original; unlike there, each piece brings its nodes,
-//! too (the original has one thread for all nodes, which is the load's tail), and its draws hang on the seed
-//! and the piece only, so that a load is the same however many clients load.
+//! Pieces are taken from the highest ids down, as in the original. Each piece also brings its nodes. The
+//! original has one thread for all nodes, which is the tail of its load. The draws of a piece follow from the
+//! seed and the piece only, so a load is the same with any number of clients.
 
 use super::LinkBench;
 use super::content::ContentMaker;

@@ -1,24 +1,25 @@
-//! The store over MongoDB's protocol.
+//! The stores over MongoDB's protocol.
 //!
 //! # Mapping
-//! Collections `node`, `link`, `count`. A link's `_id` is `{t, a, b}` (type, from, to), a count's `{i, t}`, a
-//! node's its number: one index fewer than the original's plugin, and no way to have a link twice. The index
-//! of lists covers them, since they ask for its fields only.
+//! Collections `node`, `link`, `count`. A link's `_id` is `{t, a, b}` (type, from, to), a count's is `{i,
+//! t}`, a node's is its number. This needs one index fewer than the original's plugin, and no link can be
+//! there twice. The index of lists covers them, because they ask for its fields only.
 //!
 //! # A write of a link
-//! 1. One `findAndModify` with upsert changes the link and gives what was there: so exactly one client sees
-//!    each change from hidden (or absent) to visible, and from visible to hidden.
+//! 1. One `findAndModify` with upsert changes the link and returns its state before. So exactly one client
+//!    sees each change of its visibility.
 //! 2. The client that saw such a change adds it to the count, by `$inc` with upsert.
 //!
-//! Without transactions the two are apart for a moment, and a crash between them leaves a wrong count; when
-//! nothing is under way, counts are right. [`transaction`] makes them one transaction, of a session or of
-//! TokuMX; [`two_phase`] makes what a crash left half done be ended later.
+//! Without transactions a crash between the two steps leaves a wrong count. Counts are right while no
+//! operation is under way. [`transaction`] makes the steps one transaction, of a session or of TokuMX. With
+//! [`two_phase`] a later run ends the steps that a crash interrupted.
 //!
 //! The plugin of the original loses counts by replacing their documents, begins its transaction after the
-//! first write, and asks for a `count` before each list: none of this is done here, unless `--faithful` asks
-//! for [`plugin`].
+//! first write, and asks for a `count` before each list. Only `--faithful` does the same: [`plugin`].
 //!
-//! # Once more
+//! [`documents`] has the documents and commands that all three share, [`store`] the connection.
+//!
+//! # Retries
 //! A write conflict, a lock timeout, or a duplicate key between two upserts of the same link is tried again,
 //! and counted.
 

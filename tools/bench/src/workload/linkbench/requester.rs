@@ -1,7 +1,7 @@
-//! One client of the request phase: draws an operation with its node, links and data, and asks its store.
+//! One client of the request phase: it draws an operation with its node, links and data, and asks its store.
 //!
-//! Data and keys are made before the clock of the operation starts. A list that came back full is remembered
-//! (up to [`HISTORY_MAX`] nodes): now and then a list asks for what lies before it instead.
+//! Data and keys are made before the clock of the operation starts. The client remembers lists that came back
+//! full, for up to [`HISTORY_MAX`] nodes. Now and then it asks for the part before such a list instead.
 //!
 //! An answer that something is not there is a miss: deleted nodes stay deleted, and half of the links that
 //! are asked for were never there.

@@ -1,10 +1,10 @@
-//! The statements over MongoDB's protocol: each stands alone, as the original's do without transactions,
+//! The statements over MongoDB's protocol. Each stands alone, as the original's do without transactions,
 //! unless [`Wrapping`] is asked for.
 //!
-//! Replies are checked always for success and for how much came back, and one in [`VERIFY_ONE_IN`] for its
-//! content. Between a delete and the insert that follows it, others do not find the document, their ranges
-//! are short, and who deletes it as well inserts it twice: these are misses, not failures, and each is
-//! counted.
+//! Every reply is checked for success and for the number of its documents, and one in [`VERIFY_ONE_IN`] for
+//! its content. Between a delete and the insert that follows it, other clients do not find the document and
+//! their ranges are short. A client that deletes it as well inserts it twice. These are misses, not failures,
+//! and each is counted.
 
 use super::documents::DataSet;
 use super::mix::{Statement, Transaction, Transactions};

@@ -1,13 +1,12 @@
-//! The plugin's levels of transactions, as they come out.
+//! The plugin's levels of transactions, with the effect that its code has.
 //!
-//! - *Mvcc* (its level 1): every operation between TokuMX's `beginTransaction` and `commitTransaction`; the
-//!   upsert of a link comes before it. A flag that all connections share is taken back by the second one, so
-//!   that with more than one client the level is *None*: [`Level::of`].
-//! - *Simulated* (its level 2): a document in `transaction` that goes through the states of a two-phase
-//!   commit, and marks in what is changed. Nobody ever reads a state. Hiding a link, and taking marks away,
-//!   look for an empty array of marks, which documents that were loaded do not have, and the mark that is
-//!   taken from a count is compared as a text: nothing is hidden, nothing is taken away. The documents in
-//!   `transaction` stay for ever.
+//! - *Mvcc* (its level 1): every operation runs between TokuMX's `beginTransaction` and `commitTransaction`.
+//!   The upsert of a link comes before them. All connections share one flag, and the second connection clears
+//!   it. So with more than one client the level is *None*: [`Level::of`].
+//! - *Simulated* (its level 2): a document in `transaction` goes through the states of a two-phase commit,
+//!   and changed documents are marked. No code reads the states. Hiding a link and removing marks look for an
+//!   empty array of marks, which loaded documents do not have. The mark of a count is compared as a text. So
+//!   nothing is hidden and no mark is removed. The documents in `transaction` stay for ever.
 
 use super::{PluginStore, count_key, link_key};
 use crate::error::BenchError;
