@@ -15,7 +15,7 @@ use crate::finding::{CheckError, Finding};
 use std::path::Path;
 
 /// The crates that must list the arrows between their modules, by the names of their folders.
-const CRATES_WITH_LIST: [&str; 6] = ["betree", "commands", "query", "server", "storage", "xtask"];
+const CRATES_WITH_LIST: [&str; 7] = ["bench", "betree", "commands", "query", "server", "storage", "xtask"];
 
 const RULE: &str = "module-layers";
 
