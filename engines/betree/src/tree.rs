@@ -2,22 +2,25 @@
 //!
 //! # The parts
 //! - [`blocks`]: how trees read blocks. [`flush_read_ahead`]: the reads of a flush, done together.
-//! - [`node`]: inner nodes in memory. [`view`]: what a reader takes hold of: partitions with their buffers,
-//!   and a version.
-//! - [`slice`]: what waits in an inner node for one of its children.
-//! - [`lookup`] and [`scan`] read a view. [`flush`] takes [`messages`] of a frozen buffer down: into slices
-//!   ([`run_writer`]) or into leaves ([`leaf_merge`], [`leaf_writer`]), with what waits on the way
-//!   ([`taking_along`]), as [`policy`] says, and makes the nodes above anew. [`digest`] has what waits go
-//!   down when nothing arrives; [`behind`] knows where.
-//! - [`ranges`]: whole ranges of keys that were deleted at once, and [`work_in`]: how nodes and leaves do
-//!   without what they had.
+//! - [`buffer`]: committed writes in memory. [`node`], [`slice`]: inner nodes, and the messages that they hold
+//!   for their children. [`view`]: the buffers, nodes and range deletes that a reader takes hold of at once.
+//! - [`lookup`] and [`scan`] read a view. [`path`] descends to a leaf. [`estimate`] counts roughly.
+//! - [`flush`] takes the [`messages`] of a frozen buffer down, into runs ([`run_writer`]) and into leaves
+//!   ([`leaf_merge`], [`leaf_writer`]). [`flush_policy`] chooses the children, and [`pending_slices`] merges
+//!   their slices with the arriving messages.
+//! - [`partial_flush`] begins at an inner node instead of a buffer; [`flush_debt`] knows where one is overdue.
+//! - [`version_retention`] says which versions are still needed, [`value_merge`] applies merge operators.
+//! - [`range_delete_step`] removes the versions under a range delete from nodes and leaves.
+//! - [`tree_state`] holds all that belongs to one tree, [`registry`] all trees of a store.
 //!
 //! # Where the newest version of a key is
-//! The active buffer of its partition, else the partition's frozen buffer, else the slices of each node on
-//! the way down, the newest first, else the leaf. Times descend strictly in that order, so that a lookup
-//! stops at the first version that its snapshot sees; where that is a merge, it goes on to what the merge is
-//! applied to ([`joining`]). Where it is older than a range delete over the key that the snapshot sees as
-//! well, the key is not there ([`ranges`]).
+//! ```text
+//!  active buffer  ->  frozen buffer  ->  slices of each node on the way down, newest first  ->  leaf
+//! ```
+//! The timestamps of a key descend strictly in that order, so a lookup stops at the first version that its
+//! snapshot sees. If that version is a merge operator, the lookup goes on to the value that it applies to
+//! ([`value_merge`]). If it is older than a range delete that the snapshot sees, the key is not there
+//! ([`crate::range_deletes`]).
 
 pub(crate) mod blocks;
 pub(crate) mod buffer;

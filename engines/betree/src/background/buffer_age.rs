@@ -72,7 +72,7 @@ impl AgedBuffers {
         };
         let Some(aged) = self.ages.add(now, self.options.log_budget_bytes) else { return };
         let is_old =
-            |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= aged);
+            |partition: &Arc<Partition>| partition.first_unflushed().is_some_and(|first| first <= aged);
         let trees = self.trees.all();
         let old = trees.values().filter(|tree| tree.view().partitions.iter().any(is_old));
         let old: Vec<Arc<Tree>> = old.cloned().collect();
@@ -93,7 +93,7 @@ impl AgedBuffers {
     pub(crate) fn flush_one(&self) -> Result<Progress, BetreeError> {
         let aged = Lsn::new(self.ages.aged.load(Ordering::Relaxed));
         let is_old =
-            |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= aged);
+            |partition: &Arc<Partition>| partition.first_unflushed().is_some_and(|first| first <= aged);
         let mut busy = Vec::new();
         let mut outcome = Ok(Progress::Nothing);
         while let Some(tree) = self.backlog.aged.take() {
@@ -101,7 +101,7 @@ impl AgedBuffers {
                 busy.push(tree);
                 continue;
             };
-            let view = tree.view_to_keep();
+            let view = tree.view_owned();
             let Some(at) = view.partitions.iter().position(is_old) else { continue };
             let merged = self.flusher.flush_partition(&tree, &flushing, &view, at);
             drop(flushing);

@@ -28,7 +28,7 @@ use crate::options::live_options::LiveOptions;
 use crate::tree::blocks::Blocks;
 use crate::tree::buffer::{Buffer, PruneBounds, SharedBuffer};
 use crate::tree::flush::{FlushFigures, FlushInput, flush_with};
-use crate::tree::large_values::put_out;
+use crate::tree::large_values::write_large_values;
 use crate::tree::messages::Messages;
 use crate::tree::path::{leaf_bounds, upper_bounds};
 use crate::tree::tree_state::Tree;
@@ -71,9 +71,9 @@ impl BufferFlusher {
     pub(crate) fn flush_up_to(&self, tree: &Arc<Tree>, target: Lsn) -> Result<(), BetreeError> {
         let flushing = tree.lock_flush();
         loop {
-            let view = tree.view_to_keep();
+            let view = tree.view_owned();
             let due =
-                |partition: &Arc<Partition>| partition.first_unmerged().is_some_and(|first| first <= target);
+                |partition: &Arc<Partition>| partition.first_unflushed().is_some_and(|first| first <= target);
             let Some(at) = view.partitions.iter().position(due) else { return Ok(()) };
             self.flush_partition(tree, &flushing, &view, at)?;
         }
@@ -122,14 +122,14 @@ impl BufferFlusher {
             Some(frozen) => Arc::clone(frozen),
             None => self.freeze(tree, view, at)?,
         };
-        let before = tree.view_to_keep();
+        let before = tree.view_owned();
         let retained = self.visibility.retained();
         let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
         let bytes = frozen.buffer.bytes();
         let mut messages = Messages::of_buffer(&frozen.buffer.read(), &retained);
         let _held = self.blocks.accounts.hold(messages.memory_bytes());
         let settings = tree.settings();
-        let large = put_out(&mut messages, &self.blocks, tree.id, settings)?;
+        let large = write_large_values(&mut messages, &self.blocks, tree.id, settings)?;
         let to_leaves = tree.flush_debt.lock().allowed_to_leaves(messages.span().bytes());
         let input = FlushInput {
             blocks: &self.blocks,
@@ -203,14 +203,14 @@ impl BufferFlusher {
         let mut installed = tree.installed.lock();
         let _gate = self.gate.close();
         // Only flushes change partitions, and the caller holds the flush lock: the place is still the same.
-        let current = tree.view_to_keep();
+        let current = tree.view_owned();
         let partition = &current.partitions[at];
         let cut = self.gate.last_lsn();
         let frozen = Arc::new(Frozen { buffer: Arc::clone(&partition.active), cut });
         let mut partitions = current.partitions.clone();
-        let persisted = partition.persisted;
+        let flushed_lsn = partition.flushed_lsn;
         let replacements = fresh.drain(..).map(|(lower, active)| {
-            Arc::new(Partition { lower, active, frozen: Some(Arc::clone(&frozen)), persisted })
+            Arc::new(Partition { lower, active, frozen: Some(Arc::clone(&frozen)), flushed_lsn })
         });
         partitions.splice(at..=at, replacements);
         tree.set_view(&mut installed, TreeView::new(partitions, Arc::clone(&current.version)));
@@ -245,13 +245,15 @@ mod tests {
 
     use crate::background::buffer_flush::*;
     use crate::range_deletes::DeletedRanges;
-    use crate::tree::buffer::{NoPut, OwnedChange, Version};
+    use crate::tree::buffer::{DeleteOrMerge, OwnedChange, Version};
 
     fn buffer(keys: impl Iterator<Item = u8>) -> Buffer {
         let mut buffer = Buffer::default();
         for key in keys {
-            let version =
-                Version { timestamp: CommitTimestamp::new(1), change: OwnedChange::Other(NoPut::Delete) };
+            let version = Version {
+                timestamp: CommitTimestamp::new(1),
+                change: OwnedChange::Other(DeleteOrMerge::Delete),
+            };
             let bounds = PruneBounds { oldest: SnapshotTimestamp::ZERO, ranges: &DeletedRanges::default() };
             buffer.push(&[key], version, bounds);
         }

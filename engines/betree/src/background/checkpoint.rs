@@ -371,7 +371,7 @@ impl Checkpointer {
 
     fn capture(&self, tree: &Tree) -> Result<Captured, BetreeError> {
         let mut installed = tree.installed.lock();
-        let view = tree.view_to_keep();
+        let view = tree.view_owned();
         if let Some(Child::Inner(root)) = &view.version.root {
             let mut dirty = Vec::new();
             collect_dirty(root, &mut dirty);
@@ -490,7 +490,7 @@ struct Image {
 /// The record after which replay has to begin: all up to it have left the buffers.
 fn replay_from(end: Lsn, captured: &[Captured]) -> Lsn {
     let partitions = captured.iter().flat_map(|captured| &captured.view.partitions);
-    let unmerged = partitions.filter_map(|partition| partition.first_unmerged()).min();
+    let unmerged = partitions.filter_map(|partition| partition.first_unflushed()).min();
     match unmerged {
         Some(first) => end.min(Lsn::new(first.get() - 1)),
         None => end,
@@ -505,10 +505,10 @@ fn stored_tree(tree: &Tree, view: &TreeView) -> StoredTree {
         },
         pointer: root.pointer().expect("the capture has written all nodes"),
     });
-    let partitions = view
-        .partitions
-        .iter()
-        .map(|partition| StoredPartition { lower: partition.lower.clone(), persisted: partition.persisted });
+    let partitions = view.partitions.iter().map(|partition| StoredPartition {
+        lower: partition.lower.clone(),
+        persisted: partition.flushed_lsn,
+    });
     StoredTree {
         id: tree.id,
         state: if tree.is_dropped() { StoredState::Dropped } else { StoredState::Live },

@@ -24,7 +24,7 @@ use crate::tree::blocks::Blocks;
 use crate::tree::flush_debt::Payment;
 use crate::tree::node::Child;
 use crate::tree::partial_flush::{PartialFlush, Place};
-use crate::tree::pending_children::next_waiting;
+use crate::tree::pending_children::next_pending_child;
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 
@@ -65,8 +65,10 @@ impl Compaction {
                 return Ok(());
             }
             let flushing = tree.lock_flush();
-            let view = tree.view_to_keep();
-            let Some(key) = next_waiting(&view.version, &self.blocks, height, &from)? else { return Ok(()) };
+            let view = tree.view_owned();
+            let Some(key) = next_pending_child(&view.version, &self.blocks, height, &from)? else {
+                return Ok(());
+            };
             drop(view);
             let place = Place { key: &key, height };
             self.partial_flushes.flush_at(tree, &flushing, place, PartialFlush::Child, Payment::Free)?;

@@ -29,7 +29,7 @@ impl DroppedTrees {
     /// Frees all room of a dropped tree. After an error the tree is whole, and reclaimed later.
     pub(crate) fn reclaim(&self, tree: &Tree) -> Result<SpaceChange, BetreeError> {
         let flushing = tree.lock_flush();
-        let view = tree.view_to_keep();
+        let view = tree.view_owned();
         let mut owners = Owners::default();
         if let Some(root) = &view.version.root {
             owners.collect(&self.blocks, root)?;
@@ -52,7 +52,7 @@ impl DroppedTrees {
     pub(crate) fn forget_buffered(&self, tree: &Tree) {
         let _flushing = tree.lock_flush();
         let mut installed = tree.installed.lock();
-        let view = tree.view_to_keep();
+        let view = tree.view_owned();
         let empty = TreeView::empty(self.gate.last_lsn());
         tree.set_view(&mut installed, TreeView::new(empty.partitions, Arc::clone(&view.version)));
         self.buffers.remove(view.buffered_bytes());

@@ -143,7 +143,7 @@ impl FlushScheduler {
         flushing: &MutexGuard<'_, ()>,
         least: usize,
     ) -> Result<Progress, BetreeError> {
-        let view = tree.view_to_keep();
+        let view = tree.view_owned();
         let weight = |partition: &Arc<Partition>| match &partition.frozen {
             Some(_) => usize::MAX,
             None => partition.active.bytes(),

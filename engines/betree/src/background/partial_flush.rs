@@ -141,7 +141,7 @@ impl PartialFlushes {
         buffer: &Arc<SharedBuffer>,
     ) -> Result<Progress, BetreeError> {
         let Some(flushing) = tree.try_lock_flush() else { return Ok(Progress::Nothing) };
-        let view = tree.view_to_keep();
+        let view = tree.view_owned();
         let Some(at) = view.partitions.iter().position(|partition| Arc::ptr_eq(&partition.active, buffer))
         else {
             return Ok(Progress::Nothing);
@@ -183,7 +183,7 @@ impl PartialFlushes {
         what: PartialFlush,
         payment: Payment,
     ) -> Result<Progress, BetreeError> {
-        let before = tree.view_to_keep();
+        let before = tree.view_owned();
         let retained = self.visibility.retained();
         let retained = retained.with_ranges(Arc::clone(&tree.view().ranges));
         let input = FlushInput {

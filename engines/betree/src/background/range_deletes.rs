@@ -123,12 +123,12 @@ impl RangeDeletes {
     }
 
     fn apply_step(&self, tree: &Arc<Tree>, flushing: &MutexGuard<'_, ()>) -> Result<Progress, BetreeError> {
-        let view = tree.view_to_keep();
+        let view = tree.view_owned();
         let Some(due) = self.due(&view).filter(|_| !tree.is_dropped()) else { return Ok(Progress::Nothing) };
         let has_older = |at: usize| {
             let partition = &view.partitions[at];
             due.span.overlaps(&partition.lower, view.upper_of(at))
-                && partition.first_unmerged().is_some_and(|first| first.get() <= due.time.get())
+                && partition.first_unflushed().is_some_and(|first| first.get() <= due.time.get())
         };
         if let Some(at) = (0..view.partitions.len()).find(|at| has_older(*at)) {
             self.flusher.flush_partition(tree, flushing, &view, at)?;

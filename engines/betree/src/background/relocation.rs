@@ -46,7 +46,7 @@ pub(crate) struct MoveLimits {
 /// Moves some of a tree's blocks; how many stored bytes. Less than was allowed means that all of the tree
 /// lies before the ceiling, or that there is no room.
 pub(crate) fn relocate(blocks: &Blocks, tree: &Tree, limits: MoveLimits) -> Result<u64, BetreeError> {
-    let before = tree.view_to_keep();
+    let before = tree.view_owned();
     let Some(root) = &before.version.root else { return Ok(0) };
     let mut mover = Mover {
         blocks,
@@ -269,7 +269,7 @@ impl Mover<'_> {
     fn install(self, root: Child) {
         let (tree, blocks) = (self.tree, self.blocks);
         let mut installed = tree.installed.lock();
-        let before = tree.view_to_keep();
+        let before = tree.view_owned();
         let version = Arc::new(Version { root: Some(root) });
         let view = before.with_version(before.partitions.clone(), version);
         installed.change.attach(self.written);

@@ -64,8 +64,9 @@ impl WriteBuffers {
         // In this order: range deletes that the oldest snapshot sees are in the view then.
         let oldest = self.visibility.oldest_known();
         let view = tree.view();
+        let bounds = PruneBounds { oldest, ranges: &view.ranges };
         let mut rest = writes;
-        let (mut growth, mut written, mut left) = (0, 0, 0);
+        let (mut growth, mut written, mut superseded) = (0, 0, 0);
         while let Some((key, _)) = rest.first() {
             let at = view.partition_of(key);
             let count = match view.upper_of(at) {
@@ -75,20 +76,19 @@ impl WriteBuffers {
             let (here, after) = rest.split_at(count);
             rest = after;
             let partition = &view.partitions[at];
-            if lsn <= partition.persisted {
+            if lsn <= partition.flushed_lsn {
                 continue;
             }
             written += here.iter().map(|(_, change)| change.bytes().len() + SLOT_BYTES).sum::<usize>();
             let owned = here.iter().map(|(key, change)| (*key, OwnedChange::new(*change)));
-            let applied =
-                partition.active.apply(lsn, timestamp, PruneBounds { oldest, ranges: &view.ranges }, owned);
+            let applied = partition.active.apply(lsn, timestamp, bounds, owned);
             growth += applied.growth;
-            left += applied.left;
+            superseded += applied.superseded;
             if partition.active.bytes() >= self.full_from(tree) && partition.frozen.is_none() {
                 self.backlog.ask_for_flush(tree);
             }
         }
-        self.visibility.note_superseded(left);
+        self.visibility.note_superseded(superseded);
         self.hot_set.note(written as u64, growth as i64);
         let buffered = self.bytes.fetch_add(growth, Ordering::Relaxed) + growth;
         if buffered > self.flush_from() as isize {

@@ -77,7 +77,7 @@ fn install_load(store: &Store, tree: &Tree, load: TreeLoad<'_>) -> Result<(), Be
 /// Refuses a tree that has anything.
 fn check_empty(tree: &Tree) -> Result<(), BetreeError> {
     let view = tree.view();
-    if view.version.root.is_some() || view.partitions.iter().any(|one| one.first_unmerged().is_some()) {
+    if view.version.root.is_some() || view.partitions.iter().any(|one| one.first_unflushed().is_some()) {
         return Err(BetreeError::LoadNotEmpty(tree.id));
     }
     Ok(())

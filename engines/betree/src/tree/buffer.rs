@@ -1,20 +1,24 @@
-//! The mutable part of a tree: committed writes that have not been merged into leaves yet.
+//! Buffer: the mutable part of a tree, with committed writes that have not been flushed yet.
 //!
 //! # Terms
 //! - *Chain*: the versions of one key in a buffer, newest first.
-//! - *Horizon*: the oldest snapshot that any transaction, present or future, can have. Of the versions at or before it
-//!   only the newest can ever be seen, which merges say together with those below them.
-//! - *BufferedMessages*: making one of merges and the version below them, where nobody can tell the two apart ([`joining`](crate::tree::value_merge)). Below the
-//!   horizon only: above it commits that wrote a key blindly may come here in another order than to the log, also from below.
-//! - *Left*: a commit that overwrites a key must leave the version before, which snapshots may see until the commit is published. Of the next
-//!   commits to the same buffer the first that knows of a horizon which sees the newer version drops it, whatever its own keys are: so memory is
-//!   mostly freed by a thread that needs some at once, while it is still in the processor's caches.
-//! - *Sweep*: dropping what nobody can see any more from all chains: what was left while somebody could see it, or too much of it.
+//! - *Oldest snapshot*: the oldest that any transaction, present or future, can have. Of the versions at or
+//!   before it only the newest can ever be seen.
+//! - *Prune* a chain: drop the versions that no snapshot can see. A merge operator is combined with the version
+//!   below it first ([`value_merge`](crate::tree::value_merge)). This happens at or below the oldest snapshot
+//!   only: above it, commits that wrote a key blindly may arrive in another order than in the log.
+//! - *Superseded* version: a newer one stands above it, but snapshots may need it until the newer commit is
+//!   published. A later commit to the same buffer drops it, whatever keys that commit has: the first one that
+//!   knows an oldest snapshot which sees the newer version. So the thread that frees memory is mostly one that
+//!   needs some, and the memory is still in the processor's caches.
+//! - *Sweep*: prune all chains. It finds versions that were still visible when later commits looked, or that
+//!   were too many to note.
 //!
 //! # Invariants
-//! - Times descend strictly within a chain.
-//! - A frozen buffer never changes: whoever holds it reads without waiting for anybody.
-//! - The byte count is what the entries take with their share of the map's nodes and table, within about a tenth.
+//! - Timestamps descend strictly within a chain.
+//! - A frozen buffer never changes: readers never wait for a lock on it.
+//! - The byte count is the size of the entries with their share of the map's nodes and table, within about a
+//!   tenth.
 
 use pando_environment::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::collections::VecDeque;
@@ -32,12 +36,12 @@ mod chains;
 mod key;
 
 #[cfg(test)]
-pub(crate) use self::chain::NoPut;
+pub(crate) use self::chain::DeleteOrMerge;
 pub(crate) use self::chain::{Chain, OwnedChange, Version};
 
-/// What a key takes beside its values: its entry, its slot at the fill of a B-tree that grows at random, its part of the table.
+/// Bytes of a key without its values: its entry, its slot in a B-tree filled at random, its part of the table.
 pub(crate) const SLOT_BYTES: usize = 156;
-/// What the allocator takes beside the bytes it gives.
+/// Bytes that the allocator takes beside the bytes it gives.
 const ALLOCATION_BYTES: usize = 16;
 
 /// The chains of keys.
@@ -45,8 +49,9 @@ const ALLOCATION_BYTES: usize = 16;
 pub(crate) struct Buffer {
     chains: Chains,
     sizes: Sizes,
-    /// Chains in which commits have left a version, as they came, and the times from which on nobody wants it.
-    left: VecDeque<(CommitTimestamp, ChainNumber)>,
+    /// Chains with a superseded version, in the order of their commits. A snapshot at or after the timestamp
+    /// does not need the version.
+    superseded: VecDeque<(CommitTimestamp, ChainNumber)>,
 }
 
 /// The bounds that decide which versions of a key can be dropped.
@@ -58,13 +63,13 @@ pub(crate) struct PruneBounds<'r> {
     pub(crate) ranges: &'r DeletedRanges,
 }
 
-/// What a buffer has, in bytes.
+/// The sizes of a buffer's content, in bytes.
 #[derive(Debug, Default)]
 struct Sizes {
     all: usize,
-    /// Of these, those of versions that are not the newest of their key.
+    /// The part of them in versions that are not the newest of their key.
     older: usize,
-    /// Of keys and newest values, for estimates.
+    /// Bytes of keys and newest values, for estimates.
     content: usize,
 }
 
@@ -79,15 +84,16 @@ impl Sizes {
     }
 }
 
-/// So many chains in which a version was left are remembered at least: more than most commits overwrite.
-const LEFT_MIN: usize = 256;
-/// And so many at most: dropping them takes a fraction of a millisecond, also when an old snapshot has ended.
-const LEFT_MAX: usize = 4_096;
-/// Between both, one of so many chains: where several write at a time, the horizon is some commits behind.
-const LEFT_SHARE: usize = 4;
+/// Chains with a superseded version that may be noted in any buffer: more than most commits overwrite.
+const SUPERSEDED_MIN: usize = 256;
+/// The same at most. Pruning them all, when an old snapshot has ended, takes a fraction of a millisecond.
+const SUPERSEDED_MAX: usize = 4_096;
+/// Between both bounds, one chain of so many may be noted. It is more than one commit's worth, because the
+/// oldest snapshot lags some commits behind while several threads write.
+const SUPERSEDED_SHARE: usize = 4;
 
 impl Buffer {
-    /// Adds a version of a key; its chain, if it has an older version now.
+    /// Adds a version of a key. Returns its chain if an older version is in it.
     pub(crate) fn push(
         &mut self,
         key: &[u8],
@@ -110,26 +116,29 @@ impl Buffer {
         chain.older.is_some().then_some(number)
     }
 
-    /// Remembers that a version was left in a chain, if there is room to.
-    fn note_left(&mut self, number: ChainNumber) {
-        if self.left.len() < (self.chains.len() / LEFT_SHARE).clamp(LEFT_MIN, LEFT_MAX) {
-            // What came late stands below others, and goes when they are seen.
-            self.left.push_back((self.chains.get(number).newest.timestamp, number));
+    /// Notes that a chain has a superseded version, if there is room for the note.
+    fn note_superseded(&mut self, number: ChainNumber) {
+        if self.superseded.len()
+            < (self.chains.len() / SUPERSEDED_SHARE).clamp(SUPERSEDED_MIN, SUPERSEDED_MAX)
+        {
+            // A version that arrived out of order may stand below the newest. It is dropped with the others,
+            // once the newest is seen.
+            self.superseded.push_back((self.chains.get(number).newest.timestamp, number));
         }
     }
 
-    /// Drops what commits have left that the horizon sees.
-    fn drop_left(&mut self, bounds: PruneBounds<'_>) {
-        while let Some((timestamp, number)) = self.left.front()
+    /// Prunes the noted chains whose newer version the oldest snapshot sees.
+    fn drop_superseded(&mut self, bounds: PruneBounds<'_>) {
+        while let Some((timestamp, number)) = self.superseded.front()
             && bounds.oldest.sees(*timestamp)
         {
             let (key, chain) = self.chains.get_mut(*number);
             self.sizes.prune(key, chain, bounds);
-            self.left.pop_front();
+            self.superseded.pop_front();
         }
     }
 
-    /// Drops all versions that no snapshot can see any more; by how much the bytes become fewer.
+    /// Prunes all chains. Returns the bytes that it freed.
     fn sweep(&mut self, bounds: PruneBounds<'_>) -> usize {
         let before = self.sizes.all;
         for (key, chain) in self.chains.all_mut() {
@@ -184,29 +193,30 @@ pub(crate) fn bounds_of(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (range.lower.as_ref().map(Vec::as_slice), range.upper.as_ref().map(Vec::as_slice))
 }
 
-/// A buffer shared between those who fill it, read it and merge it.
+/// A buffer that commits fill, lookups and scans read, and a flush empties.
 #[derive(Debug)]
 pub(crate) struct SharedBuffer {
     buffer: RwLock<Buffer>,
     bytes: AtomicUsize,
-    /// The first record that has a write here; 0 while there is none.
+    /// The first log record that has a write here; 0 while there is none.
     first_lsn: AtomicU64,
-    /// Reads that found something to look through here, up to [`READS_WORTH`].
+    /// Reads that met the buffer while it had entries, up to [`READS_WORTH`].
     reads: AtomicU8,
 }
 
-/// What applying writes did to a buffer.
+/// The effect of applied writes on a buffer.
 pub(crate) struct Applied {
-    /// By how many bytes it grew.
+    /// The bytes by which it grew.
     pub(crate) growth: isize,
-    /// Chains in which it left a version that the next commits are to drop.
-    pub(crate) left: usize,
+    /// Chains newly noted with a superseded version, which later commits are to drop.
+    pub(crate) superseded: usize,
 }
 
-/// A sweep looks at every chain. It is worth that where one byte in so many is of a version that is not the newest.
+/// A sweep looks at every chain. It is worthwhile if one byte in so many belongs to a version that is not the
+/// newest.
 const SWEEP_SHARE: usize = 16;
 
-/// So many reads make a buffer worth flushing when there is nothing else to do; they are not counted further.
+/// Reads that make a buffer worth flushing in idle times. The count ends here.
 const READS_WORTH: u8 = 16;
 
 impl SharedBuffer {
@@ -229,27 +239,29 @@ impl SharedBuffer {
     ) -> Applied {
         let mut buffer = self.buffer.write();
         let before = buffer.bytes();
-        buffer.drop_left(bounds);
-        let left = buffer.left.len();
-        // A part of a large commit has the time of the whole, which nobody sees for long: the commits between would have to wait for it.
+        buffer.drop_superseded(bounds);
+        let noted = buffer.superseded.len();
+        // A part of a large commit has the timestamp of the whole commit, which no snapshot sees for long. The
+        // notes behind it in the queue would wait for it.
         let is_small = timestamp.get() == lsn.get();
         for (key, change) in writes {
-            let left = buffer.push(key, Version { timestamp, change }, bounds);
-            if let Some(number) = left.filter(|_| is_small) {
-                buffer.note_left(number);
+            let chain = buffer.push(key, Version { timestamp, change }, bounds);
+            if let Some(number) = chain.filter(|_| is_small) {
+                buffer.note_superseded(number);
             }
         }
         let after = buffer.bytes();
         self.bytes.store(after, Ordering::Relaxed);
-        // The smallest, since commits may come to a buffer in another order than to the log.
+        // The smallest one: commits may arrive at a buffer in another order than in the log.
         let first = self.first_lsn.load(Ordering::Relaxed);
         if first == 0 || lsn.get() < first {
             self.first_lsn.store(lsn.get(), Ordering::Release);
         }
-        Applied { growth: after as isize - before as isize, left: buffer.left.len() - left }
+        Applied { growth: after as isize - before as isize, superseded: buffer.superseded.len() - noted }
     }
 
-    /// Drops what no snapshot can see any more, if there may be enough of it; the bytes that were dropped. The buffer is not frozen.
+    /// Sweeps the buffer, if enough bytes belong to older versions. Returns the bytes that it freed. The buffer
+    /// is not frozen.
     pub(crate) fn sweep(&self, bounds: PruneBounds<'_>) -> usize {
         let mut buffer = self.buffer.write();
         if buffer.sizes.older < buffer.sizes.all / SWEEP_SHARE {
@@ -264,14 +276,14 @@ impl SharedBuffer {
         self.buffer.read()
     }
 
-    /// Somebody reads it for an answer.
+    /// Notes that a lookup or scan reads it.
     pub(crate) fn note_read(&self) {
         if self.reads.load(Ordering::Relaxed) < READS_WORTH {
             self.reads.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether it was read again and again.
+    /// Whether it was read often.
     pub(crate) fn is_wanted(&self) -> bool {
         self.reads.load(Ordering::Relaxed) >= READS_WORTH
     }
@@ -280,12 +292,12 @@ impl SharedBuffer {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether there is nothing: without a lock, so that a lookup passes an empty buffer at the cost of one load.
+    /// Whether it has no entries. It takes no lock, so that an empty buffer costs a lookup one load.
     pub(crate) fn is_empty(&self) -> bool {
         self.first_lsn.load(Ordering::Acquire) == 0
     }
 
-    /// The first record that has a write here.
+    /// The first log record that has a write here.
     pub(crate) fn first_lsn(&self) -> Option<Lsn> {
         match self.first_lsn.load(Ordering::Acquire) {
             0 => None,

@@ -1,7 +1,10 @@
-//! How much lies in a range, roughly: counters of subtrees that lie within, directories at the ends, nothing else.
+//! Estimate: the rough number of entries and bytes in a range of keys.
 //!
-//! What lies under a range delete that is not worked in yet is taken for gone, as far as nodes in memory tell how much it is; what was
-//! written there since counts once the range delete is worked in.
+//! Subtrees within the range count by their counters, and a leaf at an end of the range by its directory. At
+//! most two directories are read, and no pages.
+//!
+//! Entries of nodes and leaves under a pending range delete count as deleted, as far as nodes in memory tell
+//! their number. Newer entries under it count again once the range delete is applied.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -18,7 +21,7 @@ use crate::range_deletes::{DeletedRanges, RangeFragment};
 use crate::tree::blocks::Blocks;
 use crate::tree::leaf_growth::Growth;
 
-/// Entries of a buffer that are counted one by one; what lies beyond is guessed from the buffer's size.
+/// Entries of a buffer that are counted one by one. A range with more is guessed from the buffer's size.
 const COUNTED_MAX: usize = 256;
 
 /// Estimates a range of a tree. Reads inner nodes and at most two directories.
@@ -46,7 +49,7 @@ pub(crate) fn estimate(
             continue;
         }
         add_buffer(&partition.active, range, &view.ranges, &mut sum);
-        // Partitions that came of one share its frozen buffer.
+        // Partitions that came from one by a split share its frozen buffer.
         if let Some(frozen) = &partition.frozen
             && !frozen_before.is_some_and(|before| Arc::ptr_eq(before, frozen))
         {
@@ -57,8 +60,8 @@ pub(crate) fn estimate(
     Ok(sum)
 }
 
-/// The whole tree, from its counters. Of what is still on its way to the leaves only as much counts as made them grow lately;
-/// of nodes that are not in memory it counts whole.
+/// Estimates a whole tree from its counters. Pending messages count only with the part by which recent ones
+/// made leaves grow ([`Growth`]). Messages pending in nodes that are not in memory count in full.
 pub(crate) fn estimate_all(view: &TreeView, growth: &Growth) -> Estimate {
     let (mut leaves, mut waiting) = (Estimate::default(), Estimate::default());
     if let Some(root) = &view.version.root {
@@ -82,7 +85,7 @@ pub(crate) fn estimate_all(view: &TreeView, growth: &Growth) -> Estimate {
     }
 }
 
-/// What nodes and leaves have under range deletes, within a span if one is given.
+/// Entries and bytes of nodes and leaves under range deletes, within a span if one is given.
 fn gone(view: &TreeView, root: &Child, within: Option<&KeySpan>) -> Estimate {
     let mut sum = Estimate::default();
     for fragment in view.ranges.fragments() {
@@ -94,18 +97,19 @@ fn gone(view: &TreeView, root: &Child, within: Option<&KeySpan>) -> Estimate {
     sum
 }
 
-/// Keys of a buffer under range deletes that are newer than all that it has of them.
+/// Keys of a buffer of which a range delete covers all versions.
 fn deleted_in(buffer: &Buffer, ranges: &DeletedRanges) -> usize {
-    let of_stretch = |fragment: &RangeFragment| {
+    let deleted_under = |fragment: &RangeFragment| {
         let upper = fragment.span.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let is_older = |chain: &Chain| chain.versions().all(|version| version.timestamp < fragment.times[0]);
         let within = buffer.range(Bound::Included(&*fragment.span.start), upper);
         within.filter(|(_, chain)| is_older(chain)).count()
     };
-    ranges.fragments().iter().map(of_stretch).sum()
+    ranges.fragments().iter().map(deleted_under).sum()
 }
 
-/// What a subtree has within a span; of what lies across its ends half, where no node in memory says more.
+/// Adds the entries and bytes of a subtree within a span. A child that lies across an end of the span counts
+/// half, unless a node in memory says more.
 fn add_gone(child: &Child, lower: &[u8], upper: Option<&[u8]>, span: &KeySpan, sum: &mut Estimate) {
     if !span.overlaps(lower, upper) {
         return;
@@ -130,7 +134,7 @@ fn add_gone(child: &Child, lower: &[u8], upper: Option<&[u8]>, span: &KeySpan, s
         (sum.entries + child.entries() / part, sum.bytes + child.content_bytes() / part);
 }
 
-/// What waits in the nodes of a subtree that are in memory.
+/// Adds the messages pending in those nodes of a subtree that are in memory.
 fn add_pending(child: &Child, sum: &mut Estimate) {
     let Child::Inner(slot) = child else { return };
     let Some(node) = slot.loaded() else { return };
@@ -148,7 +152,7 @@ enum Position {
     Outside,
 }
 
-/// How the keys `[lower, upper)` lie to a range.
+/// The position of the keys `[lower, upper)` relative to a range.
 fn position(lower: Option<&[u8]>, upper: Option<&[u8]>, range: &KeyRange) -> Position {
     let ends_before = match (upper, &range.lower) {
         (Some(upper), Bound::Included(from)) => upper <= from.as_slice(),
@@ -199,7 +203,7 @@ fn add_child(
                 let ends = if at + 1 < node.pivots().len() { Some(node.pivots().get(at + 1)) } else { upper };
                 add_child(child, begins, ends, blocks, range, blocking, sum)?;
                 let (entries, bytes) = pending(node.slices(at));
-                // Of what waits for a child that lies across an end of the range, half.
+                // Messages pending for a child that lies across an end of the range count half.
                 let part = match position(begins, ends, range) {
                     Position::Outside => continue,
                     Position::Within => 1,
@@ -218,7 +222,8 @@ fn pending<'s>(slices: impl IntoIterator<Item = &'s Arc<Slice>>) -> (u64, u64) {
     slices.into_iter().fold((0, 0), |sum, slice| (sum.0 + slice.entries(), sum.1 + slice.content_bytes()))
 }
 
-/// Pages within the range count whole; a page at its end counts exactly if it is in memory, else half.
+/// Adds a leaf at an end of the range. Pages within the range count in full; a page across an end counts
+/// exactly if it is in memory, else half.
 fn add_leaf(
     leaf: &LeafChild,
     lower: Option<&[u8]>,

@@ -505,7 +505,8 @@ impl<'f> Flush<'f> {
                 at += 1;
                 continue;
             }
-            let both = gather(left_node, &parts[at].lower).chain(gather(right_node, &parts[at + 1].lower));
+            let both =
+                parts_of(left_node, &parts[at].lower).chain(parts_of(right_node, &parts[at + 1].lower));
             let united = NodeSlot::dirty(InnerNode::new(left_node.height(), both.collect()));
             self.replaced_nodes.extend([Arc::clone(left), Arc::clone(right)]);
             let right = parts.remove(at + 1);
@@ -574,7 +575,7 @@ pub(super) fn leaf_parts(leaves: Vec<NewLeaf>) -> Vec<Part> {
 }
 
 /// The parts of a node that begins at `lower`.
-pub(super) fn gather<'n>(node: &'n InnerNode, lower: &'n [u8]) -> impl Iterator<Item = Part> + 'n {
+pub(super) fn parts_of<'n>(node: &'n InnerNode, lower: &'n [u8]) -> impl Iterator<Item = Part> + 'n {
     (0..node.children().len()).map(move |at| node.part(at, lower))
 }
 

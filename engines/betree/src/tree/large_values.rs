@@ -1,14 +1,15 @@
-//! Writes large values into blocks of their own, before the messages that bring them go down the tree.
+//! Large values: written into blocks of their own, before a flush takes their messages down the tree.
 //!
-//! 1. A value longer than the tree's `largeValueSize` is cut into pieces of at most 1 MiB, compressed, and collected with its
-//!    neighbours until they are worth a call to the device. So room is never wanted in one long stretch, and memory is bounded.
-//! 2. Its message has the reference from then on. Runs and leaves take the reference along; the value stays where it is.
+//! 1. A value longer than the tree's `largeValueSize` is cut into pieces of at most 1 MiB. They are compressed
+//!    and collected until one device write is worthwhile. So no large contiguous space is needed, and memory is
+//!    bounded.
+//! 2. From then on the message holds a reference. Runs and leaves copy the reference; the value stays in place.
 //!
-//! Each value begins a unit and has its units to itself, so that it is freed by itself: when a merge leaves its version out, or
-//! its tree is taken apart. What is written here and then not used (the flush fails) is given back by the caller.
+//! Each value begins at a unit boundary and shares no unit, so that it can be freed alone: when a flush drops
+//! its version, or when its tree is reclaimed. If the flush fails, the caller frees the blocks written here.
 //!
-//! It is done as the first step of a flush, not when a buffer is frozen: a value that is overwritten in its buffer is never written
-//! here at all, and a flush that fails has nothing to remember.
+//! Large values are written as the first step of a flush, not when a buffer is frozen. So a value that is
+//! overwritten in its buffer is never written here, and a flush that fails leaves no state behind.
 
 use std::collections::VecDeque;
 
@@ -22,26 +23,27 @@ use crate::options::tree_settings::TreeSettings;
 use crate::space::{BlockIndex, ExtentWriter};
 use crate::tree::blocks::Blocks;
 
-/// Stored bytes that are written with one call, as long as no piece is longer.
+/// Stored bytes after which pieces are written to the device.
 const WRITE_BYTES: u64 = 1 << 20;
 
-/// What was written of large values.
+/// The large values that a flush wrote.
 #[derive(Debug, Default)]
 pub(crate) struct LargeValues {
-    /// The room that they took.
+    /// The extents that they take.
     pub(crate) written: Vec<Extent>,
     pub(crate) count: u64,
 }
 
 impl LargeValues {
-    /// Bytes of the file that they took.
+    /// Bytes of the data file that they take.
     pub(crate) fn bytes(&self) -> u64 {
         self.written.iter().map(|extent| (extent.end() - extent.start()) * UNIT_BYTES).sum()
     }
 }
 
-/// Puts the large values of messages out of line. After an error nothing of it remains.
-pub(crate) fn put_out(
+/// Writes the large values of messages, and puts references in their place. After an error the extents that
+/// were written are free again.
+pub(crate) fn write_large_values(
     messages: &mut Messages,
     blocks: &Blocks,
     tree: TreeId,
@@ -78,7 +80,7 @@ pub(crate) struct LargeValueWriter<'s> {
     /// Pieces that are not written yet.
     extent: Option<ExtentWriter<'s>>,
     pending: Vec<BlockIndex>,
-    /// Pieces that are written, of values that were not taken yet.
+    /// Written pieces of values whose references were not taken yet.
     pieces: VecDeque<Pointer>,
     written: Vec<Extent>,
 }
@@ -122,18 +124,18 @@ impl<'s> LargeValueWriter<'s> {
         Ok(())
     }
 
-    /// The reference to the next value, which has so many bytes and is written.
+    /// The reference to the next written value, whose length is given.
     pub(crate) fn take(&mut self, length: usize) -> LargeReference<bytes::Bytes> {
         let pieces: Vec<Pointer> = self.pieces.drain(..length.div_ceil(PIECE_BYTES)).collect();
         LargeReference::of_pieces(&pieces)
     }
 
-    /// What was written so far, to be given up after an error.
+    /// The extents written so far, which the caller frees after an error.
     pub(crate) fn written(&self) -> &[Extent] {
         &self.written
     }
 
-    /// Everything that was written.
+    /// All extents that were written.
     pub(crate) fn into_written(self) -> Vec<Extent> {
         self.written
     }

@@ -1,30 +1,31 @@
-//! How much leaves grow by what is merged into them: 1 where all is new, 0 where all overwrites, below where much is deleted.
+//! Leaf growth: the entries that leaves gain per message. It is 1 where all messages insert, 0 where all
+//! overwrite, negative where deletes prevail.
 //!
-//! Writes that wait in buffers and runs say nothing of what they will do to a tree's number of entries: most are blind. What
-//! the last ones did that reached leaves is the best guess, and good enough for an estimate.
+//! Pending messages do not tell by how much they change the number of entries, since most writes are blind.
+//! The recent messages that reached leaves are the best guess, and good enough for an estimate.
 
 use pando_environment::sync::atomic::{AtomicI64, Ordering};
 
 use crate::tree::leaf_merge::LeafFigures;
 
-/// What stands for 1.
+/// The fixed-point representation of 1.
 const ONE: i64 = 1 << 16;
-/// So many messages count as much as all before them.
+/// The weight of all earlier messages together, in messages.
 const MEMORY: i64 = 8_000;
 
-/// Entries of leaves gained for each message, lately, in fractions of [`ONE`].
+/// The entries that leaves gained per message recently, in fractions of [`ONE`].
 #[derive(Debug)]
 pub(crate) struct Growth(AtomicI64);
 
 impl Default for Growth {
-    /// Nothing is known: all is taken for new.
+    /// Without any experience, every message counts as an insert.
     fn default() -> Growth {
         Growth(AtomicI64::new(ONE))
     }
 }
 
 impl Growth {
-    /// Notes what a flush did to leaves. One flush of a tree is under way at a time.
+    /// Notes the result of a flush into leaves. One flush of a tree is under way at a time.
     pub(crate) fn note(&self, leaves: LeafFigures) {
         let messages = i64::try_from(leaves.messages).unwrap_or(i64::MAX / 2).min(1 << 40);
         if messages == 0 {
@@ -36,14 +37,14 @@ impl Growth {
         let before = i128::from(self.0.load(Ordering::Relaxed));
         let (old, new) = (i128::from(MEMORY), i128::from(messages));
         let after = (before * old + sample * new) / (old + new);
-        // Between the two of them, which are between -ONE and ONE.
+        // The weighted mean lies between the two, which are both within -ONE and ONE.
         self.0.store(after as i64, Ordering::Relaxed);
     }
 
-    /// What so many entries (or bytes) on their way will add to the leaves.
-    pub(crate) fn of(&self, waiting: u64) -> i64 {
+    /// The entries (or bytes) that pending ones will add to the leaves.
+    pub(crate) fn of(&self, pending: u64) -> i64 {
         let growth = i128::from(self.0.load(Ordering::Relaxed));
-        i64::try_from(i128::from(waiting) * growth / i128::from(ONE)).unwrap_or(i64::MAX)
+        i64::try_from(i128::from(pending) * growth / i128::from(ONE)).unwrap_or(i64::MAX)
     }
 }
 
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_counts_as_what_came_before_it_did() {
+    fn pending_messages_count_as_the_recent_ones_did() {
         let growth = Growth::default();
         assert_eq!(growth.of(1_000), 1_000);
         (0..100).for_each(|_| growth.note(merged(50_000, 10_000, 50_000)));

@@ -26,7 +26,7 @@ use crate::format::directory::Directory;
 use crate::format::page::Page;
 use crate::options::tree_settings::TreeSettings;
 use crate::tree::blocks::Blocks;
-use crate::tree::value_merge::{MergeOutcome, apply, join};
+use crate::tree::value_merge::{MergeOutcome, apply, combine};
 use crate::tree::version_retention::{
     Dropped, MergedVersion, Retained, add_range_deletes, retain_needed, settle,
 };
@@ -317,14 +317,14 @@ impl<'m> LeafMerge<'m> {
             let Content::Merge(merges) = &self.versions[at].content else { continue };
             let merges = merges_of(merges);
             let below = self.versions.get(at + 1).map_or(Content::Deleted, |below| below.content.as_ref());
-            let joined = match (join(merges, &below), below) {
+            let joined = match (combine(merges, &below), below) {
                 (MergeOutcome::Apart, Content::Large(reference)) => {
                     apply(merges, &self.blocks.large_value(&reference.to_owned(), BlockingMode::MayBlock)?)
                 }
                 (joined, _) => joined,
             };
             match joined {
-                MergeOutcome::One(content) => self.versions[at].content = self.put_out(content)?,
+                MergeOutcome::One(content) => self.versions[at].content = self.content_to_store(content)?,
                 // Whoever sees the merges sees the version below them, which says the same.
                 MergeOutcome::Below => drop(self.versions.remove(at)),
                 MergeOutcome::Apart => unreachable!("what is below has been applied"),
@@ -334,7 +334,7 @@ impl<'m> LeafMerge<'m> {
     }
 
     /// What merges have made, in blocks of its own if it is large.
-    fn put_out(&mut self, content: Content<Bytes>) -> Result<Content<Bytes>, BetreeError> {
+    fn content_to_store(&mut self, content: Content<Bytes>) -> Result<Content<Bytes>, BetreeError> {
         if !self.settings.is_large(&content) {
             return Ok(content);
         }

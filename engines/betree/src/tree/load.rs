@@ -1,12 +1,12 @@
-//! Fills an empty tree from entries in order: full leaves, one behind the other, and the inner nodes over them.
+//! Tree load: fills an empty tree from sorted entries, with full leaves and the inner nodes over them.
 //!
 //! # Steps
-//! 1. [`push`](TreeLoad::push) writes each leaf when it is full. Nothing refers to it yet: no space map of a checkpoint has it,
-//!    so that after a crash its room is free.
-//! 2. [`into_flushed`](TreeLoad::into_flushed) makes the inner nodes, as full as the leaves. The result is installed as that of a
-//!    flush is. A load that is dropped before gives its room back.
+//! 1. [`push`](TreeLoad::push) writes each leaf when it is full. No pointer leads to it yet and no space map
+//!    has it, so its space is free after a crash.
+//! 2. [`into_flushed`](TreeLoad::into_flushed) makes the inner nodes, as full as the leaves. The result is
+//!    installed like that of a flush. A load that is dropped before then frees its space.
 //!
-//! Entries have no times: every transaction sees them, and whatever is written to the tree later lies above them.
+//! Entries have no timestamps: every transaction sees them, and later writes to the tree lie above them.
 
 use pando_storage::{CommitTimestamp, TreeId};
 
@@ -27,7 +27,7 @@ const UNTIL_THE_END: &str = "the writers are there until the load ends";
 pub(crate) struct TreeLoad<'s> {
     blocks: &'s Blocks,
     settings: TreeSettings,
-    /// Until the load has ended well.
+    /// Both writers are `None` once the load has succeeded: its drop frees nothing then.
     writer: Option<LeafWriter<'s>>,
     large: Option<LargeValueWriter<'s>>,
     large_values: u64,
@@ -45,7 +45,7 @@ impl<'s> TreeLoad<'s> {
         TreeLoad { blocks, settings, writer, large, large_values: 0, tree, last_key: None, entries: 0 }
     }
 
-    /// Adds an entry behind those before.
+    /// Adds an entry. Its key is greater than that of the entry before.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), BetreeError> {
         if self.last_key.as_deref().is_some_and(|last| last >= key) {
             return Err(BetreeError::LoadOrder { tree: self.tree, entry: self.entries });
@@ -74,7 +74,7 @@ impl<'s> TreeLoad<'s> {
         self.entries
     }
 
-    /// Ends the load: the root over all leaves.
+    /// Ends the load and makes the root over all leaves.
     pub(crate) fn into_flushed(mut self) -> Result<Flushed, BetreeError> {
         let writer = self.writer.as_mut().expect(UNTIL_THE_END);
         let leaves = writer.end()?;

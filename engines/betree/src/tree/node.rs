@@ -1,16 +1,17 @@
-//! The inner nodes of a tree in memory: immutable, shared between versions, loaded when first visited.
+//! Inner nodes in memory: immutable, shared between versions of a tree, loaded when first visited.
 //!
 //! # Terms
 //! - *Child*: a leaf or an inner node, with its counters.
-//! - *Slices* of a child: what is pending for it, see [`super::slice`]; newest first.
+//! - *Slices* of a child: the messages pending for it, see [`super::slice`]; newest first.
 //! - *Part*: a child with its pivot and its slices, while a node is made.
 //! - *Pivot* of a child: the smallest key that it can hold; empty for the first child of a node.
 //! - *Dirty* node: one that no checkpoint has written yet. It is always loaded.
 //!
 //! # Invariants
 //! - Pivots ascend strictly; the first is empty.
-//! - A node never changes but for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set once, and for the counts of
-//!   reads and whether it was used. To let go of what is in memory another takes its place ([`crate::tree::resident_nodes`]).
+//! - A node never changes, except for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set once,
+//!   and for its read counts and use marks. Its content is released by putting another slot in its place
+//!   ([`crate::tree::resident_nodes`]).
 //! - All leaves of a tree stand at the same depth.
 //! - A slice holds keys of its child only.
 
@@ -23,14 +24,14 @@ use crate::base::Pointer;
 use crate::base::SortedKeys;
 use crate::format::inner_node::{StoredChild, StoredInnerNode};
 
-/// A leaf as its parent knows it.
+/// A leaf, as its parent records it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafChild {
     /// The leaf's directory.
     pub(crate) directory: Pointer,
     pub(crate) entries: u64,
     pub(crate) content_bytes: u64,
-    /// The unit behind the last that its large values have; 0 without any.
+    /// The end, in units, of the last large value of the leaf; 0 without any.
     pub(crate) reach: u64,
 }
 
@@ -58,7 +59,7 @@ impl Child {
         }
     }
 
-    /// The unit behind the last that large values of the subtree have, pending ones among them; 0 without any.
+    /// The end, in units, of the last large value of the subtree, pending ones included; 0 without any.
     pub(crate) fn reach(&self) -> u64 {
         match self {
             Child::Leaf(leaf) => leaf.reach,
@@ -66,7 +67,7 @@ impl Child {
         }
     }
 
-    /// Where it is stored, unless it is dirty.
+    /// Its address on disk; `None` for a dirty node.
     pub(crate) fn pointer(&self) -> Option<Pointer> {
         match self {
             Child::Leaf(leaf) => Some(leaf.directory),
@@ -75,7 +76,7 @@ impl Child {
     }
 }
 
-/// The place of an inner node: on disk, in memory, or both.
+/// An inner node, on disk, in memory, or both.
 #[derive(Debug)]
 pub(crate) struct NodeSlot {
     stored: OnceLock<Pointer>,
@@ -85,19 +86,19 @@ pub(crate) struct NodeSlot {
     used: Used,
 }
 
-/// What a subtree has altogether.
+/// The counters of a whole subtree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Entries (versions of keys), pending ones among them.
     pub(crate) entries: u64,
     /// Bytes of keys and values.
     pub(crate) content_bytes: u64,
-    /// The unit behind the last that large values have; 0 without any.
+    /// The end, in units, of the last large value; 0 without any.
     pub(crate) reach: u64,
 }
 
 impl Totals {
-    /// These and others together. Counters come from disk: a sum of wrong ones is wrong, but no reason to end.
+    /// The sum of two counters. Counters come from disk: a wrong one makes the sum wrong, but must not panic.
     #[must_use]
     pub(crate) fn with(self, other: Totals) -> Totals {
         Totals {
@@ -137,9 +138,9 @@ impl NodeSlot {
         self.stored().map(|pointer| NodeSlot::on_disk(pointer, self.height, self.totals))
     }
 
-    /// The same node with its content in other memory.
+    /// The same node with other content in memory, which stands for the same children and slices.
     pub(crate) fn with_content(&self, node: InnerNode) -> NodeSlot {
-        assert!(node.height == self.height, "what is in memory changes, and not the node");
+        assert!(node.height == self.height, "the node itself stays the same");
         let stored = self.stored().map_or_else(OnceLock::new, OnceLock::from);
         let loaded = OnceLock::from(node);
         NodeSlot { stored, loaded, height: self.height, totals: self.totals, used: Used::default() }
@@ -149,7 +150,7 @@ impl NodeSlot {
         self.used.note();
     }
 
-    /// Whether it was used since this was last asked.
+    /// Whether it was used since the last call.
     pub(crate) fn take_used(&self) -> bool {
         self.used.take()
     }
@@ -166,12 +167,12 @@ impl NodeSlot {
         self.height
     }
 
-    /// Keeps what was read from disk. Of two threads that load at the same time, one wins.
+    /// Keeps a node that was read from disk. Of two threads that load at the same time, one wins.
     pub(crate) fn fill(&self, node: InnerNode) -> &InnerNode {
         self.loaded.get_or_init(|| node)
     }
 
-    /// Remembers where a checkpoint wrote the node.
+    /// Notes the address at which a checkpoint wrote the node.
     pub(crate) fn set_stored(&self, pointer: Pointer) {
         self.stored.set(pointer).expect("a node is written by one checkpoint, once");
     }
@@ -180,23 +181,23 @@ impl NodeSlot {
 /// A child on its way into a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// The smallest key that it is for.
+    /// The smallest key that the child can hold.
     pub(crate) lower: Box<[u8]>,
     pub(crate) child: Child,
     pub(crate) slices: Slices,
 }
 
-/// So many reads that had to merge what waits for a child make it worth sending down. They are not counted further, so that readers
-/// do not take the line of the counter from one another for ever.
+/// Reads that had to merge the slices of a child, from which on flushing the child is worthwhile. The count
+/// ends here, so that readers stop writing to the shared cache line of the counter.
 const READS_WORTH: u8 = 16;
 
-/// Whether something was visited since somebody last asked.
+/// A mark that a node or slice was visited since the last call of [`take`](Used::take).
 #[derive(Debug, Default)]
 pub(super) struct Used(AtomicBool);
 
 impl Used {
     pub(super) fn note(&self) {
-        // Readers share the line as long as nobody asks.
+        // A load first: readers share the cache line while the mark is set.
         if !self.0.load(Ordering::Relaxed) {
             self.0.store(true, Ordering::Relaxed);
         }
@@ -215,12 +216,12 @@ pub(crate) struct InnerNode {
     children: Vec<Child>,
     /// The slices of each child; empty if no child has any.
     pending: Vec<Slices>,
-    /// For each child how many reads had to merge its slices, up to [`READS_WORTH`]; empty if no child has any.
+    /// The reads that had to merge the slices of each child, up to [`READS_WORTH`]; empty if no child has any.
     reads: Box<[AtomicU8]>,
 }
 
 impl InnerNode {
-    /// A node of these parts. The first pivot is made empty: a node covers all that its parent gives it.
+    /// A node of these parts. The first pivot is made empty: a node covers all keys that its parent gives it.
     pub(crate) fn new(height: u8, mut parts: Vec<Part>) -> InnerNode {
         assert!(!parts.is_empty(), "an inner node has a child");
         parts[0].lower = Box::default();
@@ -259,7 +260,7 @@ impl InnerNode {
         InnerNode::new(height, parts.collect())
     }
 
-    /// With the counts of reads of another with the same children.
+    /// The same node with the read counts of another node that has the same children.
     pub(crate) fn with_reads_of(self, other: &InnerNode) -> InnerNode {
         for (own, others) in self.reads.iter().zip(&other.reads) {
             own.store(others.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -286,7 +287,7 @@ impl InnerNode {
         StoredInnerNode { height: self.height, children: children.collect() }
     }
 
-    /// What lies below, what is pending there among it.
+    /// The counters of all children and slices.
     fn totals(&self) -> Totals {
         let children = self.children.iter().map(|child| Totals {
             entries: child.entries(),
@@ -313,22 +314,23 @@ impl InnerNode {
         &self.pivots
     }
 
-    /// What is pending for a child, newest first.
+    /// The slices of a child, newest first.
     pub(crate) fn slices(&self, child: usize) -> &[Arc<Slice>] {
         self.pending.get(child).map_or(&[], Vec::as_slice)
     }
 
-    /// A read had to merge the slices of a child.
+    /// Notes that a read had to merge the slices of a child.
     pub(crate) fn note_read(&self, child: usize) {
         if let Some(reads) = self.reads.get(child)
             && reads.load(Ordering::Relaxed) < READS_WORTH
         {
-            // Threads that come here at the same time count beyond it, but far from overflowing: the load is a moment ago.
+            // Threads that pass the check at the same time count beyond the bound. Their number is far too
+            // small to overflow the counter.
             reads.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether reads had to merge the slices of a child again and again.
+    /// Whether reads had to merge the slices of a child often.
     pub(crate) fn is_wanted(&self, child: usize) -> bool {
         self.reads.get(child).is_some_and(|reads| reads.load(Ordering::Relaxed) >= READS_WORTH)
     }
@@ -338,13 +340,13 @@ impl InnerNode {
         self.pending.iter().flatten()
     }
 
-    /// A child as a part; `lower` is where the node begins.
+    /// A child as a part; `lower` is the first key of the node.
     pub(crate) fn part(&self, at: usize, lower: &[u8]) -> Part {
         let lower = if at == 0 { lower } else { self.pivots.get(at) };
         Part { lower: lower.into(), child: self.children[at].clone(), slices: self.slices(at).to_vec() }
     }
 
-    /// Memory that the node takes, without its children's and its slices'.
+    /// Memory of the node, without its children's and its slices'.
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<NodeSlot>()
             + self.children.capacity() * (size_of::<Child>() + size_of::<Slices>())

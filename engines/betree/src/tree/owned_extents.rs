@@ -1,6 +1,6 @@
-//! Everything that a subtree owns of the file, for taking a tree apart.
+//! Owned extents: all space in the data file that a subtree owns, so that a dropped tree can be reclaimed.
 //!
-//! Every directory and index is read, and of pages those that refer to large values: they are a small part of what they lead to.
+//! The walk reads every directory and every index. Of the pages it reads only those that refer to large values.
 
 use bytes::Bytes;
 
@@ -17,14 +17,15 @@ use crate::tree::slice::blocks_of_slice;
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
-    /// The extents of every leaf, slice and inner node, each with when its owner was born: of a large tree there are many.
+    /// The extents of every leaf, slice and inner node, each with its owner's birth. A large tree has many.
     pub(crate) extents: Vec<(Extent, Generation)>,
-    /// The extents of large values, which may be many. Those that touch are one, as old as the oldest.
+    /// The extents of large values, which may be many. Adjacent ones are united, with the birth of the oldest.
     pub(crate) values: Vec<(Extent, Generation)>,
 }
 
 impl Owners {
-    /// Adds what a subtree owns, and takes it out of the page cache. What is read for it does not stay in memory: the tree may be larger.
+    /// Adds all extents of a subtree, and drops its blocks from the page cache. The blocks that the walk reads
+    /// do not enter the cache, since the tree may be larger than memory.
     pub(crate) fn collect(&mut self, blocks: &Blocks, child: &Child) -> Result<(), BetreeError> {
         match child {
             Child::Leaf(leaf) => {

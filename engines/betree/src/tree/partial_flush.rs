@@ -19,7 +19,7 @@ use std::sync::Arc;
 use pando_storage::BlockingMode;
 
 use crate::error::BetreeError;
-use crate::tree::flush::{Division, Flush, FlushInput, Flushed, gather};
+use crate::tree::flush::{Division, Flush, FlushInput, Flushed, parts_of};
 use crate::tree::flush_policy::ChildAction;
 use crate::tree::messages::Span;
 use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
@@ -146,7 +146,7 @@ fn with_child_replaced(node: &InnerNode, lower: &[u8], at: usize, new: Vec<Part>
     assert!(waiting.is_empty() || new.len() == 1, "a child for which something waits stays one");
     let mut new = new.into_iter();
     let mut parts = Vec::with_capacity(node.children().len() + new.len());
-    for (place, part) in gather(node, lower).enumerate() {
+    for (place, part) in parts_of(node, lower).enumerate() {
         if place != at {
             parts.push(part);
             continue;

@@ -1,4 +1,4 @@
-//! Descends from the root of a version to the leaf that covers a key.
+//! Path: descends from the root of a version to the leaf that covers a key.
 
 use pando_storage::BlockingMode;
 
@@ -8,7 +8,7 @@ use crate::base::SortedKeys;
 use crate::error::BetreeError;
 use crate::tree::blocks::Blocks;
 
-/// Which leaf a descent is to find.
+/// The leaf that a descent looks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'k> {
     /// The leaf that covers this key.
@@ -22,7 +22,7 @@ pub(crate) enum Target<'k> {
 }
 
 impl Target<'_> {
-    /// The place of the child to go into, among children that begin at these pivots; the first pivot is empty.
+    /// The index of the child to go into, among children with these pivots; the first pivot is empty.
     pub(crate) fn among(self, pivots: &SortedKeys) -> usize {
         match self {
             Target::Covering(key) => pivots.covering(key),
@@ -46,8 +46,8 @@ pub(crate) struct LeafPlace<'v> {
     pub(crate) upper: Option<&'v [u8]>,
 }
 
-/// The leaf that a target names; `None` in a tree without leaves. `visit` is told of each node on the way, the place of the
-/// child that is gone into, and the range of that child; an error of its own ends the descent.
+/// The leaf that a target names; `None` in a tree without leaves. `visit` gets each node on the way, the
+/// index of the child that the descent takes, and that child's range. An error of `visit` ends the descent.
 pub(crate) fn find_leaf<'v, E: From<BetreeError>>(
     version: &'v Version,
     blocks: &Blocks,
@@ -76,7 +76,7 @@ pub(crate) fn find_leaf<'v, E: From<BetreeError>>(
     }
 }
 
-/// The lower bounds of all leaves whose ranges begin within `(lower, upper)`, ascending. Loads the nodes on the way.
+/// The lower bounds of all leaves that begin within `(lower, upper)`, ascending. Loads the nodes on the way.
 pub(crate) fn leaf_bounds(
     version: &Version,
     blocks: &Blocks,
@@ -116,8 +116,8 @@ fn collect_bounds(
     Ok(())
 }
 
-/// The pivots within `(lower, upper)` of the level nearest to the root that has so many there, ascending; of the lowest inner nodes if
-/// none has.
+/// The pivots within `(lower, upper)` of one level, ascending: the level nearest to the root that has at
+/// least `least` of them, or else the level of the lowest inner nodes.
 pub(crate) fn upper_bounds(
     version: &Version,
     blocks: &Blocks,

@@ -1,4 +1,5 @@
-//! Finds, from left to right, the children of nodes for which something waits: for who wants all of it sent down.
+//! Pending children: finds, from left to right, the children with pending messages. Compaction flushes them one
+//! after the other.
 
 use std::sync::Arc;
 
@@ -9,9 +10,9 @@ use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, NodeSlot};
 use crate::tree::view::Version;
 
-/// Where the first child begins, in the nodes of this height, that begins at `from` or behind it, has something waiting for it,
-/// and is not its node's only one. Loads the nodes on the way.
-pub(crate) fn next_waiting(
+/// The lower bound of the first child, among the children of nodes of this height, that has pending messages,
+/// begins at `from` or after, and is not the only child of its node. Loads the nodes on the way.
+pub(crate) fn next_pending_child(
     version: &Version,
     blocks: &Blocks,
     height: u8,

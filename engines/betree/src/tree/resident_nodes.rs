@@ -50,7 +50,7 @@ impl ResidentTree for Tree {
         let Some(_flushing) = self.try_lock_flush() else { return ResidentBytes::default() };
         // A checkpoint writes nodes under this lock.
         let mut installed = self.installed.lock();
-        let before = self.view_to_keep();
+        let before = self.view_owned();
         let mut release = Release::new(releasable, wanted, turn);
         let root = before.version.root.as_ref().and_then(|root| release.root(root));
         if let Some(root) = root {

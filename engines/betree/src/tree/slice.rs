@@ -1,14 +1,14 @@
-//! A slice: what a run holds for one child of an inner node, sorted, immutable, read page by page.
+//! Slice: the sorted messages of a run for one child of an inner node; immutable, read page by page.
 //!
 //! # Terms
-//! - *Run*: what one flush writes into an inner node: its slices, side by side in one extent. Nothing refers to a run as a
-//!   whole: each slice is owned by the node that has it, and freed by itself when its child has taken it in.
-//! - *Index* of a slice: its page pointers and its filter, read when first needed, and then kept as long as the slice, or until there is
-//!   too much of them ([`crate::tree::resident_nodes`]).
+//! - *Run*: the messages that one flush writes into an inner node: its slices, side by side in one extent. A
+//!   run has no record of its own: the node owns each slice, and frees it alone once it is flushed.
+//! - *Index* of a slice: its page pointers and its filter. It is read when first needed and stays in memory,
+//!   until the indexes of a store exceed their limit ([`crate::tree::resident_nodes`]).
 //!
 //! # Invariants
-//! - Every entry carries its time; versions of one key stand newest first.
-//! - Of two slices of one child, the one that stands first in the node has only newer versions of any key that both have.
+//! - Every entry carries its timestamp; versions of one key stand newest first.
+//! - Of two slices of one child, the first in the node has only newer versions of any key that both have.
 
 use pando_environment::sync::OnceLock;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::format::slice_index::SliceIndex;
 /// The slices of a child, newest first.
 pub(crate) type Slices = Vec<Arc<Slice>>;
 
-/// An index with the memory that it was counted for.
+/// An index, and its share of the memory account.
 #[derive(Debug)]
 struct Loaded {
     index: SliceIndex,
@@ -75,7 +75,7 @@ impl Slice {
         self.stored.in_page_bytes
     }
 
-    /// The unit behind the last that its large values have.
+    /// The end, in units, of the last large value of the slice; 0 without any.
     pub(crate) fn reach(&self) -> u64 {
         self.stored.reach
     }
@@ -94,7 +94,7 @@ impl Slice {
         self.used.note();
     }
 
-    /// Whether it was used since this was last asked.
+    /// Whether it was used since the last call.
     pub(crate) fn take_used(&self) -> bool {
         self.used.take()
     }

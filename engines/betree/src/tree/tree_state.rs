@@ -1,11 +1,13 @@
-//! A tree while its store is open: its view, and what a checkpoint must know about it.
+//! The state of one tree while its store is open: its view, its layout, and the space that it gained and lost
+//! since the last checkpoint.
 //!
 //! # Locks
-//! - `flush`: held by whoever flushes a buffer of this tree, so that one flush is under way at a time.
-//! - `installed`: held while the view is replaced, and while a checkpoint writes the tree's inner nodes; readers and commits
-//!   never wait for it. Who holds both took `flush` first; the engine's gate comes after both.
-//! - `exchange`: held for the instant in which one view takes the place of another, since commits that delete a range put a view
-//!   in place, too. Nothing else is locked under it.
+//! - `flush`: held for the whole of a flush of this tree, so that one flush is under way at a time.
+//! - `installed`: held while the view is replaced, and while a checkpoint writes the tree's inner nodes.
+//!   Readers and commits never wait for it. A thread that holds both takes `flush` first; the commit gate comes
+//!   after both.
+//! - `view_swap`: held for the instant in which one view takes the place of another. It is needed because
+//!   commits that delete a range replace the view as well. No other lock is taken under it.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
@@ -34,40 +36,41 @@ pub(crate) struct Tree {
     layout: ArcSwap<Layout>,
     pub(crate) growth: Growth,
     pub(crate) flush_debt: Mutex<FlushDebt>,
-    /// Heads of leaves and slices that could not be read when they were to be moved.
+    /// Addresses of leaf directories and slice indexes that could not be read when relocation tried.
     pub(crate) unmovable: LeafMutex<HashSet<BlockAddress>>,
     view: ArcSwap<TreeView>,
-    exchange: Mutex<()>,
+    view_swap: Mutex<()>,
     flush: Mutex<()>,
     pub(crate) installed: Mutex<Installed>,
-    /// When it was dropped; 0 while it is live.
+    /// The timestamp of the commit that dropped it; 0 while it is live.
     dropped_at: AtomicU64,
 }
 
-/// How a tree is laid out from now on.
+/// The layout of blocks that are written from now on.
 struct Layout {
-    /// As they were given, to be stored.
+    /// The options as the caller gave them; the catalog stores them.
     options: Vec<(String, String)>,
     settings: TreeSettings,
 }
 
-/// What belongs to the newest view of a tree.
+/// The space accounts of a tree's newest view.
 #[derive(Default)]
 pub(crate) struct Installed {
-    /// What the view gained and lost of the file since the last capture.
+    /// Extents that the view gained and lost since the last checkpoint took this.
     pub(crate) change: SpaceChange,
-    /// What older versions still hold, oldest first.
+    /// Extents that only older versions hold, the oldest version first.
     retired: VecDeque<Retired>,
 }
 
-/// Room that is free once nobody reads a version any more.
+/// Extents that are freed once no reader holds a version.
 struct Retired {
     version: Weak<Version>,
     extents: Vec<(Extent, Generation)>,
 }
 
 impl Installed {
-    /// Frees what no reader holds any more; bytes freed. Versions go in order: a newer one shares extents with the older.
+    /// Frees the extents of versions that no reader holds. Versions go in order, since a newer one shares
+    /// extents with the older.
     pub(crate) fn reclaim(&mut self, blocks: &Blocks) {
         while let Some(oldest) = self.retired.front() {
             if oldest.version.strong_count() > 0 {
@@ -80,18 +83,18 @@ impl Installed {
         }
     }
 
-    /// Bytes of the file that only readers of older versions still hold.
+    /// Bytes of the data file that only readers of older versions hold.
     pub(crate) fn retired_bytes(&self) -> u64 {
         let extents = self.retired.iter().flat_map(|retired| &retired.extents);
         extents.map(|(extent, _)| (extent.end() - extent.start()) * UNIT_BYTES).sum()
     }
 
-    /// Whether some reader still holds a version that has been replaced.
+    /// Whether a reader still holds a version that has been replaced.
     pub(crate) fn has_retired(&self) -> bool {
         !self.retired.is_empty()
     }
 
-    /// The blocks of one owner leave the view; `version` is the last that has them.
+    /// Takes blocks, grouped by owner, out of the view; `version` is the last that has them.
     pub(crate) fn retire(&mut self, version: &Arc<Version>, owners: &[Vec<Pointer>]) {
         let mut extents = Vec::new();
         for blocks in owners {
@@ -103,7 +106,7 @@ impl Installed {
         self.retired.push_back(Retired { version: Arc::downgrade(version), extents });
     }
 
-    /// Extents leave the view, each with when it was born; `version` is the last that has them.
+    /// Takes extents, each with its birth, out of the view; `version` is the last that has them.
     pub(crate) fn retire_extents(&mut self, version: &Arc<Version>, extents: Vec<(Extent, Generation)>) {
         self.change.detach(extents.iter().map(|(extent, _)| *extent));
         self.retired.push_back(Retired { version: Arc::downgrade(version), extents });
@@ -126,54 +129,55 @@ impl Tree {
             flush_debt: Mutex::default(),
             unmovable: LeafMutex::default(),
             view: ArcSwap::from_pointee(view),
-            exchange: Mutex::new(()),
+            view_swap: Mutex::new(()),
             flush: Mutex::new(()),
             installed: Mutex::default(),
             dropped_at: AtomicU64::new(0),
         }
     }
 
-    /// How it is laid out, for what is written from now on.
+    /// The settings for blocks that are written from now on.
     pub(crate) fn settings(&self) -> TreeSettings {
         self.layout.load().settings
     }
 
-    /// The options that say so, as they were given.
+    /// The options of the layout, as the caller gave them.
     pub(crate) fn options(&self) -> Vec<(String, String)> {
         self.layout.load().options.clone()
     }
 
-    /// Lays out otherwise what is written from now on.
+    /// Changes the layout of blocks that are written from now on.
     pub(crate) fn change_layout(&self, options: Vec<(String, String)>, settings: TreeSettings) {
         self.layout.store(Arc::new(Layout { options, settings }));
     }
 
-    /// The newest view, for a moment: cheap, and holding up nobody.
+    /// The newest view, for a short use: cheaper than [`view_owned`](Tree::view_owned), and without a lock.
     pub(crate) fn view(&self) -> arc_swap::Guard<Arc<TreeView>> {
         self.view.load()
     }
 
-    /// The newest view, to keep.
-    pub(crate) fn view_to_keep(&self) -> Arc<TreeView> {
+    /// The newest view, for a longer use.
+    pub(crate) fn view_owned(&self) -> Arc<TreeView> {
         self.view.load_full()
     }
 
-    /// Replaces the view, but for the range deletes, which are those of now. The caller holds `installed`.
+    /// Replaces the view, but keeps the newest range deletes. The caller holds `installed`.
     pub(crate) fn set_view(&self, _installed: &mut MutexGuard<'_, Installed>, view: TreeView) {
-        let _exchange = self.exchange.lock();
+        let _swap = self.view_swap.lock();
         let ranges = Arc::clone(&self.view.load().ranges);
         self.view.store(Arc::new(view.into_ranges(ranges)));
     }
 
     /// Replaces the range deletes of the view.
     pub(crate) fn change_ranges(&self, change: impl FnOnce(&DeletedRanges) -> DeletedRanges) {
-        let _exchange = self.exchange.lock();
+        let _swap = self.view_swap.lock();
         let view = self.view.load();
         let ranges = change(&view.ranges);
         self.view.store(Arc::new(view.with_ranges(Arc::new(ranges))));
     }
 
-    /// Adds the range deletes of a commit, in the order of the log; the caller holds the gate. Replay brings some that are there already.
+    /// Adds the range deletes of a commit, in the order of the log; the caller holds the gate. Replay brings
+    /// some that are there already.
     pub(crate) fn delete_ranges<'s>(
         &self,
         spans: impl Iterator<Item = &'s KeySpan>,
@@ -193,7 +197,7 @@ impl Tree {
         self.flush.try_lock()
     }
 
-    /// Whether a transaction of this snapshot may use it: those that began before it was dropped may.
+    /// Whether a transaction of this snapshot may use the tree: the snapshot does not see the drop.
     pub(crate) fn is_usable_at(&self, snapshot: SnapshotTimestamp) -> bool {
         match self.dropped_at.load(Ordering::Acquire) {
             0 => true,
@@ -205,12 +209,13 @@ impl Tree {
         self.dropped_at.load(Ordering::Acquire) != 0
     }
 
-    /// Marks it dropped; false if it was already.
+    /// Marks the tree dropped; false if it was already.
     pub(crate) fn set_dropped(&self, at: CommitTimestamp) -> bool {
         self.dropped_at.compare_exchange(0, at.get().max(1), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Puts a flush into effect: its root takes the place of the old one, and the frozen buffer that it took down goes.
+    /// Installs the result of a flush: its root replaces the old one, and the frozen buffer that it flushed
+    /// leaves its partitions.
     pub(crate) fn install(&self, blocks: &Blocks, frozen: Option<&Arc<Frozen>>, flushed: Flushed) {
         let mut installed = self.installed.lock();
         let before = self.view.load_full();
@@ -219,7 +224,7 @@ impl Tree {
                 lower: partition.lower.clone(),
                 active: Arc::clone(&partition.active),
                 frozen: None,
-                persisted: frozen.cut,
+                flushed_lsn: frozen.cut,
             }),
             _ => Arc::clone(partition),
         });
@@ -227,7 +232,7 @@ impl Tree {
         let view = before.with_version(partitions.collect(), version);
         installed.change.attach(flushed.written);
         let mut owners = flushed.replaced;
-        // A checkpoint writes nodes under this lock: what is not stored now will not be.
+        // A checkpoint writes nodes under this lock: replaced nodes that are not stored now never will be.
         let nodes = flushed.replaced_nodes.iter().filter_map(|slot| slot.stored());
         owners.extend(nodes.map(|pointer| vec![pointer]));
         installed.retire(&before.version, &owners);

@@ -30,7 +30,7 @@ pub(crate) enum MergeOutcome {
 }
 
 /// Joins merges with the version below them, reading nothing.
-pub(crate) fn join(merges: Merges<'_>, below: &Content<&[u8]>) -> MergeOutcome {
+pub(crate) fn combine(merges: Merges<'_>, below: &Content<&[u8]>) -> MergeOutcome {
     match below {
         Content::Deleted => MergeOutcome::One(Content::Value(merges.apply(None).into_owned().into())),
         Content::Value(value) => apply(merges, value),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn joined(merges: &[u8], below: Content<&[u8]>) -> MergeOutcome {
-        join(merges_of(merges), &below)
+        combine(merges_of(merges), &below)
     }
 
     fn value(bytes: &[u8]) -> MergeOutcome {
@@ -176,7 +176,7 @@ mod tests {
             while versions.len() > 1 {
                 let at = random.below(versions.len() as u64 - 1) as usize;
                 let Content::Merge(merges) = &versions[at] else { panic!("only the last is none") };
-                let joined = join(merges_of(merges), &versions[at + 1].as_ref());
+                let joined = combine(merges_of(merges), &versions[at + 1].as_ref());
                 match joined {
                     MergeOutcome::One(content) => versions[at + 1] = content,
                     MergeOutcome::Below => {}

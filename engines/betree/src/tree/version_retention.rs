@@ -27,7 +27,7 @@ use pando_storage::{CommitTimestamp, SnapshotTimestamp};
 
 use crate::format::content::{Content, LargeReference, merges_of};
 use crate::range_deletes::DeletedRanges;
-use crate::tree::value_merge::{MergeOutcome, join};
+use crate::tree::value_merge::{MergeOutcome, combine};
 
 /// The snapshots that exist, and the newest that one can begin at; and the range deletes of the tree at hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub(crate) fn retain_needed(versions: &mut Vec<MergedVersion>, retained: &Retain
             }
             return true;
         };
-        match join(merges_of(merges), &older.content.as_ref()) {
+        match combine(merges_of(merges), &older.content.as_ref()) {
             MergeOutcome::One(content) => newer.content = content,
             MergeOutcome::Below => std::mem::swap(&mut newer.content, &mut older.content),
             MergeOutcome::Apart => return false,

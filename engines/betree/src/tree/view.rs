@@ -1,17 +1,20 @@
-//! What a reader takes hold of: the partitions of a tree with their buffers, and the version of its nodes below.
+//! View: the partitions of a tree with their buffers, the version of its nodes, and its range deletes. A reader
+//! takes hold of all of them at once.
 //!
 //! # Terms
-//! - *Root partition*: a contiguous range of keys with one *active* buffer, which takes new writes, and sometimes a
-//!   *frozen* one, which is being merged into leaves.
-//! - *Version*: an immutable root. What a newer version does not use any more is freed when no view holds the older.
-//! - *Persisted LSN* of a partition: the version has every write to it up to this record, and none after.
+//! - *Root partition*: a contiguous range of keys with one *active* buffer, which takes new writes, and
+//!   sometimes a *frozen* one, which is being flushed into runs and leaves.
+//! - *Version* of a tree: an immutable root. Blocks that a newer version does not use are freed when no view
+//!   holds the older version.
+//! - *Flushed LSN* of a partition: the version has every write to the partition up to this record, and none
+//!   after. It says nothing of durability: that takes a checkpoint.
 //!
 //! # Invariants
 //! - Lower bounds ascend strictly; the first is empty: every key has one partition.
-//! - A view never changes. A new one is made, under the tree's install lock, when a buffer is frozen or a merge is done, and without that
-//!   lock when a range is deleted: then only the list of range deletes is another.
-//! - Between frozen and active buffer lies an exact cut: the frozen one has all writes up to [`Frozen::cut`], the active
-//!   one all later ones.
+//! - A view never changes. A freeze or a finished flush makes a new one, under the tree's install lock. A range
+//!   delete makes one without that lock: only the list of range deletes differs then.
+//! - An exact cut lies between frozen and active buffer: the frozen one has all writes up to [`Frozen::cut`],
+//!   the active one all later ones.
 
 use std::sync::Arc;
 
@@ -23,11 +26,11 @@ use super::path::Target;
 use crate::base::SortedKeys;
 use crate::range_deletes::DeletedRanges;
 
-/// A buffer that takes no more writes.
+/// A frozen buffer: it takes no more writes.
 #[derive(Debug)]
 pub(crate) struct Frozen {
     pub(crate) buffer: Arc<SharedBuffer>,
-    /// The last record of the log whose writes it may have.
+    /// The last log record whose writes it may have.
     pub(crate) cut: Lsn,
 }
 
@@ -37,23 +40,23 @@ pub(crate) struct Partition {
     pub(crate) lower: Box<[u8]>,
     pub(crate) active: Arc<SharedBuffer>,
     pub(crate) frozen: Option<Arc<Frozen>>,
-    pub(crate) persisted: Lsn,
+    pub(crate) flushed_lsn: Lsn,
 }
 
 impl Partition {
     /// A partition without writes.
-    pub(crate) fn empty(lower: Box<[u8]>, persisted: Lsn) -> Partition {
-        Partition { lower, active: Arc::new(SharedBuffer::new()), frozen: None, persisted }
+    pub(crate) fn empty(lower: Box<[u8]>, flushed_lsn: Lsn) -> Partition {
+        Partition { lower, active: Arc::new(SharedBuffer::new()), frozen: None, flushed_lsn }
     }
 
-    /// The first record whose writes are in the partition's buffers and not in its leaves.
-    pub(crate) fn first_unmerged(&self) -> Option<Lsn> {
+    /// The first log record whose writes are only in the partition's buffers.
+    pub(crate) fn first_unflushed(&self) -> Option<Lsn> {
         let frozen = self.frozen.as_ref().and_then(|frozen| frozen.buffer.first_lsn());
         [frozen, self.active.first_lsn()].into_iter().flatten().min()
     }
 }
 
-/// The nodes and leaves of a tree at some time.
+/// The nodes and leaves of a tree as of one flush.
 #[derive(Debug, Default)]
 pub(crate) struct Version {
     /// `None` for a tree without leaves.
@@ -65,16 +68,16 @@ pub(crate) struct Version {
 pub(crate) struct TreeView {
     pub(crate) partitions: Vec<Arc<Partition>>,
     pub(crate) version: Arc<Version>,
-    /// Range deletes that buffers and nodes may still have older versions under.
+    /// Range deletes over versions that buffers, nodes and leaves may still have.
     pub(crate) ranges: Arc<DeletedRanges>,
-    /// The lower bounds of the partitions, side by side: every read looks through them.
+    /// The lower bounds of the partitions, side by side in memory: every read searches them.
     bounds: Arc<SortedKeys>,
 }
 
 impl TreeView {
-    /// The view of a tree without anything.
-    pub(crate) fn empty(persisted: Lsn) -> TreeView {
-        let partition = Partition::empty(Box::default(), persisted);
+    /// The view of an empty tree.
+    pub(crate) fn empty(flushed_lsn: Lsn) -> TreeView {
+        let partition = Partition::empty(Box::default(), flushed_lsn);
         TreeView::new(vec![Arc::new(partition)], Arc::default())
     }
 
@@ -89,7 +92,7 @@ impl TreeView {
         TreeView { partitions, version, ranges: Arc::default(), bounds }
     }
 
-    /// This view with another version below, and partitions that begin where these do.
+    /// This view with another version, and partitions with the same lower bounds.
     pub(crate) fn with_version(&self, partitions: Vec<Arc<Partition>>, version: Arc<Version>) -> TreeView {
         assert!(partitions.len() == self.partitions.len(), "the partitions keep their bounds");
         TreeView { partitions, version, ranges: Arc::clone(&self.ranges), bounds: Arc::clone(&self.bounds) }
@@ -100,28 +103,28 @@ impl TreeView {
         TreeView { ranges, ..self }
     }
 
-    /// A view that differs from this one by its range deletes.
+    /// A copy of this view with other range deletes.
     pub(crate) fn with_ranges(&self, ranges: Arc<DeletedRanges>) -> TreeView {
         let (partitions, version) = (self.partitions.clone(), Arc::clone(&self.version));
         TreeView { partitions, version, ranges, bounds: Arc::clone(&self.bounds) }
     }
 
-    /// The place of the partition that a key belongs to.
+    /// The index of the partition of a key.
     pub(crate) fn partition_of(&self, key: &[u8]) -> usize {
         self.bounds.covering(key)
     }
 
-    /// The place of the partition that a target names.
+    /// The index of the partition that a target names.
     pub(crate) fn partition_at(&self, target: Target<'_>) -> usize {
         target.among(&self.bounds)
     }
 
-    /// Where a partition ends: the next one's lower bound.
+    /// The end of a partition: the next one's lower bound.
     pub(crate) fn upper_of(&self, partition: usize) -> Option<&[u8]> {
         self.partitions.get(partition + 1).map(|next| &*next.lower)
     }
 
-    /// All buffers. A frozen one that several partitions share comes once.
+    /// All buffers. A frozen one that several partitions share is listed once.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = &Arc<SharedBuffer>> + '_ {
         let mut last: Option<&Arc<Frozen>> = None;
         self.partitions.iter().flat_map(move |partition| {

@@ -33,7 +33,7 @@ fn lsns(buffer: &SharedBuffer) -> Vec<Lsn> {
 fn freeze(store: &Store, tree: TreeId) {
     let tree = store.trees.live(tree).expect("the tree is there");
     let merging = tree.lock_flush();
-    let view = tree.view_to_keep();
+    let view = tree.view_owned();
     store.scheduler.flusher.freeze(&tree, &view, 0).expect("nothing is read for it");
     drop(merging);
 }
@@ -73,7 +73,7 @@ fn a_freeze_cuts_between_two_records_whatever_is_being_committed() {
         freeze(&engine.store, tree);
         let committed = writers.into_iter().flat_map(|writer| writer.join().expect("it does not panic"));
         let committed: Vec<_> = committed.collect();
-        let view = engine.store.trees.live(tree).expect("the tree is there").view_to_keep();
+        let view = engine.store.trees.live(tree).expect("the tree is there").view_owned();
         check_cut(&view, &committed);
         assert_eq!(engine.store.buffers.bytes(), view.buffered_bytes(), "every byte is counted once");
     });
@@ -103,7 +103,7 @@ fn a_reader_finds_every_entry_while_a_flush_takes_its_buffer_down() {
         store
             .scheduler
             .flusher
-            .flush_partition(&tree, &merging, &tree.view_to_keep(), 0)
+            .flush_partition(&tree, &merging, &tree.view_owned(), 0)
             .expect("the disk is sound");
         drop(merging);
         assert!(tree.view().partitions[0].frozen.is_none(), "it is down");

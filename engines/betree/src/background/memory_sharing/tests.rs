@@ -72,7 +72,7 @@ impl LoadedStore {
 
     /// As it is now, measured anew.
     fn resident(&self) -> ResidentBytes {
-        let view = self.parts().trees.live(self.tree).expect("the tree is there").view_to_keep();
+        let view = self.parts().trees.live(self.tree).expect("the tree is there").view_owned();
         view.version.root.as_ref().map_or_else(ResidentBytes::default, resident_bytes_of)
     }
 
@@ -140,7 +140,7 @@ fn what_was_used_lately_stays_when_all_else_goes() {
     reader.get(store.tree, &hot, BlockingMode::MayBlock).expect("a get succeeds");
     assert!(release_unused() > whole / 2);
     let is_loaded = |key: &[u8]| {
-        let view = tree.view_to_keep();
+        let view = tree.view_owned();
         let mut child = view.version.root.as_ref();
         while let Some(Child::Inner(slot)) = child {
             let Some(node) = slot.loaded() else { return false };
@@ -195,7 +195,7 @@ fn what_only_an_older_version_holds_makes_the_newest_let_go_of_nothing() {
     store.write(30_000);
     store.checkpoint();
     store.check_gets();
-    let held = store.parts().trees.live(store.tree).expect("the tree is there").view_to_keep();
+    let held = store.parts().trees.live(store.tree).expect("the tree is there").view_owned();
     store.parts().memory.share_out();
     assert!(store.parts().blocks.index_memory.bytes() > LIMIT, "the older version has all of it");
     let (released, resident) = (store.parts().memory.resident.released_bytes(), store.resident());

@@ -5,19 +5,21 @@ use pando_storage::{Change, CommitTimestamp, SnapshotTimestamp};
 
 use super::ALLOCATION_BYTES;
 use crate::format::content::{Content, merges_of};
-use crate::tree::value_merge::{MergeOutcome, join};
+use crate::tree::value_merge::{MergeOutcome, combine};
 
-/// A change in memory of its own. No larger than a value alone, for there are very many: a value leaves room to tell it from one other
-/// thing, not from two.
+/// A change that owns its memory.
+///
+/// It is no larger than a value alone, since there are very many. The niche of `Bytes` has room for one other
+/// variant, not for two: so deletes and merge operators share [`Other`](OwnedChange::Other).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedChange {
     Put(Bytes),
-    Other(NoPut),
+    Other(DeleteOrMerge),
 }
 
-/// A change that is no put.
+/// A change other than a put.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoPut {
+pub(crate) enum DeleteOrMerge {
     Delete,
     Merge(Box<[u8]>),
 }
@@ -27,16 +29,16 @@ impl OwnedChange {
         match change {
             Change::Put([]) => OwnedChange::Put(Bytes::new()),
             Change::Put(value) => OwnedChange::Put(Bytes::copy_from_slice(value)),
-            Change::Delete => OwnedChange::Other(NoPut::Delete),
-            Change::Merge(merges) => OwnedChange::Other(NoPut::Merge(merges.as_bytes().into())),
+            Change::Delete => OwnedChange::Other(DeleteOrMerge::Delete),
+            Change::Merge(merges) => OwnedChange::Other(DeleteOrMerge::Merge(merges.as_bytes().into())),
         }
     }
 
     fn of_content(content: Content<Bytes>) -> OwnedChange {
         match content {
             Content::Value(value) => OwnedChange::Put(value),
-            Content::Merge(merges) => OwnedChange::Other(NoPut::Merge((*merges).into())),
-            Content::Deleted => OwnedChange::Other(NoPut::Delete),
+            Content::Merge(merges) => OwnedChange::Other(DeleteOrMerge::Merge((*merges).into())),
+            Content::Deleted => OwnedChange::Other(DeleteOrMerge::Delete),
             Content::Large(_) => unreachable!("a buffer has all of its values itself"),
         }
     }
@@ -44,17 +46,19 @@ impl OwnedChange {
     pub(crate) fn content(&self) -> Content<&[u8]> {
         match self {
             OwnedChange::Put(value) => Content::Value(value),
-            OwnedChange::Other(NoPut::Delete) => Content::Deleted,
-            OwnedChange::Other(NoPut::Merge(merges)) => Content::Merge(merges),
+            OwnedChange::Other(DeleteOrMerge::Delete) => Content::Deleted,
+            OwnedChange::Other(DeleteOrMerge::Merge(merges)) => Content::Merge(merges),
         }
     }
 
-    /// The same, sharing the memory of a value.
+    /// The content, which shares the memory of a value.
     pub(crate) fn shared_content(&self) -> Content<Bytes> {
         match self {
             OwnedChange::Put(value) => Content::Value(value.clone()),
-            OwnedChange::Other(NoPut::Delete) => Content::Deleted,
-            OwnedChange::Other(NoPut::Merge(merges)) => Content::Merge(Bytes::copy_from_slice(merges)),
+            OwnedChange::Other(DeleteOrMerge::Delete) => Content::Deleted,
+            OwnedChange::Other(DeleteOrMerge::Merge(merges)) => {
+                Content::Merge(Bytes::copy_from_slice(merges))
+            }
         }
     }
 }
@@ -78,15 +82,15 @@ impl Version {
         }
     }
 
-    /// What it says, sharing the memory of a value; where it lies below the floor, that the key is not there.
+    /// The content, which shares the memory of a value. A version below the floor counts as a delete.
     pub(crate) fn content_above(&self, floor: CommitTimestamp) -> Content<Bytes> {
         if self.timestamp < floor { Content::Deleted } else { self.change.shared_content() }
     }
 
-    /// Takes the version below into this one; false where they stay two.
-    fn take_in(&mut self, below: &Version) -> bool {
-        let OwnedChange::Other(NoPut::Merge(merges)) = &self.change else { return true };
-        match join(merges_of(merges), &below.change.content()) {
+    /// Combines this version with the one below it; false if they stay apart.
+    fn combine_with(&mut self, below: &Version) -> bool {
+        let OwnedChange::Other(DeleteOrMerge::Merge(merges)) = &self.change else { return true };
+        match combine(merges_of(merges), &below.change.content()) {
             MergeOutcome::One(content) => self.change = OwnedChange::of_content(content),
             MergeOutcome::Below => self.change = below.change.clone(),
             MergeOutcome::Apart => return false,
@@ -99,11 +103,11 @@ impl Version {
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
     pub(super) newest: Version,
-    /// Nearly always absent, or one.
+    /// Nearly always none or one.
     pub(super) older: Option<Box<Older>>,
 }
 
-/// A version that is not the newest, and those before it.
+/// A version that is not the newest, and the versions before it.
 #[derive(Clone, Debug)]
 pub(super) struct Older {
     version: Version,
@@ -111,14 +115,14 @@ pub(super) struct Older {
 }
 
 impl Older {
-    /// What it takes beside what is before it.
+    /// Its bytes, without those of the versions before it.
     pub(super) fn bytes(&self) -> usize {
         self.version.heap_bytes() + size_of::<Older>() + ALLOCATION_BYTES
     }
 }
 
 impl Drop for Older {
-    /// One after the other: a long chain must not be a deep recursion.
+    /// Drops the versions in a loop: a long chain must not recurse deeply.
     fn drop(&mut self) {
         let mut next = self.before.take();
         while let Some(mut older) = next {
@@ -128,7 +132,8 @@ impl Drop for Older {
 }
 
 impl Chain {
-    /// The versions that the snapshot sees, newest first: the first of them counts, and if that is a merge those behind it.
+    /// The versions that the snapshot sees, newest first. The first of them counts; if it is a merge operator,
+    /// the next ones count as well.
     pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> impl Iterator<Item = &Version> + '_ {
         self.versions().skip_while(move |version| !snapshot.sees(version.timestamp))
     }
@@ -139,8 +144,8 @@ impl Chain {
         std::iter::once(&self.newest).chain(older.map(|older| &older.version))
     }
 
-    /// Puts a version in its place: nearly always before all others, but two commits that wrote a key blindly may come
-    /// here in another order than to the log. The bytes that are older than the newest now, and were not before.
+    /// Puts a version in its place. It is nearly always the newest, but two commits that wrote a key blindly
+    /// may arrive in another order than in the log. Returns the bytes by which the older versions grew.
     pub(super) fn push(&mut self, version: Version) -> usize {
         let mut place = &mut self.older;
         let version = if version.timestamp > self.newest.timestamp {
@@ -158,11 +163,11 @@ impl Chain {
         bytes
     }
 
-    /// Drops the versions that no snapshot can see any more, once merges above them have been joined with them; by how much the bytes
-    /// of the newest and of the older ones change. Range deletes at these times lie over the key: what is below one is not there for
-    /// merges above it.
+    /// Drops the versions that no snapshot can see, after merge operators above were combined with them. Range
+    /// deletes at the times `deletes` lie over the key: for operators above one, the versions below it do not
+    /// exist. Returns by how many bytes the newest version and the older ones changed.
     pub(super) fn prune(&mut self, oldest: SnapshotTimestamp, deletes: &[CommitTimestamp]) -> (isize, isize) {
-        // The newest that all see: it stays, and takes in what is below as far as that counts.
+        // The newest version that all snapshots see: it stays, and is combined with the versions below it.
         let mut stays = &mut self.newest;
         let mut place = &mut self.older;
         let mut is_newest = true;
@@ -177,10 +182,10 @@ impl Chain {
             let is_between =
                 |time: &CommitTimestamp| older.version.timestamp < *time && *time <= stays.timestamp;
             if deletes.iter().any(is_between) {
-                let change = OwnedChange::Other(NoPut::Delete);
-                stays.take_in(&Version { timestamp: older.version.timestamp, change });
+                let change = OwnedChange::Other(DeleteOrMerge::Delete);
+                stays.combine_with(&Version { timestamp: older.version.timestamp, change });
             }
-            if !stays.take_in(&older.version) {
+            if !stays.combine_with(&older.version) {
                 break;
             }
             dropped += older.bytes() as isize;

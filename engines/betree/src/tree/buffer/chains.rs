@@ -1,16 +1,16 @@
-//! The chains of a buffer: by hash for whoever knows the key, in order for whoever wants a range.
+//! Chains of a buffer: found by hash for a known key, and in order for a range.
 //!
-//! A commit knows its keys. Most are new, or, where a small set is written again and again, were written a moment ago. Either is told by
-//! one look into a table that fits in the processor's caches, where a search through the order takes some twenty comparisons, each of which the
-//! processor guesses wrongly half of the time.
+//! A commit knows its keys. Most of them are new to the buffer; in a small hot set they were written a moment
+//! ago. One look into a hash table in the processor's caches settles either case. A search of the ordered map
+//! takes some twenty comparisons, half of which the processor mispredicts.
 //!
 //! # Terms
-//! - *Entry*: a key with its chain. Entries stay where they are.
-//! - *Number* of a chain: which entry it has, in the order in which they came.
+//! - *Entry*: a key with its chain. Entries are never moved.
+//! - *Number* of a chain: the position of its entry, in the order of arrival.
 //!
 //! # Invariants
 //! - `order` and `table` have each number once.
-//! - Nothing is taken out: what was merged goes with the whole buffer.
+//! - No chain is ever removed: after a flush the whole buffer is dropped.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -21,14 +21,14 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::chain::Chain;
 use super::key::BufferKey;
 
-/// Entries are allocated so many at once: none is ever copied to where there is more room, but for the first ones.
+/// Entries that are allocated at once. Full blocks are never copied; only the first block grows by copying.
 const ENTRIES_A_BLOCK: usize = 256;
 
-/// Which entry a chain has.
+/// The position of a chain's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChainNumber(u32);
 
-/// An entry as the table has it. With a part of the hash, so that a table that grows looks at no entry.
+/// A slot of the hash table. It keeps a part of the hash, so that a growing table need not visit entries.
 #[derive(Clone, Copy, Debug)]
 struct Hashed {
     hash: u32,
@@ -36,7 +36,7 @@ struct Hashed {
 }
 
 impl Hashed {
-    /// The bits that are kept, spread over the places where the table looks for them.
+    /// The kept bits, spread over the bits that the table uses.
     fn spread(hash: u32) -> u64 {
         u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
@@ -54,8 +54,8 @@ pub(super) struct Chains {
     order: BTreeMap<BufferKey, ChainNumber>,
     table: HashTable<Hashed>,
     entries: Entries,
-    /// Seeded in each process anew. It does not keep someone who can measure times from finding keys that meet; those make the look-ups of one
-    /// buffer slower, which is small.
+    /// Seeded anew in each process. An attacker who measures times can still find colliding keys. They only
+    /// slow down the lookups of one buffer, which is small.
     hashes: DefaultHashBuilder,
 }
 
@@ -64,7 +64,7 @@ impl Chains {
         self.hashes.hash_one(key) as u32
     }
 
-    /// Which chain a key has.
+    /// The chain of a key.
     pub(super) fn find(&self, key: &[u8]) -> Option<ChainNumber> {
         let hash = self.hash(key);
         let is_it =
@@ -120,7 +120,7 @@ impl Entries {
     fn push(&mut self, entry: Entry) -> ChainNumber {
         let has_room = self.0.last().is_some_and(|block| block.len() < ENTRIES_A_BLOCK);
         if !has_room {
-            // A small buffer has no more than it needs.
+            // A small buffer allocates no more than it needs.
             let room = if self.0.is_empty() { 0 } else { ENTRIES_A_BLOCK };
             self.0.push(Vec::with_capacity(room));
         }

@@ -1,4 +1,4 @@
-//! Keys of a buffer, which stand in it twice: with their chain, and in the order of all.
+//! Buffer key: a key that stands in a buffer twice, with its chain and in the ordered map.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::ALLOCATION_BYTES;
 
-/// A key that is kept in its place if it is short, as most are: a comparison then follows no pointer.
+/// A key that is stored inline if it is short, as most are: a comparison then follows no pointer.
 #[derive(Clone)]
 pub(super) enum BufferKey {
     Inline { len: u8, bytes: [u8; BufferKey::INLINE_BYTES] },
@@ -32,7 +32,7 @@ impl BufferKey {
         }
     }
 
-    /// What a key of these bytes takes beside.
+    /// Bytes on the heap of such a key.
     pub(super) fn heap_bytes(key: &[u8]) -> usize {
         if key.len() > BufferKey::INLINE_BYTES { key.len() + ALLOCATION_BYTES } else { 0 }
     }
@@ -59,11 +59,11 @@ impl PartialOrd for BufferKey {
 }
 
 impl Ord for BufferKey {
-    /// Of short keys by words instead of a call for each comparison, of which a look-up makes some twenty.
+    /// Compares short keys word by word, without a call: a lookup makes some twenty comparisons.
     fn cmp(&self, other: &BufferKey) -> Ordering {
         match (self, other) {
             (BufferKey::Inline { len, bytes }, BufferKey::Inline { len: other_len, bytes: other_bytes }) => {
-                // What is shorter ends in zeros: where all words are equal the lengths decide.
+                // The shorter key is padded with zeros: if all words are equal, the lengths decide.
                 let words = || {
                     [0, 8, 16, BufferKey::INLINE_BYTES - 8].map(|at| (word(bytes, at), word(other_bytes, at)))
                 };

@@ -32,7 +32,7 @@ fn seen(buffer: &Buffer, snapshot: u64) -> Option<&[u8]> {
 }
 
 fn add(timestamp: u64, number: i64) -> Version {
-    let change = OwnedChange::Other(NoPut::Merge(Merge::Add(number).to_bytes().into()));
+    let change = OwnedChange::Other(DeleteOrMerge::Merge(Merge::Add(number).to_bytes().into()));
     Version { timestamp: CommitTimestamp::new(timestamp), change }
 }
 
@@ -45,7 +45,7 @@ fn versions(buffer: &Buffer) -> Vec<(u64, OwnedChange)> {
     versions.map(|version| (version.timestamp.get(), version.change.clone())).collect()
 }
 
-/// What the buffer counts is what its chains take.
+/// Checks that the counted sizes equal the sizes of all chains.
 fn check_bytes(buffer: &Buffer) {
     let key = |key: &[u8]| SLOT_BYTES + BufferKey::heap_bytes(key);
     let older = |chain: &Chain| -> usize {
@@ -65,7 +65,7 @@ fn a_change_is_no_larger_than_a_value() {
 }
 
 #[test]
-fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() {
+fn merge_operators_combine_with_versions_below_at_or_before_the_oldest_snapshot_only() {
     let mut buffer = Buffer::default();
     let mut push = |version, oldest| {
         buffer.push(b"key", version, bounds_at(oldest, &none()));
@@ -75,21 +75,21 @@ fn below_the_horizon_merges_join_what_is_below_them_and_above_it_nothing_does() 
     push(add(2, 10), 0);
     push(add(4, 20), 0);
     let all = vec![(6, add(6, 40).change), (4, add(4, 20).change), (2, add(2, 10).change)];
-    assert_eq!(push(add(6, 40), 3), all, "one at or below the horizon: nothing to join");
-    let joined = vec![(8, add(8, 80).change), (6, add(6, 40).change), (4, add(4, 30).change)];
-    assert_eq!(push(add(8, 80), 4), joined);
-    // One that comes late finds its place between the others.
-    let overdue = vec![(8, add(8, 80).change), (7, counter(1)), (6, add(6, 70).change)];
-    assert_eq!(push(Version { change: counter(1), ..add(7, 0) }, 6), overdue);
-    let joined = vec![(9, add(9, 1).change), (8, counter(81))];
-    assert_eq!(push(add(9, 1), 8), joined);
-    push(Version { change: OwnedChange::Other(NoPut::Delete), ..add(11, 0) }, 8);
+    assert_eq!(push(add(6, 40), 3), all, "only one is at or before the oldest snapshot");
+    let combined = vec![(8, add(8, 80).change), (6, add(6, 40).change), (4, add(4, 30).change)];
+    assert_eq!(push(add(8, 80), 4), combined);
+    // A version that arrives out of order finds its place between the others.
+    let out_of_order = vec![(8, add(8, 80).change), (7, counter(1)), (6, add(6, 70).change)];
+    assert_eq!(push(Version { change: counter(1), ..add(7, 0) }, 6), out_of_order);
+    let combined = vec![(9, add(9, 1).change), (8, counter(81))];
+    assert_eq!(push(add(9, 1), 8), combined);
+    push(Version { change: OwnedChange::Other(DeleteOrMerge::Delete), ..add(11, 0) }, 8);
     push(add(12, 5), 9);
     assert_eq!(push(add(13, 6), 12), [(13, add(13, 6).change), (12, counter(5))]);
 }
 
 #[test]
-fn merges_do_not_join_what_lies_below_a_range_delete() {
+fn merge_operators_do_not_combine_with_versions_below_a_range_delete() {
     let at = |time| CommitTimestamp::new(time);
     let deleted = none().with_all([KeySpan::all()].iter(), at(5), Lsn::new(5));
     let pushed = |ranges: &DeletedRanges, oldest: u64, versions: &[Version]| {
@@ -109,11 +109,11 @@ fn merges_do_not_join_what_lies_below_a_range_delete() {
 }
 
 #[test]
-fn a_sweep_joins_merges_and_counts_what_it_frees() {
+fn a_sweep_combines_merge_operators_and_counts_the_freed_bytes() {
     let buffer = SharedBuffer::new();
     for timestamp in 1..=40 {
         let merge = Merge::Add(1).to_bytes();
-        let change = OwnedChange::Other(NoPut::Merge(merge.into()));
+        let change = OwnedChange::Other(DeleteOrMerge::Merge(merge.into()));
         let (lsn, timestamp) = (Lsn::new(timestamp), CommitTimestamp::new(timestamp));
         let key: &[u8] = if timestamp.get() % 4 == 0 { b"other" } else { b"key" };
         buffer.apply(lsn, timestamp, bounds_at(0, &none()), [(key, change)].into_iter());
@@ -160,7 +160,7 @@ fn overwriting_a_key_that_no_old_snapshot_needs_takes_no_more_memory() {
 }
 
 #[test]
-fn a_sweep_leaves_what_a_snapshot_can_see() {
+fn a_sweep_keeps_versions_that_a_snapshot_can_see() {
     let buffer = SharedBuffer::new();
     let apply = |timestamp: u64, key: &'static [u8]| {
         let change = OwnedChange::Put(Bytes::from_static(b"value"));
@@ -182,7 +182,7 @@ fn a_sweep_leaves_what_a_snapshot_can_see() {
 }
 
 #[test]
-fn a_version_that_the_horizon_sees_is_kept_as_long_as_no_newer_one_is_seen_by_it() {
+fn the_newest_version_that_the_oldest_snapshot_sees_is_kept() {
     let mut buffer = Buffer::default();
     for timestamp in [3, 5, 7, 9] {
         buffer.push(b"key", version(timestamp, "value"), bounds_at(6, &none()));
@@ -222,43 +222,36 @@ fn keys_are_ordered_as_their_bytes_are() {
 }
 
 #[test]
-fn what_a_commit_left_goes_with_the_next_one_unless_somebody_may_see_it() {
+fn a_superseded_version_is_dropped_by_a_later_commit_unless_a_snapshot_may_see_it() {
     let shared = SharedBuffer::new();
     let apply = |time: u64, oldest: u64, keys: &[&[u8]]| {
         let writes = keys.iter().map(|key| (*key, OwnedChange::Put(Bytes::from_static(b"value"))));
-        let oldest = SnapshotTimestamp::new(oldest);
-        shared
-            .apply(
-                Lsn::new(time),
-                CommitTimestamp::new(time),
-                PruneBounds { oldest, ranges: &none() },
-                writes,
-            )
-            .left
+        let (lsn, timestamp) = (Lsn::new(time), CommitTimestamp::new(time));
+        shared.apply(lsn, timestamp, bounds_at(oldest, &none()), writes).superseded
     };
     let count = |key: &[u8]| shared.read().get(key).map_or(0, |chain| chain.versions().count());
     assert_eq!(apply(1, 0, &[b"a", b"b"]), 0);
     assert_eq!(apply(2, 1, &[b"a", b"b"]), 2);
     assert_eq!((count(b"a"), count(b"b")), (2, 2));
     assert_eq!(apply(3, 1, &[b"c"]), 0);
-    assert_eq!((count(b"a"), count(b"b")), (2, 2), "a snapshot of 1 may see what was left");
+    assert_eq!((count(b"a"), count(b"b")), (2, 2), "a snapshot at 1 may see the superseded versions");
     assert_eq!(apply(4, 3, &[b"c"]), 1);
     assert_eq!((count(b"a"), count(b"b"), count(b"c")), (1, 1, 2));
     check_bytes(&shared.read());
-    // However much is left: a sweep gets the rest.
+    // A sweep drops the versions beyond the bound of notes.
     let keys: Vec<[u8; 2]> = (0..600u16).map(u16::to_be_bytes).collect();
     let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_slice()).collect();
     apply(5, 4, &keys);
-    assert_eq!(apply(6, 5, &keys), LEFT_MIN);
+    assert_eq!(apply(6, 5, &keys), SUPERSEDED_MIN);
     apply(7, 6, &[b"d"]);
-    assert_eq!(keys.iter().filter(|key| count(key) == 2).count(), keys.len() - LEFT_MIN);
+    assert_eq!(keys.iter().filter(|key| count(key) == 2).count(), keys.len() - SUPERSEDED_MIN);
     check_bytes(&shared.read());
     assert!(shared.sweep(bounds_at(7, &none())) > 0);
     assert!(keys.iter().all(|key| count(key) == 1));
     check_bytes(&shared.read());
 }
 
-/// What a snapshot reads of a key over a value that the buffer has not got.
+/// The value that a snapshot reads of a key, over a value that is not in the buffer.
 fn read_over(buffer: &Buffer, key: &[u8], snapshot: u64) -> Option<Bytes> {
     let mut merges = MergeOperands::default();
     let below = Some(Bytes::copy_from_slice(&1_000_i64.to_le_bytes()));
@@ -272,14 +265,14 @@ fn read_over(buffer: &Buffer, key: &[u8], snapshot: u64) -> Option<Bytes> {
 }
 
 #[test]
-fn dropping_what_was_left_changes_no_answer_whatever_comes_in_whatever_order() {
+fn dropping_superseded_versions_changes_no_answer_for_any_writes_in_any_order() {
     for seed in 0..60 {
         let random = SeededRandom::new(seed);
         let draw = |below: u64| random.next_u64() % below;
         let (dropping, keeping) = (SharedBuffer::new(), SharedBuffer::new());
         let mut commits: Vec<u64> = (1..=200).collect();
         for at in (1..commits.len()).step_by(5) {
-            // Commits that wrote keys blindly come in another order than to the log.
+            // Commits that wrote keys blindly arrive in another order than in the log.
             let end = (at + 1 + draw(4) as usize).min(commits.len());
             commits[at..end].reverse();
         }
@@ -290,16 +283,15 @@ fn dropping_what_was_left_changes_no_answer_whatever_comes_in_whatever_order() {
             let writes: Vec<([u8; 1], OwnedChange)> = (0..1 + draw(6) as u8 * 3)
                 .step_by(3)
                 .map(|key| match draw(4) {
-                    0 => ([key], OwnedChange::Other(NoPut::Delete)),
+                    0 => ([key], OwnedChange::Other(DeleteOrMerge::Delete)),
                     1 => ([key], counter(draw(50) as i64)),
                     _ => ([key], add(*time, draw(50) as i64).change),
                 })
                 .collect();
             for (buffer, oldest) in [(&dropping, oldest), (&keeping, 0)] {
                 let writes = writes.iter().map(|(key, change)| (key.as_slice(), change.clone()));
-                let none = none();
-                let bounds = bounds_at(oldest, &none);
-                let applied = buffer.apply(Lsn::new(*time), CommitTimestamp::new(*time), bounds, writes);
+                let (lsn, timestamp) = (Lsn::new(*time), CommitTimestamp::new(*time));
+                let applied = buffer.apply(lsn, timestamp, bounds_at(oldest, &none()), writes);
                 grown += if std::ptr::eq(buffer, &dropping) { applied.growth } else { 0 };
             }
             assert_eq!(usize::try_from(grown), Ok(dropping.bytes()));

@@ -8,8 +8,8 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
 use pando_storage::{CommitTimestamp, Lsn, Merge, SnapshotTimestamp};
 
-use super::super::buffer::{Buffer, NoPut, OwnedChange, PruneBounds, Version as BufferVersion};
-use super::super::large_values::put_out;
+use super::super::buffer::{Buffer, DeleteOrMerge, OwnedChange, PruneBounds, Version as BufferVersion};
+use super::super::large_values::write_large_values;
 use super::super::lookup;
 use super::super::view::{Partition, TreeView};
 use super::*;
@@ -85,13 +85,13 @@ impl World {
     }
 
     fn flushed(&self, messages: &mut Messages) -> Result<Flushed, BetreeError> {
-        let (large, retained) = (self.put_out(messages)?, self.retained());
+        let (large, retained) = (self.write_large_values(messages)?, self.retained());
         let to_leaves = self.flush_debt.allowed_to_leaves(messages.span().bytes());
         flush_with(self.input(messages, &retained), large, to_leaves)
     }
 
-    fn put_out(&self, messages: &mut Messages) -> Result<LargeValues, BetreeError> {
-        put_out(messages, &self.blocks, TreeId::new(1), self.settings)
+    fn write_large_values(&self, messages: &mut Messages) -> Result<LargeValues, BetreeError> {
+        write_large_values(messages, &self.blocks, TreeId::new(1), self.settings)
     }
 
     fn input<'w>(&'w self, messages: &'w Messages, retained: &'w Retained) -> FlushInput<'w> {
@@ -225,11 +225,11 @@ fn writes(random: &SeededRandom, keys: u64, count: u64, deletes: u64) -> Vec<Key
     let write = |_| {
         let value = Bytes::from(vec![random.next_u64() as u8; random.below(30) as usize]);
         let change = match random.below(100) {
-            below if below < deletes => OwnedChange::Other(NoPut::Delete),
+            below if below < deletes => OwnedChange::Other(DeleteOrMerge::Delete),
             number if number % 4 > 0 => OwnedChange::Put(value),
             number => {
                 let merges = [Merge::Add(number as i64), Merge::Max(&value), Merge::Min(&value)];
-                OwnedChange::Other(NoPut::Merge(merges[random.below(3) as usize].to_bytes().into()))
+                OwnedChange::Other(DeleteOrMerge::Merge(merges[random.below(3) as usize].to_bytes().into()))
             }
         };
         (key(random, keys), change)
