@@ -30,7 +30,7 @@ use crate::range_deletes::encoding::DeletedRange;
 use crate::tree::blocks::Blocks;
 use crate::tree::flush::FlushInput;
 use crate::tree::messages::Messages;
-use crate::tree::range_delete_step::{RangeDeleteStep, Work, work_in};
+use crate::tree::range_delete_step::{RangeDeleteStep, RangeDeleteWork, range_delete_step};
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
@@ -166,7 +166,7 @@ impl RangeDeletes {
         };
         let budget = STEP_LEAVES * settings.leaf_bytes;
         let RangeDeleteStep { flushed, reached, leaves, slices } =
-            work_in(input, Work { span: &due.span, time: due.time, budget })?;
+            range_delete_step(input, RangeDeleteWork { span: &due.span, time: due.time, budget })?;
         self.counters.unread_leaves.add(leaves);
         self.counters.unread_slices.add(slices);
         if !flushed.replaced.is_empty() || !flushed.replaced_nodes.is_empty() {

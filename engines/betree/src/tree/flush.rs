@@ -68,7 +68,7 @@ pub(crate) struct FlushInput<'f> {
     pub(crate) retained: &'f Retained,
 }
 
-/// Nodes of a height in which so many bytes are overdue, or none: those that cover a key from this one on.
+/// A node with overdue messages, or with none any more: it begins at `key` and has this height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Overdue {
     pub(crate) key: Box<[u8]>,
@@ -80,13 +80,13 @@ pub(crate) struct Overdue {
 #[derive(Debug, Default)]
 pub(crate) struct Flushed {
     pub(crate) root: Option<Child>,
-    /// Room taken by new leaves and runs.
+    /// Extents of new leaves, runs and large values.
     pub(crate) written: Vec<Extent>,
-    /// Blocks of leaves, slices and large values that the new root does without, by owner.
+    /// Blocks of leaves, slices and large values that the new root does not use, grouped by owner.
     pub(crate) replaced: Vec<Vec<Pointer>>,
-    /// Inner nodes that it does without. A checkpoint may be writing them just now.
+    /// Inner nodes that the new root does not use. A checkpoint may be writing them at this moment.
     pub(crate) replaced_nodes: Vec<Arc<NodeSlot>>,
-    /// The places left to later steps.
+    /// The nodes that the flush visited, with the bytes that it left to later steps there.
     pub(crate) overdue: Vec<Overdue>,
     pub(crate) figures: FlushFigures,
 }
@@ -98,22 +98,21 @@ pub(crate) struct FlushFigures {
     /// Slices written, and entries in them.
     pub(crate) slices: u64,
     pub(crate) slice_entries: u64,
-    /// Bytes taken on the device by leaves, and by slices.
+    /// Bytes on the device of leaves, and of runs.
     pub(crate) leaf_bytes: u64,
     pub(crate) run_bytes: u64,
-    /// Large values written, and the bytes that they took on the device.
+    /// Large values written, and their bytes on the device.
     pub(crate) large_values: u64,
     pub(crate) large_bytes: u64,
-    /// Messages that went down.
+    /// Bytes that were flushed from each level.
     pub(crate) moved: Moved,
-    /// Leaves and inner nodes that are more than those whose place they take, but leaves that only what was
-    /// appended made.
+    /// The number of leaves and inner nodes that splits added. Leaves made by appends do not count.
     pub(crate) leaf_splits: u64,
     pub(crate) node_splits: u64,
 }
 
-/// Runs a flush of messages whose large values were just [put out](super::large_values::put_out), of which so
-/// many bytes may go down to leaves. After an error nothing of either remains.
+/// Flushes messages whose large values are [written](super::large_values::write_large_values). At most
+/// `to_leaves` bytes go to leaves. After an error all blocks of either step are free again.
 pub(crate) fn flush_with(
     input: FlushInput<'_>,
     large: LargeValues,
@@ -130,7 +129,7 @@ pub(crate) fn flush_with(
     Ok(flushed)
 }
 
-/// Whether anything waits in nodes: small trees are quicker to read, and cheap to write, without.
+/// Whether nodes hold pending messages. Small trees do not: they are faster to read then, and cheap to write.
 fn has_runs(input: &FlushInput<'_>) -> Result<bool, BetreeError> {
     match &input.version.root {
         Some(Child::Inner(slot)) if input.settings.buffer_percent > 0 => {
@@ -141,19 +140,19 @@ fn has_runs(input: &FlushInput<'_>) -> Result<bool, BetreeError> {
     }
 }
 
-/// A flush under way, or another step that changes a tree.
+/// A flush under way, or another step that changes a tree: a partial flush or a range delete step.
 pub(super) struct Flush<'f> {
     pub(super) input: FlushInput<'f>,
     pub(super) leaves: LeafMerge<'f>,
     has_runs: bool,
-    /// Bytes that may still go down to leaves, and to those for which much waits.
+    /// Bytes that may still be flushed to leaves, and to large ones (see the flush policy).
     to_leaves: usize,
-    to_heavy_leaves: usize,
+    to_large_leaves: usize,
     pub(super) replaced: Vec<Vec<Pointer>>,
     pub(super) replaced_nodes: Vec<Arc<NodeSlot>>,
     pub(super) run_extents: Vec<Extent>,
     overdue: Vec<Overdue>,
-    /// Large values that merged slices had and nothing refers to any more.
+    /// Large values of merged slices that no message refers to any more.
     pub(super) dropped: Dropped,
     /// Pages of slices that were read ahead.
     pub(super) pages_ahead: SlicePages,
@@ -164,19 +163,19 @@ pub(super) struct Flush<'f> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Division {
     AsNeeded,
-    /// Slices wait for the node above: it stays one, and there.
+    /// Slices are pending for the node above it: it must stay exactly one node.
     Forbidden,
 }
 
 impl<'f> Flush<'f> {
-    /// A step in which so many bytes may go down to leaves.
+    /// A step that may flush `to_leaves` bytes to leaves.
     pub(super) fn new(input: FlushInput<'f>, to_leaves: usize) -> Result<Flush<'f>, BetreeError> {
         Ok(Flush {
             leaves: LeafMerge::new(input.blocks, input.tree, input.settings, input.retained),
             input,
             has_runs: has_runs(&input)?,
             to_leaves,
-            to_heavy_leaves: input.messages.span().bytes(),
+            to_large_leaves: input.messages.span().bytes(),
             replaced: Vec::new(),
             replaced_nodes: Vec::new(),
             run_extents: Vec::new(),
@@ -187,7 +186,7 @@ impl<'f> Flush<'f> {
         })
     }
 
-    /// Does the step, or gives back what it wrote.
+    /// Runs the step. After an error it frees the blocks that the step wrote.
     pub(super) fn into_flushed(
         mut self,
         step: impl FnOnce(&mut Flush<'f>) -> Result<Option<Child>, BetreeError>,
@@ -233,7 +232,7 @@ impl<'f> Flush<'f> {
     }
 
     fn finish(self, root: Option<Child>) -> Flushed {
-        assert!(self.pages_ahead.is_empty(), "what is read ahead is taken along");
+        assert!(self.pages_ahead.is_empty(), "every slice that was read ahead is merged");
         let leaves = self.leaves.figures();
         let LeafParts { mut written, mut replaced, large, dropped } = self.leaves.into_parts();
         let bytes = |extents: &[Extent]| {
@@ -272,7 +271,7 @@ impl<'f> Flush<'f> {
         Ok(leaf_parts(leaves))
     }
 
-    /// A root of one child that nothing waits for gives way to the child.
+    /// Removes top levels: a root with one child and no pending messages is replaced by the child.
     fn without_lone_levels(&mut self, mut root: Option<Child>) -> Result<Option<Child>, BetreeError> {
         while let Some(Child::Inner(slot)) = &root {
             let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
@@ -286,8 +285,8 @@ impl<'f> Flush<'f> {
         Ok(root)
     }
 
-    /// The replacement of a node that begins at `lower` when these messages, at least one, arrive. `blocking`
-    /// says whether leaves may be read only to find out whether something appends to them: it pays at the
+    /// The replacement of a node that begins at `lower`, after these messages (at least one) arrived. `at_end`
+    /// says whether leaves may be read only to find out whether messages append to them: that pays at the
     /// right end of the tree.
     fn node(
         &mut self,
@@ -317,15 +316,16 @@ impl<'f> Flush<'f> {
         at_end: BlockingMode,
     ) -> Result<Vec<Part>, BetreeError> {
         self.read_ahead(node, arriving, actions)?;
-        let (mut parts, mut joining) = (Vec::with_capacity(actions.len() + 4), Vec::new());
+        let (mut parts, mut buffered) = (Vec::with_capacity(actions.len() + 4), Vec::new());
         let mut at = 0;
         while at < actions.len() {
             let mut part = node.part(at, lower);
             match actions[at] {
                 ChildAction::Keep => parts.push(part),
                 ChildAction::Buffer => {
-                    let messages = self.joined(&mut part.slices, arriving[at], node.height())?;
-                    joining.push(BufferedMessages { part: parts.len(), messages });
+                    let messages =
+                        self.merge_into_new_slice(&mut part.slices, arriving[at], node.height())?;
+                    buffered.push(BufferedMessages { part: parts.len(), messages });
                     parts.push(part);
                 }
                 ChildAction::Flush => match &part.child {
@@ -344,10 +344,10 @@ impl<'f> Flush<'f> {
             }
             at += 1;
         }
-        self.write_run(&mut parts, joining)?;
+        self.write_run(&mut parts, buffered)?;
         self.replaced_nodes.push(Arc::clone(slot));
         if let Some(first) = parts.first_mut() {
-            // Whatever the first child is now, it covers the keys from where this node begins.
+            // The new first child covers the keys from the node's lower bound on.
             first.lower = lower.into();
         }
         Ok(parts)
@@ -384,21 +384,21 @@ impl<'f> Flush<'f> {
                 bytes: self.to_leaves,
                 // A lone child is never flushed by a step of its own.
                 at_least_one: self.to_leaves > 0 || loads.len() == 1,
-                heavy_from: share.saturating_mul(LARGE_SHARES),
-                heavy_bytes: self.to_heavy_leaves,
+                large_from: share.saturating_mul(LARGE_SHARES),
+                large_bytes_max: self.to_large_leaves,
             },
-            // Inner nodes get as many bytes as come in; more in later steps.
+            // Inner nodes get as many bytes as arrive; more in later steps.
             _ => StepLimit {
                 bytes: loads.iter().map(|load| load.arriving).sum(),
                 at_least_one: true,
-                heavy_from: usize::MAX,
-                heavy_bytes: 0,
+                large_from: usize::MAX,
+                large_bytes_max: 0,
             },
         };
         let ChildActions { actions, moved, overdue } = decide(&loads, share, limit);
         if node.height() == 1 {
             self.to_leaves = self.to_leaves.saturating_sub(moved);
-            self.to_heavy_leaves = self.to_heavy_leaves.saturating_sub(moved);
+            self.to_large_leaves = self.to_large_leaves.saturating_sub(moved);
         }
         self.figures.moved.add(node.height(), moved);
         // The caller also needs to know where nothing is overdue any more.
@@ -411,11 +411,11 @@ impl<'f> Flush<'f> {
         self.figures.moved.remove(height, bytes);
         if height == 1 {
             self.to_leaves += bytes;
-            self.to_heavy_leaves += bytes;
+            self.to_large_leaves += bytes;
         }
     }
 
-    /// Bytes that are to wait for a child on average, in a node of this height.
+    /// The share of a child: its pending bytes on average, in a node of this height.
     pub(super) fn share(&self, height: u8) -> usize {
         let settings = &self.input.settings;
         match (self.has_runs, height) {
@@ -425,7 +425,7 @@ impl<'f> Flush<'f> {
         }
     }
 
-    /// Whether keys from `first` to `last` only append to a leaf, with nothing pending on the way to it.
+    /// Whether keys from `first` to `last` only append to a leaf, and no messages are pending on the way.
     fn appends(
         &self,
         child: &Child,
@@ -447,7 +447,7 @@ impl<'f> Flush<'f> {
         }
     }
 
-    /// Rewrites a leaf, and those behind it that are united with it.
+    /// Flushes to a leaf. Small leaves that follow are merged with it.
     fn merge_leaves(
         &mut self,
         node: &InnerNode,
@@ -517,8 +517,8 @@ impl<'f> Flush<'f> {
         Ok(())
     }
 
-    /// Whether a node made by this flush has few children. Others are left alone: looking at them would read
-    /// them.
+    /// Whether a node made by this flush has few children. Nodes on disk do not count as small: counting their
+    /// children would read them.
     fn is_small(&self, slot: &NodeSlot) -> bool {
         match slot.loaded() {
             Some(node) if slot.stored().is_none() => node.children().len() <= self.input.settings.fanout / 4,
@@ -527,7 +527,7 @@ impl<'f> Flush<'f> {
     }
 }
 
-/// Leaves that take the place of so many.
+/// New leaves, and the number of old ones that they replace.
 struct Below {
     leaves: Vec<NewLeaf>,
     taken: usize,

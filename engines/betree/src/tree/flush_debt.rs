@@ -28,10 +28,10 @@ use crate::tree::view::TreeView;
 /// one they wait, as all messages do that are not due.
 const PLACES_MAX: usize = 256;
 /// Bytes of quota that are kept while nothing is overdue: they bound the haste with which a wave begins.
-const CREDIT_MAX: usize = 512 << 10;
+const QUOTA_IDLE_MAX: usize = 512 << 10;
 /// The same while something is overdue. Steps that could not run, because others held the tree, cause no wave
 /// either.
-const CREDIT_LATE_MAX: usize = 4 << 20;
+const QUOTA_OVERDUE_MAX: usize = 4 << 20;
 /// Bytes that a level owes at most: as many as are overdue as a rule.
 const OWED_MAX: usize = USUAL_MAX;
 /// Bytes that are overdue at leaves as a rule: so many times the bytes of a flush, and so many at most.
@@ -42,7 +42,7 @@ const PART_LEAST: u128 = 700;
 const PART_MORE: u128 = 300;
 const PART_MOST: u128 = 1_500;
 /// Overdue bytes above leaves from which on the quota is 1.5 times the incoming bytes.
-const LATE_MUCH: usize = 16 << 20;
+const OVERDUE_MUCH: usize = 16 << 20;
 
 /// Levels that are told apart: a tree with the least fanout and as many has up to a million leaves, with the
 /// usual one 10^15. Higher ones count as the highest.
@@ -84,7 +84,7 @@ fn quota_to_leaves(arrived: usize, overdue: usize) -> usize {
 
 /// The same from node to node.
 fn quota_to_nodes(arrived: usize, overdue: usize) -> usize {
-    let haste = arrived as u128 * overdue.min(LATE_MUCH) as u128 / (2 * LATE_MUCH as u128);
+    let haste = arrived as u128 * overdue.min(OVERDUE_MUCH) as u128 / (2 * OVERDUE_MUCH as u128);
     arrived + (arrived / 16).max(haste as usize)
 }
 
@@ -125,7 +125,7 @@ impl FlushDebt {
             self.levels[level_of(overdue.height)].remember(overdue);
         }
         for level in &mut self.levels {
-            let most = if level.overdue.is_empty() { CREDIT_MAX } else { CREDIT_LATE_MAX };
+            let most = if level.overdue.is_empty() { QUOTA_IDLE_MAX } else { QUOTA_OVERDUE_MAX };
             level.quota = level.quota.clamp(-(OWED_MAX as isize), most as isize);
         }
     }
@@ -244,25 +244,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_goes_down_as_far_as_what_comes_pays_for_it() {
-        let mut behind = FlushDebt::default();
-        behind.note(1_000, moved(0), vec![overdue(1, 700), overdue(2, 300)]);
-        assert!(behind.is_due());
-        assert_eq!(behind.bytes(), 1_000);
-        assert_eq!(behind.take(Payment::Quota), Some(overdue(1, 700)));
-        behind.note(0, moved(700), Vec::new());
-        assert!(!behind.is_due(), "the credit is used up");
-        assert_eq!(behind.bytes(), 300);
-        behind.note(1_000, moved(0), vec![overdue(2, 400)]);
-        assert_eq!(behind.bytes(), 400, "a place is known once");
-        assert_eq!(behind.take(Payment::Quota), Some(overdue(2, 400)));
-        behind.note(0, moved(0), vec![overdue(3, 50), overdue(4, 60)]);
-        behind.note(0, moved(0), vec![overdue(3, 0), overdue(5, 0)]);
-        assert_eq!((behind.bytes(), behind.places()), (60, 1), "a flush has been there meanwhile");
+    fn overdue_messages_are_flushed_as_far_as_incoming_bytes_give_a_quota() {
+        let mut debt = FlushDebt::default();
+        debt.note(1_000, moved(0), vec![overdue(1, 700), overdue(2, 300)]);
+        assert!(debt.is_due());
+        assert_eq!(debt.bytes(), 1_000);
+        assert_eq!(debt.take(Payment::Quota), Some(overdue(1, 700)));
+        debt.note(0, moved(700), Vec::new());
+        assert!(!debt.is_due(), "the quota is used up");
+        assert_eq!(debt.bytes(), 300);
+        debt.note(1_000, moved(0), vec![overdue(2, 400)]);
+        assert_eq!(debt.bytes(), 400, "a place is known once");
+        assert_eq!(debt.take(Payment::Quota), Some(overdue(2, 400)));
+        debt.note(0, moved(0), vec![overdue(3, 50), overdue(4, 60)]);
+        debt.note(0, moved(0), vec![overdue(3, 0), overdue(5, 0)]);
+        assert_eq!((debt.bytes(), debt.places()), (60, 1), "a flush has been there meanwhile");
     }
 
     #[test]
-    fn the_more_is_late_the_more_goes_down() {
+    fn the_quota_grows_with_the_overdue_bytes() {
         assert_eq!(quota_to_leaves(1_600, 0), 1_120);
         assert_eq!(quota_to_leaves(1_600, 16 * 1_600), 1_600);
         assert_eq!(quota_to_leaves(1_600, 32 * 1_600), 2_080);
@@ -271,71 +271,71 @@ mod tests {
         assert_eq!(quota_to_leaves(1 << 22, 8 << 20), 1 << 22, "however large flushes are");
         assert_eq!(quota_to_leaves(0, 0), 0);
         assert_eq!(quota_to_nodes(1_600, 0), 1_700);
-        assert_eq!(quota_to_nodes(1_600, LATE_MUCH / 2), 2_000);
-        assert_eq!(quota_to_nodes(1_600, LATE_MUCH), 2_400);
+        assert_eq!(quota_to_nodes(1_600, OVERDUE_MUCH / 2), 2_000);
+        assert_eq!(quota_to_nodes(1_600, OVERDUE_MUCH), 2_400);
         assert_eq!(quota_to_nodes(1 << 29, usize::MAX), (1 << 29) + (1 << 28));
     }
 
     #[test]
-    fn a_flush_may_send_down_what_there_is_credit_for_but_no_more_than_it_brings() {
-        let mut behind = FlushDebt::default();
-        assert_eq!(behind.allowed_to_leaves(1_000), 700);
-        behind.note(1_000, moved(900), Vec::new());
-        assert_eq!(behind.allowed_to_leaves(1_000), 500);
-        behind.note(0, moved(10_000), Vec::new());
-        assert_eq!(behind.allowed_to_leaves(1_000), 0, "something is owed");
-        behind.note(100_000, moved(0), vec![overdue(1, 1 << 20)]);
-        assert_eq!(behind.allowed_to_leaves(1_000), 1_000);
-        behind.note(0, moved(1 << 30), Vec::new());
-        assert_eq!(behind.allowed_to_leaves(64 << 20), quota_to_leaves(64 << 20, 1 << 20) - OWED_MAX);
+    fn a_flush_may_take_the_quota_to_leaves_but_no_more_than_it_brings() {
+        let mut debt = FlushDebt::default();
+        assert_eq!(debt.allowed_to_leaves(1_000), 700);
+        debt.note(1_000, moved(900), Vec::new());
+        assert_eq!(debt.allowed_to_leaves(1_000), 500);
+        debt.note(0, moved(10_000), Vec::new());
+        assert_eq!(debt.allowed_to_leaves(1_000), 0, "something is owed");
+        debt.note(100_000, moved(0), vec![overdue(1, 1 << 20)]);
+        assert_eq!(debt.allowed_to_leaves(1_000), 1_000);
+        debt.note(0, moved(1 << 30), Vec::new());
+        assert_eq!(debt.allowed_to_leaves(64 << 20), quota_to_leaves(64 << 20, 1 << 20) - OWED_MAX);
     }
 
     #[test]
-    fn what_came_while_nothing_was_late_pays_only_for_a_few_steps() {
-        let mut behind = FlushDebt::default();
-        behind.note(1 << 30, moved(0), Vec::new());
-        behind.note(0, moved(0), (0..9).map(|key| overdue(key, 100 << 10)).collect());
+    fn bytes_that_came_while_nothing_was_overdue_pay_for_a_few_steps_only() {
+        let mut debt = FlushDebt::default();
+        debt.note(1 << 30, moved(0), Vec::new());
+        debt.note(0, moved(0), (0..9).map(|key| overdue(key, 100 << 10)).collect());
         let mut steps = 0;
-        while behind.is_due() {
-            let step = behind.take(Payment::Quota).expect("something is due");
-            behind.note(0, moved(step.bytes), Vec::new());
+        while debt.is_due() {
+            let step = debt.take(Payment::Quota).expect("something is due");
+            debt.note(0, moved(step.bytes), Vec::new());
             steps += 1;
         }
         assert_eq!(steps, 6);
     }
 
     #[test]
-    fn each_level_is_paid_for_what_goes_through_it() {
-        let mut behind = FlushDebt::default();
+    fn each_level_has_a_quota_of_its_own() {
+        let mut debt = FlushDebt::default();
         let mut upper = moved(3_000);
         upper.add(2, 100);
         let high = Overdue { height: 2, ..overdue(1, 50) };
-        behind.note(1_000, upper, vec![overdue(1, 700), high.clone()]);
-        assert_eq!(behind.take(Payment::Quota), Some(high), "only the upper level has credit");
-        assert_eq!((behind.take(Payment::Quota), behind.places()), (None, 1));
-        assert!(!behind.is_due());
-        assert_eq!(behind.take(Payment::Free), Some(overdue(1, 700)), "who wants all that is late gets it");
-        behind.note(16, Moved::default(), vec![Overdue { height: 200, ..overdue(9, 1) }]);
-        assert!(behind.is_due(), "however high");
+        debt.note(1_000, upper, vec![overdue(1, 700), high.clone()]);
+        assert_eq!(debt.take(Payment::Quota), Some(high), "only the upper level has a quota");
+        assert_eq!((debt.take(Payment::Quota), debt.places()), (None, 1));
+        assert!(!debt.is_due());
+        assert_eq!(debt.take(Payment::Free), Some(overdue(1, 700)), "a free step needs no quota");
+        debt.note(16, Moved::default(), vec![Overdue { height: 200, ..overdue(9, 1) }]);
+        assert!(debt.is_due(), "however high");
     }
 
     #[test]
-    fn waves_of_what_is_due_are_held_back_and_go_down_evenly() {
-        // What becomes due goes up and down by half around what comes, for eight flushes each; a step sends
-        // down a place.
-        let (mut behind, mut waiting, mut most) = (FlushDebt::default(), 0_usize, 0);
+    fn waves_of_due_messages_are_flushed_evenly() {
+        // The due bytes alternate between half and one and a half of the incoming bytes, every eight flushes.
+        // A step flushes one place.
+        let (mut debt, mut waiting, mut most) = (FlushDebt::default(), 0_usize, 0);
         let mut sent_by_flush = Vec::new();
         for flush in 0..4_000_usize {
             let arrived = 512 << 10;
             waiting += if flush / 8 % 2 == 0 { arrived / 2 } else { arrived / 2 * 3 };
-            let mut sent = waiting.min(behind.allowed_to_leaves(arrived));
+            let mut sent = waiting.min(debt.allowed_to_leaves(arrived));
             let places = (waiting - sent) / (80 << 10);
             let left = (0..places.min(PLACES_MAX)).map(|place| overdue(place as u8, 80 << 10));
-            behind.note(arrived, moved(sent), left.collect());
-            while behind.is_due() {
-                let step = behind.take(Payment::Quota).expect("something is due");
+            debt.note(arrived, moved(sent), left.collect());
+            while debt.is_due() {
+                let step = debt.take(Payment::Quota).expect("something is due");
                 sent += step.bytes;
-                behind.note(0, moved(step.bytes), Vec::new());
+                debt.note(0, moved(step.bytes), Vec::new());
             }
             waiting = waiting.saturating_sub(sent);
             if flush >= 1_000 {
@@ -343,11 +343,11 @@ mod tests {
                 sent_by_flush.push(sent as f64 / arrived as f64);
             }
         }
-        assert!(most < 16 << 20, "{most} bytes were late");
-        // What goes down in eight flushes together.
+        assert!(most < 16 << 20, "{most} bytes were overdue");
+        // The bytes flushed in eight flushes together.
         let waves: Vec<f64> = sent_by_flush.chunks(8).map(|wave| wave.iter().sum::<f64>() / 8.0).collect();
         let least = waves.iter().copied().fold(f64::MAX, f64::min);
         let most = waves.iter().copied().fold(0.0, f64::max);
-        assert!(least > 0.9 && most < 1.1, "{least} to {most} of what came went down");
+        assert!(least > 0.9 && most < 1.1, "{least} to {most} of the incoming bytes were flushed");
     }
 }

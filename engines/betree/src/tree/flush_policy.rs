@@ -75,34 +75,33 @@ pub(crate) struct ChildActions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepLimit {
     pub(crate) bytes: usize,
-    /// The heaviest child goes down in any case, if it is due: a step that is made for this node has to do
-    /// something.
+    /// Whether the largest due child is flushed in any case: a step made for this node has to do something.
     pub(crate) at_least_one: bool,
-    /// Bytes from which on a child is large. Large children may be flushed up to `heavy_bytes`, if that is
+    /// Bytes from which on a child is large. Large children may be flushed up to `large_bytes_max`, if that is
     /// more than `bytes`.
-    pub(crate) heavy_from: usize,
-    pub(crate) heavy_bytes: usize,
+    pub(crate) large_from: usize,
+    pub(crate) large_bytes_max: usize,
 }
 
 /// Decides for all children of a node.
 pub(crate) fn decide(loads: &[Load], share: usize, limit: StepLimit) -> ChildActions {
     let actions: Vec<ChildAction> = loads.iter().map(|load| action_at_first(*load, share)).collect();
     let mut decided = ChildActions { actions, ..ChildActions::default() };
-    let mut heaviest: Vec<usize> = (0..loads.len())
+    let mut largest: Vec<usize> = (0..loads.len())
         .filter(|at| loads[*at].total() > 0 && decided.actions[*at] != ChildAction::Flush)
         .collect();
-    heaviest.sort_by_key(|at| std::cmp::Reverse(loads[*at].total()));
+    largest.sort_by_key(|at| std::cmp::Reverse(loads[*at].total()));
     let budget = share * loads.len();
-    let mut staying: usize = heaviest.iter().map(|at| loads[*at].total()).sum();
-    for at in heaviest {
+    let mut staying: usize = largest.iter().map(|at| loads[*at].total()).sum();
+    for at in largest {
         let load = loads[at];
         if !load.is_due(share) && staying <= budget {
             continue;
         }
         staying -= load.total();
-        let is_heavy = load.total() >= limit.heavy_from;
-        let most = if is_heavy { limit.bytes.max(limit.heavy_bytes) } else { limit.bytes };
-        let is_forced = (limit.at_least_one || is_heavy) && decided.moved == 0;
+        let is_large = load.total() >= limit.large_from;
+        let most = if is_large { limit.bytes.max(limit.large_bytes_max) } else { limit.bytes };
+        let is_forced = (limit.at_least_one || is_large) && decided.moved == 0;
         if !is_forced && decided.moved + load.total() > most {
             decided.overdue += load.total();
         } else {
@@ -127,7 +126,7 @@ fn action_at_first(load: Load, share: usize) -> ChildAction {
 /// rewrite as a slice beside it, and one slice less to read. Else none while there is place for one more;
 /// where there is not, the newest, and those behind it as long as they are too many or not larger than all
 /// that is newer.
-pub(crate) fn united_with(slices: &[usize], arriving: usize, small: usize) -> usize {
+pub(crate) fn slices_to_merge(slices: &[usize], arriving: usize, small: usize) -> usize {
     let mut sum = arriving;
     let mut count = 0;
     while count < slices.len() && sum + slices[count] <= small {
@@ -155,7 +154,7 @@ mod tests {
     }
 
     fn limit(bytes: usize) -> StepLimit {
-        StepLimit { bytes, at_least_one: true, heavy_from: usize::MAX, heavy_bytes: 0 }
+        StepLimit { bytes, at_least_one: true, large_from: usize::MAX, large_bytes_max: 0 }
     }
 
     fn actions(loads: &[Load], share: usize) -> Vec<ChildAction> {
@@ -163,48 +162,48 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_joins_and_what_reaches_twice_the_share_goes_down() {
+    fn small_loads_are_buffered_and_loads_of_twice_the_share_are_flushed() {
         let loads = [load(0, 0, 10), load(150, 2, 60), load(0, 0, 0), load(0, 0, 200), load(0, 0, 1)];
         use ChildAction::{Buffer, Flush, Keep};
         assert_eq!(actions(&loads, 100), [Buffer, Flush, Keep, Flush, Buffer]);
     }
 
     #[test]
-    fn an_append_goes_down_however_small_it_is() {
+    fn an_append_is_flushed_however_small_it_is() {
         let loads = [load(0, 0, 5), Load { arriving: 5, appends: true, ..Load::default() }];
         assert_eq!(actions(&loads, 100), [ChildAction::Buffer, ChildAction::Flush]);
     }
 
     #[test]
-    fn a_node_over_its_budget_sends_the_heaviest_down_until_it_is_within() {
+    fn a_node_over_its_budget_flushes_the_largest_children_until_it_is_within() {
         let loads = [load(190, 3, 1), load(100, 3, 0), load(20, 1, 0), load(180, 3, 1)];
         use ChildAction::{Buffer, Flush, Keep};
         assert_eq!(actions(&loads, 100), [Flush, Keep, Keep, Buffer]);
     }
 
     #[test]
-    fn too_many_slices_go_down_if_they_are_worth_it_and_are_united_if_not() {
+    fn too_many_slices_are_flushed_if_they_have_the_share_and_merged_if_not() {
         assert_eq!(actions(&[load(90, 8, 10), load(0, 0, 0)], 100)[0], ChildAction::Flush);
         assert_eq!(actions(&[load(50, 8, 10), load(0, 0, 0)], 100)[0], ChildAction::Buffer);
-        assert_eq!(united_with(&[5, 4, 20, 1, 1, 1, 1], 5, 0), 0);
-        assert_eq!(united_with(&[5, 4, 20, 1, 1, 1, 1, 1], 5, 0), 2);
-        assert_eq!(united_with(&[50, 60, 20, 1, 1, 1, 1, 1], 5, 0), 1);
-        assert_eq!(united_with(&[1; 8], 1, 0), 8);
-        assert_eq!(united_with(&[1, 50, 500, 5_000, 50_000, 50_000, 1, 1, 1, 1, 1], 1, 0), 4);
+        assert_eq!(slices_to_merge(&[5, 4, 20, 1, 1, 1, 1], 5, 0), 0);
+        assert_eq!(slices_to_merge(&[5, 4, 20, 1, 1, 1, 1, 1], 5, 0), 2);
+        assert_eq!(slices_to_merge(&[50, 60, 20, 1, 1, 1, 1, 1], 5, 0), 1);
+        assert_eq!(slices_to_merge(&[1; 8], 1, 0), 8);
+        assert_eq!(slices_to_merge(&[1, 50, 500, 5_000, 50_000, 50_000, 1, 1, 1, 1, 1], 1, 0), 4);
     }
 
     #[test]
-    fn slices_that_fill_no_unit_become_one_with_what_arrives() {
-        assert_eq!(united_with(&[], 1, 10), 0);
-        assert_eq!(united_with(&[4, 20], 5, 10), 1);
-        assert_eq!(united_with(&[4, 2, 1, 1], 5, 10), 1);
-        assert_eq!(united_with(&[4], 7, 10), 0);
-        assert_eq!(united_with(&[1; 12], 1, 5), 12, "and those behind them while they are too many");
-        assert_eq!(united_with(&[1, 1, 9, 9, 9], 1, 5), 2);
+    fn slices_that_fill_no_unit_are_merged_with_the_arriving_messages() {
+        assert_eq!(slices_to_merge(&[], 1, 10), 0);
+        assert_eq!(slices_to_merge(&[4, 20], 5, 10), 1);
+        assert_eq!(slices_to_merge(&[4, 2, 1, 1], 5, 10), 1);
+        assert_eq!(slices_to_merge(&[4], 7, 10), 0);
+        assert_eq!(slices_to_merge(&[1; 12], 1, 5), 12, "and those behind them while they are too many");
+        assert_eq!(slices_to_merge(&[1, 1, 9, 9, 9], 1, 5), 2);
     }
 
     #[test]
-    fn a_step_sends_down_no_more_than_its_limit_but_the_heaviest_in_any_case() {
+    fn a_step_flushes_no_more_than_its_limit_but_the_largest_child_in_any_case() {
         let loads = [load(200, 1, 10), load(300, 1, 0), load(10, 1, 10), load(250, 1, 10)];
         use ChildAction::{Buffer, Flush, Keep};
         let decided = decide(&loads, 100, limit(1));
@@ -213,30 +212,30 @@ mod tests {
         let decided = decide(&loads, 100, limit(600));
         assert_eq!(decided.actions, [Buffer, Flush, Buffer, Flush]);
         assert_eq!((decided.moved, decided.overdue), (560, 210));
-        let heavy = [load(200, 1, 0), load(0, 0, 0)];
-        assert_eq!(decide(&heavy, 100, limit(0)).actions, [Flush, Keep]);
-        let spent = decide(&heavy, 100, StepLimit { at_least_one: false, ..limit(199) });
+        let large = [load(200, 1, 0), load(0, 0, 0)];
+        assert_eq!(decide(&large, 100, limit(0)).actions, [Flush, Keep]);
+        let spent = decide(&large, 100, StepLimit { at_least_one: false, ..limit(199) });
         assert_eq!((spent.actions, spent.moved, spent.overdue), (vec![Keep, Keep], 0, 200));
     }
 
     #[test]
-    fn what_is_heavy_goes_down_without_credit_as_far_as_more_arrives() {
+    fn large_children_are_flushed_without_a_quota_up_to_their_own_limit() {
         let loads = [load(700, 1, 150), load(900, 1, 0), load(250, 1, 0), load(800, 1, 20)];
         use ChildAction::{Buffer, Flush, Keep};
-        let of = |heavy_bytes| {
-            let limit = StepLimit { bytes: 0, at_least_one: false, heavy_from: 800, heavy_bytes };
+        let of = |large_bytes_max| {
+            let limit = StepLimit { bytes: 0, at_least_one: false, large_from: 800, large_bytes_max };
             decide(&loads, 100, limit)
         };
         assert_eq!(of(10).actions, [Buffer, Flush, Keep, Buffer], "one in any case");
         assert_eq!(of(1_800).actions, [Flush, Flush, Keep, Buffer]);
         assert_eq!((of(1_800).moved, of(1_800).overdue), (1_750, 250 + 820));
-        let lighter = [load(700, 1, 0), load(0, 0, 0)];
-        let limit = StepLimit { bytes: 0, at_least_one: false, heavy_from: 800, heavy_bytes: 5_000 };
-        assert_eq!(decide(&lighter, 100, limit).actions, [Keep, Keep]);
+        let smaller = [load(700, 1, 0), load(0, 0, 0)];
+        let limit = StepLimit { bytes: 0, at_least_one: false, large_from: 800, large_bytes_max: 5_000 };
+        assert_eq!(decide(&smaller, 100, limit).actions, [Keep, Keep]);
     }
 
     #[test]
-    fn without_a_share_all_that_arrives_goes_down_and_what_has_waited_as_the_limit_allows() {
+    fn without_a_share_all_arriving_messages_are_flushed_and_pending_ones_within_the_limit() {
         use ChildAction::{Flush, Keep};
         assert_eq!(actions(&[load(0, 0, 0), load(0, 0, 1)], 0), [Keep, Flush]);
         assert_eq!(actions(&[load(7, 1, 0), load(9, 1, 0)], 0), [Flush, Flush]);

@@ -28,7 +28,7 @@ use crate::options::tree_settings::TreeSettings;
 use crate::tree::blocks::Blocks;
 use crate::tree::value_merge::{MergeOutcome, apply, combine};
 use crate::tree::version_retention::{
-    Dropped, MergedVersion, Retained, add_range_deletes, retain_needed, settle,
+    Dropped, KeyVersion, Retained, add_range_deletes, retain_needed, settle,
 };
 
 /// See the module's head.
@@ -40,36 +40,36 @@ pub(crate) struct LeafMerge<'m> {
     writer: LeafWriter<'m>,
     /// Blocks of leaves that were rewritten: pages and directory of each.
     replaced: Vec<Vec<Pointer>>,
-    /// Large values that nothing refers to any more.
+    /// Large values that no version refers to any more.
     dropped: Dropped,
-    /// Those that merges have made.
+    /// Large values that merge operators made.
     large: LargeValues,
     /// Scratch: the versions of one key.
-    versions: Vec<MergedVersion>,
+    versions: Vec<KeyVersion>,
     figures: LeafFigures,
 }
 
-/// What was merged into leaves.
+/// Counts of the messages merged into leaves, and of the result.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LeafFigures {
     /// Leaves written, and entries in them.
     pub(crate) leaves: u64,
     pub(crate) entries: u64,
-    /// Entries of the leaves that make way for them.
+    /// Entries of the leaves that they replace.
     pub(crate) entries_before: u64,
-    /// Messages that went into them.
+    /// Messages that were merged into them.
     pub(crate) messages: u64,
 }
 
-/// What was written of leaves, and what makes way for it.
+/// The extents that were written for leaves, and the blocks that they replace.
 pub(crate) struct LeafParts {
-    /// Room taken by leaves.
+    /// Extents of leaves.
     pub(crate) written: Vec<Extent>,
-    /// Their blocks that were replaced.
+    /// Blocks of old leaves that were replaced.
     pub(crate) replaced: Vec<Vec<Pointer>>,
-    /// Large values that merges have made.
+    /// Large values that merge operators made.
     pub(crate) large: LargeValues,
-    /// Large values that nothing refers to any more.
+    /// Large values that no version refers to any more.
     pub(crate) dropped: Dropped,
 }
 
@@ -95,7 +95,7 @@ impl<'m> LeafMerge<'m> {
         }
     }
 
-    /// Leaves where there are none, from a key on.
+    /// Writes the messages as leaves, where there is no leaf yet.
     pub(crate) fn grow_from_nothing(
         &mut self,
         lower: &[u8],
@@ -107,8 +107,8 @@ impl<'m> LeafMerge<'m> {
         self.end()
     }
 
-    /// Whether messages for a leaf lie all beyond its last key. That must not block a leaf that is not in
-    /// memory is none that is appended to.
+    /// Whether all messages for a leaf lie beyond its last key. If the call may not block, the answer for a
+    /// leaf that is not in memory is no.
     pub(crate) fn appends(
         &self,
         leaf: &LeafChild,
@@ -122,7 +122,7 @@ impl<'m> LeafMerge<'m> {
         Ok(self.append_separator(&directory, first_key)?.is_some())
     }
 
-    /// What divides a leaf from a key that lies beyond all of it.
+    /// The separator between a leaf and a key beyond its last one; `None` if the key is not beyond.
     fn append_separator(
         &self,
         directory: &Directory,
@@ -140,8 +140,8 @@ impl<'m> LeafMerge<'m> {
         Ok((*first_key > *last_key).then(|| separator(&last_key, first_key)))
     }
 
-    /// New leaves behind a leaf that stays, if it is nearly full and all messages lie beyond its last key;
-    /// the leaf itself is the first.
+    /// Writes new leaves after a leaf that stays, if it is nearly full and all messages lie beyond its last
+    /// key. The leaf itself is the first of the result.
     pub(crate) fn append(
         &mut self,
         lower: &[u8],
@@ -166,8 +166,8 @@ impl<'m> LeafMerge<'m> {
         Ok(Some(leaves))
     }
 
-    /// Begins to rewrite a leaf: in equal pieces, but in full ones where all is behind the leaf, for more
-    /// will follow.
+    /// Begins to rewrite a leaf in pieces of equal size. If the messages only append, the pieces are full,
+    /// since more appends are likely.
     pub(crate) fn begin(
         &mut self,
         lower: &[u8],
@@ -211,7 +211,7 @@ impl<'m> LeafMerge<'m> {
         Ok(())
     }
 
-    /// Whether a leaf that follows is to be added to what is being written: both are small.
+    /// Whether the next leaf is added to the one being written: both are small.
     pub(crate) fn can_take(&self, next: &LeafChild) -> Result<bool, BetreeError> {
         let (leaf_bytes, open) = (self.settings.leaf_bytes, self.writer.open_bytes());
         if !self.writer.is_open() || open >= leaf_bytes / 4 {
@@ -219,30 +219,30 @@ impl<'m> LeafMerge<'m> {
         }
         let next_bytes = match next.reach {
             0 => usize::try_from(next.content_bytes).unwrap_or(usize::MAX),
-            // Most of its content stands elsewhere.
+            // Most of its content may stand in blocks of large values.
             _ => raw_bytes(&*self.blocks.directory(&next.directory, BlockingMode::MayBlock)?),
         };
         Ok(next_bytes.saturating_add(open) <= leaf_bytes / 4 * 3)
     }
 
-    /// Ends what was begun; the leaves, none if nothing is left.
+    /// Ends the leaves that were begun. There are none if no entry is left.
     pub(crate) fn end(&mut self) -> Result<Vec<NewLeaf>, BetreeError> {
         let leaves = self.writer.end()?;
         self.figures.leaves += leaves.len() as u64;
         Ok(leaves)
     }
 
-    /// What was merged so far.
+    /// The counts so far.
     pub(crate) fn figures(&self) -> LeafFigures {
         LeafFigures { entries: self.writer.entries, ..self.figures }
     }
 
-    /// Room taken so far.
+    /// Extents written so far.
     pub(crate) fn written(&self) -> impl Iterator<Item = &Extent> {
         self.writer.written().iter().chain(&self.large.written)
     }
 
-    /// What was written, and what makes way for it.
+    /// The extents that were written, and the blocks that they replace.
     pub(crate) fn into_parts(self) -> LeafParts {
         LeafParts {
             written: self.writer.into_written(),
@@ -266,8 +266,8 @@ impl<'m> LeafMerge<'m> {
         Ok(())
     }
 
-    /// Pushes all versions of a key: those of messages, if any, then those of the page from `at` on. Where
-    /// the next key of the page begins.
+    /// Pushes all versions of a key: those of messages, if any, then those of the page from `at` on. Returns
+    /// the index of the page's next key.
     fn push_key(
         &mut self,
         key: &[u8],
@@ -280,7 +280,7 @@ impl<'m> LeafMerge<'m> {
         let ends = at + 1 == page.len() || first.timestamp().get() == 0 || !page.same_key(at, at + 1);
         let is_settled = above.is_none() && ends && first.timestamp().get() == 0;
         if is_settled && self.retained.deletes_over(key).is_empty() {
-            // The usual case: an entry that all see and nobody has touched.
+            // The usual case: all snapshots see the entry, and no message changes it.
             self.writer.push(key, first.timestamp(), page.content(&first), residency)?;
             return Ok(at + 1);
         }
@@ -293,7 +293,7 @@ impl<'m> LeafMerge<'m> {
                 return Err(BetreeError::VersionOrder);
             }
             let content = page.content(&entry).to_owned();
-            self.versions.push(MergedVersion { timestamp: entry.timestamp(), content });
+            self.versions.push(KeyVersion { timestamp: entry.timestamp(), content });
             next += 1;
         }
         self.push_versions(key, residency)?;
@@ -303,7 +303,7 @@ impl<'m> LeafMerge<'m> {
     fn push_versions(&mut self, key: &[u8], residency: Residency) -> Result<(), BetreeError> {
         add_range_deletes(key, &mut self.versions, self.retained);
         retain_needed(&mut self.versions, self.retained, &mut self.dropped);
-        self.apply_merges()?;
+        self.apply_operators()?;
         settle(key, &mut self.versions, self.retained);
         for version in &self.versions {
             self.writer.push(key, version.timestamp, version.content.as_ref(), residency)?;
@@ -311,29 +311,29 @@ impl<'m> LeafMerge<'m> {
         Ok(())
     }
 
-    /// Applies every merge to the version below it, the oldest first.
-    fn apply_merges(&mut self) -> Result<(), BetreeError> {
+    /// Applies every merge operator to the version below it, the oldest first.
+    fn apply_operators(&mut self) -> Result<(), BetreeError> {
         for at in (0..self.versions.len()).rev() {
             let Content::Merge(merges) = &self.versions[at].content else { continue };
             let merges = merges_of(merges);
             let below = self.versions.get(at + 1).map_or(Content::Deleted, |below| below.content.as_ref());
-            let joined = match (combine(merges, &below), below) {
+            let combined = match (combine(merges, &below), below) {
                 (MergeOutcome::Apart, Content::Large(reference)) => {
                     apply(merges, &self.blocks.large_value(&reference.to_owned(), BlockingMode::MayBlock)?)
                 }
-                (joined, _) => joined,
+                (combined, _) => combined,
             };
-            match joined {
+            match combined {
                 MergeOutcome::One(content) => self.versions[at].content = self.content_to_store(content)?,
-                // Whoever sees the merges sees the version below them, which says the same.
+                // A snapshot that sees the operators sees the version below, which has the same value.
                 MergeOutcome::Below => drop(self.versions.remove(at)),
-                MergeOutcome::Apart => unreachable!("what is below has been applied"),
+                MergeOutcome::Apart => unreachable!("the version below is a value or a delete by now"),
             }
         }
         Ok(())
     }
 
-    /// What merges have made, in blocks of its own if it is large.
+    /// The content for the page. A large value made by merge operators is written into blocks of its own.
     fn content_to_store(&mut self, content: Content<Bytes>) -> Result<Content<Bytes>, BetreeError> {
         if !self.settings.is_large(&content) {
             return Ok(content);

@@ -27,16 +27,16 @@ use crate::tree::blocks::Blocks;
 /// Whether a page that is being written goes into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Residency {
-    /// What it replaces was in memory, in this tier.
+    /// The page that it replaces was in memory, in this tier.
     Keep(Tier),
-    /// Nobody has read it lately.
+    /// The page that it replaces was not in memory.
     Leave,
 }
 
 /// A leaf that was written.
 #[derive(Debug)]
 pub(crate) struct NewLeaf {
-    /// The smallest key that it is for.
+    /// The smallest key that it can hold.
     pub(crate) lower: Box<[u8]>,
     pub(crate) child: LeafChild,
 }
@@ -59,7 +59,7 @@ struct OpenLeaf<'s> {
     kept_bytes: usize,
     content_bytes: u64,
     reach: u64,
-    /// Of all keys, for the filter; none where the tree has no leaf filters.
+    /// The hashes of all keys, for the filter; empty if the tree has no leaf filters.
     hashes: Vec<KeyHash>,
 }
 
@@ -69,19 +69,19 @@ pub(crate) struct LeafWriter<'s> {
     tree: TreeId,
     settings: TreeSettings,
     page: PageBuilder,
-    /// Where the page being built begins.
+    /// The lower bound of the page being built.
     separator: Vec<u8>,
     page_residency: Residency,
     leaf: Option<OpenLeaf<'s>>,
-    /// A leaf ends once its pages have so many bytes.
+    /// The bytes of pages that end a leaf.
     target_bytes: usize,
     last_key: Vec<u8>,
-    /// Leaves of the present stretch.
+    /// The leaves written since [`begin`](LeafWriter::begin).
     leaves: Vec<NewLeaf>,
-    /// The open leaf, and the list of leaves, as work in hand.
+    /// The open leaf and the list of leaves, counted as working memory.
     held: HeldMemory,
     listed_bytes: usize,
-    /// All that was written, also by stretches that have ended.
+    /// All extents that were written.
     written: Vec<Extent>,
     /// Entries pushed.
     pub(crate) entries: u64,
@@ -107,11 +107,11 @@ impl<'s> LeafWriter<'s> {
         }
     }
 
-    /// Begins a stretch of leaves: the first begins at `lower`, each ends once it has `target_bytes`.
+    /// Begins a sequence of leaves: the first one begins at `lower`, each ends once it has `target_bytes`.
     pub(crate) fn begin(&mut self, lower: &[u8], target_bytes: usize) {
         assert!(
             self.leaf.is_none() && self.page.is_empty(),
-            "a fragment begins after the one before has ended"
+            "a sequence of leaves begins after the one before has ended"
         );
         self.separator = lower.to_vec();
         self.target_bytes = target_bytes;
@@ -163,12 +163,12 @@ impl<'s> LeafWriter<'s> {
         self.leaf.as_ref().map_or(0, |leaf| leaf.raw_bytes)
     }
 
-    /// Whether the stretch has an entry that is in no finished leaf yet.
+    /// Whether an entry is in no finished leaf yet.
     pub(crate) fn is_open(&self) -> bool {
         self.leaf.is_some()
     }
 
-    /// Ends the stretch; its leaves.
+    /// Ends the sequence and returns its leaves.
     pub(crate) fn end(&mut self) -> Result<Vec<NewLeaf>, BetreeError> {
         if !self.page.is_empty() {
             self.finish_page()?;
@@ -181,12 +181,12 @@ impl<'s> LeafWriter<'s> {
         Ok(std::mem::take(&mut self.leaves))
     }
 
-    /// Everything that was written.
+    /// All extents that were written.
     pub(crate) fn into_written(self) -> Vec<Extent> {
         self.written
     }
 
-    /// What was written so far, to be given up after an error.
+    /// The extents written so far, which the caller frees after an error.
     pub(crate) fn written(&self) -> &[Extent] {
         &self.written
     }

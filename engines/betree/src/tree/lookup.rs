@@ -29,27 +29,36 @@ pub(crate) fn get(
     snapshot: SnapshotTimestamp,
     blocking: BlockingMode,
 ) -> Result<Option<Bytes>, Damaged> {
-    let mut gathered = MergeOperands::default();
-    let below = below_merges(view, blocks, key, snapshot, blocking, &mut gathered)?;
-    Ok(if gathered.is_empty() { below } else { gathered.over(below) })
+    let mut operands = MergeOperands::default();
+    let wanted = Wanted { key, snapshot, floor: view.ranges.floor(key, snapshot), blocking };
+    let below = below_operators(view, blocks, wanted, &mut operands)?;
+    Ok(if operands.is_empty() { below } else { operands.over(below) })
 }
 
-/// The value of a key at a snapshot below its merges, which are gathered; the value itself where it has none.
-fn below_merges(
+/// The key of a lookup, and the versions of it that count.
+#[derive(Clone, Copy)]
+struct Wanted<'k> {
+    key: &'k [u8],
+    snapshot: SnapshotTimestamp,
+    /// Versions below it are deleted by a range delete.
+    floor: CommitTimestamp,
+    blocking: BlockingMode,
+}
+
+/// The value of a key below its merge operators, which are added to `operands`.
+fn below_operators(
     view: &TreeView,
     blocks: &Blocks,
-    key: &[u8],
-    snapshot: SnapshotTimestamp,
-    blocking: BlockingMode,
-    gathered: &mut MergeOperands,
+    wanted: Wanted<'_>,
+    operands: &mut MergeOperands,
 ) -> Result<Option<Bytes>, Damaged> {
-    let floor = view.ranges.floor(key, snapshot);
+    let Wanted { key, blocking, .. } = wanted;
     let partition = &view.partitions[view.partition_of(key)];
-    if let Some(value) = in_buffer(&partition.active, key, (snapshot, floor), gathered) {
+    if let Some(value) = in_buffer(&partition.active, wanted, operands) {
         return Ok(value);
     }
     if let Some(frozen) = &partition.frozen
-        && let Some(value) = in_buffer(&frozen.buffer, key, (snapshot, floor), gathered)
+        && let Some(value) = in_buffer(&frozen.buffer, wanted, operands)
     {
         return Ok(value);
     }
@@ -63,14 +72,14 @@ fn below_merges(
         node.note_read(at);
         let hash = *hash.get_or_insert_with(|| KeyHash::of(key));
         for slice in slices {
-            let found = in_slice(slice, blocks, (key, hash), (snapshot, floor), blocking);
+            let found = in_slice(slice, blocks, wanted, hash);
             match found.map_err(|error| Stop::Failed(Damaged::new(error, lower, upper)))? {
                 Found::Absent => {}
                 Found::Deleted => return Err(Stop::Answer(None)),
                 Found::Value(value) => return Err(Stop::Answer(Some(value))),
                 Found::Large(reference) => return Err(Stop::Large(reference)),
                 Found::Merged(versions) => {
-                    match versions.into_iter().find_map(|content| gathered.take(content)) {
+                    match versions.into_iter().find_map(|content| operands.take(content)) {
                         None => {}
                         Some(Content::Value(value)) => return Err(Stop::Answer(Some(value))),
                         Some(Content::Large(reference)) => return Err(Stop::Large(reference)),
@@ -82,7 +91,7 @@ fn below_merges(
         Ok(())
     });
     match place {
-        Ok(Some(place)) => in_leaf(&place, blocks, (key, hash), (snapshot, floor), blocking),
+        Ok(Some(place)) => in_leaf(&place, blocks, wanted, hash),
         Ok(None) => Ok(None),
         Err(Stop::Answer(value)) => Ok(value),
         Err(Stop::Large(reference)) => large_value(blocks, key, &reference, blocking),
@@ -90,14 +99,14 @@ fn below_merges(
     }
 }
 
-/// What a leaf knows of a key.
+/// Looks a key up in a leaf; `hash` is the key's, if it is known.
 fn in_leaf(
     place: &LeafPlace<'_>,
     blocks: &Blocks,
-    (key, hash): (&[u8], Option<KeyHash>),
-    (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
-    blocking: BlockingMode,
+    wanted: Wanted<'_>,
+    hash: Option<KeyHash>,
 ) -> Result<Option<Bytes>, Damaged> {
+    let Wanted { key, snapshot, floor, blocking } = wanted;
     let within = |error| Damaged::new(error, place.lower, place.upper);
     let directory = blocks.directory(&place.leaf.directory, blocking).map_err(within)?;
     let at = directory.page_of(key);
@@ -148,20 +157,15 @@ fn large_value(
     value.map(Some).map_err(|error| damaged_value(error, key))
 }
 
-/// An error of a large value: it concerns one key.
+/// An error of a large value, which concerns one key.
 pub(super) fn damaged_value(error: BetreeError, key: &[u8]) -> Damaged {
     let next = [key, &[0]].concat();
     Damaged::new(error, Some(key), Some(&next))
 }
 
-/// What a slice knows of a key: one probe of its filter, and at most one page.
-fn in_slice(
-    slice: &Slice,
-    blocks: &Blocks,
-    (key, hash): (&[u8], KeyHash),
-    (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
-    blocking: BlockingMode,
-) -> Result<Found, BetreeError> {
+/// Looks a key up in a slice: probes its filter, and reads at most one page.
+fn in_slice(slice: &Slice, blocks: &Blocks, wanted: Wanted<'_>, hash: KeyHash) -> Result<Found, BetreeError> {
+    let Wanted { key, snapshot, floor, blocking } = wanted;
     let index = blocks.slice_index(slice, blocking)?;
     if !index.filter.may_contain(hash) {
         blocks.skipped_probes.add(1);
@@ -179,27 +183,24 @@ fn in_slice(
     Ok(found)
 }
 
-/// What a buffer knows of a key: nothing, or a value, or that it is deleted. Merges over that are gathered.
+/// Looks a key up in a buffer: `None` if its value lies farther down, `Some(None)` if it is deleted. Merge
+/// operators above the value are added to `operands`.
 fn in_buffer(
     buffer: &SharedBuffer,
-    key: &[u8],
-    seen: (SnapshotTimestamp, CommitTimestamp),
-    gathered: &mut MergeOperands,
+    wanted: Wanted<'_>,
+    operands: &mut MergeOperands,
 ) -> Option<Option<Bytes>> {
     if buffer.is_empty() {
         return None;
     }
     buffer.note_read();
-    in_chain(buffer.read().get(key)?, seen, gathered)
+    in_chain(buffer.read().get(wanted.key)?, wanted, operands)
 }
 
-/// What the versions of a key say, as [`in_buffer`].
-fn in_chain(
-    chain: &Chain,
-    (snapshot, floor): (SnapshotTimestamp, CommitTimestamp),
-    gathered: &mut MergeOperands,
-) -> Option<Option<Bytes>> {
-    let found = chain.visible(snapshot).find_map(|version| gathered.take(version.content_above(floor)))?;
+/// Looks through the versions of a key in a buffer. The result is that of [`in_buffer`].
+fn in_chain(chain: &Chain, wanted: Wanted<'_>, operands: &mut MergeOperands) -> Option<Option<Bytes>> {
+    let mut visible = chain.visible(wanted.snapshot);
+    let found = visible.find_map(|version| operands.take(version.content_above(wanted.floor)))?;
     match found {
         Content::Value(value) => Some(Some(value)),
         Content::Deleted | Content::Merge(_) | Content::Large(_) => Some(None),
@@ -210,8 +211,8 @@ fn in_chain(
 #[derive(Debug)]
 pub(crate) struct Damaged {
     pub(crate) error: BetreeError,
-    /// Smallest key concerned, and the key before which it ends; `None` where that is not known or the tree
-    /// ends.
+    /// The smallest key concerned, and the key before which the damage ends; `None` where it is not known or
+    /// the tree ends.
     pub(crate) range: Option<Box<(Option<Vec<u8>>, Option<Vec<u8>>)>>,
 }
 
@@ -223,7 +224,7 @@ impl From<BetreeError> for Damaged {
 
 impl Damaged {
     pub(crate) fn new(error: BetreeError, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Damaged {
-        // To wait for the device is no damage, and on the way of every uncached read.
+        // `WouldBlock` is no damage: it happens with every uncached read, which should not copy keys.
         let range = match &error {
             BetreeError::WouldBlock(_) => None,
             _ => Some(Box::new((lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec)))),

@@ -21,16 +21,16 @@ use crate::format::content::Content;
 use crate::format::page::Page;
 use crate::tree::blocks::Blocks;
 use crate::tree::flush_read_ahead::SlicePages;
-use crate::tree::version_retention::{Dropped, MergedVersion, Retained, retain_pending};
+use crate::tree::version_retention::{Dropped, KeyVersion, Retained, retain_pending};
 
-/// What an entry takes beside its key and value, for deciding what is large.
+/// Bytes of an entry beside its key and value, in sizes that decide what is flushed.
 pub(crate) const ENTRY_BYTES: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Message {
     key_at: usize,
     key_len: u32,
-    version: MergedVersion,
+    version: KeyVersion,
 }
 
 /// See the module's head. Ascending by key, and descending by time within a key.
@@ -38,21 +38,21 @@ struct Message {
 pub(crate) struct Messages {
     keys: Vec<u8>,
     list: Vec<Message>,
-    /// Bytes of pages in which values lie.
+    /// Bytes of the pages that hold values.
     page_bytes: usize,
-    /// All of that, as work in hand.
+    /// The memory of all of that, counted as working memory.
     held: Option<HeldMemory>,
 }
 
 impl Messages {
-    /// What a buffer has, but what no snapshot needs.
+    /// The messages of a buffer, without versions that no snapshot needs.
     pub(crate) fn of_buffer(buffer: &Buffer, retained: &Retained) -> Messages {
         let mut messages = Messages::default();
-        // A buffer has all of its values itself.
+        // A buffer has no references to large values, so none is dropped.
         let (mut versions, mut dropped) = (Vec::new(), Dropped::new());
         for (key, chain) in buffer.range(Bound::Unbounded, Bound::Unbounded) {
             versions.clear();
-            versions.extend(chain.versions().map(|version| MergedVersion {
+            versions.extend(chain.versions().map(|version| KeyVersion {
                 timestamp: version.timestamp,
                 content: version.change.shared_content(),
             }));
@@ -62,13 +62,13 @@ impl Messages {
         messages
     }
 
-    /// What every message says, to be changed.
+    /// The content of every message, to be changed.
     pub(crate) fn contents_mut(&mut self) -> impl Iterator<Item = &mut Content<Bytes>> + '_ {
         self.list.iter_mut().map(|message| &mut message.version.content)
     }
 
-    /// A span and the slices below it as one, newest first; pages of slices that were read ahead are taken.
-    /// Large values that are left out are noted in `dropped`.
+    /// Merges a span with the slices below it, which stand newest first. Pages of slices that were read ahead
+    /// are taken out of `ahead`. Large values of dropped versions are noted in `dropped`.
     pub(crate) fn merge(
         above: Span<'_>,
         slices: &[std::sync::Arc<Slice>],
@@ -87,9 +87,10 @@ impl Messages {
             blocks.accounts.set(&mut held, all.memory_bytes());
         }
         let Messages { keys, list, .. } = &mut all;
-        // Stable, and quick with what is a few sorted stretches: equal keys keep the order of their sources.
+        // The sort is stable, so that equal keys keep the order of their sources. It is fast on a few sorted
+        // sequences.
         list.sort_by(|left, right| key_in(keys, left).cmp(key_in(keys, right)));
-        // What is left of the list is a second one for a moment.
+        // The kept messages form a second list for a moment.
         blocks.accounts.set(&mut held, all.memory_bytes() + all.list.len() * size_of::<Message>());
         let mut merged = all.retain_needed(retained, dropped)?;
         held.set(merged.memory_bytes());
@@ -97,19 +98,19 @@ impl Messages {
         Ok(merged)
     }
 
-    /// Bytes of memory, the pages included in which values lie.
+    /// Bytes of memory, including the pages that hold values.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.keys.capacity() + self.list.capacity() * size_of::<Message>() + self.page_bytes
     }
 
-    fn push(&mut self, key: &[u8], version: MergedVersion) {
+    fn push(&mut self, key: &[u8], version: KeyVersion) {
         let key_at = self.keys.len();
         self.keys.extend_from_slice(key);
         // Keys are far below 4 GiB: the storage contract says so.
         self.list.push(Message { key_at, key_len: key.len() as u32, version });
     }
 
-    fn push_key(&mut self, key: &[u8], versions: &mut Vec<MergedVersion>) {
+    fn push_key(&mut self, key: &[u8], versions: &mut Vec<KeyVersion>) {
         let key_at = self.keys.len();
         self.keys.extend_from_slice(key);
         let key_len = key.len() as u32;
@@ -136,7 +137,7 @@ impl Messages {
         Ok(())
     }
 
-    /// Adds a page of a slice whose first message has the place `first`; what is not in order is refused.
+    /// Adds a page of a slice whose first message has the index `first`. Entries out of order are an error.
     fn push_page(&mut self, page: &Page, pointer: &Pointer, first: usize) -> Result<(), BetreeError> {
         let mut key = Vec::new();
         for at in 0..page.len() {
@@ -151,12 +152,12 @@ impl Messages {
                 let source = FormatError::Disorder { block: "page of a run", field: "entry", at };
                 return Err(BetreeError::Format { offset: pointer.address().byte_offset(), source });
             }
-            self.push(&key, MergedVersion { timestamp, content: page.shared_content(&entry) });
+            self.push(&key, KeyVersion { timestamp, content: page.shared_content(&entry) });
         }
         Ok(())
     }
 
-    /// Leaves out what nobody needs, and checks that sources were given newest first.
+    /// Drops versions that no snapshot needs, and checks that sources were given newest first.
     fn retain_needed(self, retained: &Retained, dropped: &mut Dropped) -> Result<Messages, BetreeError> {
         let Messages { keys, list, page_bytes, .. } = self;
         let mut kept = Messages { keys, list: Vec::with_capacity(list.len()), page_bytes, held: None };
@@ -188,7 +189,7 @@ fn key_in<'k>(keys: &'k [u8], message: &Message) -> &'k [u8] {
     &keys[message.key_at..message.key_at + message.key_len as usize]
 }
 
-/// A stretch of messages.
+/// A contiguous part of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span<'m> {
     keys: &'m [u8],
@@ -205,7 +206,7 @@ impl<'m> Span<'m> {
         self.list.is_empty()
     }
 
-    /// Messages: versions of keys.
+    /// The number of messages: versions of keys.
     pub(crate) fn len(self) -> usize {
         self.list.len()
     }
@@ -222,12 +223,12 @@ impl<'m> Span<'m> {
         self.list.iter().map(|message| message.key_len as usize + value(message)).sum()
     }
 
-    /// The same, and something for each entry: what the messages weigh where it is decided what goes down.
+    /// The same with an overhead for each entry: the size by which the flush policy decides.
     pub(crate) fn bytes(self) -> usize {
         self.in_page_bytes() + self.list.len() * ENTRY_BYTES
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = (&'m [u8], &'m MergedVersion)> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = (&'m [u8], &'m KeyVersion)> {
         self.list.iter().map(move |message| (key_in(self.keys, message), &message.version))
     }
 
@@ -239,7 +240,7 @@ impl<'m> Span<'m> {
         self.list.last().map(|last| key_in(self.keys, last))
     }
 
-    /// The messages before a key, and the others; all are before the end of the key space.
+    /// The messages before a key, and the rest. Without a key, all messages are in the first part.
     pub(crate) fn split_at(self, key: Option<&[u8]>) -> (Span<'m>, Span<'m>) {
         let count = match key {
             Some(key) => self.list.partition_point(|message| key_in(self.keys, message) < key),
@@ -249,7 +250,7 @@ impl<'m> Span<'m> {
         (Span { list: before, ..self }, Span { list: after, ..self })
     }
 
-    /// Takes the versions of the first key off, if that key is within the limit.
+    /// Takes all versions of the first key off, if that key is within the limit.
     pub(crate) fn take_key(&mut self, limit: Limit<'_>) -> Option<(&'m [u8], Span<'m>)> {
         let key = self.first_key()?;
         let is_within = match limit {
@@ -262,7 +263,7 @@ impl<'m> Span<'m> {
         }
         let place = |message: &Message| (message.key_at, message.key_len);
         let first = place(&self.list[0]);
-        // Versions of one key nearly always share its bytes; where not, they are compared.
+        // Versions of one key nearly always share its bytes; otherwise the keys are compared.
         let ends = |other: &Message| place(other) != first && key_in(self.keys, other) != key;
         let count = self.list.iter().position(ends).unwrap_or(self.list.len());
         let (taken, rest) = self.list.split_at(count);
@@ -271,7 +272,7 @@ impl<'m> Span<'m> {
     }
 }
 
-/// Up to where keys are taken off a span.
+/// The keys that may be taken off a span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit<'k> {
     Before(&'k [u8]),

@@ -25,12 +25,12 @@ use crate::tree::messages::Span;
 use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
 use crate::tree::pending_slices::pending_bytes;
 
-/// What goes down in a step.
+/// The children that a step flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartialFlush {
-    /// What is due in the node, the heaviest first.
+    /// The due children of the node, the largest first.
     Due,
-    /// All that waits for the child that covers the key.
+    /// The child that covers the key.
     Child,
 }
 
@@ -41,15 +41,14 @@ pub(crate) struct Place<'p> {
     pub(crate) height: u8,
 }
 
-/// Runs a step. Where there is no such node any more, or nothing to do, nothing changes, and the root is the
-/// old one.
+/// Runs a step. If there is no such node, or no child to flush, the root stays the old one.
 pub(crate) fn partial_flush(
     input: FlushInput<'_>,
     place: Place<'_>,
     what: PartialFlush,
 ) -> Result<Flushed, BetreeError> {
-    // A step above the lowest nodes may bring a leaf's worth on to leaves, whatever leaves have credit for:
-    // that is little of what it moves.
+    // A step above the lowest nodes may take two leaf shares on to leaves, without a quota: that is a small
+    // part of the bytes that it moves.
     let to_leaves = 2 * input.settings.leaf_share();
     Flush::new(input, to_leaves)?.into_flushed(|step| step.partial_flush(place, what))
 }
@@ -64,7 +63,7 @@ impl Flush<'_> {
         }
     }
 
-    /// What takes the place of a node; `None` if nothing does.
+    /// The replacement of a node; `None` if it stays as it is.
     fn partly_flushed(
         &mut self,
         slot: &Arc<NodeSlot>,
@@ -78,7 +77,7 @@ impl Flush<'_> {
         let parts = if node.height() > place.height {
             let Child::Inner(below) = &node.children()[at] else { return Ok(None) };
             let below_lower = node.part(at, lower).lower;
-            // What waits for the child waits for all of it: then it must stay one.
+            // Slices pending for the child must not cover two children: then it stays one node.
             let below_division =
                 if node.slices(at).is_empty() { Division::AsNeeded } else { Division::Forbidden };
             let Some(new) = self.partly_flushed(below, &below_lower, place, what, below_division)? else {
@@ -111,7 +110,7 @@ impl Flush<'_> {
         }))
     }
 
-    /// What is due in a node; the lightest of it stays if it were all children.
+    /// The actions for the due children of a node. If all children are due, the smallest one stays.
     fn due(
         &mut self,
         node: &InnerNode,
@@ -120,17 +119,16 @@ impl Flush<'_> {
     ) -> Result<Vec<ChildAction>, BetreeError> {
         let mut actions = self.actions(node, lower, arriving, BlockingMode::CachedOnly)?;
         if actions.iter().all(|action| *action == ChildAction::Flush) {
-            let weight =
-                |at: &usize| node.slices(*at).iter().map(|slice| pending_bytes(slice)).sum::<usize>();
-            let lightest = (0..actions.len()).min_by_key(weight).expect("a node has a child");
-            actions[lightest] = ChildAction::Keep;
-            self.take_back(node.height(), weight(&lightest));
+            let size = |at: &usize| node.slices(*at).iter().map(|slice| pending_bytes(slice)).sum::<usize>();
+            let smallest = (0..actions.len()).min_by_key(size).expect("a node has a child");
+            actions[smallest] = ChildAction::Keep;
+            self.take_back(node.height(), size(&smallest));
         }
         Ok(actions)
     }
 }
 
-/// One child goes down, if something waits for it and it is not the only one.
+/// The actions that flush one child, if it has slices and is not the only child.
 fn only(node: &InnerNode, at: usize) -> Vec<ChildAction> {
     let mut actions = vec![ChildAction::Keep; node.children().len()];
     if actions.len() > 1 && !node.slices(at).is_empty() {
@@ -139,11 +137,10 @@ fn only(node: &InnerNode, at: usize) -> Vec<ChildAction> {
     actions
 }
 
-/// A node's parts, with others in the place of one child. What waits for the child waits for the one that
-/// takes its place.
+/// A node's parts, with others in the place of one child. The slices of the child pass to its replacement.
 fn with_child_replaced(node: &InnerNode, lower: &[u8], at: usize, new: Vec<Part>) -> Vec<Part> {
-    let waiting = node.slices(at);
-    assert!(waiting.is_empty() || new.len() == 1, "a child for which something waits stays one");
+    let pending = node.slices(at);
+    assert!(pending.is_empty() || new.len() == 1, "a child with slices stays one node");
     let mut new = new.into_iter();
     let mut parts = Vec::with_capacity(node.children().len() + new.len());
     for (place, part) in parts_of(node, lower).enumerate() {

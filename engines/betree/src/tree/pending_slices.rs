@@ -11,7 +11,7 @@ use pando_storage::BlockingMode;
 
 use crate::error::BetreeError;
 use crate::tree::flush::Flush;
-use crate::tree::flush_policy::{ChildAction, united_with};
+use crate::tree::flush_policy::{ChildAction, slices_to_merge};
 use crate::tree::flush_read_ahead::NextBlocks;
 use crate::tree::messages::{ENTRY_BYTES, Messages, Span};
 use crate::tree::node::{Child, InnerNode, Part};
@@ -34,14 +34,14 @@ pub(crate) struct BufferedMessages<'m> {
 
 /// The messages for a child: as they arrived, or merged with slices.
 pub(crate) enum PendingMessages<'m> {
-    AsTheyCame(Span<'m>),
+    Arrived(Span<'m>),
     Merged(Messages),
 }
 
 impl PendingMessages<'_> {
     pub(crate) fn span(&self) -> Span<'_> {
         match self {
-            PendingMessages::AsTheyCame(span) => *span,
+            PendingMessages::Arrived(span) => *span,
             PendingMessages::Merged(messages) => messages.span(),
         }
     }
@@ -62,7 +62,7 @@ impl Flush<'_> {
             let slices = node.slices(at);
             let taken = match action {
                 ChildAction::Keep => 0,
-                ChildAction::Buffer => self.united(slices, arriving[at], node.height()),
+                ChildAction::Buffer => self.merge_count(slices, arriving[at], node.height()),
                 ChildAction::Flush => slices.len(),
             };
             for slice in &slices[..taken] {
@@ -88,7 +88,7 @@ impl Flush<'_> {
         arriving: Span<'m>,
     ) -> Result<PendingMessages<'m>, BetreeError> {
         if slices.is_empty() {
-            return Ok(PendingMessages::AsTheyCame(arriving));
+            return Ok(PendingMessages::Arrived(arriving));
         }
         let blocks = self.input.blocks;
         let ahead = &mut self.pages_ahead;
@@ -102,41 +102,41 @@ impl Flush<'_> {
     }
 
     /// The messages of a new slice of a child. The slices that are merged with it are taken out.
-    pub(crate) fn joined<'m>(
+    pub(crate) fn merge_into_new_slice<'m>(
         &mut self,
         slices: &mut Slices,
         arriving: Span<'m>,
         height: u8,
     ) -> Result<PendingMessages<'m>, BetreeError> {
-        let older = slices.split_off(self.united(slices, arriving, height));
-        let united = std::mem::replace(slices, older);
-        self.merge_with_slices(&united, arriving)
+        let older = slices.split_off(self.merge_count(slices, arriving, height));
+        let newest = std::mem::replace(slices, older);
+        self.merge_with_slices(&newest, arriving)
     }
 
-    /// How many of a child's slices are merged with the arriving messages.
-    fn united(&self, slices: &[Arc<Slice>], arriving: Span<'_>, height: u8) -> usize {
+    /// The number of a child's newest slices that are merged with the arriving messages.
+    fn merge_count(&self, slices: &[Arc<Slice>], arriving: Span<'_>, height: u8) -> usize {
         let sizes: Vec<usize> = slices.iter().map(|slice| pending_bytes(slice)).collect();
         let small = SMALL_SLICE_BYTES.min(self.share(height) / 8);
-        united_with(&sizes, arriving.bytes(), small)
+        slices_to_merge(&sizes, arriving.bytes(), small)
     }
 
     /// Writes the messages buffered for children as one run.
     pub(crate) fn write_run(
         &mut self,
         parts: &mut [Part],
-        joining: Vec<BufferedMessages<'_>>,
+        buffered: Vec<BufferedMessages<'_>>,
     ) -> Result<(), BetreeError> {
-        if joining.is_empty() {
+        if buffered.is_empty() {
             return Ok(());
         }
         let mut writer = RunWriter::new(self.input.blocks, self.input.tree, self.input.settings);
-        let added = joining.iter().try_for_each(|joining| writer.add(joining.messages.span()));
+        let added = buffered.iter().try_for_each(|buffered| writer.add(buffered.messages.span()));
         let slices = added.and_then(|()| writer.finish());
         self.run_extents.extend(writer.written());
-        for (joining, slice) in joining.iter().zip(slices?) {
+        for (buffered, slice) in buffered.iter().zip(slices?) {
             self.figures.slices += 1;
             self.figures.slice_entries += slice.entries();
-            parts[joining.part].slices.insert(0, Arc::new(slice));
+            parts[buffered.part].slices.insert(0, Arc::new(slice));
         }
         Ok(())
     }

@@ -36,33 +36,33 @@ use crate::tree::owned_extents::values_of;
 use crate::tree::pending_slices::{BufferedMessages, PendingMessages, pending_bytes};
 use crate::tree::slice::{Slice, blocks_of_slice};
 
-/// What a leaf costs that goes unread, as a part of one that is rewritten.
+/// The cost of a leaf that is dropped unread: this fraction of the cost of a rewritten one.
 const UNREAD_SHARE: usize = 8;
 
-/// A range delete that is to be worked in, and how much of it a step may do.
+/// The range delete to apply, and the budget of the step.
 #[derive(Debug)]
-pub(crate) struct Work<'w> {
+pub(crate) struct RangeDeleteWork<'w> {
     pub(crate) span: &'w KeySpan,
-    /// Versions below it go.
+    /// Versions older than this are removed.
     pub(crate) time: CommitTimestamp,
-    /// Bytes of leaves and slices that are rewritten in the step, about.
+    /// The approximate bytes of leaves and slices that the step may rewrite.
     pub(crate) budget: usize,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub(crate) struct RangeDeleteStep {
     pub(crate) flushed: Flushed,
-    /// Where it ended; `None` if all is done.
+    /// The key at which it ended; `None` if all is done.
     pub(crate) reached: Option<Bytes>,
-    /// Leaves and slices that went unread.
+    /// Leaves and slices that were dropped unread.
     pub(crate) leaves: u64,
     pub(crate) slices: u64,
 }
 
 /// A step under way.
 struct Progress<'w> {
-    work: Work<'w>,
+    work: RangeDeleteWork<'w>,
     spent: usize,
     is_begun: bool,
     reached: Option<Bytes>,
@@ -71,8 +71,8 @@ struct Progress<'w> {
 }
 
 impl Progress<'_> {
-    /// Whether what begins at `lower` is left to the next step. A step does one leaf at least, or it would
-    /// never come on.
+    /// Whether the child that begins at `lower` is left to the next step. A step clears at least one leaf, so
+    /// that it makes progress.
     fn leaves_to_next(&mut self, lower: &[u8]) -> bool {
         if self.is_begun && self.spent >= self.work.budget {
             self.reached.get_or_insert_with(|| Bytes::copy_from_slice(lower));
@@ -81,24 +81,27 @@ impl Progress<'_> {
     }
 }
 
-/// Does a step.
-pub(crate) fn work_in(input: FlushInput<'_>, work: Work<'_>) -> Result<RangeDeleteStep, BetreeError> {
+/// Runs a step.
+pub(crate) fn range_delete_step(
+    input: FlushInput<'_>,
+    work: RangeDeleteWork<'_>,
+) -> Result<RangeDeleteStep, BetreeError> {
     let mut progress = Progress { work, spent: 0, is_begun: false, reached: None, leaves: 0, slices: 0 };
-    let flushed = Flush::new(input, 0)?.into_flushed(|step| step.work_in(&mut progress))?;
+    let flushed = Flush::new(input, 0)?.into_flushed(|step| step.clear_range(&mut progress))?;
     let Progress { reached, leaves, slices, .. } = progress;
     Ok(RangeDeleteStep { flushed, reached, leaves, slices })
 }
 
 impl Flush<'_> {
-    fn work_in(&mut self, progress: &mut Progress<'_>) -> Result<Option<Child>, BetreeError> {
+    fn clear_range(&mut self, progress: &mut Progress<'_>) -> Result<Option<Child>, BetreeError> {
         let Some(root) = self.input.version.root.clone() else { return Ok(None) };
         let (parts, height) = match &root {
             Child::Leaf(leaf) => {
                 let part = Part { lower: Box::default(), child: root.clone(), slices: Vec::new() };
-                (Some(self.worked_leaf(leaf, part, None, progress)?), 0)
+                (Some(self.cleared_leaf(leaf, part, None, progress)?), 0)
             }
             Child::Inner(slot) => {
-                let children = self.worked_children(slot, &[], None, progress)?;
+                let children = self.cleared_children(slot, &[], None, progress)?;
                 (children.map(|children| self.nodes_over(slot.height(), children)), slot.height())
             }
         };
@@ -108,8 +111,8 @@ impl Flush<'_> {
         }
     }
 
-    /// What the children of a node become; `None` if they stay as they are.
-    fn worked_children(
+    /// The children of a node without the deleted versions; `None` if they stay as they are.
+    fn cleared_children(
         &mut self,
         slot: &Arc<NodeSlot>,
         lower: &[u8],
@@ -117,7 +120,7 @@ impl Flush<'_> {
         progress: &mut Progress<'_>,
     ) -> Result<Option<Vec<Part>>, BetreeError> {
         let node = self.input.blocks.node(slot, BlockingMode::MayBlock)?;
-        let (mut parts, mut has_changed) = (Vec::with_capacity(node.children().len()), false);
+        let (mut parts, mut is_changed) = (Vec::with_capacity(node.children().len()), false);
         for at in 0..node.children().len() {
             let mut part = node.part(at, lower);
             let ends = if at + 1 < node.pivots().len() { Some(node.pivots().get(at + 1)) } else { upper };
@@ -125,31 +128,31 @@ impl Flush<'_> {
                 parts.push(part);
                 continue;
             }
-            has_changed |= self.drop_old_slices(&mut part, ends, progress)?;
+            is_changed |= self.drop_old_slices(&mut part, ends, progress)?;
             match part.child.clone() {
                 Child::Leaf(leaf) => {
-                    has_changed = true;
-                    parts.extend(self.worked_leaf(&leaf, part, ends, progress)?);
+                    is_changed = true;
+                    parts.extend(self.cleared_leaf(&leaf, part, ends, progress)?);
                 }
                 Child::Inner(below) => {
-                    has_changed |= self.clean_slices(&mut part, progress)?;
+                    is_changed |= self.clear_slices(&mut part, progress)?;
                     let begins = part.lower.clone();
-                    match self.worked_children(&below, &begins, ends, progress)? {
+                    match self.cleared_children(&below, &begins, ends, progress)? {
                         None => parts.push(part),
                         Some(children) => {
-                            has_changed = true;
-                            parts.extend(self.in_place_of(part, children, below.height())?);
+                            is_changed = true;
+                            parts.extend(self.replacement_of(part, children, below.height())?);
                         }
                     }
                 }
             }
         }
-        if !has_changed {
+        if !is_changed {
             return Ok(None);
         }
         self.replaced_nodes.push(Arc::clone(slot));
         if let Some(first) = parts.first_mut() {
-            // Whatever the first child is now, it covers the keys from where this node begins.
+            // The new first child covers the keys from the node's lower bound on.
             first.lower = lower.into();
         }
         if node.height() > 1 {
@@ -158,8 +161,13 @@ impl Flush<'_> {
         Ok(Some(parts))
     }
 
-    /// What takes the place of an inner node whose children have become these.
-    fn in_place_of(&mut self, part: Part, children: Vec<Part>, height: u8) -> Result<Vec<Part>, BetreeError> {
+    /// The replacement of an inner node whose children have become these.
+    fn replacement_of(
+        &mut self,
+        part: Part,
+        children: Vec<Part>,
+        height: u8,
+    ) -> Result<Vec<Part>, BetreeError> {
         if part.slices.is_empty() {
             return Ok(self.nodes_over(height, children));
         }
@@ -175,8 +183,8 @@ impl Flush<'_> {
         Ok(parts)
     }
 
-    /// What takes the place of a leaf that the range meets, together with what waits for it.
-    fn worked_leaf(
+    /// The replacement of a leaf that the range overlaps, and of the messages pending for it.
+    fn cleared_leaf(
         &mut self,
         leaf: &LeafChild,
         part: Part,
@@ -194,7 +202,7 @@ impl Flush<'_> {
             progress.spent += leaf_bytes / UNREAD_SHARE + waiting.span().bytes();
             self.replaced.push(blocks_of_leaf(leaf, &directory));
             if leaf.reach > 0 {
-                self.give_back_values(&directory)?;
+                self.free_values(&directory)?;
             }
             return Ok(leaf_parts(self.leaves.grow_from_nothing(&part.lower, waiting.span())?));
         }
@@ -204,7 +212,7 @@ impl Flush<'_> {
         Ok(leaf_parts(self.leaves.end()?))
     }
 
-    /// Leaves out slices that lie within the range and are older; whether there were any.
+    /// Drops the slices that lie within the range and are older. Returns whether there were any.
     fn drop_old_slices(
         &mut self,
         part: &mut Part,
@@ -221,7 +229,7 @@ impl Flush<'_> {
             let index = self.input.blocks.slice_index(slice, BlockingMode::MayBlock)?;
             self.replaced.push(blocks_of_slice(slice, index));
             if slice.reach() > 0 {
-                self.give_back_values(&index.pages)?;
+                self.free_values(&index.pages)?;
             }
         }
         progress.slices += old.len() as u64;
@@ -229,9 +237,9 @@ impl Flush<'_> {
         Ok(!old.is_empty())
     }
 
-    /// Makes the slices of a child one, without what is older, if they may have anything older; whether they
-    /// did.
-    fn clean_slices(&mut self, part: &mut Part, progress: &mut Progress<'_>) -> Result<bool, BetreeError> {
+    /// Merges the slices of a child into one without older messages, if they may have any. Returns whether
+    /// they may.
+    fn clear_slices(&mut self, part: &mut Part, progress: &mut Progress<'_>) -> Result<bool, BetreeError> {
         if part.slices.iter().all(|slice| slice.stored().oldest >= progress.work.time) {
             return Ok(false);
         }
@@ -247,8 +255,8 @@ impl Flush<'_> {
         Ok(true)
     }
 
-    /// The large values of a leaf or slice that goes leave the tree with it.
-    fn give_back_values(&mut self, directory: &Directory) -> Result<(), BetreeError> {
+    /// Frees the large values of a dropped leaf or slice.
+    fn free_values(&mut self, directory: &Directory) -> Result<(), BetreeError> {
         for entry in directory.pages().iter().filter(|entry| entry.large_bytes > 0) {
             let pages = self.input.blocks.pages_once([&entry.pointer])?;
             self.replaced.extend(pages.iter().flat_map(values_of));

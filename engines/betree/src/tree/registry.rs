@@ -21,7 +21,7 @@ use crate::error::BetreeError;
 /// The trees by number.
 pub(crate) type Trees = hashbrown::HashMap<u32, Arc<Tree>>;
 
-/// A write on its way into the buffers: the key, and what becomes of it.
+/// A write on its way into the buffers: the key, and the change.
 pub(crate) type KeyWrite<'w> = (&'w [u8], Change<'w>);
 
 /// The names in use, and the number of the next tree.
@@ -43,7 +43,7 @@ impl TreeRegistry {
         TreeRegistry { trees: ArcSwap::default(), naming: Mutex::default(), waits }
     }
 
-    /// All trees, for a moment.
+    /// All trees, for a short use.
     pub(crate) fn all(&self) -> arc_swap::Guard<Arc<Trees>> {
         self.trees.load()
     }
@@ -63,7 +63,7 @@ impl TreeRegistry {
     /// A tree that is not dropped.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such tree.
     pub(crate) fn live(&self, id: TreeId) -> Result<Arc<Tree>, BetreeError> {
         match self.trees.load().get(&id.get()) {
             Some(tree) if !tree.is_dropped() => Ok(Arc::clone(tree)),
@@ -75,7 +75,7 @@ impl TreeRegistry {
     /// [`live`](TreeRegistry::live).
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such tree.
     pub(crate) fn check_live(&self, id: TreeId) -> Result<(), BetreeError> {
         match self.trees.load().get(&id.get()) {
             Some(tree) if !tree.is_dropped() => Ok(()),
@@ -100,7 +100,7 @@ impl TreeRegistry {
         }
     }
 
-    /// Locks the names. Whoever creates, drops or lays out a tree holds the lock.
+    /// Locks the names. The lock is held to create, drop or lay out a tree.
     pub(crate) fn lock_naming(&self) -> MutexGuard<'_, Naming> {
         self.waits.lock(WaitFor::TreeNames, &self.naming)
     }

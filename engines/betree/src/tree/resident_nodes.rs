@@ -1,19 +1,22 @@
-//! Releases resident inner nodes and filters of a tree, where they take more memory than their limit
+//! Resident nodes: releases inner nodes and slice indexes of a tree from memory, when they exceed their limit
 //! ([`crate::memory::ResidentLimit`]).
 //!
 //! # Terms
-//! - *Resident*: inner nodes that are in memory, and indexes of slices with their filters. They are loaded as they are visited.
-//! - *Used*: visited since the last look, as with the hand of a clock.
+//! - *Resident*: inner nodes, and indexes of slices with their filters, that are in memory. They are loaded as
+//!   they are visited.
+//! - *Used*: visited since the last look, as in the CLOCK algorithm.
 //!
 //! # Steps
-//! 1. From the root down, a node that a checkpoint has written is replaced by its pointer; so is the index of a slice, which is
-//!    always on disk, too. [`Releasable`] says which of them.
-//! 2. A node above one that has changed is made anew in memory, with the same content: it stays as clean or as dirty as it was.
-//! 3. The new root takes the place of the old one. Who still reads the old one keeps its memory until then.
+//! 1. From the root down, a node that a checkpoint has written is replaced by its pointer. The same is done with
+//!    the index of a slice, which is always on disk as well. [`Releasable`] says which of them may go.
+//! 2. A node above a changed one is made anew in memory with the same content: it stays as clean or as dirty as
+//!    it was.
+//! 3. The new root replaces the old one. Readers of the old root keep its memory until they are done.
 //!
 //! # Invariants
-//! - A dirty node is never released, and nothing on disk changes.
-//! - Flushes and checkpoints of the tree are kept away: a node that became clean meanwhile would be written twice.
+//! - A dirty node is never released, and no block on disk changes.
+//! - Flushes and checkpoints of the tree are kept away: a node that became clean meanwhile would be written
+//!   twice.
 
 use std::sync::Arc;
 
@@ -23,7 +26,7 @@ use crate::tree::slice::Slice;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::Version;
 
-/// What a subtree has in memory.
+/// The memory of a subtree's resident nodes and indexes.
 pub(crate) fn resident_bytes_of(child: &Child) -> ResidentBytes {
     let Child::Inner(slot) = child else { return ResidentBytes::default() };
     let Some(node) = slot.loaded() else { return ResidentBytes::default() };
@@ -56,7 +59,8 @@ impl ResidentTree for Tree {
         if let Some(root) = root {
             let version = Arc::new(Version { root: Some(root) });
             let view = before.with_version(before.partitions.clone(), version);
-            // Whoever reads the old version needs what the new one will free: versions are reclaimed in order.
+            // The old version uses blocks that later flushes will free. Versions are reclaimed in order, so it
+            // stands in the list even though it frees none itself.
             installed.retire(&before.version, &[]);
             self.set_view(&mut installed, view);
         }
@@ -64,20 +68,21 @@ impl ResidentTree for Tree {
     }
 }
 
-/// What a node is to have in place of what it has.
-enum Lighter {
+/// A part of a node that replaces its resident counterpart.
+enum Released {
+    /// This child, on disk only or with less in memory below it.
     Child(Arc<NodeSlot>),
-    /// The slice in this place, without its index.
+    /// The slice at this position, without its index.
     Slice(usize),
 }
 
-/// Lets go of so many bytes, tree by tree, until there are so many or nothing is left that may go.
+/// A release under way: it ends once `wanted` bytes are released.
 #[derive(Debug)]
 struct Release {
     releasable: Releasable,
     wanted: usize,
     released: ResidentBytes,
-    /// At which child each node is begun with, so that not always the same keys have to wait for the device.
+    /// The child that each node begins with. It varies, so that not always the same keys wait for the device.
     turn: usize,
 }
 
@@ -90,7 +95,7 @@ impl Release {
         self.released.total() >= self.wanted
     }
 
-    /// The root in place of this one; `None` if nothing is let go. The root itself stays.
+    /// The new root; `None` if nothing is released. The root itself stays in memory.
     fn root(&mut self, root: &Child) -> Option<Child> {
         let Child::Inner(slot) = root else { return None };
         slot.take_used();
@@ -114,10 +119,10 @@ impl Release {
         self.within(slot)
     }
 
-    /// The node with less below it.
+    /// The node with less in memory below it; `None` if nothing is released.
     fn within(&mut self, slot: &Arc<NodeSlot>) -> Option<Arc<NodeSlot>> {
         let node = slot.loaded()?;
-        let mut lighter: Vec<(usize, Lighter)> = Vec::new();
+        let mut replacements: Vec<(usize, Released)> = Vec::new();
         let (count, turn) = (node.children().len(), self.turn);
         for at in (0..count).map(|step| (step + turn) % count) {
             if self.is_done() {
@@ -126,23 +131,23 @@ impl Release {
             if let Child::Inner(below) = &node.children()[at]
                 && let Some(below) = self.child(below)
             {
-                lighter.push((at, Lighter::Child(below)));
+                replacements.push((at, Released::Child(below)));
             }
             for (place, slice) in node.slices(at).iter().enumerate() {
                 if self.may_go_without_index(slice, node) {
                     self.released.indexes += slice.index_bytes();
-                    lighter.push((at, Lighter::Slice(place)));
+                    replacements.push((at, Released::Slice(place)));
                 }
             }
         }
-        if lighter.is_empty() {
+        if replacements.is_empty() {
             return None;
         }
         let mut parts: Vec<Part> = (0..count).map(|at| node.part(at, &[])).collect();
-        for (at, lighter) in lighter {
-            match lighter {
-                Lighter::Child(below) => parts[at].child = Child::Inner(below),
-                Lighter::Slice(place) => {
+        for (at, replacement) in replacements {
+            match replacement {
+                Released::Child(below) => parts[at].child = Child::Inner(below),
+                Released::Slice(place) => {
                     let slice = &mut parts[at].slices[place];
                     *slice = Arc::new(Slice::on_disk(*slice.stored()));
                 }

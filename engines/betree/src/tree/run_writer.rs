@@ -33,7 +33,7 @@ struct PendingPage {
     newest: CommitTimestamp,
     large_bytes: u64,
     raw_bytes: usize,
-    /// For memory, if there was room.
+    /// The page for the cache, if it had room.
     kept: Option<NewPage>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct RunWriter<'s> {
     pending: Vec<PendingSlice>,
     done: Vec<Slice>,
     written: Vec<Extent>,
-    /// Memory of pending pages that are to be kept; and with their blocks, as work in hand.
+    /// Memory of pending pages for the cache. `held` counts them and their blocks as working memory.
     kept_bytes: usize,
     held: HeldMemory,
 }
@@ -80,7 +80,7 @@ impl<'s> RunWriter<'s> {
         }
     }
 
-    /// Adds the slice of a child: these messages, at least one.
+    /// Adds the slice of a child, with these messages (at least one).
     pub(crate) fn add(&mut self, messages: Span<'_>) -> Result<(), BetreeError> {
         assert!(!messages.is_empty(), "a slice has a message");
         self.extent.next_unit();
@@ -150,7 +150,7 @@ impl<'s> RunWriter<'s> {
         Ok(PendingPage { separator, block, entries, newest, large_bytes, raw_bytes: raw.len(), kept })
     }
 
-    /// Writes what is pending.
+    /// Writes the pending slices.
     fn write(&mut self) -> Result<(), BetreeError> {
         let next = self.blocks.store().extent_writer(self.tree);
         let mut placed = std::mem::replace(&mut self.extent, next).place()?;
@@ -195,7 +195,7 @@ impl<'s> RunWriter<'s> {
         Ok(())
     }
 
-    /// Keeps the pages in memory where there was room: they are read by every scan, and by the next flush.
+    /// Puts pages into the cache if it had room: every scan reads them, and the next flush.
     fn keep(&self, index: &SliceIndex, pages: Vec<PendingPage>) {
         for (entry, page) in index.pages.pages().iter().zip(pages) {
             if let Some(kept) = page.kept {
@@ -204,10 +204,10 @@ impl<'s> RunWriter<'s> {
         }
     }
 
-    /// Writes what remains; the slices in the order in which they were added.
+    /// Writes the remaining slices. Returns all slices in the order in which they were added.
     ///
     /// # Errors
-    /// Then [`written`](RunWriter::written) says what has to be given back.
+    /// A read or write failed. The caller frees the extents of [`written`](RunWriter::written).
     pub(crate) fn finish(&mut self) -> Result<Vec<Slice>, BetreeError> {
         if !self.pending.is_empty() {
             self.write()?;
@@ -215,7 +215,7 @@ impl<'s> RunWriter<'s> {
         Ok(std::mem::take(&mut self.done))
     }
 
-    /// The room that was taken.
+    /// The extents that were written.
     pub(crate) fn written(&mut self) -> Vec<Extent> {
         std::mem::take(&mut self.written)
     }

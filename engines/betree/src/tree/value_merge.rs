@@ -1,6 +1,6 @@
 //! Value merge: applies merge operators to the version below them. The one place where they are applied.
 //!
-//! # Who applies them
+//! # Where they are applied
 //! - A buffer, below the oldest snapshot, and a flush, where no snapshot lies between two versions
 //!   ([`version_retention`](crate::tree::version_retention)). They read nothing for it.
 //! - A leaf, below which there is nothing: all operators are applied there, whatever has to be read
@@ -18,18 +18,18 @@ use pando_storage::{MERGES_BYTES_MAX, Merges};
 
 use crate::format::content::{Content, merges_of};
 
-/// What becomes of merges and the version below them, where no snapshot lies between the two.
+/// The result for merge operators and the version below them, if no snapshot lies between the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MergeOutcome {
-    /// They are one version, which says this.
+    /// They become one version with this content.
     One(Content<Bytes>),
-    /// The one below, as it is.
+    /// The operators change nothing: the version below stays as it is.
     Below,
-    /// They stay two.
+    /// They stay two versions.
     Apart,
 }
 
-/// Joins merges with the version below them, reading nothing.
+/// Combines merge operators with the version below them, without reading a large value.
 pub(crate) fn combine(merges: Merges<'_>, below: &Content<&[u8]>) -> MergeOutcome {
     match below {
         Content::Deleted => MergeOutcome::One(Content::Value(merges.apply(None).into_owned().into())),
@@ -47,7 +47,7 @@ pub(crate) fn combine(merges: Merges<'_>, below: &Content<&[u8]>) -> MergeOutcom
     }
 }
 
-/// Joins merges with a value below them.
+/// Combines merge operators with a value below them.
 pub(crate) fn apply(merges: Merges<'_>, value: &[u8]) -> MergeOutcome {
     let after = merges.apply(Some(value));
     if *after == *value {
@@ -57,7 +57,7 @@ pub(crate) fn apply(merges: Merges<'_>, value: &[u8]) -> MergeOutcome {
     }
 }
 
-/// The merges that a reader has met on the way down to what they are applied to.
+/// The merge operators that a reader has met on the way down to the value that they apply to.
 #[derive(Debug, Default)]
 pub(crate) struct MergeOperands {
     /// The newest first.
@@ -65,7 +65,7 @@ pub(crate) struct MergeOperands {
 }
 
 impl MergeOperands {
-    /// Takes merges in; whatever else ends the search, and comes back.
+    /// Takes merge operators in. Any other content ends the search and is returned.
     pub(crate) fn take(&mut self, content: Content<Bytes>) -> Option<Content<Bytes>> {
         match content {
             Content::Merge(merges) => {
@@ -80,12 +80,12 @@ impl MergeOperands {
         self.merges.is_empty()
     }
 
-    /// Whether all of them leave every value of so many bytes as it is.
+    /// Whether all of them leave every value of this length as it is.
     pub(crate) fn pass_over(&self, value_bytes: u64) -> bool {
         self.merges.iter().all(|merges| merges_of(merges).pass_over(value_bytes))
     }
 
-    /// What they make of the value below; `None` for none.
+    /// The result of the operators over the value below; `None` stands for no value.
     pub(crate) fn over(&self, below: Option<Bytes>) -> Option<Bytes> {
         self.merges.iter().rev().fold(below, |below, merges| {
             let value = merges_of(merges).apply(below.as_deref());
@@ -105,7 +105,7 @@ mod tests {
         Merge::Add(number).to_bytes()
     }
 
-    fn joined(merges: &[u8], below: Content<&[u8]>) -> MergeOutcome {
+    fn combined(merges: &[u8], below: Content<&[u8]>) -> MergeOutcome {
         combine(merges_of(merges), &below)
     }
 
@@ -114,24 +114,24 @@ mod tests {
     }
 
     #[test]
-    fn merges_over_anything_but_merges_become_a_value() {
-        assert_eq!(joined(&add(2), Content::Deleted), value(&2_i64.to_le_bytes()));
-        assert_eq!(joined(&add(2), Content::Value(&40_i64.to_le_bytes())), value(&42_i64.to_le_bytes()));
+    fn operators_over_a_value_or_a_delete_become_a_value_and_over_operators_operators() {
+        assert_eq!(combined(&add(2), Content::Deleted), value(&2_i64.to_le_bytes()));
+        assert_eq!(combined(&add(2), Content::Value(&40_i64.to_le_bytes())), value(&42_i64.to_le_bytes()));
         let both = MergeOutcome::One(Content::Merge(add(5).into()));
-        assert_eq!(joined(&add(2), Content::Merge(&add(3))), both);
+        assert_eq!(combined(&add(2), Content::Merge(&add(3))), both);
     }
 
     #[test]
-    fn where_the_value_stays_its_version_does() {
-        assert_eq!(joined(&add(2), Content::Value(b"no counter")), MergeOutcome::Below);
-        assert_eq!(joined(&Merge::Max(b"a").to_bytes(), Content::Value(b"b")), MergeOutcome::Below);
-        assert_eq!(joined(&add(0), Content::Value(&1_i64.to_le_bytes())), MergeOutcome::Below);
-        // Without the key there would be nothing to see.
-        assert_eq!(joined(&add(0), Content::Deleted), value(&0_i64.to_le_bytes()));
+    fn operators_that_leave_the_value_alone_leave_its_version_as_it_is() {
+        assert_eq!(combined(&add(2), Content::Value(b"no counter")), MergeOutcome::Below);
+        assert_eq!(combined(&Merge::Max(b"a").to_bytes(), Content::Value(b"b")), MergeOutcome::Below);
+        assert_eq!(combined(&add(0), Content::Value(&1_i64.to_le_bytes())), MergeOutcome::Below);
+        // Without the key a reader would see no value.
+        assert_eq!(combined(&add(0), Content::Deleted), value(&0_i64.to_le_bytes()));
     }
 
     #[test]
-    fn merges_that_would_be_too_long_as_one_stay_apart() {
+    fn operators_that_would_be_too_long_as_one_stay_apart() {
         let long = |byte: u8| {
             let operand = vec![byte; 1_900];
             let mut merges = add(1);
@@ -142,12 +142,12 @@ mod tests {
             }
             merges
         };
-        assert_eq!(joined(&long(1), Content::Merge(&long(2))), MergeOutcome::Apart);
+        assert_eq!(combined(&long(1), Content::Merge(&long(2))), MergeOutcome::Apart);
     }
 
-    /// MergeOutcome in any order they say what they say one by one to a reader.
+    /// Combined in any order, operators give a reader the value that they give one by one.
     #[test]
-    fn a_reader_has_the_same_value_however_merges_below_it_were_joined() {
+    fn a_reader_has_the_same_value_in_whatever_order_operators_were_combined() {
         let random = SeededRandom::new(3);
         for round in 0..2_000 {
             let mut versions: Vec<Content<Bytes>> = vec![match random.below(3) {
@@ -165,9 +165,9 @@ mod tests {
                 versions.insert(0, Content::Merge(merge.to_bytes().into()));
             }
             let seen = |versions: &[Content<Bytes>]| {
-                let mut gathered = MergeOperands::default();
-                let found = versions.iter().find_map(|content| gathered.take(content.clone()));
-                gathered.over(match found {
+                let mut operands = MergeOperands::default();
+                let found = versions.iter().find_map(|content| operands.take(content.clone()));
+                operands.over(match found {
                     Some(Content::Value(value)) => Some(value),
                     _ => None,
                 })
@@ -176,8 +176,8 @@ mod tests {
             while versions.len() > 1 {
                 let at = random.below(versions.len() as u64 - 1) as usize;
                 let Content::Merge(merges) = &versions[at] else { panic!("only the last is none") };
-                let joined = combine(merges_of(merges), &versions[at + 1].as_ref());
-                match joined {
+                let combined = combine(merges_of(merges), &versions[at + 1].as_ref());
+                match combined {
                     MergeOutcome::One(content) => versions[at + 1] = content,
                     MergeOutcome::Below => {}
                     MergeOutcome::Apart => panic!("nothing is that long"),

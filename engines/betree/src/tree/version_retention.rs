@@ -47,8 +47,8 @@ impl Retained {
         Retained { snapshots: live, ranges: Arc::default() }
     }
 
-    /// The same for a tree that has these range deletes. They are looked for after the snapshots: then those
-    /// that are missing are newer than all snapshots, and so than every version that loses its time.
+    /// The same for a tree with these range deletes. The caller reads them after the snapshots: then missing
+    /// ones are newer than all snapshots, and so than every version that loses its timestamp.
     pub(crate) fn with_ranges(self, ranges: Arc<DeletedRanges>) -> Retained {
         Retained { ranges, ..self }
     }
@@ -63,29 +63,29 @@ impl Retained {
         self.snapshots[0]
     }
 
-    /// Whether some snapshot sees a version and not its next newer one, or may do so one day.
+    /// Whether some snapshot, now or later, sees a version and not its next newer one.
     fn tells_apart(&self, newer: CommitTimestamp, older: CommitTimestamp) -> bool {
-        // The first snapshot that sees the older one: does it see the newer one, too?
+        // The oldest snapshot that sees the older version decides.
         let at = self.snapshots.partition_point(|snapshot| !snapshot.sees(older));
         self.snapshots.get(at).is_none_or(|snapshot| !snapshot.sees(newer))
     }
 }
 
-/// A version on its way down.
+/// A version of a key, on its way down or in a leaf that is being written.
 #[derive(Clone, Debug)]
-pub(crate) struct MergedVersion {
+pub(crate) struct KeyVersion {
     pub(crate) timestamp: CommitTimestamp,
     pub(crate) content: Content<Bytes>,
 }
 
-/// Large values whose last reference a merge has left out.
+/// Large values whose last reference a flush has dropped.
 pub(crate) type Dropped = Vec<LargeReference<Bytes>>;
 
-/// Takes out of a key's versions (newest first) what nobody needs, where older versions may lie below:
-/// deletes, merges and times stay. Large values of what is taken out are noted in `dropped`.
+/// Drops the versions of a key (newest first) that no snapshot needs, if older versions may lie below: then
+/// deletes, merge operators and timestamps stay. Large values of dropped versions are noted in `dropped`.
 pub(crate) fn retain_pending(
     key: &[u8],
-    versions: &mut Vec<MergedVersion>,
+    versions: &mut Vec<KeyVersion>,
     retained: &Retained,
     dropped: &mut Dropped,
 ) {
@@ -94,29 +94,29 @@ pub(crate) fn retain_pending(
     take_out_range_deletes(key, versions, retained);
 }
 
-/// Puts a delete for each range delete over the key in its place among the versions (newest first), if there
-/// is something older here. Else what lies farther down may be older or newer: merges must not take the place
-/// below them for empty.
-pub(crate) fn add_range_deletes(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+/// Puts a delete for each range delete over the key in its place among the versions (newest first), if an
+/// older version follows. Otherwise versions farther down may be older or newer than the range delete, and
+/// merge operators must not take the key below them for deleted.
+pub(crate) fn add_range_deletes(key: &[u8], versions: &mut Vec<KeyVersion>, retained: &Retained) {
     for time in retained.deletes_over(key) {
         let newer = versions.partition_point(|version| version.timestamp > *time);
-        // What its own transaction wrote after it, has its time, and hides what is older as well.
+        // A write of the same transaction has the same timestamp, and hides older versions as well.
         if versions.get(newer).is_some_and(|version| version.timestamp < *time) {
-            versions.insert(newer, MergedVersion { timestamp: *time, content: Content::Deleted });
+            versions.insert(newer, KeyVersion { timestamp: *time, content: Content::Deleted });
         }
     }
 }
 
-/// Takes them out again. A delete of the same transaction says the same, and goes, too.
-fn take_out_range_deletes(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+/// Takes these deletes out again. A delete by the same transaction has the same effect, and goes as well.
+fn take_out_range_deletes(key: &[u8], versions: &mut Vec<KeyVersion>, retained: &Retained) {
     let deletes = retained.deletes_over(key);
     if !deletes.is_empty() {
         versions.retain(|version| !(version.content.is_deleted() && deletes.contains(&version.timestamp)));
     }
 }
 
-/// Takes out of versions and range deletes (newest first) what nobody needs.
-pub(crate) fn retain_needed(versions: &mut Vec<MergedVersion>, retained: &Retained, dropped: &mut Dropped) {
+/// Drops the versions and range deletes (newest first) that no snapshot needs.
+pub(crate) fn retain_needed(versions: &mut Vec<KeyVersion>, retained: &Retained, dropped: &mut Dropped) {
     versions.dedup_by(|older, newer| {
         assert!(older.timestamp < newer.timestamp, "of each key the versions descend by time");
         if retained.tells_apart(newer.timestamp, older.timestamp) {
@@ -137,9 +137,9 @@ pub(crate) fn retain_needed(versions: &mut Vec<MergedVersion>, retained: &Retain
     });
 }
 
-/// Takes out of the versions and range deletes that a leaf is to have of a key (newest first, no merges among
-/// them) the deletes that hide nothing, and the time from what all see.
-pub(crate) fn settle(key: &[u8], versions: &mut Vec<MergedVersion>, retained: &Retained) {
+/// Prepares the versions and range deletes of a key (newest first, without merge operators) for a leaf. Drops
+/// deletes with no version below, and takes the timestamp from a last version that all snapshots see.
+pub(crate) fn settle(key: &[u8], versions: &mut Vec<KeyVersion>, retained: &Retained) {
     take_out_range_deletes(key, versions, retained);
     while versions.last().is_some_and(|last| last.content.is_deleted()) {
         versions.pop();
@@ -163,7 +163,7 @@ mod tests {
         kept_under(&[], snapshots, newest, versions)
     }
 
-    /// What is kept under range deletes of these times, the oldest first.
+    /// The versions kept under range deletes of these times, the oldest first.
     fn kept_under(deletes: &[u64], snapshots: &[u64], newest: u64, versions: &[(u64, bool)]) -> Vec<u64> {
         let ranges = deletes.iter().fold(DeletedRanges::default(), |list, time| {
             list.with_all([KeySpan::all()].iter(), CommitTimestamp::new(*time), Lsn::new(*time))
@@ -172,7 +172,7 @@ mod tests {
         let retained = Retained::new(live, SnapshotTimestamp::new(newest));
         let mut versions: Vec<_> = versions
             .iter()
-            .map(|(timestamp, put)| MergedVersion {
+            .map(|(timestamp, put)| KeyVersion {
                 timestamp: CommitTimestamp::new(*timestamp),
                 content: if *put { Content::Value(Bytes::new()) } else { Content::Deleted },
             })
@@ -203,11 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pending_keeps_its_deletes_and_times() {
-        let version = |timestamp| MergedVersion {
-            timestamp: CommitTimestamp::new(timestamp),
-            content: Content::Deleted,
-        };
+    fn pending_versions_keep_their_deletes_and_timestamps() {
+        let version =
+            |timestamp| KeyVersion { timestamp: CommitTimestamp::new(timestamp), content: Content::Deleted };
         let mut versions = vec![version(9), version(5)];
         let retained = Retained::new(Vec::new(), SnapshotTimestamp::new(9));
         retain_pending(b"key", &mut versions, &retained, &mut Dropped::new());
@@ -222,7 +220,7 @@ mod tests {
         Content::Value(Bytes::copy_from_slice(&number.to_le_bytes()))
     }
 
-    /// What is left of versions that are on their way.
+    /// The versions that are kept of pending ones.
     fn pending(snapshots: &[u64], versions: &[(u64, Content<Bytes>)]) -> Vec<(u64, Content<Bytes>)> {
         pending_under(DeletedRanges::default(), snapshots, versions)
     }
@@ -237,14 +235,14 @@ mod tests {
         let mut versions: Vec<_> = versions
             .iter()
             .map(|(time, content)| (CommitTimestamp::new(*time), content.clone()))
-            .map(|(timestamp, content)| MergedVersion { timestamp, content })
+            .map(|(timestamp, content)| KeyVersion { timestamp, content })
             .collect();
         retain_pending(b"key", &mut versions, &retained, &mut Dropped::new());
         versions.into_iter().map(|version| (version.timestamp.get(), version.content)).collect()
     }
 
     #[test]
-    fn merges_join_what_is_below_them_between_the_same_snapshots() {
+    fn operators_combine_with_versions_below_between_the_same_snapshots() {
         let versions =
             [(19, add(1)), (17, add(2)), (12, add(3)), (8, add(4)), (6, counter(100)), (3, add(7))];
         assert_eq!(pending(&[], &versions), [(19, counter(110))]);
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_at_the_very_time_of_a_merge_sees_it() {
+    fn a_snapshot_at_the_timestamp_of_an_operator_sees_it() {
         let versions = [(9, add(1)), (8, add(2))];
         assert_eq!(pending(&[8], &versions), versions);
         assert_eq!(pending(&[9], &versions), [(9, add(3))]);
@@ -262,20 +260,20 @@ mod tests {
     }
 
     #[test]
-    fn above_the_newest_snapshot_nothing_is_joined() {
+    fn above_the_newest_snapshot_versions_stay_apart() {
         let versions = [(23, add(1)), (22, add(2)), (21, counter(1)), (20, add(3)), (19, add(4))];
         assert_eq!(pending(&[], &versions), [&versions[..3], &[(20, add(7))]].concat());
     }
 
     #[test]
-    fn merges_over_a_delete_are_a_put_and_over_what_they_leave_alone_nothing() {
+    fn operators_over_a_delete_become_a_put_and_vanish_over_a_value_that_they_leave_alone() {
         let value = Content::Value(Bytes::from_static(b"no counter"));
         assert_eq!(pending(&[], &[(9, add(4)), (8, Content::Deleted), (7, counter(1))]), [(9, counter(4))]);
         assert_eq!(pending(&[], &[(9, add(4)), (8, value.clone())]), [(9, value)]);
     }
 
     #[test]
-    fn a_large_value_is_taken_over_by_what_leaves_it_alone_and_kept_for_what_has_to_read_it() {
+    fn operators_vanish_over_a_large_value_that_they_leave_alone_and_stay_if_they_must_read_it() {
         let large = Content::Large(crate::format::content::tests::large(70_000));
         let max = Content::Merge(Merge::Max(b"m").to_bytes().into());
         assert_eq!(pending(&[], &[(9, add(4)), (8, large.clone())]), [(9, large.clone())]);
@@ -284,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn under_a_range_delete_only_what_a_snapshot_sees_without_it_is_kept() {
+    fn under_a_range_delete_only_versions_that_an_older_snapshot_sees_are_kept() {
         assert_eq!(kept_under(&[7], &[], 9, &[(5, true), (3, true)]), []);
         assert_eq!(kept_under(&[7], &[5], 9, &[(6, true), (5, true), (3, true)]), [0]);
         assert_eq!(kept_under(&[7], &[4], 9, &[(5, true), (3, true)]), [0]);
@@ -299,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_find_nothing_below_a_range_delete_and_what_may_lie_between_farther_down() {
+    fn operators_over_a_range_delete_become_a_put_only_if_an_older_version_follows() {
         let pending = |snapshots: &[u64], versions: &[(u64, Content<Bytes>)]| {
             let ranges = DeletedRanges::default();
             let time = CommitTimestamp::new(7);
@@ -310,11 +308,11 @@ mod tests {
         assert_eq!(pending(&[], &[(9, add(4)), (6, counter(1))]), [(9, counter(4))]);
         assert_eq!(pending(&[6], &[(9, add(4)), (6, counter(1))]), [(9, counter(4)), (6, counter(1))]);
         let (above, below) = ((9, add(4)), (6, counter(1)));
-        assert_eq!(pending(&[8], &[above.clone(), below]), [above], "no snapshot sees what is deleted");
+        assert_eq!(pending(&[8], &[above.clone(), below]), [above], "no snapshot sees the deleted version");
     }
 
     #[test]
-    fn what_is_not_older_than_a_range_delete_keeps_its_time() {
+    fn a_version_that_is_not_older_than_a_range_delete_keeps_its_timestamp() {
         assert_eq!(kept_under(&[7], &[], 9, &[(8, true), (5, true)]), [8]);
         assert_eq!(kept_under(&[7], &[], 9, &[(7, true), (5, true)]), [7], "of the same transaction");
         assert_eq!(kept_under(&[7], &[5], 9, &[(8, true), (5, true)]), [8, 0]);

@@ -23,7 +23,7 @@ use crate::tree::flush_policy::{LARGE_SHARES, SLICES_MAX};
 use crate::tree::owned_extents::Owners;
 use crate::tree::partial_flush::{PartialFlush, Place, partial_flush};
 
-/// What is done to a key.
+/// A key and the change to it.
 type KeyChange = (Vec<u8>, OwnedChange);
 
 struct World {
@@ -66,7 +66,7 @@ impl World {
         Retained::new(Vec::new(), SnapshotTimestamp::new(self.time))
     }
 
-    /// What a commit of these writes brings down.
+    /// The messages of a buffer with these writes.
     fn messages(&mut self, writes: &[KeyChange]) -> Messages {
         let mut buffer = Buffer::default();
         for (key, change) in writes {
@@ -114,7 +114,7 @@ impl World {
         flushed.figures
     }
 
-    /// A step between flushes; whether it did anything.
+    /// A step between flushes; whether it changed the tree.
     fn partial_flush(&mut self, key: &[u8], height: u8, what: PartialFlush) -> bool {
         let (messages, retained) = (Messages::default(), self.retained());
         let flushed = partial_flush(self.input(&messages, &retained), Place { key, height }, what).unwrap();
@@ -123,7 +123,7 @@ impl World {
         changed
     }
 
-    /// Sends down what is late, as far as it is paid for.
+    /// Flushes overdue messages as far as there is a quota.
     fn catch_up(&mut self) {
         while self.flush_debt.is_due() {
             let overdue = self.flush_debt.take(Payment::Quota).unwrap();
@@ -241,7 +241,7 @@ fn writes(random: &SeededRandom, keys: u64, count: u64, deletes: u64) -> Vec<Key
 }
 
 #[test]
-fn growing_and_shrinking_trees_keep_their_entries_their_shape_and_their_room() {
+fn growing_and_shrinking_trees_keep_entries_and_shape_and_lose_no_space() {
     for seed in 0..6 {
         let random = SeededRandom::new(seed);
         let mut world = World::new(tiny());
@@ -293,7 +293,7 @@ fn a_flush_that_fails_at_any_call_leaves_all_as_it_was() {
 }
 
 impl World {
-    /// A flush of which nothing is kept, whether it succeeds or not.
+    /// A flush whose result is thrown away, whether it succeeds or not.
     fn try_flush_aside(&self, messages: &mut Messages) -> Result<(), BetreeError> {
         let flushed = self.flushed(messages)?;
         flushed.written.iter().for_each(|extent| self.blocks.store().abandon(*extent));
@@ -302,7 +302,7 @@ impl World {
 }
 
 #[test]
-fn a_tree_without_a_budget_has_no_runs_and_takes_in_those_that_it_had() {
+fn a_tree_without_node_buffers_has_no_runs_and_flushes_those_that_it_had() {
     let random = SeededRandom::new(5);
     let mut world = World::new(tiny());
     for _ in 0..40 {
@@ -356,7 +356,7 @@ fn ascending_keys_go_to_full_leaves_past_all_nodes() {
 }
 
 #[test]
-fn steps_at_any_place_between_flushes_keep_entries_shape_and_room() {
+fn partial_flushes_anywhere_between_flushes_keep_entries_and_shape_and_lose_no_space() {
     for seed in 10..14 {
         let random = SeededRandom::new(seed);
         let mut world = World::new(tiny());
@@ -379,7 +379,7 @@ fn steps_at_any_place_between_flushes_keep_entries_shape_and_room() {
 }
 
 #[test]
-fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows() {
+fn a_flush_takes_about_as_much_to_leaves_as_arrives_and_partial_flushes_take_the_rest() {
     let random = SeededRandom::new(15);
     let mut world = World::new(tiny());
     let share = world.settings.leaf_share();
@@ -390,9 +390,9 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
         let allowed = world.flush_debt.allowed_to_leaves(messages.span().bytes());
         let figures = world.try_flush(&mut messages).unwrap();
         world.note(&wanted);
-        // The heaviest child in any case: it weighs at most what it may have, and what arrived for it.
-        let heaviest = LARGE_SHARES * share + messages.span().bytes();
-        let most = allowed.max(heaviest);
+        // The largest child in any case: its size is at most its limit and the bytes that arrived for it.
+        let largest = LARGE_SHARES * share + messages.span().bytes();
+        let most = allowed.max(largest);
         assert!(
             figures.moved.to_leaves() <= most,
             "{} bytes went down, {} arrived",
@@ -410,11 +410,11 @@ fn a_flush_sends_down_to_leaves_about_as_much_as_comes_and_what_is_late_follows(
 }
 
 #[test]
-fn what_comes_for_a_few_leaves_only_does_not_pile_up() {
+fn messages_for_a_few_leaves_only_do_not_pile_up() {
     for leaves in [1, 4] {
         let random = SeededRandom::new(17);
         let settings = TreeSettings { leaf_bytes: 20_000, buffer_percent: 3, ..tiny() };
-        let heavy = LARGE_SHARES * settings.leaf_share();
+        let large = LARGE_SHARES * settings.leaf_share();
         let mut world = World::new(settings);
         for _ in 0..20 {
             world.flush(&writes(&random, 20_000, 1_000, 0));
@@ -434,7 +434,7 @@ fn what_comes_for_a_few_leaves_only_does_not_pile_up() {
         }
         world.check();
         assert!(
-            moved <= arrived + 2 * heavy,
+            moved <= arrived + 2 * large,
             "{leaves} leaves: {moved} bytes went down at once, {arrived} came"
         );
     }

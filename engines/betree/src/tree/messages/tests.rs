@@ -32,7 +32,7 @@ fn keys(span: Span<'_>) -> Vec<(&[u8], u64)> {
 }
 
 #[test]
-fn a_buffer_leaves_out_what_no_snapshot_needs() {
+fn messages_of_a_buffer_lack_versions_that_no_snapshot_needs() {
     let messages = messages(&[(b"b", 3), (b"a", 4), (b"b", 7), (b"b", 9)]);
     assert_eq!(keys(messages.span()), [(&b"a"[..], 4), (b"b", 9), (b"b", 3)]);
 }
@@ -76,7 +76,7 @@ fn slice(blocks: &Blocks, messages: &Messages) -> Arc<Slice> {
 }
 
 #[test]
-fn what_is_newer_comes_first_and_slices_in_the_wrong_order_are_refused() {
+fn newer_sources_come_first_and_slices_in_the_wrong_order_are_refused() {
     let blocks = blocks();
     let older = slice(&blocks, &messages(&[(b"a", 20), (b"b", 20)]));
     let newer = slice(&blocks, &messages(&[(b"b", 30), (b"c", 30)]));
@@ -100,7 +100,7 @@ fn what_is_newer_comes_first_and_slices_in_the_wrong_order_are_refused() {
 }
 
 #[test]
-fn what_was_read_ahead_is_what_is_merged_and_nothing_of_it_is_left() {
+fn pages_that_were_read_ahead_are_merged_and_none_is_left() {
     let blocks = blocks();
     let written = [
         slice(&blocks, &messages(&[(b"b", 30), (b"c", 30)])),
