@@ -1,4 +1,4 @@
-//! The engine as the storage contract wants it.
+//! The engine: the storage contract's [`Engine`] over an open store.
 
 mod bulk_load;
 
@@ -32,24 +32,24 @@ use crate::tree::view::TreeView;
 /// The longest name of a tree, in bytes.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// A checkpoint that is asked for leaves no more of the log than this, in bytes.
+/// Bytes of the log that may stay after a requested checkpoint. With more, a second checkpoint follows.
 const LOG_KEPT_BYTES_MAX: u64 = 1 << 20;
-/// So much that was freed may wait for further checkpoints after one that was asked for.
+/// Freed bytes that may stay pending after a requested checkpoint. With more, a second checkpoint follows.
 const PENDING_KEPT_BYTES_MAX: u64 = 1 << 20;
 
 /// An open store. See the crate's head.
 pub struct Betree {
     pub(crate) store: Arc<Store>,
-    /// Background work; gone once the store is closed.
+    /// Background tasks; empty once the store is closed.
     tasks: Mutex<Vec<Task>>,
 }
 
 impl Betree {
-    /// Opens the store in a folder, or makes one where there is none.
+    /// Opens the store in a folder, or creates one if there is none.
     ///
     /// # Errors
-    /// The folder is in use, cannot be written, or holds another version's or a damaged store; options that
-    /// cannot be.
+    /// The folder is in use, cannot be written, or holds a damaged store or one of another version; the
+    /// options contradict each other.
     pub fn open(
         environment: &Environment,
         folder: &Path,
@@ -67,9 +67,9 @@ impl Betree {
         Ok(crate::space::BlockStore::exists(environment, folder)?)
     }
 
-    /// Begins a [backup](Engine::backup) that the caller carries on step by step: for tests that want
-    /// something to happen meanwhile, and for callers with a pace of their own. The moment of the backup lies
-    /// within this call.
+    /// Begins a [backup](Engine::backup) that the caller continues step by step. It is for tests that act
+    /// between steps, and for callers that set the pace themselves. The moment of the backup lies within this
+    /// call.
     ///
     /// # Errors
     /// As for [`Engine::backup`].
@@ -140,7 +140,7 @@ impl Betree {
     fn shut_down(&self) -> Result<(), BetreeError> {
         let store = &self.store;
         {
-            // Commits that are under way end first, later ones are refused.
+            // Commits that are under way finish first; later ones are refused.
             let _gate = store.gate.close();
             if !store.gate.set_closed() {
                 return Ok(());
@@ -233,14 +233,14 @@ impl Engine for Betree {
         self.store.gate.check_open()?;
         self.store.checkpointer.flush_everything()?;
         self.store.gate.log().sync(self.store.gate.log().appended_lsn())?;
-        // Where others write, the log goes on as it is. What is wrong with it, the next commit is told.
+        // While others write, the log cannot be shortened. The next commit reports any error of the log.
         let is_shorter = matches!(self.store.gate.log().shorten(), Ok(true));
         self.store.checkpointer.checkpoint(Shutdown::Running)?;
         let space = self.store.blocks.store().statistics();
         let is_log_long = self.store.gate.log().live_bytes() > LOG_KEPT_BYTES_MAX;
         if is_shorter || is_log_long || space.pending_bytes > PENDING_KEPT_BYTES_MAX {
-            // The older superblock still wants the log since then, and what was freed; once both are new it
-            // can go.
+            // The older superblock still needs its log and the freed extents. Once both superblocks are new,
+            // these can go.
             self.store.checkpointer.checkpoint(Shutdown::Running)?;
             let _tried = self.store.gate.log().shorten();
         }
@@ -265,7 +265,7 @@ impl Engine for Betree {
         let space = self.store.blocks.store().statistics();
         let used = space.file_bytes.saturating_sub(space.free_bytes);
         let Some(tree) = tree else { return Ok(used + self.store.gate.log().live_bytes()) };
-        // Its share of what is in use, by content: exact figures would read every directory.
+        // The tree's share of the used space, by content: exact figures would read every directory.
         let bytes_of = |tree: &Tree| tree.view().version.root.as_ref().map_or(0, Child::content_bytes);
         let own = bytes_of(&*self.store.trees.live(tree)?);
         let all: u64 = self.store.trees.all().values().map(|tree| bytes_of(tree)).sum();

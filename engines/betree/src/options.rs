@@ -1,4 +1,4 @@
-//! The engine's options: typed, with a name each, unknown names refused.
+//! The engine's options: typed, each with a name. Unknown names are refused.
 
 pub(crate) mod live_options;
 pub(crate) mod tree_settings;
@@ -11,30 +11,30 @@ use crate::error::BetreeError;
 use crate::log::LogCompression;
 use crate::options::tree_settings::{TreeSettings, parse_size};
 
-/// Whether the data file is read and written past the kernel's page cache.
+/// Whether the data file bypasses the kernel's page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectIo {
-    /// Where the file system can, buffered otherwise.
+    /// If the file system supports it; buffered otherwise.
     Auto,
-    /// Always: where the file system cannot, that is an error.
+    /// Always; an error if the file system does not support it.
     On,
     /// Never.
     Off,
 }
 
-/// How a store is opened. The defaults suit a server of its own; the sizes are to be set to the machine's.
+/// The options of a store. The defaults suit a dedicated server; the sizes should follow the machine's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Memory for pages, leaf directories and write buffers together, in bytes; at least 1 MiB.
     pub cache_bytes: u64,
     /// Memory for write buffers, which is part of `cache_bytes`; 0 means a quarter of it.
     pub buffer_bytes: u64,
-    /// The log that replay may have to read after a crash, in bytes: about 1 GB is read in 15 s.
+    /// Bytes of the log that replay may have to read after a crash; about 1 GB takes 15 s.
     pub log_budget_bytes: u64,
-    /// The time between two checkpoints, unless the log grows by an eighth of its budget before.
+    /// The time between two checkpoints. One comes sooner if the log grows by an eighth of its budget.
     pub checkpoint_period: Duration,
-    /// Bytes by which the data file grows at least, at least 64 KiB. It is also what stays free when the file
-    /// is cut.
+    /// The smallest growth of the data file, in bytes; at least 64 KiB. As much stays free when the file is
+    /// cut.
     pub growth_bytes: u64,
     /// Whether commits are compressed in the log.
     pub log_compression: LogCompression,
@@ -42,22 +42,21 @@ pub struct Options {
     pub direct_io: DirectIo,
     /// Threads that flush buffers into runs and leaves; 0 means half the processors, at least two.
     pub merge_threads: usize,
-    /// Threads that read and decode what long scans will want next, beside them; 0 means as many as
-    /// processors, but four at most.
+    /// Threads that prefetch and decode pages for long scans; 0 means the number of processors, at most four.
     pub scan_threads: usize,
-    /// Bytes that one root partition buffers before it is merged; 0 means an eighth of what all may buffer,
-    /// but 1 MiB at least, and 2 MiB at most, for trees without runs 16 MiB. A tree that is written much has
-    /// many: what they hold together decides how often runs and leaves are written anew, and the size of one
-    /// how long a flush takes.
+    /// Bytes that one root partition buffers before it is flushed. 0 means 1/32 of `cache_bytes`, at least
+    /// 1 MiB, and at most 2 MiB (16 MiB for trees without runs). A tree with many writes has many partitions.
+    /// Their total size decides how often runs and leaves are rewritten; the size of one decides how long a
+    /// flush takes.
     pub partition_bytes: usize,
-    /// Memory for the writes of all transactions before they are committed, in bytes, part of `cache_bytes`;
-    /// 0 means an eighth of it, but 1 MiB at least and 256 MiB at most. What is more goes to the device.
+    /// Memory for the writes of all transactions before they are committed, in bytes; part of `cache_bytes`.
+    /// 0 means an eighth of it, at least 1 MiB and at most 256 MiB. Further writes spill to the device.
     pub transaction_memory_bytes: u64,
-    /// Bytes of keys and values that one transaction may write; 0 means sixteen times `log_budget_bytes`, but
-    /// 1 GiB at least. The log holds all of it until it is checkpointed.
+    /// Bytes of keys and values that one transaction may write; 0 means sixteen times `log_budget_bytes`, at
+    /// least 1 GiB. The log holds all of it until a checkpoint.
     pub transaction_bytes: u64,
-    /// A range of so many entries at least, by estimate, is deleted by one message; one of fewer key by key,
-    /// which costs less than to rewrite its edges.
+    /// A range with at least this many entries, by estimate, is deleted by one message. A smaller range is
+    /// deleted key by key, which costs less than rewriting the pages at its ends.
     pub range_delete_entries: u64,
     pub(crate) tree: TreeSettings,
 }
@@ -170,7 +169,7 @@ impl Options {
 
     /// Bytes from which on a root partition is full.
     pub(crate) fn partition_bytes(&self, tree: &TreeSettings) -> usize {
-        // A buffer that goes straight into leaves should bring each of them as much as it can.
+        // A buffer that is flushed straight into leaves should have many messages for each of them.
         let most = if tree.buffer_percent == 0 { 16 << 20 } else { 2 << 20 };
         match self.partition_bytes {
             0 => ((self.cache_bytes / 32) as usize).clamp(1 << 20, most),
@@ -194,7 +193,7 @@ impl Options {
         }
     }
 
-    /// Bytes of a part of a large commit: as much as is put into the buffers at once.
+    /// Bytes of a part of a large commit, which is applied to the buffers at once.
     pub(crate) fn part_bytes(&self) -> usize {
         const PART_BYTES: usize = 256 << 10;
         (self.transaction_memory() / 4).min(PART_BYTES)
@@ -208,7 +207,7 @@ impl Options {
         }
     }
 
-    /// Threads beside long scans.
+    /// Threads that prefetch for long scans.
     pub(crate) fn scan_threads(&self) -> usize {
         match self.scan_threads {
             0 => processors().min(SCAN_THREADS_MAX),
@@ -217,16 +216,16 @@ impl Options {
     }
 }
 
-/// Threads beside long scans where nothing else is asked for.
+/// The default limit of threads that prefetch for long scans.
 const SCAN_THREADS_MAX: usize = 4;
 
-/// Flush threads where nothing else is asked for, however few the processors: one waits for the device
-/// a third of its time, and commits for it. With two instead of one a store of ten times its cache took 1.4
-/// times as many documents a second, on two processors.
+/// The default minimum of flush threads, on any number of processors. A single one waits for the device a
+/// third of its time, and commits wait for it. With two instead of one, on two processors, a store of ten
+/// times its cache took 1.4 times as many documents a second.
 const MERGE_THREADS_MIN: usize = 2;
 
-/// Processors that this process may use. The system is asked once: it reads files for the answer, and commits
-/// ask.
+/// The processors that this process may use. The system is asked only once, since it reads files to answer,
+/// and every commit calls this.
 fn processors() -> usize {
     static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
     match PROCESSORS.load(Ordering::Relaxed) {

@@ -35,7 +35,7 @@ use crate::store::settings::change_access;
 use crate::tree::blocks::{Blocks, PageCache};
 use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
 use crate::tree::tree_state::Tree;
-use crate::tree::view::{Partition, TreeView, Version};
+use crate::tree::view::{Partition, TreeVersion, TreeView};
 
 /// The folder of spilled transaction writes, within the store's.
 const SPILL_FOLDER: &str = "spill";
@@ -157,7 +157,7 @@ fn load_tree(store: &Store, stored: StoredTree) -> Result<Tree, BetreeError> {
     });
     let partitions = stored.partitions.into_iter();
     let partitions = partitions.map(|stored| Arc::new(Partition::empty(stored.lower, stored.persisted)));
-    let view = TreeView::new(partitions.collect(), Arc::new(Version { root }));
+    let view = TreeView::new(partitions.collect(), Arc::new(TreeVersion { root }));
     let view = view.into_ranges(Arc::new(stored.ranges));
     let tree = Tree::new(stored.id, stored.name, stored.options, settings, view);
     if stored.state == StoredState::Dropped {

@@ -22,7 +22,7 @@ pub(crate) fn quiet_options() -> Options {
     Options { growth_bytes: 64 << 10, cache_bytes: 1 << 20, merge_threads: 1, ..Options::default() }
 }
 
-/// One whose partitions are full after a few writes.
+/// Options of a store whose partitions are full after a few writes.
 fn busy_options() -> Options {
     let sizes =
         [("partitionSize", "1KB"), ("pageSize", "512B"), ("leafSize", "2KB"), ("compression", "none")];
@@ -110,7 +110,7 @@ fn of_two_writers_of_one_key_neither_loses_an_update() {
     });
 }
 
-/// All numbers of a tree, by a scan; a reader has them from buffers, runs and leaves.
+/// All numbers of a tree, by a scan over its buffers, runs and leaves.
 fn scanned(reader: &dyn Transaction, tree: TreeId) -> Vec<u64> {
     let mut batch = Batch::new();
     let (range, limits) = (KeyRange::all(), BatchLimits::LARGEST);
@@ -170,7 +170,7 @@ fn count(engine: &Betree, tree: TreeId, counters: &[&[u8]], filler: u8) -> Commi
 }
 
 #[test]
-fn every_blind_merge_counts_once_while_buffers_are_frozen_swept_and_flushed() {
+fn every_blind_merge_operator_counts_once_while_buffers_are_frozen_swept_and_flushed() {
     explore(400, || {
         let (_simulation, engine, tree) = open(busy_options());
         let writers: Vec<_> = (1..=3_u8)
@@ -208,7 +208,7 @@ fn every_blind_merge_counts_once_while_buffers_are_frozen_swept_and_flushed() {
 }
 
 #[test]
-fn blind_merges_beside_a_large_commit_find_their_place_before_it_or_behind_it() {
+fn blind_merge_operators_beside_a_large_commit_are_ordered_before_it_or_after_it() {
     explore(400, || {
         let mut options = busy_options();
         options.transaction_memory_bytes = 2_000;
@@ -218,7 +218,7 @@ fn blind_merges_beside_a_large_commit_find_their_place_before_it_or_behind_it() 
             thread::spawn(move || {
                 let mut transaction = engine.begin(Begin::WRITE).expect("a writer begins");
                 for key in 0..15_u8 {
-                    // Enough to go out of memory; one of them is a counter.
+                    // Enough to spill; one of the values is a counter.
                     let value = if key == 2 { 1_000_u64.to_le_bytes().to_vec() } else { value(0) };
                     transaction.put(tree, &[key], &value).expect("nobody has the key");
                     let (one, blocking) = (Merge::Add(1), BlockingMode::MayBlock);

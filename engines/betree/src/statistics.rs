@@ -1,5 +1,4 @@
-//! The statistics of an open store: every counter and gauge, traffic by cause and by tree, and who waited for
-//! what.
+//! Statistics of an open store: every counter and gauge, traffic by cause and by tree, and waits.
 
 mod engine_statistics;
 mod traffic;

@@ -1,15 +1,17 @@
-//! The offline check: every pointer, checksum, count, order and extent of a store.
+//! The check of a store: every pointer, checksum, counter, order and extent.
 //!
-//! 1. From the superblock to the catalog, from there into each tree, down to each page. A block that cannot
-//!    be read or makes no sense is *damage*; the walk goes on beside it.
-//! 2. In each node, slice and leaf: keys ascend, lie within what the parent gives the child, and as many as
-//!    the counters say. Filters have every key. Of each key the versions grow older on the way down
-//!    ([`slices`]). Large values are read, piece by piece.
-//! 3. All extents that were reached, each once, are those of the space map; the rest of the file is free.
-//! 4. The log is read from the position of the superblock to its end.
+//! # Steps
+//! 1. Walk from the superblock to the catalog, from there into each tree, down to each page. A block that
+//!    cannot be read or decoded is *damage*; the walk goes on beside it.
+//! 2. In each node, slice and leaf: check that keys ascend and lie within the child's range, and that the
+//!    counters of the parent hold. Filters must have every key. The versions of each key must grow older on the
+//!    way down ([`slices`]). Large values are read, piece by piece.
+//! 3. Compare the extents that were reached, each once, with those of the space map; the rest of the file is
+//!    free.
+//! 4. Read the log from the superblock's position to its end.
 //!
-//! Nothing is changed. [`verify`] checks a store that is not open; [`check_open`] one that is, on a pinned
-//! generation and at a pace of its own: what the log still holds on top is not in it.
+//! The check changes no file. [`verify`] checks a store that is not open. [`check_open`] checks an open one, on
+//! a pinned generation and with a limited rate; it does not include newer commits, which only the log has.
 
 mod large_values;
 mod slices;
@@ -37,7 +39,7 @@ use crate::verify::throttle::Throttle;
 use large_values::LargeFound;
 use slices::{Above, above_child};
 
-/// What was found in a store.
+/// The result for a store.
 #[derive(Debug, Default)]
 pub struct VerifyReport {
     /// Each tree that the catalog has.
@@ -46,20 +48,20 @@ pub struct VerifyReport {
     pub damage: Vec<Damage>,
     /// Bytes of the data file.
     pub file_bytes: u64,
-    /// Bytes of it that are in use by the last durable image.
+    /// Bytes of it that the last checkpoint uses.
     pub used_bytes: u64,
-    /// Records of the log behind that image.
+    /// Records of the log after that checkpoint.
     pub log_records: u64,
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Whether the store has no damage.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
     }
 }
 
-/// What was found in a tree. What the log still holds is not counted.
+/// The result for a tree. Commits that only the log has are not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeReport {
     /// Its number.
@@ -72,7 +74,7 @@ pub struct TreeReport {
     pub inner_nodes: u64,
     /// Leaves.
     pub leaves: u64,
-    /// Slices of runs, which wait in inner nodes.
+    /// Slices of runs, which are pending in inner nodes.
     pub slices: u64,
     /// Entries in slices.
     pub pending_entries: u64,
@@ -88,11 +90,11 @@ pub struct TreeReport {
     pub large_values: u64,
     /// Bytes of them before compression.
     pub large_bytes: u64,
-    /// Ranges of keys with deletes that are not worked in yet.
+    /// Fragments of range deletes that are not applied yet.
     pub deleted_ranges: u64,
 }
 
-/// Something that is wrong, where, and which keys it concerns.
+/// One damage: the problem, and the keys that it concerns.
 #[derive(Debug)]
 pub struct Damage {
     /// The tree, if it is in one.
@@ -108,7 +110,7 @@ pub struct Damage {
 /// Checks the store in a folder.
 ///
 /// # Errors
-/// The store is open elsewhere, or nothing of it can be read: no superblock, no space map. All else is in the
+/// The store is open elsewhere, or its superblock or space map cannot be read. All other problems are in the
 /// report.
 pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, StorageError> {
     let space = SpaceOptions { access: Access::Buffered, ..SpaceOptions::default() };
@@ -122,8 +124,7 @@ pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, 
     report.file_bytes = blocks.store().statistics().file_bytes;
     match blocks.store().audit(&reached) {
         Ok(audit) => report.used_bytes = audit.used_units * crate::base::UNIT_BYTES,
-        // Where a directory could not be read, its pages are missing from the walk: that is not a second
-        // damage.
+        // The pages of an unreadable directory are missing from the walk: that is no second damage.
         Err(_) if !report.damage.is_empty() => {}
         Err(error) => report.damage.push(outside_trees(error.to_string())),
     }
@@ -153,21 +154,21 @@ impl Range<'_> {
     }
 }
 
-/// Damage that is told of one store: more helps nobody, and a store may be damaged at every entry.
+/// The most damage in a report: a store may be damaged at every entry.
 const DAMAGE_MAX: usize = 10_000;
 
 struct Walk<'b> {
     store: &'b BlockStore,
     report: VerifyReport,
     reached: Vec<Extent>,
-    /// The trees that are wanted; all if there are none here.
+    /// The trees to check; empty for all.
     only: &'b [TreeId],
     throttle: Throttle,
     /// Bytes of the blocks that were read.
     bytes: u64,
 }
 
-/// Checks an open store as of its newest durable generation, which is kept meanwhile.
+/// Checks an open store as of its newest durable generation, which is pinned meanwhile.
 pub(crate) fn check_open(store: &Store, request: &CheckRequest<'_>) -> Result<CheckReport, BetreeError> {
     store.gate.check_open()?;
     let pin = PinnedGeneration::newest(store.blocks.store());
@@ -224,7 +225,7 @@ impl Walk<'_> {
         });
     }
 
-    /// A block, decoded.
+    /// Reads and decodes a block.
     fn read<T>(
         &mut self,
         pointer: &Pointer,
@@ -263,7 +264,7 @@ impl Walk<'_> {
         self.report.trees.push(report);
     }
 
-    /// A subtree; `said` are the counters in its parent.
+    /// Checks a subtree; `said` are the counters in its parent.
     fn child(
         &mut self,
         tree: TreeId,
@@ -364,7 +365,7 @@ impl Walk<'_> {
         Totals { content_bytes: directory.content_bytes(), ..found }
     }
 
-    /// A page; the bytes of its keys and values, and its reach.
+    /// Checks a page of a leaf. Returns the bytes of its keys and values, and its reach.
     fn page(
         &mut self,
         tree: TreeId,

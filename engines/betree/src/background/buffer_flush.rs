@@ -245,12 +245,12 @@ mod tests {
 
     use crate::background::buffer_flush::*;
     use crate::range_deletes::DeletedRanges;
-    use crate::tree::buffer::{DeleteOrMerge, OwnedChange, Version};
+    use crate::tree::buffer::{BufferedVersion, DeleteOrMerge, OwnedChange};
 
     fn buffer(keys: impl Iterator<Item = u8>) -> Buffer {
         let mut buffer = Buffer::default();
         for key in keys {
-            let version = Version {
+            let version = BufferedVersion {
                 timestamp: CommitTimestamp::new(1),
                 change: OwnedChange::Other(DeleteOrMerge::Delete),
             };

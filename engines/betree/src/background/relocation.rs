@@ -29,7 +29,7 @@ use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, InnerNode, LeafChild, NodeSlot};
 use crate::tree::slice::{Slice, blocks_of_slice};
 use crate::tree::tree_state::Tree;
-use crate::tree::view::Version;
+use crate::tree::view::TreeVersion;
 
 /// Leaves and slices of a tree that are remembered as damaged; more are tried again.
 const UNMOVABLE_MAX: usize = 1024;
@@ -270,7 +270,7 @@ impl Mover<'_> {
         let (tree, blocks) = (self.tree, self.blocks);
         let mut installed = tree.installed.lock();
         let before = tree.view_owned();
-        let version = Arc::new(Version { root: Some(root) });
+        let version = Arc::new(TreeVersion { root: Some(root) });
         let view = before.with_version(before.partitions.clone(), version);
         installed.change.attach(self.written);
         let mut owners = self.replaced;

@@ -1,12 +1,12 @@
-//! Loading an empty tree from entries in order ([`Engine::load`](pando_storage::Engine::load)).
+//! Bulk load: fills an empty tree with sorted entries ([`Engine::load`](pando_storage::Engine::load)).
 //!
 //! 1. Leaves are written as they fill, without log and buffers ([`TreeLoad`]). Memory: one leaf, and a
-//!    hundred bytes for each.
-//! 2. The root over them is installed, if the tree still has nothing.
-//! 3. Two checkpoints make it durable: what is logged after the load may refer to it, and a superblock that
-//!    is lost is replaced by the one before, so both must have it.
+//!    hundred bytes for each leaf.
+//! 2. The root over them is installed, if the tree is still empty.
+//! 3. Two checkpoints make the load durable. Later log records may refer to the tree, and a lost superblock is
+//!    replaced by the one before: so both superblocks must have the load.
 //!
-//! A crash before that leaves the tree as it was created, empty; its room is free, since no space map has it.
+//! A crash before that leaves the tree empty, as it was created. The space is free, since no space map has it.
 
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{LoadDurability, SortedEntries, StorageError, TreeId};
@@ -18,10 +18,10 @@ use crate::store::Store;
 use crate::tree::load::TreeLoad;
 use crate::tree::tree_state::Tree;
 
-/// How many entries pass between two looks whether the engine and the tree are still there.
+/// Entries between two checks that the engine is open and the tree is not dropped.
 const LOOK_ENTRIES: u64 = 1024;
 
-/// See the module's head; the number of entries.
+/// Runs a load. Returns the number of entries.
 pub(crate) fn load(
     store: &Store,
     id: TreeId,
@@ -57,12 +57,13 @@ pub(crate) fn load(
 fn install_load(store: &Store, tree: &Tree, load: TreeLoad<'_>) -> Result<(), BetreeError> {
     let entries = load.entries();
     // From here to the installation no flush gives the tree a root.
-    let merging = tree.lock_flush();
+    let flush_guard = tree.lock_flush();
     store.gate.check_open()?;
     store.trees.live(tree.id)?;
     check_empty(tree)?;
     let flushed = load.into_flushed()?;
-    // Nothing lies under them, and entries without times would.
+    // The tree is empty, so the range deletes delete no entry. The loaded entries have no timestamps and would
+    // be taken for older ones.
     tree.change_ranges(DeletedRanges::cleared);
     store.counters.loaded_entries.add(entries);
     store.counters.loaded_leaves.add(flushed.figures.leaves.leaves);
@@ -70,11 +71,11 @@ fn install_load(store: &Store, tree: &Tree, load: TreeLoad<'_>) -> Result<(), Be
     store.counters.large_values.add(flushed.figures.large_values);
     store.counters.large_bytes.add(flushed.figures.large_bytes);
     tree.install(&store.blocks, None, flushed);
-    drop(merging);
+    drop(flush_guard);
     Ok(())
 }
 
-/// Refuses a tree that has anything.
+/// Refuses a tree that has entries.
 fn check_empty(tree: &Tree) -> Result<(), BetreeError> {
     let view = tree.view();
     if view.version.root.is_some() || view.partitions.iter().any(|one| one.first_unflushed().is_some()) {

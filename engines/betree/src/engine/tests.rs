@@ -13,7 +13,7 @@ use crate::tree::flush::Overdue;
 use crate::tree::flush_debt::{Moved, Payment};
 
 #[test]
-fn a_digest_that_fails_stops_no_commits_and_one_that_succeeds_mends_no_flush() {
+fn a_failing_partial_flush_stops_no_commits_and_a_succeeding_one_mends_no_flush() {
     let entries = [("pageSize", "512B"), ("leafSize", "8KB"), ("fanout", "8"), ("bufferPercent", "20")];
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");

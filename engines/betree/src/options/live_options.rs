@@ -1,9 +1,8 @@
-//! The options of an open store as they are now.
+//! Live options: the options of an open store, which may change while it is open.
 //!
-//! Everything reads the options in passing, on paths that take no lock, and they change a few times in the
-//! life of a process. So each version of them stays in memory until the store is closed, and a change is one
-//! store to an index. Going back to what was set before takes no new place; a thousand different versions are
-//! more than anybody needs.
+//! The options are read on paths that take no lock, and change a few times in the life of a process. So every
+//! version of them stays in memory until the store is closed, and a change is one store to an index. Options
+//! that equal an earlier version reuse its slot. A thousand different versions are more than anybody needs.
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_environment::sync::{Mutex, MutexGuard, OnceLock};
@@ -12,7 +11,7 @@ use std::ops::Deref;
 use crate::error::BetreeError;
 use crate::options::Options;
 
-/// Versions of the options that there is room for.
+/// The most versions of the options.
 const VERSIONS_MAX: usize = 1_024;
 
 /// The options as they are now. See the module's head.
@@ -30,7 +29,7 @@ impl LiveOptions {
         LiveOptions { versions, current: AtomicUsize::new(0), changing: Mutex::new(()) }
     }
 
-    /// Keeps other changes away until the guard is dropped.
+    /// Blocks other changes until the guard is dropped.
     pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()
     }
@@ -61,7 +60,7 @@ mod tests {
     use crate::options::live_options::*;
 
     #[test]
-    fn going_back_to_earlier_options_takes_no_new_place() {
+    fn going_back_to_earlier_options_takes_no_new_slot() {
         let live = LiveOptions::new(Options::default());
         for round in 0..5_000_u64 {
             let cache_bytes = (round % 7 + 1) << 20;

@@ -1,5 +1,5 @@
-//! How a tree is laid out. Settings apply to what is written from now on; what stands on disk says for itself
-//! how it is read.
+//! Tree settings: the layout of a tree. They apply to blocks that are written from now on; a stored block tells
+//! by itself how it is read.
 
 use crate::error::BetreeError;
 use crate::format::content::Content;
@@ -14,21 +14,21 @@ pub(crate) struct TreeSettings {
     pub(crate) leaf_bytes: usize,
     /// Children of an inner node at most.
     pub(crate) fanout: usize,
-    /// Of leaves.
+    /// The compression of leaves.
     pub(crate) compression: Compression,
-    /// Of runs, which are read and written more often than leaves, and take less room.
+    /// The compression of runs, which are read and written more often than leaves, and take less space.
     pub(crate) run_compression: Compression,
-    /// What waits for a leaf in the runs above it on average, in hundredths of the leaf's size. 0: nothing
-    /// waits, and leaves are rewritten for whatever the buffers in memory bring, as in a B-tree.
+    /// The bytes pending for a leaf in the runs above it, on average, in hundredths of the leaf's size. With
+    /// 0 there are no runs: buffers are flushed into leaves directly, as in a B-tree.
     pub(crate) buffer_percent: usize,
-    /// Bytes that a run has, about: what waits for an inner node until it goes down.
+    /// The approximate bytes of a run: those pending for an inner node when they are flushed.
     pub(crate) run_bytes: usize,
     /// Bits that the filter of a slice has for each key; 0: no filters.
     pub(crate) filter_bits: usize,
-    /// Bits that the filter of a leaf has for each key; 0: no filters, as is usual. Worth its memory where
-    /// many lookups are of keys that are not there.
+    /// Bits that the filter of a leaf has for each key; 0, the default: no filters. A filter is worth its
+    /// memory if many lookups are of missing keys.
     pub(crate) leaf_filter_bits: usize,
-    /// A value of more bytes is a large one, and stands in blocks of its own.
+    /// A longer value is a large one, and stands in blocks of its own.
     pub(crate) large_value_bytes: usize,
 }
 
@@ -106,12 +106,12 @@ impl TreeSettings {
         Ok(self)
     }
 
-    /// Whether this is a value that is to stand in blocks of its own, and does not yet.
+    /// Whether this is a large value that is not in blocks of its own yet.
     pub(crate) fn is_large<B: AsRef<[u8]>>(&self, content: &Content<B>) -> bool {
         matches!(content, Content::Value(value) if value.as_ref().len() > self.large_value_bytes)
     }
 
-    /// Bytes that are to wait for a leaf on average.
+    /// The share of a leaf: its pending bytes on average.
     pub(crate) fn leaf_share(&self) -> usize {
         (self.leaf_bytes * self.buffer_percent / 100).max(1)
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_compressed_as_leaves_are_unless_it_is_said_otherwise() {
+    fn runs_are_compressed_as_leaves_are_by_default() {
         assert_eq!(parse(&[("compression", "none")]).unwrap().run_compression, Compression::None);
         assert_eq!(
             parse(&[("runCompression", "lz4")]).unwrap().compression,

@@ -1,4 +1,4 @@
-//! What the engine says about itself while it runs.
+//! Engine statistics: every counter and gauge of an open store.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use crate::memory::page_memory;
 use crate::store::Store;
 use crate::tree::tree_state::Tree;
 
-/// Every counter and gauge. Times are in nanoseconds, sizes in bytes, both since the store was opened.
+/// Returns every counter and gauge. Times are in nanoseconds, sizes in bytes. Counters begin at the opening
+/// of the store.
 pub(crate) fn statistics(store: &Store) -> Statistics {
     let mut figures = Statistics::new();
     let counters = &store.counters;
@@ -131,8 +132,8 @@ fn add_memory(store: &Store, figures: &mut Statistics) {
     figures.set("debt.permille", store.back_pressure.debt().permille());
     let over = store.buffers.bytes().saturating_sub(store.buffers.flush_from());
     figures.set("debt.buffer_bytes", over as u64);
-    let late: usize = store.trees.all().values().map(|tree| tree.flush_debt.lock().bytes()).sum();
-    figures.set("debt.node_bytes", late as u64);
+    let overdue: usize = store.trees.all().values().map(|tree| tree.flush_debt.lock().bytes()).sum();
+    figures.set("debt.node_bytes", overdue as u64);
 }
 
 fn add_devices(store: &Store, figures: &mut Statistics) {

@@ -1,4 +1,4 @@
-//! What the engine says of its traffic: by cause, by tree, and in relation to what was committed.
+//! Traffic statistics: device traffic by cause and by tree, and in relation to the committed bytes.
 
 use pando_storage::{Statistics, TreeId, Wait};
 
@@ -47,7 +47,7 @@ fn set_flow(figures: &mut Statistics, cause: Cause, flow: Flow) {
     }
 }
 
-/// Traffic of the whole store, what is written for each byte committed, and what snapshots keep.
+/// Adds the traffic of the whole store, the write amplification, and the space that snapshots hold.
 pub(crate) fn add_traffic(store: &Store, figures: &mut Statistics) {
     let blocks = store.blocks.store();
     for cause in Cause::ALL {
@@ -70,7 +70,7 @@ pub(crate) fn add_traffic(store: &Store, figures: &mut Statistics) {
     figures.set("history.oldest_snapshot_millis", u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX));
 }
 
-/// What is known of one tree.
+/// Returns the statistics of one tree.
 pub(crate) fn tree_statistics(store: &Store, id: TreeId) -> Result<Statistics, BetreeError> {
     store.gate.check_open()?;
     let tree = store.trees.live(id)?;
@@ -95,7 +95,7 @@ pub(crate) fn tree_statistics(store: &Store, id: TreeId) -> Result<Statistics, B
     Ok(figures)
 }
 
-/// Who waited for what, the longest first.
+/// Returns all waits, the longest first.
 pub(crate) fn all_waits(store: &Store) -> Vec<Wait> {
     let room = Wait {
         name: "commit.room",

@@ -37,7 +37,7 @@ mod key;
 
 #[cfg(test)]
 pub(crate) use self::chain::DeleteOrMerge;
-pub(crate) use self::chain::{Chain, OwnedChange, Version};
+pub(crate) use self::chain::{BufferedVersion, Chain, OwnedChange};
 
 /// Bytes of a key without its values: its entry, its slot in a B-tree filled at random, its part of the table.
 pub(crate) const SLOT_BYTES: usize = 156;
@@ -97,7 +97,7 @@ impl Buffer {
     pub(crate) fn push(
         &mut self,
         key: &[u8],
-        version: Version,
+        version: BufferedVersion,
         bounds: PruneBounds<'_>,
     ) -> Option<ChainNumber> {
         let Some(number) = self.chains.find(key) else {
@@ -245,7 +245,7 @@ impl SharedBuffer {
         // notes behind it in the queue would wait for it.
         let is_small = timestamp.get() == lsn.get();
         for (key, change) in writes {
-            let chain = buffer.push(key, Version { timestamp, change }, bounds);
+            let chain = buffer.push(key, BufferedVersion { timestamp, change }, bounds);
             if let Some(number) = chain.filter(|_| is_small) {
                 buffer.note_superseded(number);
             }

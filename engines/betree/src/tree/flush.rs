@@ -46,7 +46,7 @@ use super::leaf_writer::NewLeaf;
 use super::messages::{Messages, Span};
 use super::node::{Child, InnerNode, LeafChild, NodeSlot, Part};
 use super::slice::Slices;
-use super::view::Version;
+use super::view::TreeVersion;
 use crate::base::{Extent, Pointer, UNIT_BYTES};
 use crate::error::BetreeError;
 use crate::options::tree_settings::TreeSettings;
@@ -63,7 +63,7 @@ pub(crate) struct FlushInput<'f> {
     pub(crate) blocks: &'f Blocks,
     pub(crate) tree: TreeId,
     pub(crate) settings: TreeSettings,
-    pub(crate) version: &'f Version,
+    pub(crate) version: &'f TreeVersion,
     pub(crate) messages: &'f Messages,
     pub(crate) retained: &'f Retained,
 }

@@ -3,7 +3,7 @@
 use pando_storage::BlockingMode;
 
 use super::node::{Child, InnerNode, LeafChild, NodeSlot};
-use super::view::Version;
+use super::view::TreeVersion;
 use crate::base::SortedKeys;
 use crate::error::BetreeError;
 use crate::tree::blocks::Blocks;
@@ -49,7 +49,7 @@ pub(crate) struct LeafPlace<'v> {
 /// The leaf that a target names; `None` in a tree without leaves. `visit` gets each node on the way, the
 /// index of the child that the descent takes, and that child's range. An error of `visit` ends the descent.
 pub(crate) fn find_leaf<'v, E: From<BetreeError>>(
-    version: &'v Version,
+    version: &'v TreeVersion,
     blocks: &Blocks,
     target: Target<'_>,
     blocking: BlockingMode,
@@ -78,7 +78,7 @@ pub(crate) fn find_leaf<'v, E: From<BetreeError>>(
 
 /// The lower bounds of all leaves that begin within `(lower, upper)`, ascending. Loads the nodes on the way.
 pub(crate) fn leaf_bounds(
-    version: &Version,
+    version: &TreeVersion,
     blocks: &Blocks,
     lower: &[u8],
     upper: Option<&[u8]>,
@@ -119,7 +119,7 @@ fn collect_bounds(
 /// The pivots within `(lower, upper)` of one level, ascending: the level nearest to the root that has at
 /// least `least` of them, or else the level of the lowest inner nodes.
 pub(crate) fn upper_bounds(
-    version: &Version,
+    version: &TreeVersion,
     blocks: &Blocks,
     lower: &[u8],
     upper: Option<&[u8]>,

@@ -8,12 +8,12 @@ use pando_storage::BlockingMode;
 use crate::error::BetreeError;
 use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, NodeSlot};
-use crate::tree::view::Version;
+use crate::tree::view::TreeVersion;
 
 /// The lower bound of the first child, among the children of nodes of this height, that has pending messages,
 /// begins at `from` or after, and is not the only child of its node. Loads the nodes on the way.
 pub(crate) fn next_pending_child(
-    version: &Version,
+    version: &TreeVersion,
     blocks: &Blocks,
     height: u8,
     from: &[u8],

@@ -24,7 +24,7 @@ use crate::memory::{Releasable, ResidentBytes, ResidentTree};
 use crate::tree::node::{Child, InnerNode, NodeSlot, Part};
 use crate::tree::slice::Slice;
 use crate::tree::tree_state::Tree;
-use crate::tree::view::Version;
+use crate::tree::view::TreeVersion;
 
 /// The memory of a subtree's resident nodes and indexes.
 pub(crate) fn resident_bytes_of(child: &Child) -> ResidentBytes {
@@ -57,7 +57,7 @@ impl ResidentTree for Tree {
         let mut release = Release::new(releasable, wanted, turn);
         let root = before.version.root.as_ref().and_then(|root| release.root(root));
         if let Some(root) = root {
-            let version = Arc::new(Version { root: Some(root) });
+            let version = Arc::new(TreeVersion { root: Some(root) });
             let view = before.with_version(before.partitions.clone(), version);
             // The old version uses blocks that later flushes will free. Versions are reclaimed in order, so it
             // stands in the list even though it frees none itself.

@@ -35,7 +35,7 @@ use pando_storage::{
     Batch, BatchLimits, BlockingMode, CommitTimestamp, Direction, KeyRange, ScanEnd, SnapshotTimestamp,
 };
 
-use super::buffer::{Buffer, Chain, Version, bounds_of};
+use super::buffer::{Buffer, BufferedVersion, Chain, bounds_of};
 use super::lookup::Damaged;
 use super::path::Target;
 use super::view::{Partition, TreeView};
@@ -434,7 +434,7 @@ struct BufferEntries<'b> {
 struct NextEntry<'b> {
     key: &'b [u8],
     chain: &'b Chain,
-    version: &'b Version,
+    version: &'b BufferedVersion,
 }
 
 impl<'b> BufferEntries<'b> {

@@ -19,7 +19,7 @@ use pando_environment::sync::{LeafMutex, Mutex, MutexGuard};
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
 
 use super::flush::Flushed;
-use super::view::{Frozen, Partition, TreeView, Version};
+use super::view::{Frozen, Partition, TreeVersion, TreeView};
 use crate::base::KeySpan;
 use crate::base::{BlockAddress, Extent, Generation, Pointer, UNIT_BYTES, extents_of};
 use crate::options::tree_settings::TreeSettings;
@@ -64,7 +64,7 @@ pub(crate) struct Installed {
 
 /// Extents that are freed once no reader holds a version.
 struct Retired {
-    version: Weak<Version>,
+    version: Weak<TreeVersion>,
     extents: Vec<(Extent, Generation)>,
 }
 
@@ -95,7 +95,7 @@ impl Installed {
     }
 
     /// Takes blocks, grouped by owner, out of the view; `version` is the last that has them.
-    pub(crate) fn retire(&mut self, version: &Arc<Version>, owners: &[Vec<Pointer>]) {
+    pub(crate) fn retire(&mut self, version: &Arc<TreeVersion>, owners: &[Vec<Pointer>]) {
         let mut extents = Vec::new();
         for blocks in owners {
             let Some(birth) = blocks.iter().map(Pointer::birth).max() else { continue };
@@ -107,7 +107,7 @@ impl Installed {
     }
 
     /// Takes extents, each with its birth, out of the view; `version` is the last that has them.
-    pub(crate) fn retire_extents(&mut self, version: &Arc<Version>, extents: Vec<(Extent, Generation)>) {
+    pub(crate) fn retire_extents(&mut self, version: &Arc<TreeVersion>, extents: Vec<(Extent, Generation)>) {
         self.change.detach(extents.iter().map(|(extent, _)| *extent));
         self.retired.push_back(Retired { version: Arc::downgrade(version), extents });
     }
@@ -228,7 +228,7 @@ impl Tree {
             }),
             _ => Arc::clone(partition),
         });
-        let version = Arc::new(Version { root: flushed.root });
+        let version = Arc::new(TreeVersion { root: flushed.root });
         let view = before.with_version(partitions.collect(), version);
         installed.change.attach(flushed.written);
         let mut owners = flushed.replaced;

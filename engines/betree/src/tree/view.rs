@@ -56,9 +56,9 @@ impl Partition {
     }
 }
 
-/// The nodes and leaves of a tree as of one flush.
+/// A version of a tree: its nodes and leaves as of one flush.
 #[derive(Debug, Default)]
-pub(crate) struct Version {
+pub(crate) struct TreeVersion {
     /// `None` for a tree without leaves.
     pub(crate) root: Option<Child>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Version {
 #[derive(Debug)]
 pub(crate) struct TreeView {
     pub(crate) partitions: Vec<Arc<Partition>>,
-    pub(crate) version: Arc<Version>,
+    pub(crate) version: Arc<TreeVersion>,
     /// Range deletes over versions that buffers, nodes and leaves may still have.
     pub(crate) ranges: Arc<DeletedRanges>,
     /// The lower bounds of the partitions, side by side in memory: every read searches them.
@@ -85,7 +85,7 @@ impl TreeView {
     ///
     /// # Panics
     /// If lower bounds do not ascend from the empty key.
-    pub(crate) fn new(partitions: Vec<Arc<Partition>>, version: Arc<Version>) -> TreeView {
+    pub(crate) fn new(partitions: Vec<Arc<Partition>>, version: Arc<TreeVersion>) -> TreeView {
         let bounds = SortedKeys::new(partitions.iter().map(|partition| &*partition.lower));
         let bounds = Arc::new(bounds.expect("the lower bounds of partitions ascend from the empty key"));
         assert!(!partitions.is_empty(), "every key has a partition");
@@ -93,7 +93,11 @@ impl TreeView {
     }
 
     /// This view with another version, and partitions with the same lower bounds.
-    pub(crate) fn with_version(&self, partitions: Vec<Arc<Partition>>, version: Arc<Version>) -> TreeView {
+    pub(crate) fn with_version(
+        &self,
+        partitions: Vec<Arc<Partition>>,
+        version: Arc<TreeVersion>,
+    ) -> TreeView {
         assert!(partitions.len() == self.partitions.len(), "the partitions keep their bounds");
         TreeView { partitions, version, ranges: Arc::clone(&self.ranges), bounds: Arc::clone(&self.bounds) }
     }

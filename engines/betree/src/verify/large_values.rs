@@ -1,4 +1,4 @@
-//! The check of large values: each piece is there, and what it should be.
+//! The check of large values: every piece can be read and has its checksum.
 
 use pando_storage::TreeId;
 
@@ -6,7 +6,7 @@ use super::{Range, TreeReport, Walk};
 use crate::base::{Pointer, extents_of};
 use crate::format::content::Content;
 
-/// What the large values of a page or slice are together.
+/// The totals of the large values of a page or slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LargeFound {
     pub(super) bytes: u64,

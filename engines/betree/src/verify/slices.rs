@@ -1,5 +1,4 @@
-//! The check of what waits in an inner node: each slice by itself, and that it is newer than all that lies
-//! below it.
+//! The check of slices: each slice by itself, and that it is newer than all versions below it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,7 +13,7 @@ use crate::format::inner_node::StoredSlice;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
 
-/// Of each key that was met on the way down, the time of the oldest version: what lies below must be older.
+/// The timestamp of the oldest version of each key that was met on the way down. Versions below must be older.
 pub(super) type Above = BTreeMap<Vec<u8>, CommitTimestamp>;
 
 /// The part of `above` that concerns the keys of a child.
@@ -29,7 +28,7 @@ pub(super) fn above_child(above: &Above, range: Range<'_>) -> Above {
     above.range::<[u8], _>((lower, upper)).map(|(key, time)| (key.clone(), *time)).collect()
 }
 
-/// What was found in a slice.
+/// The totals of a slice.
 struct Found {
     entries: u64,
     content_bytes: u64,
@@ -40,7 +39,7 @@ struct Found {
 }
 
 impl Walk<'_> {
-    /// The slices of a child, newest first; what they have is added to `above`.
+    /// Checks the slices of a child, newest first. Their versions are added to `above`.
     pub(super) fn slices(
         &mut self,
         tree: TreeId,
@@ -106,10 +105,7 @@ impl Walk<'_> {
         }
     }
 
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the walk's state, what is looked at, and what is summed up"
-    )]
+    #[allow(clippy::too_many_arguments, reason = "the state of the walk, the page, and the totals")]
     fn slice_page(
         &mut self,
         tree: TreeId,

@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::options::tree_settings::TreeSettings;
 use crate::range_deletes::DeletedRanges;
 use crate::space::{CheckpointContents, Compression, Shutdown, SpaceChange, Superblock};
-use crate::tree::buffer::{Buffer, OwnedChange, PruneBounds, Version};
+use crate::tree::buffer::{Buffer, BufferedVersion, OwnedChange, PruneBounds};
 use crate::tree::leaf_merge::LeafMerge;
 use crate::tree::leaf_writer::{LeafWriter, Residency};
 use crate::tree::messages::Messages;
@@ -54,7 +54,7 @@ impl Forge {
     fn messages(&self, entries: &[(&str, u64)]) -> Messages {
         let mut buffer = Buffer::default();
         for (key, time) in entries {
-            let version = Version {
+            let version = BufferedVersion {
                 timestamp: CommitTimestamp::new(*time),
                 change: OwnedChange::Put(Bytes::from_static(b"value")),
             };
@@ -64,7 +64,7 @@ impl Forge {
         Messages::of_buffer(&buffer, &retained())
     }
 
-    /// A leaf whose entries keep their times.
+    /// A leaf whose entries keep their timestamps.
     fn leaf(&mut self, entries: &[(&str, u64)]) -> Child {
         let (messages, retained) = (self.messages(entries), retained());
         let mut merge = LeafMerge::new(&self.blocks, TREE, self.settings, &retained);
@@ -119,8 +119,8 @@ impl Forge {
         Child::Inner(Arc::new(slot))
     }
 
-    /// Makes this the root of the tree in a new image of the store, and checks that: what is wrong, one line
-    /// each.
+    /// Makes this the root of the tree in a new checkpoint of the store, and checks that. Returns the damage,
+    /// one line each.
     fn verify(self, root: &Child) -> Vec<String> {
         let Forge { simulation, blocks, superblock, written, .. } = self;
         let old = superblock.catalog().unwrap();
@@ -156,7 +156,7 @@ impl Forge {
     }
 }
 
-/// Snapshots so old that every entry keeps its time.
+/// Snapshots so old that every entry keeps its timestamp.
 fn retained() -> Retained {
     Retained::new(vec![SnapshotTimestamp::new(1)], SnapshotTimestamp::new(2))
 }
@@ -178,7 +178,7 @@ fn a_tree_of_two_levels_with_slices_in_order_is_sound() {
 }
 
 #[test]
-fn merges_that_were_not_applied_in_a_leaf_are_found_and_never_read_as_a_value() {
+fn merge_operators_in_a_leaf_are_found_and_never_read_as_a_value() {
     let mut forge = Forge::new();
     let mut writer = LeafWriter::new(&forge.blocks, TREE, forge.settings);
     let (time, add) = (CommitTimestamp::new(3), Merge::Add(1).to_bytes());
@@ -203,7 +203,7 @@ fn slices_that_stand_in_the_wrong_order_are_found() {
 }
 
 #[test]
-fn a_leaf_and_a_lower_slice_that_are_newer_than_what_is_above_are_found() {
+fn a_leaf_and_a_lower_slice_that_are_newer_than_a_slice_above_are_found() {
     let mut forge = Forge::new();
     let leaf = forge.leaf(&[("a", 8)]);
     let slice = forge.slice(&[("a", 7)]);
@@ -238,7 +238,7 @@ fn a_filter_without_a_key_is_found() {
 }
 
 #[test]
-fn a_node_that_says_something_else_of_a_slice_than_is_there_is_found() {
+fn a_node_whose_record_of_a_slice_is_wrong_is_found() {
     for change in [
         (|stored: &mut StoredSlice| stored.entries += 1) as fn(&mut StoredSlice),
         |stored| stored.content_bytes += 1,

@@ -63,14 +63,14 @@ impl OwnedChange {
     }
 }
 
-/// One version of a key.
+/// A version of a key in a buffer.
 #[derive(Clone, Debug)]
-pub(crate) struct Version {
+pub(crate) struct BufferedVersion {
     pub(crate) timestamp: CommitTimestamp,
     pub(crate) change: OwnedChange,
 }
 
-impl Version {
+impl BufferedVersion {
     pub(super) fn content_bytes(&self) -> usize {
         self.change.content().in_page().len()
     }
@@ -88,7 +88,7 @@ impl Version {
     }
 
     /// Combines this version with the one below it; false if they stay apart.
-    fn combine_with(&mut self, below: &Version) -> bool {
+    fn combine_with(&mut self, below: &BufferedVersion) -> bool {
         let OwnedChange::Other(DeleteOrMerge::Merge(merges)) = &self.change else { return true };
         match combine(merges_of(merges), &below.change.content()) {
             MergeOutcome::One(content) => self.change = OwnedChange::of_content(content),
@@ -102,7 +102,7 @@ impl Version {
 /// The versions of a key, at least one.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
-    pub(super) newest: Version,
+    pub(super) newest: BufferedVersion,
     /// Nearly always none or one.
     pub(super) older: Option<Box<Older>>,
 }
@@ -110,7 +110,7 @@ pub(crate) struct Chain {
 /// A version that is not the newest, and the versions before it.
 #[derive(Clone, Debug)]
 pub(super) struct Older {
-    version: Version,
+    version: BufferedVersion,
     pub(super) before: Option<Box<Older>>,
 }
 
@@ -134,19 +134,19 @@ impl Drop for Older {
 impl Chain {
     /// The versions that the snapshot sees, newest first. The first of them counts; if it is a merge operator,
     /// the next ones count as well.
-    pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> impl Iterator<Item = &Version> + '_ {
+    pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> impl Iterator<Item = &BufferedVersion> + '_ {
         self.versions().skip_while(move |version| !snapshot.sees(version.timestamp))
     }
 
     /// All versions, newest first.
-    pub(crate) fn versions(&self) -> impl Iterator<Item = &Version> + '_ {
+    pub(crate) fn versions(&self) -> impl Iterator<Item = &BufferedVersion> + '_ {
         let older = std::iter::successors(self.older.as_deref(), |older| older.before.as_deref());
         std::iter::once(&self.newest).chain(older.map(|older| &older.version))
     }
 
     /// Puts a version in its place. It is nearly always the newest, but two commits that wrote a key blindly
     /// may arrive in another order than in the log. Returns the bytes by which the older versions grew.
-    pub(super) fn push(&mut self, version: Version) -> usize {
+    pub(super) fn push(&mut self, version: BufferedVersion) -> usize {
         let mut place = &mut self.older;
         let version = if version.timestamp > self.newest.timestamp {
             std::mem::replace(&mut self.newest, version)
@@ -183,7 +183,7 @@ impl Chain {
                 |time: &CommitTimestamp| older.version.timestamp < *time && *time <= stays.timestamp;
             if deletes.iter().any(is_between) {
                 let change = OwnedChange::Other(DeleteOrMerge::Delete);
-                stays.combine_with(&Version { timestamp: older.version.timestamp, change });
+                stays.combine_with(&BufferedVersion { timestamp: older.version.timestamp, change });
             }
             if !stays.combine_with(&older.version) {
                 break;

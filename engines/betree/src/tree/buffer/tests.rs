@@ -18,9 +18,9 @@ fn none() -> DeletedRanges {
     DeletedRanges::default()
 }
 
-fn version(timestamp: u64, value: &'static str) -> Version {
+fn version(timestamp: u64, value: &'static str) -> BufferedVersion {
     let change = OwnedChange::Put(Bytes::from_static(value.as_bytes()));
-    Version { timestamp: CommitTimestamp::new(timestamp), change }
+    BufferedVersion { timestamp: CommitTimestamp::new(timestamp), change }
 }
 
 fn seen(buffer: &Buffer, snapshot: u64) -> Option<&[u8]> {
@@ -31,9 +31,9 @@ fn seen(buffer: &Buffer, snapshot: u64) -> Option<&[u8]> {
     }
 }
 
-fn add(timestamp: u64, number: i64) -> Version {
+fn add(timestamp: u64, number: i64) -> BufferedVersion {
     let change = OwnedChange::Other(DeleteOrMerge::Merge(Merge::Add(number).to_bytes().into()));
-    Version { timestamp: CommitTimestamp::new(timestamp), change }
+    BufferedVersion { timestamp: CommitTimestamp::new(timestamp), change }
 }
 
 fn counter(number: i64) -> OwnedChange {
@@ -80,10 +80,10 @@ fn merge_operators_combine_with_versions_below_at_or_before_the_oldest_snapshot_
     assert_eq!(push(add(8, 80), 4), combined);
     // A version that arrives out of order finds its place between the others.
     let out_of_order = vec![(8, add(8, 80).change), (7, counter(1)), (6, add(6, 70).change)];
-    assert_eq!(push(Version { change: counter(1), ..add(7, 0) }, 6), out_of_order);
+    assert_eq!(push(BufferedVersion { change: counter(1), ..add(7, 0) }, 6), out_of_order);
     let combined = vec![(9, add(9, 1).change), (8, counter(81))];
     assert_eq!(push(add(9, 1), 8), combined);
-    push(Version { change: OwnedChange::Other(DeleteOrMerge::Delete), ..add(11, 0) }, 8);
+    push(BufferedVersion { change: OwnedChange::Other(DeleteOrMerge::Delete), ..add(11, 0) }, 8);
     push(add(12, 5), 9);
     assert_eq!(push(add(13, 6), 12), [(13, add(13, 6).change), (12, counter(5))]);
 }
@@ -92,7 +92,7 @@ fn merge_operators_combine_with_versions_below_at_or_before_the_oldest_snapshot_
 fn merge_operators_do_not_combine_with_versions_below_a_range_delete() {
     let at = |time| CommitTimestamp::new(time);
     let deleted = none().with_all([KeySpan::all()].iter(), at(5), Lsn::new(5));
-    let pushed = |ranges: &DeletedRanges, oldest: u64, versions: &[Version]| {
+    let pushed = |ranges: &DeletedRanges, oldest: u64, versions: &[BufferedVersion]| {
         let mut buffer = Buffer::default();
         let (last, before) = versions.split_last().expect("there is one");
         before.iter().for_each(|version| _ = buffer.push(b"key", version.clone(), bounds_at(0, ranges)));

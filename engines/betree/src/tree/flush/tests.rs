@@ -8,7 +8,7 @@ use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation};
 use pando_storage::{CommitTimestamp, Lsn, Merge, SnapshotTimestamp};
 
-use super::super::buffer::{Buffer, DeleteOrMerge, OwnedChange, PruneBounds, Version as BufferVersion};
+use super::super::buffer::{Buffer, BufferedVersion, DeleteOrMerge, OwnedChange, PruneBounds};
 use super::super::large_values::write_large_values;
 use super::super::lookup;
 use super::super::view::{Partition, TreeView};
@@ -30,7 +30,7 @@ struct World {
     simulation: Simulation,
     blocks: Blocks,
     settings: TreeSettings,
-    version: Arc<Version>,
+    version: Arc<TreeVersion>,
     flush_debt: FlushDebt,
     /// Every key that was ever written, with its newest value.
     model: BTreeMap<Vec<u8>, Option<Bytes>>,
@@ -72,7 +72,7 @@ impl World {
         for (key, change) in writes {
             self.time += 1;
             let version =
-                BufferVersion { timestamp: CommitTimestamp::new(self.time), change: change.clone() };
+                BufferedVersion { timestamp: CommitTimestamp::new(self.time), change: change.clone() };
             let bounds = PruneBounds { oldest: SnapshotTimestamp::ZERO, ranges: &DeletedRanges::default() };
             buffer.push(key, version, bounds);
         }
@@ -110,7 +110,7 @@ impl World {
             extents_of(blocks).into_iter().for_each(|extent| self.blocks.store().abandon(extent));
         }
         self.flush_debt.note(arrived, flushed.figures.moved, flushed.overdue);
-        self.version = Arc::new(Version { root: flushed.root });
+        self.version = Arc::new(TreeVersion { root: flushed.root });
         flushed.figures
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_environment::Environment;
 use pando_storage::SnapshotTimestamp;
 
-use super::super::buffer::{OwnedChange, PruneBounds, Version};
+use super::super::buffer::{BufferedVersion, OwnedChange, PruneBounds};
 use super::*;
 use crate::range_deletes::DeletedRanges;
 use crate::space::{BlockStore, SpaceOptions};
@@ -20,7 +20,7 @@ fn messages(entries: &[(&[u8], u64)]) -> Messages {
     let mut buffer = Buffer::default();
     for (key, timestamp) in entries {
         let change = OwnedChange::Put(Bytes::from_static(b"v"));
-        let version = Version { timestamp: CommitTimestamp::new(*timestamp), change };
+        let version = BufferedVersion { timestamp: CommitTimestamp::new(*timestamp), change };
         let bounds = PruneBounds { oldest: SnapshotTimestamp::ZERO, ranges: &DeletedRanges::default() };
         buffer.push(key, version, bounds);
     }

@@ -17,7 +17,7 @@ use crate::format::directory::{Directory, PageEntry};
 use crate::tree::blocks::Blocks;
 use crate::tree::path::{LeafPlace, Target, find_leaf};
 use crate::tree::scan::scan_path::{page_at, pages_within};
-use crate::tree::view::Version;
+use crate::tree::view::TreeVersion;
 
 /// The distance with which a stream begins, in bytes before compression; half of the full distance if that is
 /// less.
@@ -30,7 +30,7 @@ const CHUNKS_MAX: usize = 16;
 
 /// Requests chunks for a scan that stands at a leaf.
 pub(crate) struct Prefetcher<'s> {
-    pub(crate) version: &'s Version,
+    pub(crate) version: &'s TreeVersion,
     pub(crate) blocks: &'s Blocks,
     pub(crate) rest: &'s KeyRange,
     pub(crate) direction: Direction,

@@ -30,7 +30,7 @@ use crate::tree::scan::batch_fill::Filling;
 use crate::tree::scan::page_cursor::PageCursor;
 use crate::tree::scan::prefetch::Prefetcher;
 use crate::tree::scan::{Piece, ScanRequest, nearer, target_of};
-use crate::tree::view::Version;
+use crate::tree::view::TreeVersion;
 
 /// Bytes before compression that a long scan without prefetch reads of a leaf at a time.
 const LEAF_WINDOW_BYTES: usize = 1 << 20;
@@ -76,7 +76,7 @@ enum Prefetch {
 impl<'v> ScanPath<'v> {
     /// The path to the first leaf of what remains; `None` in a tree without leaves.
     pub(crate) fn find(
-        version: &'v Version,
+        version: &'v TreeVersion,
         blocks: &Blocks,
         Piece { request, rest, .. }: Piece<'_>,
         before: Option<ScanPath<'v>>,
@@ -117,7 +117,7 @@ impl<'v> ScanPath<'v> {
     /// than the floor.
     pub(crate) fn fetch(
         &mut self,
-        version: &Version,
+        version: &TreeVersion,
         blocks: &Blocks,
         piece: Piece<'_>,
         batch: &Filling<'_>,
