@@ -1,25 +1,27 @@
-//! Hot backup: a copy of the store as it was after one commit, made while others go on.
+//! Hot backup: a copy of the store as of one commit, made while commits go on.
 //!
-//! # The life of a backup
-//! 1. A checkpoint, so that little of the log has to be copied. Then its generation is *pinned*: nothing that
-//!    it reaches is used again ([`PinnedGeneration`]). The log is held from where that generation's replay
+//! # Steps
+//! 1. Make a checkpoint, so that little of the log has to be copied. *Pin* its generation: no extent that it
+//!    uses is reused ([`PinnedGeneration`]). Hold the log from the position at which that generation's replay
 //!    begins.
-//! 2. Behind the gate, for an instant: the last LSN. This is the *moment* of the backup; the log is synced up
-//!    to it, copied exactly up to it ([`Log::copy`](crate::log::Log::copy)), and let go.
-//! 3. The extents that the generation uses are copied, in *pieces* of at most 1 MiB, one a
-//!    [step](BackupJob::step). Of an incremental backup only those that the one before has not ([`changed`]).
-//! 4. All is synced, then the [`manifest`] is written and renamed into place: only now it is a backup.
+//! 2. Close the commit gate for an instant and take the last LSN: this is the *moment* of the backup. Sync
+//!    the log up to it, copy the log exactly up to it ([`Log::copy`](crate::log::Log::copy)), and release the
+//!    hold.
+//! 3. Copy the extents that the generation uses, in *pieces* of at most 1 MiB, one per
+//!    [step](BackupJob::step). An incremental backup copies only extents that the one before does not have
+//!    ([`changed`]).
+//! 4. Sync all files, then write the [`manifest`] and rename it into place: only now the folder is a backup.
 //!
-//! # A backup's folder
-//! `MANIFEST` (what is there, with checksums), `extents` (the pieces, one behind the other), `wal/` (the
-//! log's segments, cut at the moment), `LOCK`. [`restore`] makes a store of a chain of them: a full one, and
-//! each incremental one after it.
+//! # The folder of a backup
+//! `MANIFEST` (the content of the folder, with checksums), `extents` (the pieces, one after the other),
+//! `wal/` (the log's segments, cut at the moment), `LOCK`. [`restore`] makes a store from a chain of backups:
+//! a full one and each incremental one after it.
 //!
 //! # Invariants
 //! - A folder without `MANIFEST` holds no backup, whatever else is in it.
 //! - A pinned generation never changes on disk, so pieces are copied without any lock; commits and
 //!   checkpoints go on.
-//! - An error ends the backup and nothing else: the store is as it was, the pin is gone, what was written is
+//! - An error ends only the backup: the store is unchanged, the pin is released, and written files are
 //!   removed.
 
 mod changed;
@@ -51,16 +53,16 @@ const EXTENTS_FILE: &str = "extents";
 /// The longest piece, in units: 1 MiB.
 const PIECE_UNITS: u64 = 256;
 
-/// How far a backup has got.
+/// The progress of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupProgress {
     /// There is more to copy.
     Copying,
-    /// It is finished, and durable.
+    /// The backup is finished and durable.
     Finished(BackupReport),
 }
 
-/// A backup under way. Dropped before it is finished, it removes what it wrote.
+/// A backup under way. If it is dropped before it is finished, it removes the files that it wrote.
 pub struct BackupJob {
     store: Arc<Store>,
     environment: Environment,
@@ -71,7 +73,7 @@ pub struct BackupJob {
     segments: Vec<CopiedSegment>,
     extents: Arc<dyn File>,
     extents_end: u64,
-    /// What is still to be copied, the next one last.
+    /// The units still to be copied, in pieces; the next piece is the last element.
     remaining: Vec<std::ops::Range<u64>>,
     copied: Vec<Piece>,
     bytes: u64,
@@ -92,7 +94,7 @@ impl BackupJob {
         let lock = files.lock(folder).map_err(failed)?;
         check_folder(environment, folder)?;
         match store.checkpointer.checkpoint(Shutdown::Running) {
-            // Then a longer part of the log is copied instead.
+            // Without a new checkpoint, a longer part of the log is copied.
             Err(error) if error.is_no_space() => {}
             outcome => outcome?,
         }
@@ -128,7 +130,8 @@ impl BackupJob {
 
     fn copy_log(&mut self) -> Result<(), BetreeError> {
         self.moment = {
-            // Else the copy would complete a commit that those before it in time are not part of.
+            // The copy must not cut a large commit: replay would complete it, but not the commits before it
+            // in time.
             let _no_large = self.store.large.exclude();
             let _gate = self.store.gate.close();
             self.store.gate.last_lsn()
@@ -199,8 +202,8 @@ impl Drop for BackupJob {
         if self.is_finished {
             return;
         }
-        // Without its manifest nobody takes it for a backup; where even removing fails, the next attempt
-        // overwrites it.
+        // Without a manifest the folder is no backup. If the removal fails, the next attempt overwrites the
+        // files.
         let files = self.environment.files();
         let _removed = files.remove(&self.folder.join(EXTENTS_FILE));
         for name in files.list(&self.folder.join(LOG_FOLDER)).unwrap_or_default() {
@@ -209,8 +212,7 @@ impl Drop for BackupJob {
     }
 }
 
-/// Pins the newest generation, and holds the log that its replay needs. Waits for a checkpoint that is under
-/// way.
+/// Pins the newest generation, and holds the log that its replay needs. Waits for a running checkpoint.
 fn pin_newest(store: &Store) -> (PinnedGeneration, crate::log::LogHold) {
     let _no_checkpoint = store.checkpointer.state.exclude();
     let pin = PinnedGeneration::newest(store.blocks.store());
@@ -218,7 +220,7 @@ fn pin_newest(store: &Store) -> (PinnedGeneration, crate::log::LogHold) {
     (pin, hold)
 }
 
-/// A folder is taken that has nothing in it but what an unfinished backup leaves.
+/// Accepts a folder that is empty or has only the files of an unfinished backup.
 fn check_folder(environment: &Environment, folder: &Path) -> Result<(), BackupError> {
     let known = ["LOCK", EXTENTS_FILE, LOG_FOLDER, manifest::UNFINISHED_FILE];
     let names = environment.files().list(folder).map_err(|error| BackupError::of(folder, error))?;

@@ -1,4 +1,4 @@
-//! Transactions: the engine's half, over which `storage` lays the private writes and the claims.
+//! Transactions: the engine's half. The crate `storage` lays the private writes and the claims over it.
 
 mod betree_snapshot;
 

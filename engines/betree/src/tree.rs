@@ -2,13 +2,15 @@
 //!
 //! # The parts
 //! - [`blocks`]: how trees read blocks. [`flush_read_ahead`]: the reads of a flush, done together.
-//! - [`buffer`]: committed writes in memory. [`node`], [`slice`]: inner nodes, and the messages that they hold
-//!   for their children. [`view`]: the buffers, nodes and range deletes that a reader takes hold of at once.
+//! - [`buffer`]: committed writes in memory. [`node`], [`slice`]: inner nodes, and the messages that they
+//!   hold for their children. [`view`]: the buffers, nodes and range deletes that a reader takes hold of at
+//!   once.
 //! - [`lookup`] and [`scan`] read a view. [`path`] descends to a leaf. [`estimate`] counts roughly.
 //! - [`flush`] takes the [`messages`] of a frozen buffer down, into runs ([`run_writer`]) and into leaves
 //!   ([`leaf_merge`], [`leaf_writer`]). [`flush_policy`] chooses the children, and [`pending_slices`] merges
 //!   their slices with the arriving messages.
-//! - [`partial_flush`] begins at an inner node instead of a buffer; [`flush_debt`] knows where one is overdue.
+//! - [`partial_flush`] begins at an inner node instead of a buffer; [`flush_debt`] knows where one is
+//!   overdue.
 //! - [`version_retention`] says which versions are still needed, [`value_merge`] applies merge operators.
 //! - [`range_delete_step`] removes the versions under a range delete from nodes and leaves.
 //! - [`tree_state`] holds all that belongs to one tree, [`registry`] all trees of a store.

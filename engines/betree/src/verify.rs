@@ -4,14 +4,14 @@
 //! 1. Walk from the superblock to the catalog, from there into each tree, down to each page. A block that
 //!    cannot be read or decoded is *damage*; the walk goes on beside it.
 //! 2. In each node, slice and leaf: check that keys ascend and lie within the child's range, and that the
-//!    counters of the parent hold. Filters must have every key. The versions of each key must grow older on the
-//!    way down ([`slices`]). Large values are read, piece by piece.
+//!    counters of the parent hold. Filters must have every key. The versions of each key must grow older on
+//!    the way down ([`slices`]). Large values are read, piece by piece.
 //! 3. Compare the extents that were reached, each once, with those of the space map; the rest of the file is
 //!    free.
 //! 4. Read the log from the superblock's position to its end.
 //!
-//! The check changes no file. [`verify`] checks a store that is not open. [`check_open`] checks an open one, on
-//! a pinned generation and with a limited rate; it does not include newer commits, which only the log has.
+//! The check changes no file. [`verify`] checks a store that is not open. [`check_open`] checks an open one,
+//! on a pinned generation and with a limited rate; it does not include newer commits, which only the log has.
 
 mod large_values;
 mod slices;
@@ -103,7 +103,7 @@ pub struct Damage {
     pub from: KeyText,
     /// The key before which it ends.
     pub to: KeyText,
-    /// What is wrong.
+    /// A description of the damage.
     pub problem: String,
 }
 
@@ -391,7 +391,7 @@ impl Walk<'_> {
             self.damage(tree, range, error);
         }
         if page.has_merges() {
-            self.damage(tree, range, "a leaf has merges, which are to be applied where they meet one");
+            self.damage(tree, range, "a leaf has merge operators, which should have been applied");
         }
         let (mut key, mut content_bytes, mut newest) = (Vec::new(), 0, CommitTimestamp::ZERO);
         let mut large = LargeFound::default();

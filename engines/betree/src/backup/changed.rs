@@ -1,10 +1,11 @@
-//! What a generation reaches that an earlier backup has not: the extents of an incremental backup.
+//! Changed extents: those that a generation uses and an earlier backup does not have. An incremental backup
+//! copies them.
 //!
 //! A block is in the earlier backup if it was born up to that backup's generation and lies in units that the
-//! generation used. (Room is allocated in the generation that a block is born in, and never while a
-//! generation that is not durable yet could still reach it. So of what lies there the earlier backup has
-//! nothing else.) Since blocks never change, all that such a block leads to is in the backup as well: the
-//! walk turns back there, and costs what has changed, not what there is.
+//! generation used. (An extent is allocated in the generation in which its block is born. It is never
+//! allocated while a generation that is not durable yet can reach it. So the earlier backup has no other
+//! block there.) Blocks never change, so all blocks below such a block are in the backup as well. The walk
+//! turns back there: its cost follows the changes, not the size of the store.
 
 use bytes::Bytes;
 
@@ -24,7 +25,7 @@ use crate::tree::owned_extents::values_of;
 pub(super) fn extents_since(pin: &PinnedGeneration, base: &Manifest) -> Result<IntervalSet, BetreeError> {
     let mut walk = Walk { pin, base, found: IntervalSet::new() };
     for extent in pin.map_extents() {
-        // Few, and not worth telling apart.
+        // The extents of the space map are few, so all of them are copied.
         walk.add(*extent);
     }
     if let Some(catalog) = pin.superblock().catalog() {
@@ -51,7 +52,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes a block into the backup, with its content, unless it is in the earlier one.
+    /// Adds a block and returns its content, unless the earlier backup has it.
     fn enter<T>(
         &mut self,
         pointer: &Pointer,

@@ -1,4 +1,4 @@
-//! What can go wrong with a backup, and with restoring one.
+//! Errors of backups and restores.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::base::FormatError;
 use crate::error::BetreeError;
 use crate::log::LogError;
 
-/// An error of a backup or a restore. The store that is backed up is not concerned by any of them.
+/// An error of a backup or a restore. None of them damages the store that is backed up.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackupError {
     /// A file of the backup could not be read or written.
@@ -21,7 +21,7 @@ pub enum BackupError {
     NoSpace {
         /// The folder that is written to.
         folder: PathBuf,
-        /// What the device said.
+        /// The error of the device.
         source: Arc<EnvironmentError>,
     },
     /// The log could not be copied.
@@ -32,7 +32,7 @@ pub enum BackupError {
     NotEmpty {
         /// The folder.
         folder: PathBuf,
-        /// Something that is in it.
+        /// The name of a file in it.
         name: String,
     },
     /// The folder holds no finished backup.
@@ -49,7 +49,7 @@ pub enum BackupError {
     Version {
         /// The manifest.
         path: PathBuf,
-        /// The version that stands there.
+        /// The version in the manifest.
         found: u32,
         /// The version of this program.
         supported: u32,
@@ -59,7 +59,7 @@ pub enum BackupError {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem of the manifest.
         problem: ManifestProblem,
     },
     /// A file of the backup is damaged.
@@ -67,9 +67,9 @@ pub enum BackupError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The position of the damage in the file.
         offset: u64,
-        /// What is wrong.
+        /// The damage.
         problem: &'static str,
     },
     /// The earlier backup is not one of this store.
@@ -78,7 +78,7 @@ pub enum BackupError {
         /// The folder of the earlier backup.
         folder: PathBuf,
     },
-    /// The earlier backup is from a later state of the store than there is.
+    /// The earlier backup is of a later state than the store has.
     #[error(
         "{} is a backup of generation {theirs}, the store is at {ours}: it was set back meanwhile; make a full one",
         folder.display()
@@ -116,28 +116,28 @@ pub enum BackupError {
     },
 }
 
-/// What is wrong with a manifest.
+/// A problem of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestProblem {
-    /// It does not begin as a manifest does.
+    /// It does not begin with the magic bytes of a manifest.
     #[error("it does not begin as one")]
     NotOurs,
-    /// It is longer than any.
+    /// It is longer than any manifest can be.
     #[error("it has {bytes} bytes")]
     Length {
         /// Its length.
         bytes: u64,
     },
-    /// The bytes do not add up.
+    /// The checksum does not match the bytes.
     #[error("its checksum does not hold")]
     Checksum,
-    /// The superblock in it is none of this version.
+    /// The superblock in it cannot be read by this version.
     #[error("its superblock cannot be read")]
     Superblock,
-    /// A field says what cannot be.
+    /// A field has an impossible value.
     #[error("{0}")]
     Content(FormatError),
-    /// Pieces and used extents do not go together.
+    /// Pieces and used extents contradict each other.
     #[error("its pieces and the extents in use do not fit")]
     Pieces,
 }
@@ -158,7 +158,7 @@ impl BackupError {
         }
     }
 
-    /// What the caller must do.
+    /// The kind of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             BackupError::Environment(error) if matches!(**error, EnvironmentError::Locked { .. }) => {

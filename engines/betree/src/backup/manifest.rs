@@ -1,5 +1,5 @@
-//! The manifest of a backup: what is in its folder, of which state of which store, and after which other
-//! backup.
+//! Manifest of a backup: the content of its folder, the state of the store that it has, and the backup that
+//! it adds to.
 //!
 //! Little-endian; *varint* as in `docs/data-file.md`:
 //!
@@ -36,12 +36,12 @@ use crate::space::{
 
 /// The file's name.
 const FILE: &str = "MANIFEST";
-/// Its name until it is whole.
+/// Its name until it is complete.
 pub(super) const UNFINISHED_FILE: &str = "MANIFEST.new";
 const MAGIC: [u8; 8] = *b"PANDOBAK";
 const VERSION: u32 = 1;
 const CHECKSUM_BYTES: usize = 16;
-/// No manifest is longer: that of a store of many terabytes in the worst of orders.
+/// The longest manifest: enough for a fragmented store of many terabytes.
 const BYTES_MAX: u64 = 1 << 30;
 const BLOCK: &str = "backup manifest";
 
@@ -59,7 +59,7 @@ impl BackupId {
     }
 }
 
-/// Units that were copied together.
+/// A piece: units that were copied together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) units: Range<u64>,
@@ -87,7 +87,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// Refuses to add to a backup of another store, or of a state that the store never had or has no more.
+    /// Refuses to add to a backup of another store, or of a later generation than the store has.
     pub(super) fn check_before(&self, now: &Superblock, folder: &Path) -> Result<(), BackupError> {
         if self.superblock.store() != now.store() {
             return Err(BackupError::OtherStore { folder: folder.to_owned() });
@@ -129,7 +129,7 @@ impl Manifest {
         out
     }
 
-    /// The manifest that these bytes are; the version is the caller's business.
+    /// Decodes a manifest. The caller has checked the version.
     fn decode(bytes: &[u8]) -> Result<Manifest, ManifestProblem> {
         let (body, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(ManifestProblem::Checksum)?;
         if xxh3_128(body).to_le_bytes() != *checksum {
@@ -210,7 +210,7 @@ fn decode_pieces(fields: &mut Fields<'_>) -> Result<Vec<Piece>, ManifestProblem>
     Ok(pieces)
 }
 
-/// Writes the manifest, durably: with it the folder is a backup. Its length.
+/// Writes the manifest durably, which makes the folder a backup. Returns its length.
 pub(super) fn write_manifest(
     environment: &Environment,
     folder: &Path,
@@ -254,7 +254,7 @@ pub(super) fn read_manifest(environment: &Environment, folder: &Path) -> Result<
     Manifest::decode(&bytes).map_err(damaged)
 }
 
-/// The decoder, beyond its checksum, for the fuzzer.
+/// Fuzzes the decoder behind the checksum.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn decode_for_fuzzing(bytes: &[u8]) {
     let Some((head, rest)) = bytes.split_at_checked(64) else { return };

@@ -1,14 +1,13 @@
-//! Makes a store of a full backup and the incremental ones after it.
+//! Restore: makes a store from a full backup and the incremental ones after it.
 //!
-//! 1. The manifests: each whole, each the one that the next adds to, and together all that the last
-//!    generation uses.
-//! 2. `data.0000.new` is given its whole length, then the pieces, the oldest backup first: a later one's are
-//!    newer. Each is checked before it is written.
-//! 3. The log of the last backup is taken over, and the superblock written, both under a new random name: the
-//!    restored store is not the one that was backed up, and neither takes the other's later backups for its
-//!    own.
-//! 4. The data file is synced and renamed. Only now there is a store; opening it replays the log up to the
-//!    backup's moment.
+//! 1. Read the manifests. Each must be whole and name the one before it; together they must have all extents
+//!    that the last generation uses.
+//! 2. Give `data.0000.new` its whole length, then write the pieces, the oldest backup first: pieces of later
+//!    backups are newer. Each piece is checked before it is written.
+//! 3. Copy the log of the last backup and write the superblock, both under a new random store id. The
+//!    restored store is another store: neither accepts later backups of the other as its own.
+//! 4. Sync the data file and rename it. Only now there is a store. Opening it replays the log up to the
+//!    moment of the backup.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,13 +32,12 @@ struct Link {
     manifest: Manifest,
 }
 
-/// Makes a store in the folder `to` of these backups: a full one, then each incremental one in order. Reports
-/// the moment of the last, and the bytes of the new store.
+/// Makes a store in the folder `to` from these backups: a full one, then each incremental one in order.
+/// Reports the moment of the last one, and the bytes of the new store.
 ///
 /// # Errors
-/// Backups that are unfinished, damaged, of another version, or do not follow each other; a folder that holds
-/// something; a device that fails or is full. Then there is no store in the folder, and calling again begins
-/// anew.
+/// A backup is unfinished, damaged, of another version, or does not follow the one before it. The folder is
+/// not empty. The device fails or is full. The folder has no store then, and another call begins anew.
 pub fn restore(
     environment: &Environment,
     backups: &[PathBuf],
@@ -70,7 +68,7 @@ fn read_chain(environment: &Environment, backups: &[PathBuf]) -> Result<Vec<Link
     if chain.is_empty() { Err(BackupError::NoBackup) } else { Ok(chain) }
 }
 
-/// The folder has nothing in it but what an unfinished restore leaves.
+/// Accepts a folder that is empty or has only the files of an unfinished restore, and removes their log.
 fn check_target(environment: &Environment, to: &Path) -> Result<(), BackupError> {
     let failed = |error| BackupError::of(to, error);
     let (data, unfinished) = (FileId::FIRST.name(), FileId::FIRST.name() + UNFINISHED_SUFFIX);
@@ -125,7 +123,7 @@ fn build(environment: &Environment, chain: &[Link], to: &Path) -> Result<BackupR
     Ok(BackupReport { moment, extent: BackupExtent::Full, bytes: end * UNIT_BYTES })
 }
 
-/// Writes the pieces of one backup, as far as the last generation uses them.
+/// Writes those parts of a backup's pieces that the last generation uses.
 fn copy_pieces(
     environment: &Environment,
     link: &Link,

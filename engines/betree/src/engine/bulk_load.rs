@@ -3,10 +3,11 @@
 //! 1. Leaves are written as they fill, without log and buffers ([`TreeLoad`]). Memory: one leaf, and a
 //!    hundred bytes for each leaf.
 //! 2. The root over them is installed, if the tree is still empty.
-//! 3. Two checkpoints make the load durable. Later log records may refer to the tree, and a lost superblock is
-//!    replaced by the one before: so both superblocks must have the load.
+//! 3. Two checkpoints make the load durable. Later log records may refer to the tree, and a lost superblock
+//!    is replaced by the one before: so both superblocks must have the load.
 //!
-//! A crash before that leaves the tree empty, as it was created. The space is free, since no space map has it.
+//! A crash before that leaves the tree empty, as it was created. The space is free, since no space map has
+//! it.
 
 use pando_storage::limits::{check_key, check_value};
 use pando_storage::{LoadDurability, SortedEntries, StorageError, TreeId};
@@ -62,8 +63,8 @@ fn install_load(store: &Store, tree: &Tree, load: TreeLoad<'_>) -> Result<(), Be
     store.trees.live(tree.id)?;
     check_empty(tree)?;
     let flushed = load.into_flushed()?;
-    // The tree is empty, so the range deletes delete no entry. The loaded entries have no timestamps and would
-    // be taken for older ones.
+    // The tree is empty, so the range deletes delete no entry. The loaded entries have no timestamps and
+    // would be taken for older ones.
     tree.change_ranges(DeletedRanges::cleared);
     store.counters.loaded_entries.add(entries);
     store.counters.loaded_leaves.add(flushed.figures.leaves.leaves);

@@ -1,5 +1,5 @@
-//! Tree settings: the layout of a tree. They apply to blocks that are written from now on; a stored block tells
-//! by itself how it is read.
+//! Tree settings: the layout of a tree. They apply to blocks that are written from now on; a stored block
+//! tells by itself how it is read.
 
 use crate::error::BetreeError;
 use crate::format::content::Content;

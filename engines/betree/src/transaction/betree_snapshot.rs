@@ -132,8 +132,8 @@ impl EngineSnapshot for BetreeSnapshot {
         Ok(estimate?)
     }
 
-    /// There must be room for the range in the list of its tree, and it must have more entries than cost less
-    /// to delete one by one than to rewrite the pages at its ends.
+    /// The list of the tree must have room for the range. The range must have so many entries that rewriting
+    /// the pages at its ends costs less than deleting them one by one.
     fn deletes_by_message(
         &self,
         tree: TreeId,

@@ -4,13 +4,13 @@
 //! - *Chain*: the versions of one key in a buffer, newest first.
 //! - *Oldest snapshot*: the oldest that any transaction, present or future, can have. Of the versions at or
 //!   before it only the newest can ever be seen.
-//! - *Prune* a chain: drop the versions that no snapshot can see. A merge operator is combined with the version
-//!   below it first ([`value_merge`](crate::tree::value_merge)). This happens at or below the oldest snapshot
-//!   only: above it, commits that wrote a key blindly may arrive in another order than in the log.
+//! - *Prune* a chain: drop the versions that no snapshot can see. A merge operator is combined with the
+//!   version below it first ([`value_merge`](crate::tree::value_merge)). This happens at or below the oldest
+//!   snapshot only: above it, commits that wrote a key blindly may arrive in another order than in the log.
 //! - *Superseded* version: a newer one stands above it, but snapshots may need it until the newer commit is
 //!   published. A later commit to the same buffer drops it, whatever keys that commit has: the first one that
-//!   knows an oldest snapshot which sees the newer version. So the thread that frees memory is mostly one that
-//!   needs some, and the memory is still in the processor's caches.
+//!   knows an oldest snapshot which sees the newer version. So the thread that frees memory is mostly one
+//!   that needs some, and the memory is still in the processor's caches.
 //! - *Sweep*: prune all chains. It finds versions that were still visible when later commits looked, or that
 //!   were too many to note.
 //!
@@ -39,7 +39,8 @@ mod key;
 pub(crate) use self::chain::DeleteOrMerge;
 pub(crate) use self::chain::{BufferedVersion, Chain, OwnedChange};
 
-/// Bytes of a key without its values: its entry, its slot in a B-tree filled at random, its part of the table.
+/// Bytes of a key without its values: its entry, its slot in a B-tree filled at random, its part of the
+/// table.
 pub(crate) const SLOT_BYTES: usize = 156;
 /// Bytes that the allocator takes beside the bytes it gives.
 const ALLOCATION_BYTES: usize = 16;
@@ -241,8 +242,8 @@ impl SharedBuffer {
         let before = buffer.bytes();
         buffer.drop_superseded(bounds);
         let noted = buffer.superseded.len();
-        // A part of a large commit has the timestamp of the whole commit, which no snapshot sees for long. The
-        // notes behind it in the queue would wait for it.
+        // A part of a large commit has the timestamp of the whole commit, which no snapshot sees for long.
+        // The notes behind it in the queue would wait for it.
         let is_small = timestamp.get() == lsn.get();
         for (key, change) in writes {
             let chain = buffer.push(key, BufferedVersion { timestamp, change }, bounds);
@@ -260,8 +261,8 @@ impl SharedBuffer {
         Applied { growth: after as isize - before as isize, superseded: buffer.superseded.len() - noted }
     }
 
-    /// Sweeps the buffer, if enough bytes belong to older versions. Returns the bytes that it freed. The buffer
-    /// is not frozen.
+    /// Sweeps the buffer, if enough bytes belong to older versions. Returns the bytes that it freed. The
+    /// buffer is not frozen.
     pub(crate) fn sweep(&self, bounds: PruneBounds<'_>) -> usize {
         let mut buffer = self.buffer.write();
         if buffer.sizes.older < buffer.sizes.all / SWEEP_SHARE {

@@ -3,7 +3,7 @@
 //! # Steps
 //! 1. The messages that arrive at a node are divided among its children.
 //!    [`flush_policy`](crate::tree::flush_policy) decides the action for each child: keep, buffer, or flush.
-//! 2. A child that is flushed gets what arrives for it together with all its slices. The slices of all such
+//! 2. A child that is flushed gets the arriving messages together with all its slices. The slices of all such
 //!    children are read at once and merged with the arriving messages. The same begins one level below; a
 //!    leaf is rewritten, or appended to.
 //! 3. The messages that are buffered become one run, a slice for each child. A child with too many slices has
@@ -28,8 +28,8 @@
 //! # Invariants
 //! - Of one tree, one flush is under way at a time: the version that it starts from is the newest when it
 //!   ends.
-//! - Messages that go down to a child take *all* messages pending for it on the way along: timestamps descend
-//!   from level to level.
+//! - Messages that are flushed to a child are merged with *all* messages pending for it on the way:
+//!   timestamps descend from level to level.
 //! - Only a child without slices is divided, so that a slice never covers two children. So a node that a step
 //!   changes without the messages pending for it above stays one node, with more children than the fanout if
 //!   need be.
@@ -285,9 +285,9 @@ impl<'f> Flush<'f> {
         Ok(root)
     }
 
-    /// The replacement of a node that begins at `lower`, after these messages (at least one) arrived. `at_end`
-    /// says whether leaves may be read only to find out whether messages append to them: that pays at the
-    /// right end of the tree.
+    /// The replacement of a node that begins at `lower`, after these messages (at least one) arrived.
+    /// `at_end` says whether leaves may be read only to find out whether messages append to them: that pays
+    /// at the right end of the tree.
     fn node(
         &mut self,
         slot: &Arc<NodeSlot>,
@@ -406,7 +406,7 @@ impl<'f> Flush<'f> {
         Ok(actions)
     }
 
-    /// Corrects the counts: messages that were to go down from a node of this height stay.
+    /// Corrects the counts: messages of a node of this height stay, which were counted as flushed.
     pub(super) fn take_back(&mut self, height: u8, bytes: usize) {
         self.figures.moved.remove(height, bytes);
         if height == 1 {
@@ -517,8 +517,8 @@ impl<'f> Flush<'f> {
         Ok(())
     }
 
-    /// Whether a node made by this flush has few children. Nodes on disk do not count as small: counting their
-    /// children would read them.
+    /// Whether a node made by this flush has few children. Nodes on disk do not count as small: counting
+    /// their children would read them.
     fn is_small(&self, slot: &NodeSlot) -> bool {
         match slot.loaded() {
             Some(node) if slot.stored().is_none() => node.children().len() <= self.input.settings.fanout / 4,

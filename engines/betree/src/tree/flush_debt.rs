@@ -4,9 +4,9 @@
 //! repeatedly ([`wanted_by_reads`]).
 //!
 //! # Quotas
-//! Messages become due in waves, since the children of a node are filled by the same flushes. To keep the
-//! work of every second the same, each level of a tree takes about as many bytes down as flushes bring,
-//! whatever is due. A wave adds to the debt, a trough repays it.
+//! Messages become due in waves, since the children of a node are filled by the same flushes. The work of
+//! every second should stay the same. So each level of a tree takes about as many bytes down as flushes
+//! bring, however many are due. A wave adds to the debt, a trough repays it.
 //!
 //! - *To leaves*, most of the work: 0.7 of the incoming bytes when the debt is small, rising with the debt
 //!   ([`quota_to_leaves`]). The debt settles at 16 flushes' worth, 8 MB at most.
@@ -48,7 +48,7 @@ const OVERDUE_MUCH: usize = 16 << 20;
 /// usual one 10^15. Higher ones count as the highest.
 const LEVELS: usize = 10;
 
-/// Bytes of messages that went down from nodes, by height, but what was appended.
+/// Bytes of messages that were flushed from nodes, by height, without appends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved([usize; LEVELS]);
 
@@ -57,7 +57,7 @@ impl Moved {
         self.0[level_of(height)] += bytes;
     }
 
-    /// Takes back what was added before.
+    /// Subtracts bytes that were added before.
     pub(crate) fn remove(&mut self, height: u8, bytes: usize) {
         let moved = &mut self.0[level_of(height)];
         *moved = moved.checked_sub(bytes).expect("it was added before");
@@ -88,12 +88,12 @@ fn quota_to_nodes(arrived: usize, overdue: usize) -> usize {
     arrived + (arrived / 16).max(haste as usize)
 }
 
-/// Who pays for a step.
+/// The source of the bytes that pay for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payment {
     /// The bytes that flushes brought.
     Quota,
-    /// Nobody: the store is idle, or a caller waits for the step.
+    /// No payment: the store is idle, or a caller waits for the step.
     Free,
 }
 
@@ -114,7 +114,8 @@ struct Level {
 }
 
 impl FlushDebt {
-    /// Notes the bytes that a flush brought, those that went down, and the places that it left overdue.
+    /// Notes the bytes that a flush brought, those that it flushed from nodes, and the places that it left
+    /// overdue.
     pub(crate) fn note(&mut self, arrived: usize, moved: Moved, overdue: Vec<Overdue>) {
         for (at, (level, moved)) in self.levels.iter_mut().zip(moved.0).enumerate() {
             let quota_for = if at == level_of(1) { quota_to_leaves } else { quota_to_nodes };
@@ -199,8 +200,8 @@ pub(crate) struct Wanted {
     pub(crate) height: u8,
 }
 
-/// The children in the nodes in memory for which so many reads had to merge slices, a few at most; those
-/// nearest to the root first, for their messages join those pending below.
+/// The children in resident nodes whose slices reads had to merge often, up to a bound. Those nearest to the
+/// root come first, since their messages are merged with those pending below.
 pub(crate) fn wanted_by_reads(view: &TreeView) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     if let Some(Child::Inner(root)) = &view.version.root

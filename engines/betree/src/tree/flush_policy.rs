@@ -10,7 +10,7 @@
 //! # Rules, in this order
 //! 1. Messages that only append to a leaf, with nothing pending on the way, are flushed.
 //! 2. A child is *due* if it has twice its share, or if it would get one slice too many and has its share.
-//!    Where more is pending than the shares of all children together, the largest are due until the rest is
+//!    If more is pending than the shares of all children together, the largest are due until the rest is
 //!    within.
 //! 3. Of the due children the largest are flushed, as long as all together are within the
 //!    [*limit*](StepLimit) of this step. A step that is made for this node flushes one in any case. The rest
@@ -55,7 +55,7 @@ impl Load {
 /// The action for a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChildAction {
-    /// Nothing arrives, nothing happens.
+    /// No messages arrive, and the child stays as it is.
     Keep,
     Buffer,
     Flush,
@@ -71,14 +71,14 @@ pub(crate) struct ChildActions {
     pub(crate) overdue: usize,
 }
 
-/// How much may go down from a node in this step.
+/// The bytes that may be flushed from a node in this step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepLimit {
     pub(crate) bytes: usize,
     /// Whether the largest due child is flushed in any case: a step made for this node has to do something.
     pub(crate) at_least_one: bool,
-    /// Bytes from which on a child is large. Large children may be flushed up to `large_bytes_max`, if that is
-    /// more than `bytes`.
+    /// Bytes from which on a child is large. Large children may be flushed up to `large_bytes_max`, if that
+    /// is more than `bytes`.
     pub(crate) large_from: usize,
     pub(crate) large_bytes_max: usize,
 }
@@ -122,10 +122,11 @@ fn action_at_first(load: Load, share: usize) -> ChildAction {
 
 /// How many of a child's slices (sizes, newest first) are merged with the newly buffered messages.
 ///
-/// The newest are, as long as all together are within `small`: messages that fill no unit are as cheap to
-/// rewrite as a slice beside it, and one slice less to read. Else none while there is place for one more;
-/// where there is not, the newest, and those behind it as long as they are too many or not larger than all
-/// that is newer.
+/// - The newest ones, as long as all together are within `small`: messages that fill no unit are as cheap to
+///   rewrite as to write beside a slice, and there is one slice less to read.
+/// - Otherwise none, while the child may have one more slice.
+/// - If it may not: the newest one, and those behind it as long as there are too many slices or the next one
+///   is not larger than all newer messages together.
 pub(crate) fn slices_to_merge(slices: &[usize], arriving: usize, small: usize) -> usize {
     let mut sum = arriving;
     let mut count = 0;
@@ -136,7 +137,7 @@ pub(crate) fn slices_to_merge(slices: &[usize], arriving: usize, small: usize) -
     if slices.len() - count < SLICES_MAX {
         return count;
     }
-    // More than the greatest number are there where two nodes became one.
+    // A child may have more than the greatest number after two nodes were united.
     let least = slices.len() + 1 - SLICES_MAX;
     while count < slices.len() && (count < least || slices[count] <= sum) {
         sum += slices[count];

@@ -1,9 +1,10 @@
 //! Large values: written into blocks of their own, before a flush takes their messages down the tree.
 //!
-//! 1. A value longer than the tree's `largeValueSize` is cut into pieces of at most 1 MiB. They are compressed
-//!    and collected until one device write is worthwhile. So no large contiguous space is needed, and memory is
-//!    bounded.
-//! 2. From then on the message holds a reference. Runs and leaves copy the reference; the value stays in place.
+//! 1. A value longer than the tree's `largeValueSize` is cut into pieces of at most 1 MiB. They are
+//!    compressed and collected until one device write is worthwhile. So no large contiguous space is needed,
+//!    and memory is bounded.
+//! 2. From then on the message holds a reference. Runs and leaves copy the reference; the value stays in
+//!    place.
 //!
 //! Each value begins at a unit boundary and shares no unit, so that it can be freed alone: when a flush drops
 //! its version, or when its tree is reclaimed. If the flush fails, the caller frees the blocks written here.
@@ -108,7 +109,7 @@ impl<'s> LargeValueWriter<'s> {
         Ok(())
     }
 
-    /// Writes what is pending.
+    /// Writes the pending pieces.
     pub(crate) fn finish(&mut self) -> Result<(), BetreeError> {
         let Some(extent) = self.extent.take() else { return Ok(()) };
         let kept: Vec<_> =

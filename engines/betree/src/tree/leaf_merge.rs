@@ -1,6 +1,6 @@
 //! Leaf merge: merges messages into leaves.
 //!
-//! 1. Where all messages for a leaf lie beyond its last key and the leaf is nearly full, the leaf stays, and
+//! 1. If all messages for a leaf lie beyond its last key and the leaf is nearly full, the leaf stays, and
 //!    new full leaves follow it ([`append`](LeafMerge::append)).
 //! 2. Otherwise the whole leaf is read and written anew with the messages, in as many equal pieces as it
 //!    takes: [`begin`](LeafMerge::begin), [`add`](LeafMerge::add), [`end`](LeafMerge::end).

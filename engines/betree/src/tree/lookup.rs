@@ -1,11 +1,11 @@
 //! Lookup: a point read. It looks into the active buffer, the frozen buffer, the slices on the way down, and
 //! a leaf.
 //!
-//! A lookup costs one device read as a rule: nodes and filters are in memory once visited, leaf directories
-//! stay in the cache before all else, and one filter in a hundred lets a key through that its slice has not.
-//! Where leaves have filters, a missing key costs no read. A key with merge operators on the way costs a page
-//! more for each place that has some: the value that they apply to lies below. Where a range delete lies over
-//! the key, pages without newer versions are not read.
+//! A lookup usually costs one device read. Nodes and filters are in memory once visited, and the cache
+//! prefers leaf directories. One filter in a hundred lets a key through that its slice does not have. If
+//! leaves have filters, a missing key costs no read. A key with merge operators on the way costs a page more
+//! for each place that has some: the value that they apply to lies below. If a range delete lies over the
+//! key, pages without newer versions are not read.
 
 use bytes::Bytes;
 use pando_storage::{BlockingMode, CommitTimestamp, SnapshotTimestamp};

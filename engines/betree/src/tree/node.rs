@@ -9,9 +9,9 @@
 //!
 //! # Invariants
 //! - Pivots ascend strictly; the first is empty.
-//! - A node never changes, except for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set once,
-//!   and for its read counts and use marks. Its content is released by putting another slot in its place
-//!   ([`crate::tree::resident_nodes`]).
+//! - A node never changes, except for [`NodeSlot::stored`] and [`NodeSlot::loaded`], each of which is set
+//!   once, and for its read counts and use marks. Its content is released by putting another slot in its
+//!   place ([`crate::tree::resident_nodes`]).
 //! - All leaves of a tree stand at the same depth.
 //! - A slice holds keys of its child only.
 
@@ -216,7 +216,8 @@ pub(crate) struct InnerNode {
     children: Vec<Child>,
     /// The slices of each child; empty if no child has any.
     pending: Vec<Slices>,
-    /// The reads that had to merge the slices of each child, up to [`READS_WORTH`]; empty if no child has any.
+    /// The reads that had to merge the slices of each child, up to [`READS_WORTH`]; empty if no child has
+    /// any.
     reads: Box<[AtomicU8]>,
 }
 

@@ -1,6 +1,7 @@
 //! Owned extents: all space in the data file that a subtree owns, so that a dropped tree can be reclaimed.
 //!
-//! The walk reads every directory and every index. Of the pages it reads only those that refer to large values.
+//! The walk reads every directory and every index. Of the pages it reads only those that refer to large
+//! values.
 
 use bytes::Bytes;
 
@@ -19,13 +20,14 @@ use crate::tree::slice::blocks_of_slice;
 pub(crate) struct Owners {
     /// The extents of every leaf, slice and inner node, each with its owner's birth. A large tree has many.
     pub(crate) extents: Vec<(Extent, Generation)>,
-    /// The extents of large values, which may be many. Adjacent ones are united, with the birth of the oldest.
+    /// The extents of large values, which may be many. Adjacent ones are united, with the birth of the
+    /// oldest.
     pub(crate) values: Vec<(Extent, Generation)>,
 }
 
 impl Owners {
-    /// Adds all extents of a subtree, and drops its blocks from the page cache. The blocks that the walk reads
-    /// do not enter the cache, since the tree may be larger than memory.
+    /// Adds all extents of a subtree, and drops its blocks from the page cache. The blocks that the walk
+    /// reads do not enter the cache, since the tree may be larger than memory.
     pub(crate) fn collect(&mut self, blocks: &Blocks, child: &Child) -> Result<(), BetreeError> {
         match child {
             Child::Leaf(leaf) => {

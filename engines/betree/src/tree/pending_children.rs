@@ -1,5 +1,5 @@
-//! Pending children: finds, from left to right, the children with pending messages. Compaction flushes them one
-//! after the other.
+//! Pending children: finds, from left to right, the children with pending messages. Compaction flushes them
+//! one after the other.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, NodeSlot};
 use crate::tree::view::TreeVersion;
 
-/// The lower bound of the first child, among the children of nodes of this height, that has pending messages,
-/// begins at `from` or after, and is not the only child of its node. Loads the nodes on the way.
+/// The lower bound of the next child with pending messages, at `from` or after. Only children of nodes of
+/// this height count, and only those that are not the only child of their node. Loads the nodes on the way.
 pub(crate) fn next_pending_child(
     version: &TreeVersion,
     blocks: &Blocks,

@@ -18,8 +18,8 @@ use crate::tree::node::{Child, InnerNode, Part};
 use crate::tree::run_writer::RunWriter;
 use crate::tree::slice::{Slice, Slices, blocks_of_slice};
 
-/// Slices are read ahead up to so many bytes of messages on each level of the way, and up to this part of the
-/// limit of memory; those beyond when it is their turn.
+/// The bytes of messages in slices that are read ahead on each level of the way: at most this number, and at
+/// most this part of the memory limit. Further slices are read when the step visits them.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
 const AHEAD_SHARE: usize = 16;
 

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - The map changes only under the lock of the names, but while the store is opened by one thread.
-//! - A dropped tree stays in the map until no snapshot sees it and its room is reclaimed.
+//! - A dropped tree stays in the map until no snapshot sees it and its space is reclaimed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl TreeRegistry {
         self.trees.store(Arc::new(all));
     }
 
-    /// Removes a dropped tree whose room is reclaimed.
+    /// Removes a dropped tree whose space is reclaimed.
     pub(crate) fn remove(&self, id: TreeId) {
         let _naming = self.naming.lock();
         let mut all = Trees::clone(&self.trees.load());

@@ -2,15 +2,15 @@
 //! ([`crate::memory::ResidentLimit`]).
 //!
 //! # Terms
-//! - *Resident*: inner nodes, and indexes of slices with their filters, that are in memory. They are loaded as
-//!   they are visited.
+//! - *Resident*: inner nodes, and indexes of slices with their filters, that are in memory. They are loaded
+//!   as they are visited.
 //! - *Used*: visited since the last look, as in the CLOCK algorithm.
 //!
 //! # Steps
-//! 1. From the root down, a node that a checkpoint has written is replaced by its pointer. The same is done with
-//!    the index of a slice, which is always on disk as well. [`Releasable`] says which of them may go.
-//! 2. A node above a changed one is made anew in memory with the same content: it stays as clean or as dirty as
-//!    it was.
+//! 1. From the root down, a node that a checkpoint has written is replaced by its pointer. The same is done
+//!    with the index of a slice, which is always on disk as well. [`Releasable`] says which of them may go.
+//! 2. A node above a changed one is made anew in memory with the same content: it stays as clean or as dirty
+//!    as it was.
 //! 3. The new root replaces the old one. Readers of the old root keep its memory until they are done.
 //!
 //! # Invariants
@@ -59,8 +59,8 @@ impl ResidentTree for Tree {
         if let Some(root) = root {
             let version = Arc::new(TreeVersion { root: Some(root) });
             let view = before.with_version(before.partitions.clone(), version);
-            // The old version uses blocks that later flushes will free. Versions are reclaimed in order, so it
-            // stands in the list even though it frees none itself.
+            // The old version uses blocks that later flushes will free. Versions are reclaimed in order, so
+            // it stands in the list even though it frees none itself.
             installed.retire(&before.version, &[]);
             self.set_view(&mut installed, view);
         }

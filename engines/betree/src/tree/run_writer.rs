@@ -1,7 +1,7 @@
 //! Run writer: writes runs, the slices of several children side by side, with few calls to the device.
 //!
-//! 1. The messages of a child become pages. Behind them room is kept for the index of the slice, whose length
-//!    is known.
+//! 1. The messages of a child become pages. Behind them space is kept for the index of the slice, whose
+//!    length is known.
 //! 2. Once the run is placed, every page has its address, and the indexes are filled in.
 //! 3. The run is written. Each slice begins a unit of its own, so that it can be freed without the others.
 

@@ -12,7 +12,7 @@
 //! # Steps
 //! 1. Fetch the pages that cover the place, and neighbours in the leaf that the batch needs. No lock is held.
 //! 2. Merge the upper sources within the piece. On equal keys the uppermost source counts, and a delete hides
-//!    the entries below it. The operands of a merge operator are gathered source by source, down to the
+//!    the entries below it. The operands of a merge operator are collected source by source, down to the
 //!    version to which they apply. Entries of the leaf before the next key of an upper source are copied
 //!    without comparing keys. Only this step holds the buffers' read locks.
 //! 3. Leave the pages that end with the piece. Within a leaf there is no further descent. A page of a slice
@@ -95,7 +95,7 @@ pub(crate) fn scan(
     filling.finish(blocks, &request, end)
 }
 
-/// Adds entries, but for the bytes of large values.
+/// Adds entries, without the bytes of large values.
 fn fill(
     view: &TreeView,
     blocks: &Blocks,
@@ -113,7 +113,8 @@ fn fill(
         let piece = Piece { request: &request, rest: &rest, floor };
         match place.fetch(view, blocks, piece, batch) {
             Ok(()) => {}
-            // What was found counts; the next batch begins where this one could not go on, and tells.
+            // The entries so far are returned. The next batch begins at the failing page and reports the
+            // error.
             Err(_) if !batch.is_empty() => return Ok(ScanEnd::More),
             Err(error) => return Err(error),
         }
@@ -157,7 +158,7 @@ fn floor_at<'v>(
 
 /// The place of a scan.
 struct Place<'v> {
-    /// `None` before the first descent, and where the next leaf is to be found.
+    /// `None` before the first descent, and before the descent to the next leaf.
     path: Option<ScanPath<'v>>,
     /// The path to the leaf that was left. Its slices may reach farther.
     before: Option<ScanPath<'v>>,
@@ -294,7 +295,7 @@ fn merge(
     while let Some(first) = first_of(&sources, direction) {
         let (above, below) = sources.split_at_mut(first + 1);
         let source = &mut above[first];
-        let key = source.key().expect("a source that is used up is taken out");
+        let key = source.key().expect("an exhausted source is taken out");
         if let Some(leaf) = &mut leaf
             && leaf.copy_until(Until::Key(key), limits, batch) == ScanEnd::More
         {
@@ -305,12 +306,12 @@ fn merge(
             return ScanEnd::More;
         }
         if let Content::Merge(_) = content {
-            let mut gathered = MergeOperands::default();
+            let mut operands = MergeOperands::default();
             let mut holders =
                 std::iter::once(&*source).chain(&*below).filter(|other| other.key() == Some(key));
-            let found = holders.find_map(|holder| holder.gather(&mut gathered));
+            let found = holders.find_map(|holder| holder.collect_operands(&mut operands));
             let found = found.or_else(|| leaf.as_ref().and_then(|leaf| leaf.find(key)));
-            batch.push_merged(key, gathered, found);
+            batch.push_merged(key, operands, found);
         } else {
             batch.push(key, content);
         }
@@ -341,7 +342,7 @@ fn piece_bounds<'b>(rest: &'b KeyRange, end: Option<&'b [u8]>, direction: Direct
     }
 }
 
-/// Whether a key comes before the end of a piece.
+/// Whether a key lies before the end of a piece.
 fn is_before(key: &[u8], end: Option<&[u8]>, direction: Direction) -> bool {
     end.is_none_or(|end| match direction {
         Direction::Forward => key < end,
@@ -392,17 +393,18 @@ impl Source<'_> {
         }
     }
 
-    /// Gathers the merge operands of the next key. Returns the version to which they apply, if it is here.
-    fn gather(&self, gathered: &mut MergeOperands) -> Option<Content<Bytes>> {
+    /// Adds the merge operands of the next key to `operands`. Returns the version to which they apply, if it
+    /// is here.
+    fn collect_operands(&self, operands: &mut MergeOperands) -> Option<Content<Bytes>> {
         match self {
             Source::Buffer(entries) => {
                 let versions = entries.next.map(|next| next.chain.visible(entries.snapshot));
                 versions
                     .into_iter()
                     .flatten()
-                    .find_map(|version| gathered.take(version.content_above(entries.floor)))
+                    .find_map(|version| operands.take(version.content_above(entries.floor)))
             }
-            Source::Page(cursor) => cursor.versions().find_map(|content| gathered.take(content)),
+            Source::Page(cursor) => cursor.versions().find_map(|content| operands.take(content)),
         }
     }
 

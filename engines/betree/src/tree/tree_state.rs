@@ -4,8 +4,8 @@
 //! # Locks
 //! - `flush`: held for the whole of a flush of this tree, so that one flush is under way at a time.
 //! - `installed`: held while the view is replaced, and while a checkpoint writes the tree's inner nodes.
-//!   Readers and commits never wait for it. A thread that holds both takes `flush` first; the commit gate comes
-//!   after both.
+//!   Readers and commits never wait for it. A thread that holds both takes `flush` first; the commit gate
+//!   comes after both.
 //! - `view_swap`: held for the instant in which one view takes the place of another. It is needed because
 //!   commits that delete a range replace the view as well. No other lock is taken under it.
 

@@ -1,6 +1,6 @@
 //! Value merge: applies merge operators to the version below them. The one place where they are applied.
 //!
-//! # Where they are applied
+//! # Callers
 //! - A buffer, below the oldest snapshot, and a flush, where no snapshot lies between two versions
 //!   ([`version_retention`](crate::tree::version_retention)). They read nothing for it.
 //! - A leaf, below which there is nothing: all operators are applied there, whatever has to be read
@@ -8,7 +8,7 @@
 //! - A reader of the key ([`MergeOperands`]), for itself.
 //!
 //! # The rules
-//! Operators over operators become operators. Over a value or a deletion they become a value. Where the value
+//! Operators over operators become operators. Over a value or a deletion they become a value. If the value
 //! stays the same, the version below stays as it is: no reader can tell the difference, and a large value
 //! need not be read for a sum that leaves it alone. Two versions stay apart where a large value would have to
 //! be read, and where the operators would become too long as one.

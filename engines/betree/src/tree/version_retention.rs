@@ -1,8 +1,8 @@
 //! Version retention: which versions of a key are still needed. Pure; every flush asks it.
 //!
 //! # The rule
-//! Of the versions of a key, newest first, one is needed if it is newer than the newest snapshot, or if some
-//! snapshot sees it and none newer. In a leaf, below which nothing lies, a version that all snapshots see
+//! A version of a key is needed if it is newer than the newest snapshot, or if it is the newest version that
+//! some snapshot sees. In a leaf, below which nothing lies, a version that all snapshots see
 //! loses its timestamp. A delete there with no version kept below it is the same as the absence of an entry,
 //! and is dropped.
 //!

@@ -1,9 +1,9 @@
-//! View: the partitions of a tree with their buffers, the version of its nodes, and its range deletes. A reader
-//! takes hold of all of them at once.
+//! View: the partitions of a tree with their buffers, the version of its nodes, and its range deletes. A
+//! reader takes hold of all of them at once.
 //!
 //! # Terms
-//! - *Root partition*: a contiguous range of keys with one *active* buffer, which takes new writes, and
-//!   sometimes a *frozen* one, which is being flushed into runs and leaves.
+//! - *Root partition*: a contiguous range of keys with one *active* buffer, which takes new writes. Sometimes
+//!   it also has a *frozen* one, which is being flushed into runs and leaves.
 //! - *Version* of a tree: an immutable root. Blocks that a newer version does not use are freed when no view
 //!   holds the older version.
 //! - *Flushed LSN* of a partition: the version has every write to the partition up to this record, and none
@@ -11,8 +11,8 @@
 //!
 //! # Invariants
 //! - Lower bounds ascend strictly; the first is empty: every key has one partition.
-//! - A view never changes. A freeze or a finished flush makes a new one, under the tree's install lock. A range
-//!   delete makes one without that lock: only the list of range deletes differs then.
+//! - A view never changes. A freeze or a finished flush makes a new one, under the tree's install lock. A
+//!   range delete makes one without that lock: only the list of range deletes differs then.
 //! - An exact cut lies between frozen and active buffer: the frozen one has all writes up to [`Frozen::cut`],
 //!   the active one all later ones.
 

@@ -13,7 +13,8 @@ use crate::format::inner_node::StoredSlice;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
 
-/// The timestamp of the oldest version of each key that was met on the way down. Versions below must be older.
+/// The timestamp of the oldest version of each key that was met on the way down. Versions below must be
+/// older.
 pub(super) type Above = BTreeMap<Vec<u8>, CommitTimestamp>;
 
 /// The part of `above` that concerns the keys of a child.

@@ -190,7 +190,7 @@ fn merge_operators_in_a_leaf_are_found_and_never_read_as_a_value() {
     let page = directory.pages()[0].pointer;
     forge.blocks.forget(&page);
     assert!(matches!(forge.blocks.page(&page, BlockingMode::MayBlock), Err(BetreeError::Format { .. })));
-    assert_says(&forge.verify(&Child::Leaf(leaf)), "a leaf has merges");
+    assert_says(&forge.verify(&Child::Leaf(leaf)), "a leaf has merge operators");
 }
 
 #[test]

@@ -132,8 +132,8 @@ impl Drop for Older {
 }
 
 impl Chain {
-    /// The versions that the snapshot sees, newest first. The first of them counts; if it is a merge operator,
-    /// the next ones count as well.
+    /// The versions that the snapshot sees, newest first. The first of them counts; if it is a merge
+    /// operator, the next ones count as well.
     pub(crate) fn visible(&self, snapshot: SnapshotTimestamp) -> impl Iterator<Item = &BufferedVersion> + '_ {
         self.versions().skip_while(move |version| !snapshot.sees(version.timestamp))
     }
@@ -163,9 +163,9 @@ impl Chain {
         bytes
     }
 
-    /// Drops the versions that no snapshot can see, after merge operators above were combined with them. Range
-    /// deletes at the times `deletes` lie over the key: for operators above one, the versions below it do not
-    /// exist. Returns by how many bytes the newest version and the older ones changed.
+    /// Drops the versions that no snapshot can see, after merge operators above were combined with them.
+    /// Range deletes at the times `deletes` lie over the key: for operators above one, the versions below it
+    /// do not exist. Returns by how many bytes the newest version and the older ones changed.
     pub(super) fn prune(&mut self, oldest: SnapshotTimestamp, deletes: &[CommitTimestamp]) -> (isize, isize) {
         // The newest version that all snapshots see: it stays, and is combined with the versions below it.
         let mut stays = &mut self.newest;

@@ -1,4 +1,4 @@
-//! Flushes by themselves, one after the other, against a map: what is read afterwards, the shape of the nodes, the space.
+//! Sequences of flushes, checked against a map: the values that are read, the shape of the nodes, the space.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -139,7 +139,7 @@ impl World {
         figures
     }
 
-    /// Does to the model what the writes do.
+    /// Applies the writes to the model.
     fn note(&mut self, writes: &[KeyChange]) {
         for (key, change) in writes {
             let value = match change.content() {
@@ -183,19 +183,19 @@ impl World {
         let Child::Inner(slot) = child else { return assert_eq!(height.unwrap_or(0), 0) };
         assert!(height.is_none_or(|height| height == slot.height()));
         let node = self.blocks.node(slot, BlockingMode::MayBlock).unwrap();
-        // One that grew in a step between flushes is divided by the next flush.
+        // A node that grew in a partial flush is divided by the next flush.
         assert!(node.children().len() <= self.settings.fanout * 2, "{} children", node.children().len());
         let pending: usize = node.all_slices().map(|slice| pending_bytes(slice)).sum();
         let share = match node.height() {
             1 => self.settings.leaf_bytes * self.settings.buffer_percent / 100,
             _ => self.settings.run_bytes / 2,
         };
-        // A node that was just divided may be over its budget, by what one child may have; where its neighbour was united with
-        // it, the two are known as one place where something is late.
+        // A node that was just divided may exceed its budget by the limit of one child. If its neighbour was
+        // united with it, the flush debt has the two as one place.
         let overdue = self.flush_debt.bytes();
         assert!(
             pending <= 2 * share * (node.children().len() + 2) + overdue,
-            "{pending} bytes wait in a node"
+            "{pending} bytes are pending in a node"
         );
         for (at, child) in node.children().iter().enumerate() {
             assert!(node.slices(at).len() <= SLICES_MAX);

@@ -1,8 +1,8 @@
-//! A batch that a scan fills. Large values are entered with their length only, and read at the end. The merge
-//! operators over them are applied then.
+//! Batch fill: the batch of a scan while it is filled. A large value enters with its length only. It is read
+//! at the end, and merge operators over it are applied then.
 //!
 //! So no value is read while locks of buffers are held. Values that were written together lie side by side in
-//! the file, and are read with one call to the device.
+//! the file, and are read with one device read.
 
 use bytes::Bytes;
 use pando_storage::{Batch, BatchLimits, ScanEnd};
@@ -39,7 +39,7 @@ impl<'b> Filling<'b> {
         match content {
             Content::Deleted => {}
             Content::Value(value) => self.batch.push(key, value),
-            Content::Merge(_) => unreachable!("merges are gathered, and come with what they are applied to"),
+            Content::Merge(_) => unreachable!("merge operators come with the version that they apply to"),
             Content::Large(reference) => self.push_large(key, reference.to_owned(), MergeOperands::default()),
         }
     }
@@ -89,8 +89,8 @@ impl<'b> Filling<'b> {
         self.batch.bytes()
     }
 
-    /// Reads the large values. Where one cannot be read, the batch ends before it; an error if it is the
-    /// first entry.
+    /// Reads the large values. If one cannot be read, the batch ends before it; an error if it is the first
+    /// entry.
     pub(crate) fn finish(
         mut self,
         blocks: &Blocks,
@@ -98,18 +98,18 @@ impl<'b> Filling<'b> {
         end: ScanEnd,
     ) -> Result<ScanEnd, Damaged> {
         if self.large.is_empty() || self.read(0..self.large.len(), blocks, request).is_ok() {
-            return Ok(self.apply_merges(request.limits, end));
+            return Ok(self.apply_operators(request.limits, end));
         }
         for at in 0..self.large.len() {
             let Err(error) = self.read(at..at + 1, blocks, request) else { continue };
             let place = self.large[at].place;
             if place > 0 {
                 self.batch.truncate(place);
-                return Ok(self.apply_merges(request.limits, ScanEnd::More));
+                return Ok(self.apply_operators(request.limits, ScanEnd::More));
             }
             let key = self.batch.get(place).map(|(key, _)| key).unwrap_or_default();
             let error = match error {
-                // A thread that may wait reads them all at once.
+                // The retry on a thread that may block reads all of them at once.
                 BetreeError::WouldBlock(_) if self.large.len() > 1 => BetreeError::WouldBlock(None),
                 error => error,
             };
@@ -117,21 +117,21 @@ impl<'b> Filling<'b> {
             self.batch.clear();
             return Err(damaged);
         }
-        Ok(self.apply_merges(request.limits, end))
+        Ok(self.apply_operators(request.limits, end))
     }
 
-    /// Applies merges to the large values, which are read. Where they become longer by it, the batch may hold
-    /// less than was thought.
-    fn apply_merges(&mut self, limits: BatchLimits, end: ScanEnd) -> ScanEnd {
-        let mut has_changed = false;
+    /// Applies merge operators to the large values, which are read by now. If values became longer, the batch
+    /// may have room for fewer entries.
+    fn apply_operators(&mut self, limits: BatchLimits, end: ScanEnd) -> ScanEnd {
+        let mut is_changed = false;
         for entry in self.large.iter().filter(|entry| !entry.merges.is_empty()) {
             let Some((_, value)) = self.batch.get(entry.place) else { break };
             if let Some(after) = entry.merges.over(Some(Bytes::copy_from_slice(value))) {
                 self.batch.set_value(entry.place, &after);
-                has_changed = true;
+                is_changed = true;
             }
         }
-        if has_changed && self.batch.cut_to(limits) { ScanEnd::More } else { end }
+        if is_changed && self.batch.cut_to(limits) { ScanEnd::More } else { end }
     }
 
     fn read(

@@ -1,16 +1,16 @@
-//! A place in a page during a scan: the visible entries from there on, one by one or many at once.
+//! Page cursor: a position in a page during a scan. It yields the visible entries from there on, one by one
+//! or many at once.
 //!
 //! # Terms
 //! - *Settled*: the next visible entry has been found, and its key put together. Only merging with other
-//!   sources needs that; [`copy_until`](PageCursor::copy_until) copies what lies before a key without
-//!   comparing entry by entry.
+//!   sources needs that; [`copy_until`](PageCursor::copy_until) copies the entries before a key without
+//!   comparing each of them.
 //!
 //! # Invariants
-//! - Versions of one key stand newest first: the first that the snapshot sees counts, those behind it are
-//!   passed over.
-//! - An entry without time is seen by every snapshot, and is the last of its key.
-//! - An entry that is older than the floor of the piece counts as deleted. It is passed as one that is, and
-//!   looked for as any: the next piece, to which the next visible entry may belong, has another floor.
+//! - Versions of one key stand newest first: the first that the snapshot sees counts, the others are skipped.
+//! - An entry without a timestamp is seen by every snapshot, and is the last of its key.
+//! - An entry that is older than the floor of the piece counts as deleted. The cursor still stops at it like
+//!   at any other: the next piece, to which the next visible entry may belong, has another floor.
 
 use std::ops::Bound;
 
@@ -24,12 +24,12 @@ use crate::tree::scan::batch_fill::Filling;
 /// Bytes of memory that a batch reserves at a time at most.
 const RESERVED_BYTES_MAX: usize = 256 * 1024;
 
-/// How far entries are copied.
+/// The end of the entries that are copied.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Until<'k> {
-    /// Before this key, which is left out.
+    /// Before this key, in the direction of the scan.
     Key(&'k [u8]),
-    /// Up to where a piece ends: forwards before this key, backwards down to it.
+    /// The end of a piece: before this key forwards, down to and including it backwards.
     End(&'k [u8]),
     /// Everything.
     All,
@@ -45,11 +45,11 @@ pub(super) struct PageCursor {
     /// Entries that have not been passed.
     from: usize,
     to: usize,
-    /// The next visible entry, if it has been looked for.
+    /// The next visible entry, if settled.
     next: Option<Next>,
     /// The whole key of `next`.
     key: Vec<u8>,
-    /// The prefix of all keys, and behind it the head of the entry that is being copied.
+    /// The prefix of all keys, followed by the head of the entry that is being copied.
     start: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ struct Next {
 }
 
 impl PageCursor {
-    /// Before the first entry within the bounds, in the direction.
+    /// A cursor before the first entry within the bounds, in the direction of the scan.
     pub(super) fn new(
         page: Page,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
@@ -84,18 +84,18 @@ impl PageCursor {
         PageCursor { page, direction, snapshot, floor, from, to, next, key, start }
     }
 
-    /// The same in a piece that has this floor.
+    /// The same cursor in a piece with this floor.
     pub(super) fn above(&mut self, floor: CommitTimestamp) -> &mut PageCursor {
         self.floor = floor;
         self
     }
 
-    /// Whether an entry says that its key is not there.
+    /// Whether an entry counts as a delete.
     fn is_delete(&self, entry: &Entry) -> bool {
         entry.is_delete() || entry.timestamp() < self.floor
     }
 
-    /// Finds the next visible entry; its key, `None` where there is none.
+    /// Finds the next visible entry. Returns its key, or `None` if there is none.
     pub(super) fn settle(&mut self) -> Option<&[u8]> {
         if self.next.is_none() {
             self.next = match self.direction {
@@ -165,7 +165,7 @@ impl PageCursor {
         }
     }
 
-    /// Copies the visible entries that come before a place, until the batch is full.
+    /// Copies the visible entries before a place, until the batch is full.
     pub(super) fn copy_until(
         &mut self,
         until: Until<'_>,
@@ -219,7 +219,7 @@ impl PageCursor {
         outcome
     }
 
-    /// Adds an entry to the batch; false where that is full.
+    /// Adds an entry to the batch; false if the batch is full.
     fn copy(&mut self, at: usize, entry: &Entry, limits: BatchLimits, batch: &mut Filling<'_>) -> bool {
         if batch.is_full(limits) {
             return false;
@@ -234,7 +234,7 @@ impl PageCursor {
         true
     }
 
-    /// Makes room in the batch for so many entries of about the usual size.
+    /// Reserves memory in the batch for this number of entries of the page's average size.
     fn reserve(&self, entries: usize, limits: BatchLimits, batch: &mut Filling<'_>) {
         let entries = entries.min(limits.entries_max.saturating_sub(batch.len()));
         let room = limits.bytes_max.saturating_sub(batch.bytes()).min(RESERVED_BYTES_MAX);
@@ -242,7 +242,7 @@ impl PageCursor {
         batch.reserve(entries, (entries * usual).min(room + usual));
     }
 
-    /// The entry behind all versions of the key of this one, which counts.
+    /// The index behind all versions of the key of the entry `at`, which is the visible one.
     fn behind(&self, at: usize, entry: &Entry) -> usize {
         let mut behind = at + 1;
         if entry.timestamp().get() != 0 {

@@ -1,5 +1,5 @@
-//! Chooses the pages that background workers prefetch for a long scan (`cache/scan_prefetch.rs`): those
-//! behind its batch in the leaf, and those of the next leaves.
+//! Prefetch of a long scan: chooses the pages that background workers read (`cache/scan_prefetch.rs`). They
+//! are the pages behind its batch in the leaf, and those of the next leaves.
 //!
 //! The prefetch distance of a scan is short at first ([`FIRST_BYTES`]). It becomes full once the scan has
 //! fetched prefetched pages, which shows that it goes on. So a scan of a few hundred rows leaves few pages
@@ -19,8 +19,7 @@ use crate::tree::path::{LeafPlace, Target, find_leaf};
 use crate::tree::scan::scan_path::{page_at, pages_within};
 use crate::tree::view::TreeVersion;
 
-/// The distance with which a stream begins, in bytes before compression; half of the full distance if that is
-/// less.
+/// The distance of a new stream, in bytes before compression; half of the full distance if that is less.
 const FIRST_BYTES: u64 = 256 << 10;
 /// Bytes of a chunk before compression: one and a half leaves of the usual size, so that a usual leaf is one
 /// chunk.

@@ -1,5 +1,5 @@
-//! The place of a scan in a tree: a leaf, the slices that wait for it in the nodes above, and a place in a
-//! page of each.
+//! Scan path: the position of a scan in a tree. It has a leaf, the slices pending for it in the nodes above,
+//! and a position in a page of each.
 //!
 //! # Steps
 //! 1. [`ScanPath::find`] descends to the leaf that covers the place. Slices that also cover the leaf before
@@ -74,7 +74,7 @@ enum Prefetch {
 }
 
 impl<'v> ScanPath<'v> {
-    /// The path to the first leaf of what remains; `None` in a tree without leaves.
+    /// The path to the first leaf of the remaining keys; `None` in a tree without leaves.
     pub(crate) fn find(
         version: &'v TreeVersion,
         blocks: &Blocks,
@@ -151,8 +151,8 @@ impl<'v> ScanPath<'v> {
         Ok(())
     }
 
-    /// Where the first page ends, in the direction of the scan: the key before which all pages reach, or
-    /// (backwards) down to which; `None` at the end of the tree.
+    /// The key at which the first page ends in the direction of the scan: exclusive forwards, inclusive
+    /// backwards. `None` at the end of the tree.
     pub(crate) fn end(&self, direction: Direction) -> Option<&[u8]> {
         let of_leaf = self.leaf_end(direction);
         self.slices.iter().fold(of_leaf, |end, slice| nearer(end, slice.end(direction), direction))
@@ -163,7 +163,7 @@ impl<'v> ScanPath<'v> {
         end_of(bounds, direction)
     }
 
-    /// The places in the leaf, and in the slices, the newest first, for a piece with this floor.
+    /// The cursors in the leaf, and in the slices (the newest first), for a piece with this floor.
     pub(crate) fn sources(
         &mut self,
         floor: CommitTimestamp,
@@ -184,7 +184,7 @@ impl<'v> ScanPath<'v> {
         }
         for slice in &mut self.slices {
             if slice.end(direction) == Some(end) {
-                // One that ends altogether ends with the leaf, and is not asked again.
+                // A slice whose last page ends here ends with the leaf, and is dropped with the path.
                 let _last = step(&mut slice.at, slice.index.pages.pages().len(), direction);
                 slice.cursor = None;
             }
@@ -216,7 +216,7 @@ fn is_passed(page: usize, at: usize, direction: Direction) -> bool {
     }
 }
 
-/// Whether a scan that comes to this target comes to a child's first key, in its direction.
+/// Whether this target is the child's first key in the direction of the scan.
 fn enters(target: Target<'_>, child: PathBounds<'_>) -> bool {
     match target {
         Target::Covering(key) => child.0 == Some(key),
@@ -262,7 +262,7 @@ fn end_of<'d>(bounds: PathBounds<'d>, direction: Direction) -> Option<&'d [u8]> 
     }
 }
 
-/// A place in a page before what remains. Bounds that the page lies within are not looked for in it.
+/// A cursor before the remaining keys of a page. A bound that lies outside the page is not searched in it.
 fn cursor_in(page: Page, bounds: PathBounds<'_>, Piece { request, rest, .. }: Piece<'_>) -> PageCursor {
     let lower = rest.lower.as_ref().map(Vec::as_slice);
     let upper = rest.upper.as_ref().map(Vec::as_slice);
@@ -396,7 +396,7 @@ fn needed_pages(
     })
 }
 
-/// The bytes of a page window: at most a small part of the cache, in which the pages wait, and at most a few
+/// The bytes of a page window: at most a small part of the cache, which holds the pages, and at most a few
 /// batches. Narrow batches mean many cursors, or many sorted runs to merge. The windows of all of them must
 /// fit into the cache.
 fn window_bytes(blocks: &Blocks, request: &ScanRequest<'_>, usual: usize) -> usize {
@@ -404,7 +404,7 @@ fn window_bytes(blocks: &Blocks, request: &ScanRequest<'_>, usual: usize) -> usi
     usual.min(of_cache).min(request.limits.bytes_max.saturating_mul(WINDOW_BATCHES))
 }
 
-/// Adds pages in the direction of the scan while `is_wanting`, which is given the bytes before compression
+/// Adds pages in the direction of the scan while `is_wanting` says so. It gets the bytes before compression
 /// and the entries of the pages so far.
 fn widened(
     pages: &[PageEntry],
@@ -436,7 +436,7 @@ fn widened(
     range
 }
 
-/// The pages that do not lie behind the end of what remains.
+/// The pages that do not lie behind the end of the remaining keys.
 pub(crate) fn pages_within(directory: &Directory, rest: &KeyRange, direction: Direction) -> Range<usize> {
     let all = 0..directory.pages().len();
     match (direction, &rest.lower, &rest.upper) {
