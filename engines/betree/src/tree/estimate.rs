@@ -63,25 +63,25 @@ pub(crate) fn estimate(
 /// Estimates a whole tree from its counters. Pending messages count only with the part by which recent ones
 /// made leaves grow ([`Growth`]). Messages pending in nodes that are not in memory count in full.
 pub(crate) fn estimate_all(view: &TreeView, growth: &Growth) -> Estimate {
-    let (mut leaves, mut waiting) = (Estimate::default(), Estimate::default());
+    let (mut leaves, mut pending) = (Estimate::default(), Estimate::default());
     if let Some(root) = &view.version.root {
         (leaves.entries, leaves.bytes) = (root.entries(), root.content_bytes());
-        add_pending(root, &mut waiting);
+        add_pending(root, &mut pending);
         let gone = gone(view, root, None);
         leaves.entries = leaves.entries.saturating_sub(gone.entries);
         leaves.bytes = leaves.bytes.saturating_sub(gone.bytes);
     }
-    leaves.entries = leaves.entries.saturating_sub(waiting.entries);
-    leaves.bytes = leaves.bytes.saturating_sub(waiting.bytes);
+    leaves.entries = leaves.entries.saturating_sub(pending.entries);
+    leaves.bytes = leaves.bytes.saturating_sub(pending.bytes);
     for buffer in view.buffers().filter(|buffer| !buffer.is_empty()) {
         let buffer = buffer.read();
         let (entries, all) = (buffer.len() - deleted_in(&buffer, &view.ranges), buffer.len().max(1));
-        waiting.entries += entries as u64;
-        waiting.bytes += (buffer.content_bytes() * entries / all) as u64;
+        pending.entries += entries as u64;
+        pending.bytes += (buffer.content_bytes() * entries / all) as u64;
     }
     Estimate {
-        entries: leaves.entries.saturating_add_signed(growth.of(waiting.entries)),
-        bytes: leaves.bytes.saturating_add_signed(growth.of(waiting.bytes)),
+        entries: leaves.entries.saturating_add_signed(growth.of(pending.entries)),
+        bytes: leaves.bytes.saturating_add_signed(growth.of(pending.bytes)),
     }
 }
 

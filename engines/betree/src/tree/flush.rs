@@ -111,8 +111,9 @@ pub(crate) struct FlushFigures {
     pub(crate) node_splits: u64,
 }
 
-/// Flushes messages whose large values are [written](super::large_values::write_large_values). At most
-/// `to_leaves` bytes go to leaves. After an error all blocks of either step are free again.
+/// Flushes messages whose large values are [written](super::large_values::write_large_values). The limit of
+/// the step for leaves is `to_leaves` bytes ([`StepLimit`]). After an error all blocks of the flush and of
+/// the large values are free again.
 pub(crate) fn flush_with(
     input: FlushInput<'_>,
     large: LargeValues,
@@ -336,9 +337,9 @@ impl<'f> Flush<'f> {
                         continue;
                     }
                     Child::Inner(below) => {
-                        let waiting = self.merge_with_slices(&part.slices, arriving[at])?;
+                        let pending = self.merge_with_slices(&part.slices, arriving[at])?;
                         let blocking = blocking_at(at, actions.len(), at_end);
-                        parts.extend(self.node(below, &part.lower, blocking, waiting.span())?);
+                        parts.extend(self.node(below, &part.lower, blocking, pending.span())?);
                     }
                 },
             }
@@ -456,18 +457,18 @@ impl<'f> Flush<'f> {
         leaf: &LeafChild,
         arriving: &[Span<'_>],
     ) -> Result<Below, BetreeError> {
-        let waiting = self.merge_with_slices(node.slices(at), arriving[at])?;
-        if let Some(leaves) = self.leaves.append(lower, leaf, waiting.span())? {
+        let pending = self.merge_with_slices(node.slices(at), arriving[at])?;
+        if let Some(leaves) = self.leaves.append(lower, leaf, pending.span())? {
             return Ok(Below { leaves, taken: 1 });
         }
-        self.leaves.begin(lower, leaf, waiting.span())?;
-        self.leaves.add(leaf, waiting.span())?;
+        self.leaves.begin(lower, leaf, pending.span())?;
+        self.leaves.add(leaf, pending.span())?;
         let mut taken = 1;
         while let Some(Child::Leaf(next)) = node.children().get(at + taken)
             && self.leaves.can_take(next)?
         {
-            let waiting = self.merge_with_slices(node.slices(at + taken), arriving[at + taken])?;
-            self.leaves.add(next, waiting.span())?;
+            let pending = self.merge_with_slices(node.slices(at + taken), arriving[at + taken])?;
+            self.leaves.add(next, pending.span())?;
             taken += 1;
         }
         let leaves = self.leaves.end()?;

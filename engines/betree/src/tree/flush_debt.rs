@@ -324,13 +324,13 @@ mod tests {
     fn waves_of_due_messages_are_flushed_evenly() {
         // The due bytes alternate between half and one and a half of the incoming bytes, every eight flushes.
         // A step flushes one place.
-        let (mut debt, mut waiting, mut most) = (FlushDebt::default(), 0_usize, 0);
+        let (mut debt, mut pending, mut most) = (FlushDebt::default(), 0_usize, 0);
         let mut sent_by_flush = Vec::new();
         for flush in 0..4_000_usize {
             let arrived = 512 << 10;
-            waiting += if flush / 8 % 2 == 0 { arrived / 2 } else { arrived / 2 * 3 };
-            let mut sent = waiting.min(debt.allowed_to_leaves(arrived));
-            let places = (waiting - sent) / (80 << 10);
+            pending += if flush / 8 % 2 == 0 { arrived / 2 } else { arrived / 2 * 3 };
+            let mut sent = pending.min(debt.allowed_to_leaves(arrived));
+            let places = (pending - sent) / (80 << 10);
             let left = (0..places.min(PLACES_MAX)).map(|place| overdue(place as u8, 80 << 10));
             debt.note(arrived, moved(sent), left.collect());
             while debt.is_due() {
@@ -338,9 +338,9 @@ mod tests {
                 sent += step.bytes;
                 debt.note(0, moved(step.bytes), Vec::new());
             }
-            waiting = waiting.saturating_sub(sent);
+            pending = pending.saturating_sub(sent);
             if flush >= 1_000 {
-                most = most.max(waiting);
+                most = most.max(pending);
                 sent_by_flush.push(sent as f64 / arrived as f64);
             }
         }

@@ -36,7 +36,7 @@ use crate::tree::owned_extents::values_of;
 use crate::tree::pending_slices::{BufferedMessages, PendingMessages, pending_bytes};
 use crate::tree::slice::{Slice, blocks_of_slice};
 
-/// The cost of a leaf that is dropped unread: this fraction of the cost of a rewritten one.
+/// A rewritten leaf costs as much as this number of leaves that are dropped unread.
 const UNREAD_SHARE: usize = 8;
 
 /// The range delete to apply, and the budget of the step.
@@ -175,8 +175,8 @@ impl Flush<'_> {
             let node = NodeSlot::dirty(InnerNode::new(height, children));
             return Ok(vec![Part { child: Child::Inner(Arc::new(node)), ..part }]);
         }
-        let waiting = self.merge_with_slices(&part.slices, Span::empty())?;
-        let mut parts = leaf_parts(self.leaves.grow_from_nothing(&part.lower, waiting.span())?);
+        let pending = self.merge_with_slices(&part.slices, Span::empty())?;
+        let mut parts = leaf_parts(self.leaves.grow_from_nothing(&part.lower, pending.span())?);
         for height in 1..=height {
             parts = self.nodes_over(height, parts);
         }
@@ -194,21 +194,21 @@ impl Flush<'_> {
         progress.is_begun = true;
         let blocks = self.input.blocks;
         let directory = blocks.directory(&leaf.directory, BlockingMode::MayBlock)?;
-        let waiting = self.merge_with_slices(&part.slices, Span::empty())?;
+        let pending = self.merge_with_slices(&part.slices, Span::empty())?;
         let leaf_bytes = self.input.settings.leaf_bytes;
         let is_older = directory.pages().iter().all(|page| page.newest < progress.work.time);
         if is_older && progress.work.span.covers(&part.lower, upper) {
             progress.leaves += 1;
-            progress.spent += leaf_bytes / UNREAD_SHARE + waiting.span().bytes();
+            progress.spent += leaf_bytes / UNREAD_SHARE + pending.span().bytes();
             self.replaced.push(blocks_of_leaf(leaf, &directory));
             if leaf.reach > 0 {
                 self.free_values(&directory)?;
             }
-            return Ok(leaf_parts(self.leaves.grow_from_nothing(&part.lower, waiting.span())?));
+            return Ok(leaf_parts(self.leaves.grow_from_nothing(&part.lower, pending.span())?));
         }
-        progress.spent += leaf_bytes + waiting.span().bytes();
-        self.leaves.begin(&part.lower, leaf, waiting.span())?;
-        self.leaves.add(leaf, waiting.span())?;
+        progress.spent += leaf_bytes + pending.span().bytes();
+        self.leaves.begin(&part.lower, leaf, pending.span())?;
+        self.leaves.add(leaf, pending.span())?;
         Ok(leaf_parts(self.leaves.end()?))
     }
 
