@@ -133,7 +133,11 @@ fn without_reads_nothing_goes_down_early_and_commits_end_it() {
         store.put(store.tree, &[round]);
     }
     assert_eq!(store.figure("flushes.idle"), drains);
-    assert_eq!(store.figure("debt.node_bytes"), 0, "but what was late went down when it was quiet");
+    assert_eq!(
+        store.figure("debt.node_bytes"),
+        0,
+        "but overdue messages were flushed while the store was idle"
+    );
     store.close();
 }
 
@@ -219,13 +223,13 @@ fn a_tree_that_is_written_once_does_not_pin_the_log() {
 }
 
 #[test]
-fn what_is_late_follows_its_flush_in_short_steps() {
+fn overdue_messages_are_flushed_in_short_steps_after_their_flush() {
     let store = Store::new();
     store.load(30_000);
-    let (digests, flushes) = (store.figure("flushes.partial"), store.figure("flushes.count"));
-    assert!(digests > 10, "{digests} steps beside {flushes} flushes");
-    let late = store.figure("debt.node_bytes");
-    assert!(late < 200 << 10, "{late} bytes are late after a load of 1.5 MB");
+    let (steps, flushes) = (store.figure("flushes.partial"), store.figure("flushes.count"));
+    assert!(steps > 10, "{steps} steps beside {flushes} flushes");
+    let overdue = store.figure("debt.node_bytes");
+    assert!(overdue < 200 << 10, "{overdue} bytes are overdue after a load of 1.5 MB");
     store.close();
 }
 

@@ -130,7 +130,7 @@ fn in_leaf(
         Found::Value(value) => Ok(Some(value)),
         Found::Large(reference) => large_value(blocks, key, &reference, blocking),
         Found::Absent | Found::Deleted => Ok(None),
-        Found::Merged(_) => unreachable!("a leaf's page with merges is refused when it is read"),
+        Found::Merged(_) => unreachable!("a page of a leaf with merge operators is refused when it is read"),
     }
 }
 

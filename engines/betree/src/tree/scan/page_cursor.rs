@@ -135,7 +135,9 @@ impl PageCursor {
             Found::Deleted => Some(Content::Deleted),
             Found::Value(value) => Some(Content::Value(value)),
             Found::Large(reference) => Some(Content::Large(reference)),
-            Found::Merged(_) => unreachable!("a leaf's page with merges is refused when it is read"),
+            Found::Merged(_) => {
+                unreachable!("a page of a leaf with merge operators is refused when it is read")
+            }
         }
     }
 
