@@ -23,7 +23,8 @@ pub trait Random: Send + Sync {
 /// The increment of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the golden ratio in 64 bits.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One step of SplitMix64 from a state: spreads related seeds over all bits. The next step is of the state plus the golden ratio.
+/// One step of SplitMix64 from a state: spreads related seeds over all bits. The next step is of the state
+/// plus the golden ratio.
 pub fn split_mix(state: u64) -> u64 {
     let mut mixed = state.wrapping_add(GAMMA);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
 //! The control group of a process: its place below the mount of a controller.
 //!
-//! `/proc/PID/cgroup` has a line `NUMBER:CONTROLLERS:PATH` for each hierarchy. Version 2 has one hierarchy, without names of
-//! controllers. `/proc/self/mounts` says where each is mounted.
+//! `/proc/PID/cgroup` has a line `NUMBER:CONTROLLERS:PATH` for each hierarchy. Version 2 has one hierarchy,
+//! without names of controllers. `/proc/self/mounts` says where each is mounted.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,8 @@ pub struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// The group of the process whose groups these are: of version 2 for an empty controller, else of that controller of
-    /// version 1.
+    /// The group of the process whose groups these are: of version 2 for an empty controller, else of that
+    /// controller of version 1.
     pub fn find(groups: &str, mounts: &str, controller: &str) -> Option<ControlGroup> {
         let names_it = |names: &str| names.split(',').any(|name| name == controller);
         let is_group = |line: &&str| line.split(':').nth(1).is_some_and(names_it);
