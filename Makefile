@@ -160,6 +160,13 @@ measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, som
 
 ENGINES_SETUP := --cache 64MB --headroom 192MB --scale 10 --seconds 1.5 --limit 45
 
+.PHONY: measure-inserts
+measure-inserts: ## The right panel of the README's chart: inserts into betree and RocksDB, in process, three minutes
+	@$(CC_CHECK)
+	cargo build --release --package pando-bench-engine --features rocksdb
+	$(TARGET)/release/pando-bench-engine all --out "$(or $(OUT),$(CACHE)/inserts)" --peers betree,rocksdb --phases capped $(ENGINES_SETUP)
+	python3 tests/measurements/engines.py --name inserts --command "make measure-inserts" "$(or $(OUT),$(CACHE)/inserts)"
+
 .PHONY: measure-ten-minutes
 measure-ten-minutes: ## Ten minutes of inserts into betree, second by second (RUNS=1)
 	@$(CC_CHECK)

@@ -29,14 +29,15 @@ def panels(results):
         mongodb = f"MongoDB (stopped after {setup['seconds_max']} s)" if is_cut_short else "MongoDB"
         named = [(key, name, lines[key]) for key, name in (("pando", "Pando"), ("mongodb", mongodb)) if key in lines]
         found.append(("Server: 4 clients over the wire", named, setup))
-    if "timelines" in results.get("engines", {}):
-        lines = results["engines"]["timelines"]
+    engines = next((name for name in ("inserts", "engines") if "timelines" in results.get(name, {})), None)
+    if engines:
+        lines = results[engines]["timelines"]
         named = [
             (colour, name, lines[key])
             for key, name, colour in (("betree", "Pando's engine", "pando"), ("rocksdb", "RocksDB", "rocksdb"))
             if key in lines
         ]
-        found.append(("Engine: in process, no server", named, results["engines"]["setup"]))
+        found.append(("Engine: in process, no server", named, results[engines]["setup"]))
     return [panel for panel in found if panel[1]]
 
 

@@ -74,7 +74,7 @@
 //! | pages and directories | `cache/page_cache.rs`: they get the rest |
 //!
 //! # Invariants
-//! - Blocks are immutable. On disk only the two superblock slots are overwritten while they count, and log
+//! - Blocks are immutable. On disk only the two superblock slots are overwritten, in turn, and log
 //!   segments are recycled after their release. A version, once written, stays whole until no reader and no
 //!   superblock reaches it.
 //! - For any key, timestamps descend from the active buffer to the frozen buffer, through the nodes from the

@@ -1,5 +1,5 @@
-//! Memory that is neither buffers nor nodes: accounts, an object pool, the memory of pages, the limit on
-//! resident nodes.
+//! Memory: accounts of what is held, an object pool, the memory of pages, and the limit on resident inner
+//! nodes and filters. The buffers and nodes themselves are in `tree`.
 //!
 //! | module | content |
 //! |---|---|

@@ -266,7 +266,7 @@ struct Tasks<'s> {
 impl Tasks<'_> {
     fn start_flushers(&mut self) -> Result<(), BetreeError> {
         let count = self.store.options.merge_threads();
-        let names = (0..count).map(|number| format!("betree-merge-{number}"));
+        let names = (0..count).map(|number| format!("betree-flush-{number}"));
         let wakers =
             names.map(|name| self.start(&name, |store| store.scheduler.step())).collect::<Result<_, _>>()?;
         self.store.backlog.set_flushers(wakers);
@@ -285,7 +285,7 @@ impl Tasks<'_> {
     }
 
     fn start_checkpointer(&mut self) -> Result<(), BetreeError> {
-        let waker = self.start("betree-image", |store| store.maintenance.step())?;
+        let waker = self.start("betree-ckpt", |store| store.maintenance.step())?;
         self.store.backlog.set_checkpointer(waker);
         Ok(())
     }

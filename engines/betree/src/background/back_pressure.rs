@@ -6,9 +6,9 @@
 //! | more | keeps the [pace](super::commit_pace) of the flushes: it sleeps longer, the more of the rest is used |
 //! | 1.25 times the budget | waits for room; statistics count it as a stall |
 //!
-//! The log has the same steps at three quarters of its budget and at the whole. The pace makes stalls rare:
-//! from the whole budget on each commit sleeps 25 ms, so that a flush task without a processor for a while
-//! stops nobody.
+//! The log has two such steps: commits keep the pace from three quarters of its budget on, and wait at the
+//! whole. The pace makes stalls rare: from the whole budget on each commit sleeps 25 ms, so that a flush task
+//! without a processor for a while stops nobody.
 //!
 //! A commit flushes or makes a checkpoint itself in two cases only: in a simulation, whose tasks run when
 //! told, and where no flush has ended for [`WAIT_MAX`]. So it cannot deadlock. Where flushes or checkpoints

@@ -103,15 +103,15 @@ impl AgedBuffers {
             };
             let view = tree.view_owned();
             let Some(at) = view.partitions.iter().position(is_old) else { continue };
-            let merged = self.flusher.flush_partition(&tree, &flushing, &view, at);
+            let flushed = self.flusher.flush_partition(&tree, &flushing, &view, at);
             drop(flushing);
             // A tree that failed comes last from now on: others may succeed.
-            if merged.is_err() {
+            if flushed.is_err() {
                 self.backlog.aged.add(&tree)
             } else {
                 self.backlog.aged.put_first(tree)
             }
-            outcome = merged.map(|()| Progress::Made);
+            outcome = flushed.map(|()| Progress::Made);
             break;
         }
         busy.into_iter().for_each(|tree| self.backlog.aged.add(&tree));

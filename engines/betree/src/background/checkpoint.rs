@@ -207,13 +207,13 @@ impl Checkpointer {
         self.options.log_budget_bytes + self.large.log_bytes()
     }
 
-    /// Makes a checkpoint; waits for one that is under way. Says `Clean` only after all buffers are merged.
+    /// Makes a checkpoint; waits for one that is under way. Says `Clean` only after all buffers are flushed.
     pub(crate) fn checkpoint(&self, shutdown: Shutdown) -> Result<(), BetreeError> {
         let mut last = self.waits.lock(WaitFor::Checkpoint, &self.state.last);
         self.checkpoint_locked(&mut last, shutdown)
     }
 
-    /// Makes the last checkpoint, after all buffers are merged. The log of a closed store is short.
+    /// Makes the last checkpoint, after all buffers are flushed. The log of a closed store is short.
     pub(crate) fn checkpoint_at_end(&self) -> Result<(), BetreeError> {
         self.gate.log().sync(self.gate.log().appended_lsn())?;
         // Where there is no room for another segment, the old ones stay.
@@ -242,12 +242,12 @@ impl Checkpointer {
 
     fn checkpoint_locked(&self, last: &mut Last, shutdown: Shutdown) -> Result<(), BetreeError> {
         let began = self.clock.monotonic();
-        let merged = if self.state.replayed.load(Ordering::Relaxed) {
+        let flushed = if self.state.replayed.load(Ordering::Relaxed) {
             self.flush_everything()
         } else {
             self.flush_before(last.lsn)
         };
-        let outcome = merged.and_then(|()| self.make_image(last, shutdown));
+        let outcome = flushed.and_then(|()| self.make_image(last, shutdown));
         match &outcome {
             Ok(()) => self.counters.checkpoints.add(1),
             Err(_) => self.counters.failed_checkpoints.add(1),
@@ -490,8 +490,8 @@ struct Image {
 /// The record after which replay has to begin: all up to it have left the buffers.
 fn replay_from(end: Lsn, captured: &[Captured]) -> Lsn {
     let partitions = captured.iter().flat_map(|captured| &captured.view.partitions);
-    let unmerged = partitions.filter_map(|partition| partition.first_unflushed()).min();
-    match unmerged {
+    let unflushed = partitions.filter_map(|partition| partition.first_unflushed()).min();
+    match unflushed {
         Some(first) => end.min(Lsn::new(first.get() - 1)),
         None => end,
     }

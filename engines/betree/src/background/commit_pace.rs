@@ -3,7 +3,8 @@
 //!
 //! # Terms
 //! - *Slack*: the bytes that may be buffered or logged beyond the point where background work begins.
-//! - *Debt*: the used part of the slack, from 0 to 1.
+//! - *Debt*: the used part of the slack, from 0 to 1. Not the flush debt of a tree
+//!   ([`crate::tree::flush_debt`]).
 //! - *Slot* of a commit: the time that it may take up. A commit that finds itself within the slot before
 //!   sleeps until that slot ends. So all threads together are limited, however many they are, and the time of
 //!   the commit itself counts.
@@ -122,9 +123,9 @@ impl CommitPace {
 
     fn slot_nanos(&self, bytes: u64, flushers: usize, debt: Debt) -> u64 {
         let rate = u128::from(self.flush_rate()) * flushers.max(1) as u128;
-        let merging = u128::from(bytes) * 1_000_000_000 / rate;
-        let slot = merging * u128::from(debt.0) / (Debt::WHOLE - u128::from(debt.0));
-        let longest = merging.max(SLOT_MAX.as_nanos());
+        let flushing = u128::from(bytes) * 1_000_000_000 / rate;
+        let slot = flushing * u128::from(debt.0) / (Debt::WHOLE - u128::from(debt.0));
+        let longest = flushing.max(SLOT_MAX.as_nanos());
         slot.min(longest).min(AHEAD_MAX.as_nanos()) as u64
     }
 }
@@ -136,21 +137,21 @@ mod tests {
     const MB: u64 = 1 << 20;
 
     #[test]
-    fn slots_grow_without_a_step_from_nothing_and_last_as_long_as_merging_at_half_the_slack() {
+    fn slots_grow_without_a_step_from_nothing_and_last_as_long_as_flushing_at_half_the_slack() {
         let pace = CommitPace::default();
         (0..200).for_each(|_| pace.note_flush(1 << 20, Duration::from_millis(200)));
         let slot = |used| pace.slot_nanos(10_000, 1, Debt::of(used, 1024));
         assert_eq!(slot(0), 0);
-        let merging = 10_000 * 1_000_000_000 / pace.flush_rate();
-        assert!(slot(512).abs_diff(merging) <= 1, "{} and {merging}", slot(512));
+        let flushing = 10_000 * 1_000_000_000 / pace.flush_rate();
+        assert!(slot(512).abs_diff(flushing) <= 1, "{} and {flushing}", slot(512));
         let slots: Vec<u64> = (0..2000).map(slot).collect();
         assert!(slots.is_sorted());
-        assert!(slot(1000) > 10 * merging);
+        assert!(slot(1000) > 10 * flushing);
         assert!(slots.iter().all(|slot| *slot <= SLOT_MAX.as_nanos() as u64));
     }
 
     #[test]
-    fn the_rate_is_that_of_the_last_second_of_merging_whatever_the_size_of_merges() {
+    fn the_rate_is_that_of_the_last_second_of_flushing_whatever_the_size_of_flushes() {
         let pace = CommitPace::default();
         (0..100).for_each(|_| pace.note_flush((4 * MB) as usize, Duration::from_millis(100)));
         assert!((39 * MB..41 * MB).contains(&pace.flush_rate()), "{}", pace.flush_rate());

@@ -14,7 +14,7 @@
 //! 1. The parts are appended to the log, each as a record. Other commits go on, large ones too.
 //! 2. The end record is appended. It names the timestamp. From here to step 5 only one large commit is under
 //!    way.
-//! 3. Part by part: wait for room as any commit does, append a record that says so, read the part back from
+//! 3. Part by part: wait for room as any commit does, append an applied record, read the part back from
 //!    the log, and put it into the buffers under the timestamp that no snapshot sees yet. Other commits have
 //!    smaller timestamps, and become visible without waiting.
 //! 4. The log is synced, and the whole record appended. With it the part of merge operators goes into the

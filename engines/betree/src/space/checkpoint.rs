@@ -1,7 +1,7 @@
 //! The commit of a checkpoint: it writes the space map, syncs, writes the superblock, and syncs again.
 //!
 //! 1. The caller has captured the trees and begun the checkpoint. Through it the caller has written the
-//!    changed directories. The log is synced up to the last commit that the captures contain.
+//!    changed inner nodes and the catalog. The log is synced up to the last commit that the captures contain.
 //! 2. [`commit`](Checkpoint::commit) allocates and writes the blocks of the space map. The map is the used
 //!    units of the last generation, plus the units that the trees attached, minus those that they detached.
 //!    The map's own blocks are treated likewise.
