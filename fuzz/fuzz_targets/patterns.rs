@@ -1,5 +1,5 @@
 //! Regular expressions of strangers: three lines of text, the pattern, its options, and what is searched.
-//! Nothing panics, and the filter finds what the expression finds.
+//! The filter never panics, and finds what the expression finds.
 
 #![no_main]
 

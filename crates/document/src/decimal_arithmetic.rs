@@ -257,7 +257,7 @@ impl Decimal128 {
         }
     }
 
-    /// What is left of a division whose quotient is cut to a whole number: it has the dividend's sign. Exact.
+    /// Remainder of a division whose quotient is cut to a whole number; it has the dividend's sign. Exact.
     /// NaN of an infinite dividend or a zero divisor.
     pub fn modulo(self, other: Self) -> Self {
         use DecimalParts::{Finite, Infinity, NaN};

@@ -2,7 +2,7 @@
 
 use crate::base::Counter;
 
-/// What the engine has done since it was opened.
+/// Counts of the engine's work since it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) commits: Counter,

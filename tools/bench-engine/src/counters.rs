@@ -17,7 +17,7 @@ pub struct Sample {
     at: Instant,
     process: ProcessCounts,
     own: DiskCounts,
-    /// Nothing where the store is on no device, such as in memory.
+    /// `None` where the store is on no device, such as in memory.
     device: Option<DiskCounts>,
 }
 

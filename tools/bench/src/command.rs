@@ -66,7 +66,7 @@ pub struct Subject {
     pub name: &'static str,
     /// Its arguments.
     pub command: fn() -> Command,
-    /// What the arguments say.
+    /// Makes the job out of the arguments.
     pub job: fn(&ArgMatches) -> Result<Job, BenchError>,
 }
 

@@ -36,10 +36,10 @@ pub trait Server: std::fmt::Debug + Send + Sync {
     /// Its address.
     fn target(&self) -> Target;
 
-    /// What it says about itself; an error if it does not answer, or cannot do what is asked.
+    /// The server's description of itself; an error if it does not answer, or cannot do what is asked.
     fn facts(&self) -> Result<ServerFacts, BenchError>;
 
-    /// What it counts of itself; empty if it does not.
+    /// The server's own counters; empty if it has none.
     fn status(&self) -> Status;
 
     /// How large its data is; `folder` is its data folder.

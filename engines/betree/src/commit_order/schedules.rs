@@ -62,7 +62,7 @@ fn no_merge_misses_a_snapshot() {
         let retained = snapshots.retained(&publisher);
         let begun = begun.join().expect("it does not panic");
         publishing.join().expect("it does not panic");
-        // Nothing newer than the oldest is forgotten: a snapshot that the merge missed would have to be at
+        // Versions newer than the oldest are kept: a snapshot that the flush missed would have to be at
         // least as new.
         assert!(retained.oldest() <= begun, "{begun:?} is missed by a merge that keeps {retained:?}");
     });

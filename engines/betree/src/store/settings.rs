@@ -7,7 +7,7 @@ use crate::options::{DirectIo, Options};
 use crate::space::{BlockStore, SpaceError};
 use crate::store::Store;
 
-/// What can be changed while the store is open.
+/// The options that can be changed while the store is open.
 const CHANGEABLE: [&str; 7] = [
     "bufferBudget",
     "cache",

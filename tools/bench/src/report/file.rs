@@ -257,7 +257,7 @@ impl Circumstances {
     }
 }
 
-/// What a suite keeps of its progress, in the folder of its results.
+/// The file of a suite's progress, in the folder of its results.
 pub fn suite_file(folder: &Path) -> PathBuf {
     folder.join("suite.json")
 }

@@ -3,7 +3,7 @@
 /// Something that was checked after a run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Finding {
-    /// What was checked.
+    /// The thing that was checked.
     pub what: String,
     /// How many were looked at.
     pub checked: u64,

@@ -64,13 +64,13 @@ pub struct Size {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PostTable {
-    /// What it shows.
+    /// The title of the table.
     pub title: String,
     /// Headings.
     pub headings: Vec<String>,
     /// Rows, whose first cell is their name.
     pub rows: Vec<Vec<String>>,
-    /// What to know of it.
+    /// A remark below the table.
     pub note: String,
 }
 

@@ -96,7 +96,7 @@ pub struct LinkBench {
     mapping: Mapping,
     /// The csvstream of the last run.
     stream: Arc<StreamLog>,
-    /// What makes the database, if it is of another protocol than MongoDB's.
+    /// The choice of the store, if it is of another protocol than MongoDB's.
     elsewhere: Option<Arc<dyn StoreChoice>>,
 }
 

@@ -82,7 +82,7 @@ impl Pressure {
         }
     }
 
-    /// What was added since an earlier reading.
+    /// The difference from an earlier reading.
     pub fn since(&self, before: &Pressure) -> Pressure {
         Pressure {
             cpu_us: counted_since(self.cpu_us, before.cpu_us),

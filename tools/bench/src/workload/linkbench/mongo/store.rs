@@ -26,7 +26,7 @@ pub struct MongoStore {
     pub(super) retries: u64,
 }
 
-/// What becomes of a count.
+/// The change of a count.
 #[derive(Clone, Copy)]
 pub struct CountChange {
     /// Links more.
