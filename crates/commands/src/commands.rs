@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability, DurabilityWaker,
+    Begin, BlockingMode, Caller, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability, DurabilityWaker,
     SharedEngine, StorageError, WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
-use pando_environment::{Environment, MissedRead};
+use pando_environment::{Environment, MissedRead, Monotonic};
 
 use crate::command_name::Scope;
 use crate::context::{Context, PendingCommit};
@@ -21,6 +21,14 @@ use crate::{ConnectionState, ErrorCode, Request, registry};
 /// All commands over one engine.
 pub struct Commands {
     shared: Arc<SharedState>,
+}
+
+/// An attempt to handle a request.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    caller: Caller<'a>,
+    /// The first attempt of the same request, from which its time counts.
+    began: Monotonic,
 }
 
 /// The outcome of a request.
@@ -90,11 +98,14 @@ impl Commands {
         let start = reply.len();
         let mut pending = None;
         connection.count_in(&self.shared.connections);
-        match self.run(connection, request, blocking, reply, &mut pending) {
+        let (operation, began) = connection.begin_operation(self.shared.environment.clock());
+        let caller = Caller { blocking, operation: &operation };
+        match self.run(connection, request, Attempt { caller, began }, reply, &mut pending) {
             Ok(()) => {}
             Err(CommandError::WouldBlock(missed)) => {
                 reply.truncate(start);
                 if blocking == BlockingMode::CachedOnly {
+                    connection.expect_attempt(began);
                     return Handled::WouldBlock(missed);
                 }
                 let sentence = "a request that may block was told to wait for the device: report this defect";
@@ -123,12 +134,13 @@ impl Commands {
         &self,
         connection: &mut ConnectionState,
         request: &Request<'_>,
-        blocking: BlockingMode,
+        attempt: Attempt<'_>,
         reply: &mut Vec<u8>,
         pending: &mut Option<PendingCommit>,
     ) -> Result<(), CommandError> {
+        let caller = attempt.caller;
         if let Some(find) = connection.take_suspended(request) {
-            return self.resume(connection, find, blocking, reply);
+            return self.resume(connection, find, caller, reply);
         }
         let generic = GenericArguments::read(request)?;
         let (name, _) = request.command()?;
@@ -143,8 +155,12 @@ impl Commands {
             ));
         }
         check_database(database)?;
+        let time_limit = generic.time_limit();
         let concern = generic.check(command.name, &command.generic)?;
-        let mut context = Context::new(&self.shared, connection, blocking, database, concern);
+        if let Some(limit) = time_limit {
+            caller.operation.limit_time(attempt.began, limit);
+        }
+        let mut context = Context::new(&self.shared, connection, caller, database, concern);
         let mut writer = DocumentWriter::begin(reply);
         let outcome = (command.run)(&mut context, request, &mut writer);
         // The client hears of a failed statement only when the statements that committed before it are
@@ -164,11 +180,11 @@ impl Commands {
         &self,
         connection: &mut ConnectionState,
         find: Box<SuspendedFind>,
-        blocking: BlockingMode,
+        caller: Caller<'_>,
         reply: &mut Vec<u8>,
     ) -> Result<(), CommandError> {
         let mut writer = DocumentWriter::begin(reply);
-        let outcome = find.lookup().answer(blocking, &mut writer);
+        let outcome = find.lookup().answer(caller, &mut writer);
         match outcome {
             Err(CommandError::WouldBlock(missed)) => {
                 connection.suspend(find);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use pando_catalog::Operation;
 use pando_document::RawDocumentBuf;
+use pando_environment::{Clock, Monotonic};
 
 use crate::Request;
 use crate::suspended_find::SuspendedFind;
@@ -21,6 +23,10 @@ pub struct ConnectionState {
     counted: Option<Arc<ConnectionCounts>>,
     /// A find of it that waits for the device.
     suspended: Option<Box<SuspendedFind>>,
+    /// The operation of its requests, from its first one on.
+    operation: Option<Arc<Operation>>,
+    /// The first attempt of a request that is to be handled again.
+    first_attempt: Option<Monotonic>,
 }
 
 /// The number of connections that have sent a request.
@@ -52,6 +58,8 @@ impl Clone for ConnectionState {
             compressors: self.compressors.clone(),
             counted: None,
             suspended: None,
+            operation: None,
+            first_attempt: None,
         }
     }
 }
@@ -69,7 +77,16 @@ impl ConnectionState {
     /// path).
     pub fn new(id: i64, peer: impl Into<String>) -> ConnectionState {
         let peer = peer.into();
-        ConnectionState { id, peer, client: None, compressors: Vec::new(), counted: None, suspended: None }
+        ConnectionState {
+            id,
+            peer,
+            client: None,
+            compressors: Vec::new(),
+            counted: None,
+            suspended: None,
+            operation: None,
+            first_attempt: None,
+        }
     }
 
     /// Counts the connection, the first time.
@@ -79,6 +96,22 @@ impl ConnectionState {
             counts.ever.fetch_add(1, Ordering::Relaxed);
             self.counted = Some(Arc::clone(counts));
         }
+    }
+
+    /// Begins the operation of a request, or goes on with that of a request which is handled again. Gives it
+    /// with the moment of the first attempt.
+    pub(crate) fn begin_operation(&mut self, clock: &Arc<dyn Clock>) -> (Arc<Operation>, Monotonic) {
+        let operation = Arc::clone(self.operation.get_or_insert_with(|| Arc::new(Operation::new(clock))));
+        let began = self.first_attempt.take().unwrap_or_else(|| {
+            operation.begin();
+            clock.monotonic()
+        });
+        (operation, began)
+    }
+
+    /// Keeps the operation for the next attempt of its request.
+    pub(crate) fn expect_attempt(&mut self, began: Monotonic) {
+        self.first_attempt = Some(began);
     }
 
     /// Keeps a find until its request is handled again.

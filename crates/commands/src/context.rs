@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, CommitReceipt, Durability, Lease, Namespace, StorageError, Transaction,
+    Begin, BlockingMode, Caller, Catalog, CommitReceipt, Durability, Lease, Namespace, Operation,
+    StorageError, Transaction,
 };
+
+use pando_query::QueryError;
 
 use crate::cursors::Cursors;
 use crate::generic_arguments::WriteConcern;
@@ -16,6 +19,8 @@ pub(crate) struct Context<'c> {
     pub shared: &'c Arc<SharedState>,
     pub connection: &'c mut ConnectionState,
     pub blocking: BlockingMode,
+    /// The operation that the request is.
+    pub operation: &'c Operation,
     pub database: &'c str,
     pub concern: WriteConcern,
     /// The last commit of this request.
@@ -33,11 +38,22 @@ impl<'c> Context<'c> {
     pub fn new(
         shared: &'c Arc<SharedState>,
         connection: &'c mut ConnectionState,
-        blocking: BlockingMode,
+        caller: Caller<'c>,
         database: &'c str,
         concern: WriteConcern,
     ) -> Context<'c> {
-        Context { shared, connection, blocking, database, concern, pending: None }
+        let Caller { blocking, operation } = caller;
+        Context { shared, connection, blocking, operation, database, concern, pending: None }
+    }
+
+    /// The operation with its blocking mode.
+    pub fn caller(&self) -> Caller<'c> {
+        Caller { blocking: self.blocking, operation: self.operation }
+    }
+
+    /// Fails if the operation has to end: for loops over statements and documents.
+    pub fn check(&self) -> Result<(), CommandError> {
+        Ok(self.operation.check().map_err(QueryError::from)?)
     }
 
     pub fn catalog(&self) -> &'c Catalog {

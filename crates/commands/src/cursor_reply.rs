@@ -6,7 +6,7 @@
 //!    goes to the carry.
 //! 3. If fetching would block, the fetched documents go to the carry, so that the next request loses none.
 
-use pando_catalog::BlockingMode;
+use pando_catalog::Caller;
 use pando_document::{DocumentWriter, RawDocument};
 
 use crate::CommandError;
@@ -52,7 +52,7 @@ pub(crate) fn fetch(
     cursor: &mut OpenCursor,
     count_max: u64,
     place: BatchPlace,
-    blocking: BlockingMode,
+    caller: Caller<'_>,
 ) -> Result<(DocumentBatch, BatchEnd), CommandError> {
     let mut batch = DocumentBatch::default();
     let mut carried = std::mem::take(&mut cursor.carry).into_iter();
@@ -66,7 +66,7 @@ pub(crate) fn fetch(
         if let Some(next) = carried.next() {
             document = next;
         } else {
-            match cursor.source.next(blocking, &mut document) {
+            match cursor.source.next(caller, &mut document) {
                 Ok(true) => {}
                 Ok(false) => return Ok((batch, BatchEnd::Exhausted)),
                 Err(error) => {
@@ -118,7 +118,7 @@ pub(crate) fn open(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let count_max = first_batch.or(cursor.batch_size).unwrap_or(FIRST_BATCH_DEFAULT);
-    let (batch, end) = fetch(&mut cursor, count_max, BatchPlace::First, context.blocking)?;
+    let (batch, end) = fetch(&mut cursor, count_max, BatchPlace::First, context.caller())?;
     let namespace = cursor.namespace.clone();
     let id = match (end, keeping) {
         (BatchEnd::Full, Keeping::Keep) => {
@@ -162,7 +162,7 @@ impl ListSource {
 }
 
 impl CursorSource for ListSource {
-    fn next(&mut self, _blocking: BlockingMode, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+    fn next(&mut self, _caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError> {
         match self.documents.next() {
             Some(next) => {
                 *document = next;

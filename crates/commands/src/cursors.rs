@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use pando_catalog::{HeldMemory, SharedEngine};
+use pando_catalog::{Caller, HeldMemory, SharedEngine};
 use parking_lot::Mutex;
 
 use crate::error::Failure;
@@ -89,7 +89,7 @@ pub(crate) trait CursorSource: Send {
     /// be called again with `MayBlock` and goes on where it stood.
     fn next(
         &mut self,
-        blocking: pando_catalog::BlockingMode,
+        caller: Caller<'_>,
         document: &mut Vec<u8>,
     ) -> Result<bool, CommandError>;
 
@@ -217,14 +217,12 @@ fn scatter(sequence: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use pando_catalog::BlockingMode;
-
     use super::*;
 
     struct Empty;
 
     impl CursorSource for Empty {
-        fn next(&mut self, _blocking: BlockingMode, _document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        fn next(&mut self, _caller: Caller<'_>, _document: &mut Vec<u8>) -> Result<bool, CommandError> {
             Ok(false)
         }
     }

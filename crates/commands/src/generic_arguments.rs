@@ -13,6 +13,8 @@ mod write_concern;
 
 pub(crate) use write_concern::WriteConcern;
 
+use std::time::Duration;
+
 use pando_document::{RawBinary, RawDocument, RawValue};
 
 use crate::arguments::{unknown_field, whole, wrong_type};
@@ -113,6 +115,12 @@ impl<'a> GenericArguments<'a> {
         }
         generic.database = database_name(database)?;
         Ok(generic)
+    }
+
+    /// The time that the request may take, if it has a limit that [`check`](GenericArguments::check) passes.
+    pub fn time_limit(&self) -> Option<Duration> {
+        let milliseconds = u64::try_from(self.time_limit?.as_i64_exact()?).ok()?;
+        (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
     }
 
     /// Keeps the first fault.

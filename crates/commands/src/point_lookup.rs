@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Collection, PrimaryKey, Transaction};
+use pando_catalog::{Caller, Collection, PrimaryKey, Transaction};
 use pando_document::{DocumentWriter, RawDocument};
+use pando_query::QueryError;
 use pando_query::projection::Projection;
 
 use crate::CommandError;
@@ -25,9 +26,10 @@ impl PointLookup {
     /// Writes the cursor with the document, or with none.
     ///
     /// # Errors
-    /// Before a `WouldBlock` nothing was written.
-    pub fn answer(&self, blocking: BlockingMode, reply: &mut DocumentWriter<'_>) -> Result<(), CommandError> {
-        let found = self.collection.fetch(&*self.transaction, self.key.as_bytes(), blocking)?;
+    /// Before a `WouldBlock` nothing was written. An interruption is seen before the lookup.
+    pub fn answer(&self, caller: Caller<'_>, reply: &mut DocumentWriter<'_>) -> Result<(), CommandError> {
+        caller.operation.check().map_err(QueryError::from)?;
+        let found = self.collection.fetch(&*self.transaction, self.key.as_bytes(), caller.blocking)?;
         let mut cursor = reply.document("cursor");
         let mut batch = cursor.array("firstBatch");
         if let Some(bytes) = &found {

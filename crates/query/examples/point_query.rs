@@ -10,7 +10,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, Collection, Durability, Namespace, SharedEngine, Transaction,
+    Begin, BlockingMode, Caller, Catalog, Collection, Durability, Namespace, Operation, SharedEngine,
+    Transaction,
 };
 use pando_document::{RawDocument, RawDocumentBuf, doc};
 use pando_environment::Environment;
@@ -77,7 +78,7 @@ fn main() -> Result<(), Failure> {
         let collection = Arc::clone(&collection);
         let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible)?;
         let mut bytes = 0;
-        while let Some(row) = executor.next(&*transaction, BlockingMode::MayBlock)? {
+        while let Some(row) = executor.next(&*transaction, Caller::may_block(&Operation::default()))? {
             bytes += row.document.as_bytes().len();
         }
         Ok(bytes)
@@ -104,7 +105,7 @@ fn project_first(
 ) -> Result<usize, Failure> {
     let projection = Projection::parse(shown, &ParseScope::default())?;
     let mut reply = Vec::with_capacity(256);
-    if let Some(row) = executor.next(transaction, BlockingMode::CachedOnly)? {
+    if let Some(row) = executor.next(transaction, Caller::cached_only(&Operation::default()))? {
         projection.apply(row.document, None, &mut reply)?;
     }
     Ok(reply.len())
@@ -139,7 +140,7 @@ fn scan(collection: &Arc<Collection>, transaction: &dyn Transaction) -> Result<(
         let made = plan(&FindSpecification::matching(&filter), &collection.describe_indexes())?;
         let mut executor =
             Executor::new(Arc::clone(collection), made, DiskUse::Forbidden, Revisits::Impossible)?;
-        black_box(executor.count(transaction, BlockingMode::MayBlock)?);
+        black_box(executor.count(transaction, Caller::may_block(&Operation::default()))?);
     }
     let each = (processor_time()? - started) / (rounds * u64::from(DOCUMENTS.unsigned_abs()));
     println!("{:<45} {each:>6} ns", "a document of a filtered scan");

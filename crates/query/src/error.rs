@@ -17,7 +17,7 @@ mod code;
 
 use std::fmt;
 
-use pando_catalog::StorageError;
+use pando_catalog::{Interruption, StorageError};
 use pando_document::DocumentError;
 
 pub use self::code::ErrorCode;
@@ -130,6 +130,20 @@ impl From<StorageError> for QueryError {
     fn from(error: StorageError) -> QueryError {
         // No allocation: `WouldBlock` is an answer, and comes often.
         QueryError::Storage(error)
+    }
+}
+
+impl From<Interruption> for QueryError {
+    fn from(interruption: Interruption) -> QueryError {
+        let code = match interruption {
+            Interruption::TimeLimit => ErrorCode::MaxTimeMsExpired,
+            Interruption::Killed => ErrorCode::Interrupted,
+            Interruption::ClientGone => ErrorCode::ClientDisconnect,
+            Interruption::Shutdown => ErrorCode::InterruptedAtShutdown,
+            Interruption::CollectionDropped => ErrorCode::QueryPlanKilled,
+            Interruption::CursorKilled => ErrorCode::CursorKilled,
+        };
+        QueryError::new(code, interruption.to_string())
     }
 }
 

@@ -57,6 +57,12 @@ pub trait Source {
     /// # Errors
     /// As for [`Source::next`]. A collection that does not exist is empty.
     fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError>;
+
+    /// Fails if the operation has to end: for loops that draw no documents. Drawing one checks already.
+    ///
+    /// # Errors
+    /// The operation was interrupted.
+    fn check(&self) -> Result<(), QueryError>;
 }
 
 /// A parsed pipeline.
@@ -230,5 +236,9 @@ impl Source for Upstream<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
         self.source.find_in(collection, filter)
+    }
+
+    fn check(&self) -> Result<(), QueryError> {
+        self.source.check()
     }
 }

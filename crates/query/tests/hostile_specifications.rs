@@ -223,6 +223,10 @@ impl Source for Once {
     fn find_in(&mut self, _: &str, _: &Filter) -> Result<Vec<Bytes>, QueryError> {
         Ok(Vec::new())
     }
+
+    fn check(&self) -> Result<(), QueryError> {
+        Ok(())
+    }
 }
 
 fn check(bytes: &[u8], what: &str, seed: u64) {

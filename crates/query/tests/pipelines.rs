@@ -75,6 +75,10 @@ impl Source for Documents {
         }
         Ok(found)
     }
+
+    fn check(&self) -> Result<(), QueryError> {
+        Ok(())
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, Collection, Durability, IndexDescription, Namespace, SharedEngine,
+    Begin, BlockingMode, Caller, Catalog, Collection, Durability, IndexDescription, Namespace, Operation, SharedEngine,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
 use pando_environment::{Environment, SeededRandom};
@@ -60,9 +60,10 @@ impl Store {
         let collection = Arc::clone(&self.collection);
         let mut executor = Executor::new(collection, plan, DiskUse::Forbidden, Revisits::Impossible).unwrap();
         let mut ids = Vec::new();
+        let operation = Operation::default();
         let mut blocking = BlockingMode::CachedOnly;
         loop {
-            match executor.next(&transaction, blocking) {
+            match executor.next(&transaction, Caller { blocking, operation: &operation }) {
                 Ok(Some(row)) => {
                     ids.push(id_of(row.document));
                     blocking = BlockingMode::CachedOnly;
@@ -396,6 +397,7 @@ fn check_page(store: &Store, filter: &Filter, sort: &Sort, ids: &[i64], chance: 
 
 #[test]
 fn covered_plans_give_the_indexed_fields_with_their_exact_types() {
+    let operation = Operation::default();
     let documents: Vec<RawDocumentBuf> = [
         doc! { "_id": 1, "a": 1, "n": { "m": "x" }, "z": 1 },
         doc! { "_id": 2, "a": (1.0), "n": { "m": "y" } },
@@ -416,7 +418,7 @@ fn covered_plans_give_the_indexed_fields_with_their_exact_types() {
     let collection = Arc::clone(&store.collection);
     let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
     let mut seen = Vec::new();
-    while let Some(row) = executor.next(&*transaction, BlockingMode::MayBlock).unwrap() {
+    while let Some(row) = executor.next(&*transaction, Caller::may_block(&operation)).unwrap() {
         seen.push(Document::from_raw(row.document).unwrap());
     }
     let expected = [
@@ -439,6 +441,7 @@ fn numbered(count: i32) -> Vec<RawDocumentBuf> {
 
 #[test]
 fn a_long_scan_that_must_not_block_gives_its_thread_back_and_loses_nothing() {
+    let operation = Operation::default();
     let store = Store::new(&numbered(1_000), &[]);
     let filter = Filter::parse(&doc! { "n": 7 }.to_raw(), &ParseScope::default()).unwrap();
     let made = plan(&FindSpecification::matching(&filter), &store.indexes()).unwrap();
@@ -447,7 +450,7 @@ fn a_long_scan_that_must_not_block_gives_its_thread_back_and_loses_nothing() {
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     let (mut rows, mut given_back) = (0, 0);
     loop {
-        match executor.next(&*transaction, BlockingMode::CachedOnly) {
+        match executor.next(&*transaction, Caller::cached_only(&operation)) {
             Ok(Some(_)) => rows += 1,
             Ok(None) => break,
             Err(error) => {
@@ -462,6 +465,7 @@ fn a_long_scan_that_must_not_block_gives_its_thread_back_and_loses_nothing() {
 
 #[test]
 fn a_scan_that_is_written_behind_gives_each_document_once() {
+    let operation = Operation::default();
     let store = Store::new(&numbered(100), &[index(doc! { "n": 1 }, &[])]);
     let filter = Filter::parse(&doc! { "n": { "$gte": 0 } }.to_raw(), &ParseScope::default()).unwrap();
     let hint = Hint::Pattern(doc! { "n": 1 }.to_raw());
@@ -472,7 +476,7 @@ fn a_scan_that_is_written_behind_gives_each_document_once() {
         Executor::new(Arc::clone(&collection), made, DiskUse::Forbidden, Revisits::Prevented).unwrap();
     let mut transaction = store.catalog.begin(Begin::WRITE).unwrap();
     let mut changed = 0;
-    while let Some(row) = executor.next(&*transaction, BlockingMode::MayBlock).unwrap() {
+    while let Some(row) = executor.next(&*transaction, Caller::may_block(&operation)).unwrap() {
         let (key, old) = (row.primary_key.to_vec(), row.document.to_owned());
         let new = doc! { "_id": (id_of(&old)), "n": 1_000 }.to_raw();
         collection.replace(&mut *transaction, &key, &old, &new, BlockingMode::MayBlock).unwrap();
@@ -484,6 +488,7 @@ fn a_scan_that_is_written_behind_gives_each_document_once() {
 
 #[test]
 fn a_count_over_an_index_fetches_no_document() {
+    let operation = Operation::default();
     let store = Store::new(&numbered(100), &[index(doc! { "n": 1 }, &[])]);
     let filter = Filter::parse(&doc! { "n": { "$lt": 3 } }.to_raw(), &ParseScope::default()).unwrap();
     let find = FindSpecification { needs: ProjectionNeeds::Nothing, ..FindSpecification::matching(&filter) };
@@ -491,7 +496,7 @@ fn a_count_over_an_index_fetches_no_document() {
     let collection = Arc::clone(&store.collection);
     let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
-    assert_eq!(executor.count(&*transaction, BlockingMode::MayBlock).unwrap(), 30);
+    assert_eq!(executor.count(&*transaction, Caller::may_block(&operation)).unwrap(), 30);
     assert_eq!((executor.counters().keys_examined, executor.counters().documents_examined), (31, 0));
 }
 

@@ -13,6 +13,7 @@
 //! - *Intent*: a transaction's claim on a key that it updates. A *blind* write takes none.
 //! - *Receipt*: the answer of a commit as soon as its writes are visible: its timestamp and its place in the
 //!   log.
+//! - *Operation*: the work for one request; a [`Caller`] is an operation with its blocking mode.
 //! - *Durability*: how far a commit has got on its way to the device, see [`Durability`].
 //!
 //! # The life of a write
@@ -27,6 +28,7 @@
 //! - The shared half of every transaction: [`SnapshotTransaction`] over an engine's [`EngineSnapshot`], with
 //!   [`Intents`] and [`SpillingWrites`].
 //! - The checking wrapper: [`CheckedEngine`].
+//! - The [`Operation`] that the layers above carry through their loops.
 //!
 //! # Invariants (each is a test of the conformance suite)
 //! - Snapshot isolation: a transaction never sees a commit later than its snapshot, and always its own
@@ -53,6 +55,7 @@
 //! write_set -> batch, fingerprint, merge
 //! intents -> fingerprint
 //! merge -> limits
+//! operation -> access
 //! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -76,6 +79,7 @@ pub mod limits;
 mod load;
 mod memory;
 mod merge;
+mod operation;
 mod snapshot_transaction;
 mod spill;
 mod statistics;
@@ -101,6 +105,7 @@ pub use limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use load::{IteratorEntries, LoadDurability, SortedEntries};
 pub use memory::{HeldMemory, MemoryAccount};
 pub use merge::{MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
+pub use operation::{CHECKS_A_CLOCK, Caller, Interruption, Operation, Usage, UsageFigures};
 pub use pando_environment::MissedRead;
 pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnChanges, SnapshotTransaction};
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};

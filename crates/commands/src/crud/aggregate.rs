@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Bytes, Collection, SnapshotTimestamp, Transaction};
+use pando_catalog::{Bytes, Caller, Collection, SnapshotTimestamp, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use pando_query::execute::{Executor, Revisits};
@@ -269,13 +269,13 @@ struct AggregateSource {
 }
 
 impl CursorSource for AggregateSource {
-    fn next(&mut self, blocking: BlockingMode, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+    fn next(&mut self, caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError> {
         let mut source = CollectionSource {
             shared: &self.shared,
             database: &self.database,
             transaction: &*self.transaction,
             input: &mut self.input,
-            blocking,
+            caller,
         };
         let Some(next) = self.run.next(&mut source)? else { return Ok(false) };
         document.clear();
@@ -290,15 +290,18 @@ struct CollectionSource<'s> {
     database: &'s str,
     transaction: &'s dyn Transaction,
     input: &'s mut Input,
-    blocking: BlockingMode,
+    caller: Caller<'s>,
 }
 
 impl Source for CollectionSource<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
         match self.input {
-            Input::One(document) => Ok(document.take()),
+            Input::One(document) => {
+                self.caller.operation.check()?;
+                Ok(document.take())
+            }
             Input::Collection(executor) => {
-                let row = executor.next(self.transaction, self.blocking)?;
+                let row = executor.next(self.transaction, self.caller)?;
                 Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
             }
         }
@@ -312,10 +315,14 @@ impl Source for CollectionSource<'_> {
         let plan = plan(&FindSpecification::matching(filter), &indexes)?;
         let mut executor = Executor::new(collection, plan, DiskUse::Allowed, Revisits::Impossible)?;
         let mut found = Vec::new();
-        while let Some(row) = executor.next(self.transaction, self.blocking)? {
+        while let Some(row) = executor.next(self.transaction, self.caller)? {
             found.push(Bytes::copy_from_slice(row.document.as_bytes()));
         }
         Ok(found)
+    }
+
+    fn check(&self) -> Result<(), QueryError> {
+        Ok(self.caller.operation.check()?)
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn run(
         Some(collection) => {
             let reach = limit.map(|limit| limit.saturating_add(skip));
             let selection = Selection::new(filter, None, hint, reach)?;
-            selection::count(&selection, &collection, &*transaction, context.blocking)?
+            selection::count(&selection, &collection, &*transaction, context.caller())?
         }
         None => 0,
     };

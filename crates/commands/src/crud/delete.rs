@@ -154,11 +154,12 @@ impl Statement for DeleteParts<'_> {
             Reach::Many => None,
         };
         let selection = Selection::new(Filter::parse(self.query, scope)?, None, self.hint, limit)?;
-        let keys = selection::keys(&selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
+        let keys = selection::keys(&selection, collection, transaction, context.caller(), STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
         let mut outcome = DeleteOutcome::default();
         let mut meter = Meter::default();
         for key in keys {
+            context.check()?;
             if meter.is_full() {
                 return Ok(StatementRun::TooLarge(Box::new(selection)));
             }

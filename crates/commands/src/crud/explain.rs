@@ -345,7 +345,7 @@ fn execute(
             let plan = explained.carried_out();
             let mut executor =
                 Executor::new(Arc::clone(collection), plan, DiskUse::Allowed, Revisits::Impossible)?;
-            executor.count(transaction, context.blocking)?;
+            executor.count(transaction, context.caller())?;
             executor.counters()
         }
         None => pando_query::execute::Counters::default(),

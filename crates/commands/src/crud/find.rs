@@ -83,7 +83,7 @@ fn find_point(
     let key = collection.primary_key_of(id);
     let transaction = context.begin_read()?;
     let lookup = PointLookup { collection, key, projection, transaction };
-    let outcome = lookup.answer(context.blocking, reply);
+    let outcome = lookup.answer(context.caller(), reply);
     if let Err(CommandError::WouldBlock(Some(_))) = &outcome {
         context.connection.suspend(Box::new(SuspendedFind::new(request.body, lookup)));
     }
@@ -128,8 +128,8 @@ impl FindSource {
 }
 
 impl CursorSource for FindSource {
-    fn next(&mut self, blocking: BlockingMode, document: &mut Vec<u8>) -> Result<bool, CommandError> {
-        let Some(row) = self.executor.next(&*self.transaction, blocking)? else { return Ok(false) };
+    fn next(&mut self, caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        let Some(row) = self.executor.next(&*self.transaction, caller)? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));
         document.clear();
         match &self.projection {

@@ -215,7 +215,7 @@ fn remove(
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
     let selection = parts.selection(scope)?;
-    let keys = selection::keys(&selection, collection, transaction, context.blocking, usize::MAX - 1)?;
+    let keys = selection::keys(&selection, collection, transaction, context.caller(), usize::MAX - 1)?;
     let keys = keys.unwrap_or_default();
     let Some(key) = keys.first() else { return Ok(Outcome::default()) };
     let Some(old) = collection.fetch(transaction, key, context.blocking)? else {

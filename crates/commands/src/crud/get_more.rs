@@ -89,7 +89,7 @@ fn answer(
         ));
     }
     let count_max = batch_size.or(cursor.batch_size).filter(|size| *size > 0).unwrap_or(u64::MAX);
-    let (batch, end) = cursor_reply::fetch(cursor, count_max, BatchPlace::Later, context.blocking)?;
+    let (batch, end) = cursor_reply::fetch(cursor, count_max, BatchPlace::Later, context.caller())?;
     let id = if end == BatchEnd::Exhausted { 0 } else { id };
     cursor_reply::write(reply, "nextBatch", &batch, id, &namespace)?;
     Ok(end)

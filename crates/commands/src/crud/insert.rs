@@ -94,6 +94,7 @@ fn insert_all(
     let mut failed = Vec::new();
     let mut stored = Vec::new();
     for (index, document) in documents.iter().enumerate() {
+        context.check()?;
         let savepoint = transaction.savepoint();
         match insert_one(context, collection, transaction, document, &mut stored, context.blocking) {
             Ok(()) => inserted += 1,
@@ -124,7 +125,8 @@ fn insert_all(
 
 /// Whether a failure is not one document's but the transaction's.
 pub(super) fn ends_transaction(failure: &Failure) -> bool {
-    matches!(
+    failure.code.is_interruption()
+        || matches!(
         failure.code,
         ErrorCode::WriteConflict
             | ErrorCode::QueryPlanKilled

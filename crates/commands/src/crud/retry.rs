@@ -28,6 +28,8 @@ pub(super) fn on_conflict<T>(
         match statement(context) {
             Err(error) if error.is_conflict() => {
                 tries += 1;
+                context.operation.usage().add_conflict();
+                context.check()?;
                 if tries >= QUICK_TRIES && context.blocking == BlockingMode::CachedOnly {
                     return Err(CommandError::WouldBlock(None));
                 }

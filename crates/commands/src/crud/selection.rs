@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Collection, SnapshotTimestamp, Transaction};
+use pando_catalog::{Caller, Collection, SnapshotTimestamp, Transaction};
 use pando_document::{RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::filter::Filter;
@@ -63,10 +63,10 @@ pub(super) fn keys(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    blocking: BlockingMode,
+    caller: Caller<'_>,
     most: usize,
 ) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
-    let found = KeyScan::new(selection, collection, transaction)?.next(transaction, blocking, most + 1)?;
+    let found = KeyScan::new(selection, collection, transaction)?.next(transaction, caller, most + 1)?;
     Ok((found.len() <= most).then_some(found))
 }
 
@@ -90,12 +90,12 @@ impl KeyScan {
     pub fn next(
         &mut self,
         transaction: &dyn Transaction,
-        blocking: BlockingMode,
+        caller: Caller<'_>,
         most: usize,
     ) -> Result<Vec<Vec<u8>>, CommandError> {
         let mut found = Vec::new();
         while found.len() < most
-            && let Some(row) = self.executor.next(transaction, blocking)?
+            && let Some(row) = self.executor.next(transaction, caller)?
         {
             found.push(row.primary_key.to_vec());
         }
@@ -108,11 +108,11 @@ pub(super) fn count(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    blocking: BlockingMode,
+    caller: Caller<'_>,
 ) -> Result<u64, CommandError> {
     Ok(selection
         .executor(collection, transaction.snapshot(), ProjectionNeeds::Nothing)?
-        .count(transaction, blocking)?)
+        .count(transaction, caller)?)
 }
 
 /// Calls `visit` with each document.
@@ -120,11 +120,11 @@ pub(super) fn for_each(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    blocking: BlockingMode,
+    caller: Caller<'_>,
     mut visit: impl FnMut(&RawDocument) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let mut executor = selection.executor(collection, transaction.snapshot(), ProjectionNeeds::Everything)?;
-    while let Some(row) = executor.next(transaction, blocking)? {
+    while let Some(row) = executor.next(transaction, caller)? {
         visit(row.document)?;
     }
     Ok(())

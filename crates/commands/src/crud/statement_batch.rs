@@ -172,8 +172,8 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
         Ok(())
     }
 
-    /// Runs a statement in transactions of its own. Every failure is one of the statement, because its
-    /// earlier transactions stay.
+    /// Runs a statement in transactions of its own. A failure is one of the statement, because its earlier
+    /// transactions stay. An interruption ends the whole request, as in MongoDB; they stay then, too.
     fn run_large(
         &mut self,
         context: &mut Context<'_>,
@@ -184,6 +184,9 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
         let mut outcome = S::Outcome::default();
         match S::run_in_steps(large, context, collection, &mut outcome) {
             Ok(()) => {}
+            Err(CommandError::Failed(failure)) if failure.code.is_interruption() => {
+                return Err(CommandError::Failed(failure));
+            }
             Err(CommandError::Failed(failure)) => {
                 self.committed.failed.push(FailedWrite { index, failure: *failure });
             }

@@ -82,7 +82,7 @@ pub(super) fn in_steps<T: Default>(
     let mut keys = Vec::new();
     loop {
         if keys.is_empty() {
-            keys = scan.next(&*reader, context.blocking, STEP_DOCUMENTS)?;
+            keys = scan.next(&*reader, context.caller(), STEP_DOCUMENTS)?;
         }
         if keys.is_empty() {
             return Ok(());
@@ -111,6 +111,7 @@ fn take_step<T: Default>(
         if meter.is_full() {
             break;
         }
+        context.check()?;
         step.keys += 1;
         let Some(old) = collection.fetch(&*transaction, key, context.blocking)? else { continue };
         if !selection.filter.matches(RawDocument::from_bytes(&old)?)? {

@@ -109,11 +109,12 @@ impl<'a> UpdateStatement<'a> {
         transaction: &mut dyn Transaction,
     ) -> Result<Option<UpdateOutcome>, CommandError> {
         let selection = &self.selection;
-        let keys = selection::keys(selection, collection, transaction, context.blocking, STEP_DOCUMENTS)?;
+        let keys = selection::keys(selection, collection, transaction, context.caller(), STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
         let mut meter = Meter::default();
         for key in keys {
+            context.check()?;
             if meter.is_full() {
                 return Ok(None);
             }

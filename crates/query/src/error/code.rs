@@ -47,6 +47,20 @@ macro_rules! error_codes {
     };
 }
 
+impl ErrorCode {
+    /// Whether it says that an operation was ended before it was done.
+    pub const fn is_interruption(self) -> bool {
+        matches!(
+            self,
+            ErrorCode::MaxTimeMsExpired
+                | ErrorCode::Interrupted
+                | ErrorCode::InterruptedAtShutdown
+                | ErrorCode::ClientDisconnect
+                | ErrorCode::CursorKilled
+        )
+    }
+}
+
 error_codes! {
     InternalError = 1, "InternalError";
     BadValue = 2, "BadValue";
@@ -100,11 +114,13 @@ error_codes! {
     InvalidUuid = 207, "InvalidUUID";
     QueryFeatureNotAllowed = 224, "QueryFeatureNotAllowed";
     MaxSubPipelineDepthExceeded = 232, "MaxSubPipelineDepthExceeded";
+    CursorKilled = 237, "CursorKilled";
     NotImplemented = 238, "NotImplemented";
     ConversionFailure = 241, "ConversionFailure";
     NoSuchTransaction = 251, "NoSuchTransaction";
     TransactionTooLarge = 257, "TransactionTooLarge";
     IndexBuildAborted = 276, "IndexBuildAborted";
+    ClientDisconnect = 279, "ClientDisconnect";
     NoQueryExecutionPlans = 291, "NoQueryExecutionPlans";
     QueryExceededMemoryLimitNoDiskUseAllowed = 292, "QueryExceededMemoryLimitNoDiskUseAllowed";
     DataCorruptionDetected = 300, "DataCorruptionDetected";
@@ -113,6 +129,7 @@ error_codes! {
     BsonObjectTooLarge = 10334, "BSONObjectTooLarge";
     DuplicateKey = 11000, "DuplicateKey";
     InterruptedAtShutdown = 11600, "InterruptedAtShutdown";
+    Interrupted = 11601, "Interrupted";
     BackgroundOperationInProgressForNamespace = 12587, "BackgroundOperationInProgressForNamespace";
     DatabaseDifferCase = 13297, "DatabaseDifferCase";
     OutOfDiskSpace = 14031, "OutOfDiskSpace";

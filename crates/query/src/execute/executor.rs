@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Bytes, Collection, StorageError, Transaction};
+use pando_catalog::{BlockingMode, Bytes, Caller, Collection, Operation, StorageError, Transaction};
 use pando_document::RawDocument;
 
 use super::Counters;
@@ -54,6 +54,10 @@ pub struct Executor {
     /// A document that needs no copy of its own.
     fetched: Option<Bytes>,
     counters: Cell<Counters>,
+    /// The counters that its operations know.
+    reported: Counters,
+    /// Pieces of work, to report now and then within a long call.
+    pieces: u8,
     budget: u32,
 }
 
@@ -126,6 +130,8 @@ impl Executor {
             pending: Pending::Nothing,
             fetched: None,
             counters: Cell::new(Counters::default()),
+            reported: Counters::default(),
+            pieces: 0,
             budget: WORK_BUDGET,
         })
     }
@@ -134,16 +140,27 @@ impl Executor {
     ///
     /// # Errors
     /// [`WouldBlock`](pando_catalog::ErrorKind::WouldBlock) that must not block, where the device is
-    /// needed or the work budget is used up: call again with [`BlockingMode::MayBlock`]. Other
-    /// errors end the execution.
+    /// needed or the work budget is used up: call again with [`BlockingMode::MayBlock`]. An
+    /// [interruption](pando_catalog::Interruption) of the caller's operation, and all other errors, end the
+    /// execution.
     pub fn next<'e>(
         &'e mut self,
         transaction: &dyn Transaction,
-        blocking: BlockingMode,
+        caller: Caller<'_>,
     ) -> Result<Option<Row<'e>>, QueryError> {
+        let outcome = self.step(transaction, caller);
+        self.report(caller.operation);
+        match outcome? {
+            true => Ok(Some(self.row()?)),
+            false => Ok(None),
+        }
+    }
+
+    /// Moves to the next row; false at the end.
+    fn step(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<bool, QueryError> {
         loop {
-            if self.limit == Some(0) || !self.advance(transaction, blocking)? {
-                return Ok(None);
+            if self.limit == Some(0) || !self.advance(transaction, caller)? {
+                return Ok(false);
             }
             if self.skip == 0 {
                 break;
@@ -154,16 +171,27 @@ impl Executor {
             *limit -= 1;
         }
         self.counters.get_mut().returned += 1;
-        Ok(Some(self.row()?))
+        Ok(true)
+    }
+
+    /// Tells the operation about the work since the last report.
+    fn report(&mut self, operation: &Operation) {
+        let now = self.counters.get();
+        let keys = now.keys_examined.saturating_sub(self.reported.keys_examined);
+        let documents = now.documents_examined.saturating_sub(self.reported.documents_examined);
+        if keys + documents > 0 {
+            operation.usage().add_examined(keys, documents);
+            self.reported = now;
+        }
     }
 
     /// Counts the rows that are left, skip and limit applied.
     pub fn count(
         &mut self,
         transaction: &dyn Transaction,
-        blocking: BlockingMode,
+        caller: Caller<'_>,
     ) -> Result<u64, QueryError> {
-        while self.next(transaction, blocking)?.is_some() {}
+        while self.next(transaction, caller)?.is_some() {}
         Ok(self.counters.get().returned)
     }
 
@@ -183,10 +211,10 @@ impl Executor {
     }
 
     /// Moves to the next candidate in the order of the answer; false at the end.
-    fn advance(&mut self, transaction: &dyn Transaction, blocking: BlockingMode) -> Result<bool, QueryError> {
+    fn advance(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<bool, QueryError> {
         match self.sort.as_ref().map(|sort| sort.phase) {
-            None => return self.find(transaction, blocking),
-            Some(Phase::Filling) => self.fill(transaction, blocking)?,
+            None => return self.find(transaction, caller),
+            Some(Phase::Filling) => self.fill(transaction, caller)?,
             Some(Phase::Emptying) => {}
         }
         let next = self.sort.as_mut().and_then(|sort| sort.sorter.pop());
@@ -197,8 +225,8 @@ impl Executor {
     }
 
     /// Takes all candidates into the sorter. After `WouldBlock` it goes on where it was.
-    fn fill(&mut self, transaction: &dyn Transaction, blocking: BlockingMode) -> Result<(), QueryError> {
-        while self.find(transaction, blocking)? {
+    fn fill(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<(), QueryError> {
+        while self.find(transaction, caller)? {
             let bytes = match self.fetched.take() {
                 Some(bytes) => bytes,
                 None => Bytes::copy_from_slice(&self.found.document),
@@ -215,13 +243,13 @@ impl Executor {
     }
 
     /// Moves to the next candidate that passes the filter, in the order of the access; false at the end.
-    fn find(&mut self, transaction: &dyn Transaction, blocking: BlockingMode) -> Result<bool, QueryError> {
+    fn find(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<bool, QueryError> {
         loop {
-            self.spend(blocking)?;
+            self.spend(caller)?;
             let surroundings = Surroundings {
                 collection: &self.collection,
                 transaction,
-                blocking,
+                blocking: caller.blocking,
                 filter: self.residual.as_ref(),
                 counters: &self.counters,
             };
@@ -241,7 +269,7 @@ impl Executor {
                     Step::Document | Step::Key => continue,
                 }
             }
-            let document = self.collection.fetch(transaction, &self.found.primary_key, blocking)?;
+            let document = self.collection.fetch(transaction, &self.found.primary_key, caller.blocking)?;
             self.pending = Pending::Nothing;
             let Some(document) = document else {
                 surroundings.forget_key();
@@ -258,9 +286,15 @@ impl Executor {
         }
     }
 
-    /// Counts one piece of work; that must not block only so many are done before the thread is given back.
-    fn spend(&mut self, blocking: BlockingMode) -> Result<(), QueryError> {
-        match blocking {
+    /// Counts one piece of work. It ends an interrupted operation, and gives the thread back after so many
+    /// pieces that must not block.
+    fn spend(&mut self, caller: Caller<'_>) -> Result<(), QueryError> {
+        caller.operation.check()?;
+        self.pieces = self.pieces.wrapping_add(1);
+        if self.pieces == 0 {
+            self.report(caller.operation);
+        }
+        match caller.blocking {
             BlockingMode::MayBlock => self.budget = WORK_BUDGET,
             BlockingMode::CachedOnly if self.budget == 0 => {
                 self.budget = WORK_BUDGET;

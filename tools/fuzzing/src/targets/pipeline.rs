@@ -60,4 +60,8 @@ impl Source for Collection {
         }
         Ok(found)
     }
+
+    fn check(&self) -> Result<(), QueryError> {
+        Ok(())
+    }
 }

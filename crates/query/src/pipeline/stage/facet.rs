@@ -119,6 +119,7 @@ impl Definition for Facet {
 
 impl Source for Held<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
+        self.others.check()?;
         let next = self.documents.get(*self.read).cloned();
         *self.read += usize::from(next.is_some());
         Ok(next)
@@ -126,6 +127,10 @@ impl Source for Held<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
         self.others.find_in(collection, filter)
+    }
+
+    fn check(&self) -> Result<(), QueryError> {
+        self.others.check()
     }
 }
 

@@ -211,11 +211,16 @@ struct Fetched<'f> {
 
 impl Source for Fetched<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
+        self.others.check()?;
         Ok(self.documents.next())
     }
 
     fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
         self.others.find_in(collection, filter)
+    }
+
+    fn check(&self) -> Result<(), QueryError> {
+        self.others.check()
     }
 }
 
