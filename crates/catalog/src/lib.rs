@@ -86,8 +86,8 @@ pub use verify::{CollectionReport, verify_collection};
 // The layers above speak of transactions and errors in the contract's words, and depend on the catalog alone.
 pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
-    BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, Caller, CheckRequest, CommitReceipt,
-    Cursor, Direction, Durability, DurabilityWaker, Engine, ErrorKind, Estimate, HeldMemory, Interruption, KeyRange,
-    LiveTransaction, Lsn, Mode, Operation, Savepoint, SharedEngine, SnapshotTimestamp, Statistics, StorageError,
-    Transaction, TreeOptions, Usage, UsageFigures, Wait,
+    BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, Caller, CheckRequest,
+    CommitReceipt, Cursor, Direction, Durability, DurabilityWaker, Engine, ErrorKind, Estimate, HeldMemory,
+    Interruption, KeyRange, LiveTransaction, Lsn, Mode, Operation, Savepoint, SharedEngine,
+    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeOptions, Usage, UsageFigures, Wait,
 };

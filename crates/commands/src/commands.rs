@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Caller, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability, DurabilityWaker,
-    SharedEngine, StorageError, WriteError, check_database, verify_collection,
+    Begin, BlockingMode, Caller, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability,
+    DurabilityWaker, SharedEngine, StorageError, WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead, Monotonic};

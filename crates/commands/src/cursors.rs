@@ -87,11 +87,7 @@ pub(crate) enum BatchPlace {
 pub(crate) trait CursorSource: Send {
     /// The next document, copied into `document` (emptied first); false at the end. After `WouldBlock` it may
     /// be called again with `MayBlock` and goes on where it stood.
-    fn next(
-        &mut self,
-        caller: Caller<'_>,
-        document: &mut Vec<u8>,
-    ) -> Result<bool, CommandError>;
+    fn next(&mut self, caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError>;
 
     /// Whether the source is known to be exhausted, without asking it for another document, when this batch
     /// is full.

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Caller, Catalog, Collection, Durability, IndexDescription, Namespace, Operation, SharedEngine,
+    Begin, BlockingMode, Caller, Catalog, Collection, Durability, IndexDescription, Namespace, Operation,
+    SharedEngine,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
 use pando_environment::{Environment, SeededRandom};

@@ -55,7 +55,6 @@
 //! write_set -> batch, fingerprint, merge
 //! intents -> fingerprint
 //! merge -> limits
-//! operation -> access
 //! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -82,12 +82,8 @@ impl Operation {
 
     /// Has its next check fail. A second interruption changes nothing.
     pub fn interrupt(&self, interruption: Interruption) {
-        let _first_stays = self.interruption.compare_exchange(
-            0,
-            interruption.code(),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        let _first_stays =
+            self.interruption.compare_exchange(0, interruption.code(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// The interruption, if there is one.

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Collection, Transaction};
+use pando_catalog::{Caller, Collection, Transaction};
 use pando_document::{DocumentWriter, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::expression::ParseScope;

@@ -127,14 +127,14 @@ fn insert_all(
 pub(super) fn ends_transaction(failure: &Failure) -> bool {
     failure.code.is_interruption()
         || matches!(
-        failure.code,
-        ErrorCode::WriteConflict
-            | ErrorCode::QueryPlanKilled
-            | ErrorCode::OutOfDiskSpace
-            | ErrorCode::TransactionTooLarge
-            | ErrorCode::ShutdownInProgress
-            | ErrorCode::LockTimeout
-    )
+            failure.code,
+            ErrorCode::WriteConflict
+                | ErrorCode::QueryPlanKilled
+                | ErrorCode::OutOfDiskSpace
+                | ErrorCode::TransactionTooLarge
+                | ErrorCode::ShutdownInProgress
+                | ErrorCode::LockTimeout
+        )
 }
 
 fn insert_one(

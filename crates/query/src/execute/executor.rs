@@ -186,11 +186,7 @@ impl Executor {
     }
 
     /// Counts the rows that are left, skip and limit applied.
-    pub fn count(
-        &mut self,
-        transaction: &dyn Transaction,
-        caller: Caller<'_>,
-    ) -> Result<u64, QueryError> {
+    pub fn count(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<u64, QueryError> {
         while self.next(transaction, caller)?.is_some() {}
         Ok(self.counters.get().returned)
     }
